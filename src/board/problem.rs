@@ -1,0 +1,134 @@
+//! A counting problem: a piece, a board size, and what is already decided about some squares.
+
+use super::{Piece, Square, first_attack};
+
+/// How many ways are there to complete this board, one piece in each row and column, none attacking another?
+///
+/// A completion contains every placed square and no blocked one. The squares are kept sorted and without
+/// repeats, so equal problems compare equal.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Problem {
+    piece: Piece,
+    n: usize,
+    placed: Vec<Square>,
+    blocked: Vec<Square>,
+}
+
+/// Why squares do not make a problem.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ProblemError {
+    /// A square outside the board.
+    #[error("square {0} is off the board; rows and columns of this board go from 1 to {1}")]
+    OffBoard(Square, usize),
+    /// Any square at all on the board of size 0.
+    #[error("square {0} is off the board; the board of size 0 has no squares")]
+    NoSquares(Square),
+    /// A square that must and must not be used.
+    #[error("square {0} is both placed and blocked; it can be one of the two")]
+    PlacedAndBlocked(Square),
+}
+
+impl Problem {
+    /// The empty board: all solutions.
+    pub const fn empty(piece: Piece, n: usize) -> Self {
+        Self { piece, n, placed: Vec::new(), blocked: Vec::new() }
+    }
+
+    /// The board of size `n` with pieces on `placed` and none allowed on `blocked`. Repeats are dropped.
+    /// Placed pieces may attack each other: the problem then has no completion (see [`Self::conflict`]).
+    ///
+    /// # Errors
+    /// A square off the board, or one both placed and blocked.
+    pub fn new(
+        piece: Piece,
+        n: usize,
+        mut placed: Vec<Square>,
+        mut blocked: Vec<Square>,
+    ) -> Result<Self, ProblemError> {
+        for squares in [&mut placed, &mut blocked] {
+            squares.sort_unstable();
+            squares.dedup();
+        }
+        if let Some(&off) = placed.iter().chain(&blocked).find(|s| s.row >= n || s.col >= n) {
+            return Err(if n == 0 { ProblemError::NoSquares(off) } else { ProblemError::OffBoard(off, n) });
+        }
+        if let Some(&both) = placed.iter().find(|s| blocked.binary_search(s).is_ok()) {
+            return Err(ProblemError::PlacedAndBlocked(both));
+        }
+        Ok(Self { piece, n, placed, blocked })
+    }
+
+    /// The piece to place.
+    pub const fn piece(&self) -> Piece {
+        self.piece
+    }
+
+    /// The board size: rows, columns, and pieces in a completion.
+    pub const fn n(&self) -> usize {
+        self.n
+    }
+
+    /// Squares that hold a piece, in row order.
+    pub fn placed(&self) -> &[Square] {
+        &self.placed
+    }
+
+    /// Squares that may not hold one, in row order.
+    pub fn blocked(&self) -> &[Square] {
+        &self.blocked
+    }
+
+    /// Whether no square is decided yet.
+    pub const fn is_empty(&self) -> bool {
+        self.placed.is_empty() && self.blocked.is_empty()
+    }
+
+    /// A pair of placed pieces that attack each other, if there is one: then there is no completion.
+    pub fn conflict(&self) -> Option<(Square, Square)> {
+        first_attack(self.piece, self.n, &self.placed)
+    }
+
+    /// Whether a piece may stand on `square`: it is not blocked, not attacked by a placed piece, and not in
+    /// the row of a placed piece unless that very piece stands there.
+    pub fn allows(&self, square: Square) -> bool {
+        self.placed.binary_search(&square).is_ok()
+            || (self.blocked.binary_search(&square).is_err()
+                && !self.placed.iter().any(|&p| self.piece.attacks(self.n, p, square)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn squares_off_the_board_or_contradictory_are_refused() {
+        let at = Square::new;
+        let problem = |placed, blocked| Problem::new(Piece::Queen, 5, placed, blocked);
+        assert_eq!(problem(vec![at(5, 0)], vec![]), Err(ProblemError::OffBoard(at(5, 0), 5)));
+        assert_eq!(problem(vec![], vec![at(0, 7)]), Err(ProblemError::OffBoard(at(0, 7), 5)));
+        assert_eq!(
+            problem(vec![at(1, 1)], vec![at(2, 2), at(1, 1)]),
+            Err(ProblemError::PlacedAndBlocked(at(1, 1)))
+        );
+    }
+
+    #[test]
+    fn equal_problems_compare_equal_however_they_were_written() {
+        let at = Square::new;
+        let a = Problem::new(Piece::Queen, 8, vec![at(3, 1), at(0, 0), at(3, 1)], vec![]);
+        let b = Problem::new(Piece::Queen, 8, vec![at(0, 0), at(3, 1)], vec![]);
+        assert_eq!(a, b);
+    }
+
+    #[test]
+    fn a_square_is_allowed_unless_blocked_or_attacked() {
+        let at = Square::new;
+        let problem =
+            Problem::new(Piece::Queen, 4, vec![at(0, 1)], vec![at(1, 3)]).expect("squares on the board");
+        let allowed: Vec<Square> =
+            (0..16).map(|i| at(i / 4, i % 4)).filter(|&s| problem.allows(s)).collect();
+        assert_eq!(allowed, [at(0, 1), at(2, 0), at(2, 2), at(3, 0), at(3, 2), at(3, 3)]);
+        assert_eq!(problem.conflict(), None);
+    }
+}

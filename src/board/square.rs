@@ -1,0 +1,71 @@
+//! A square, and how people write one: `row,col`, 1-based, row 1 on top.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A square of the board, 0-based. It is written 1-based: the square in the top left corner is `1,1`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Square {
+    /// Row, 0-based from the top.
+    pub row: usize,
+    /// Column, 0-based from the left.
+    pub col: usize,
+}
+
+/// What is wrong with a text that should name a square.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is not a square; write row,col counted from 1, for example 2,4")]
+pub struct SquareError(String);
+
+impl Square {
+    /// The square in `row` and `col`, both 0-based.
+    pub const fn new(row: usize, col: usize) -> Self {
+        Self { row, col }
+    }
+}
+
+impl fmt::Display for Square {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{},{}", self.row + 1, self.col + 1)
+    }
+}
+
+impl FromStr for Square {
+    type Err = SquareError;
+
+    fn from_str(text: &str) -> Result<Self, SquareError> {
+        let from_one = |part: &str| -> Option<usize> { part.trim().parse::<usize>().ok()?.checked_sub(1) };
+        text.split_once(',')
+            .and_then(|(row, col)| Some(Self::new(from_one(row)?, from_one(col)?)))
+            .ok_or_else(|| SquareError(text.to_owned()))
+    }
+}
+
+/// Reads squares separated by white space: `"2,4 4,5"`.
+///
+/// # Errors
+/// The first word that is not a square; a text without any.
+pub fn parse_squares(text: &str) -> Result<Vec<Square>, SquareError> {
+    let squares: Vec<Square> = text.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
+    if squares.is_empty() { Err(SquareError(text.to_owned())) } else { Ok(squares) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_square_is_read_and_written_from_one() {
+        let square: Square = "2,4".parse().expect("a square");
+        assert_eq!(square, Square::new(1, 3));
+        assert_eq!(square.to_string(), "2,4");
+        assert_eq!(parse_squares(" 2,4  4,5 "), Ok(vec![Square::new(1, 3), Square::new(3, 4)]));
+    }
+
+    #[test]
+    fn what_is_no_square_is_refused() {
+        for text in ["", "2", "0,1", "1,0", "a,b", "-1,2", "1,2,3", "1.5,2", "99999999999999999999,1"] {
+            assert!(parse_squares(text).is_err(), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! Exact counts of placements of n non-attacking queens (OEIS A000170), and of the completions of a partial
+//! board, with what proves each number kept beside it.
+//!
+//! The rooms stand on floors, and imports run downward only (ARCHITECTURE.md draws them):
+//!
+//! | floor | rooms |
+//! |---|---|
+//! | 0 | [`board`]: squares, pieces, problems, the checker |
+//! | 1 | [`symmetry`]: the group of the square; [`known`]: published values |
+//! | 2 | [`preplacement`]: canonical weighted prefixes, jobs, units; [`tally`]: exact sums |
+//! | 3 | [`kernel`]: what counts one subproblem; [`ledger`]: what keeps a finished one |
+//! | 4 | [`engine`]: whole jobs on every core, estimates |
+//! | 6 | [`cli`]: the commands |
+//!
+//! ```
+//! use nqueens::board::{Piece, Problem};
+//! use nqueens::engine::{CountOptions, count};
+//!
+//! let outcome = count(&Problem::empty(Piece::Queen, 8), &CountOptions::default()).unwrap();
+//! assert_eq!(outcome.solutions, 92);
+//! ```
+
+pub mod board;
+pub mod cli;
+pub mod engine;
+pub mod kernel;
+pub mod known;
+pub mod ledger;
+pub mod preplacement;
+pub mod symmetry;
+pub mod tally;

@@ -1,0 +1,163 @@
+//! The dihedral group of the square and its subgroups as stabilisers of a problem.
+
+use crate::board::{Problem, Square};
+
+/// One of the 8 symmetries of the square board.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Symmetry {
+    /// Leaves every square where it is.
+    Identity,
+    /// A quarter turn clockwise.
+    Rotate90,
+    /// A half turn.
+    Rotate180,
+    /// A quarter turn counter-clockwise.
+    Rotate270,
+    /// Exchanges left and right: every row stays.
+    MirrorColumns,
+    /// Exchanges top and bottom: every column stays.
+    MirrorRows,
+    /// Exchanges rows with columns: the main diagonal stays.
+    Transpose,
+    /// Mirrors in the antidiagonal.
+    AntiTranspose,
+}
+
+impl Symmetry {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::Identity,
+        Self::Rotate90,
+        Self::Rotate180,
+        Self::Rotate270,
+        Self::MirrorColumns,
+        Self::MirrorRows,
+        Self::Transpose,
+        Self::AntiTranspose,
+    ];
+
+    /// The image of `square` on the board of size `n`.
+    pub const fn apply(self, n: usize, square: Square) -> Square {
+        let Square { row, col } = square;
+        let (row_back, col_back) = (n - 1 - row, n - 1 - col);
+        match self {
+            Self::Identity => Square::new(row, col),
+            Self::Rotate90 => Square::new(col, row_back),
+            Self::Rotate180 => Square::new(row_back, col_back),
+            Self::Rotate270 => Square::new(col_back, row),
+            Self::MirrorColumns => Square::new(row, col_back),
+            Self::MirrorRows => Square::new(row_back, col),
+            Self::Transpose => Square::new(col, row),
+            Self::AntiTranspose => Square::new(col_back, row_back),
+        }
+    }
+
+    /// The image of a full placement, given and returned as the column of the piece in each row.
+    pub fn apply_to_columns(self, columns: &[usize]) -> Vec<usize> {
+        let mut image = vec![0; columns.len()];
+        for (row, &col) in columns.iter().enumerate() {
+            let square = self.apply(columns.len(), Square::new(row, col));
+            image[square.row] = square.col;
+        }
+        image
+    }
+}
+
+/// A set of symmetries that is a subgroup: those that leave something unchanged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Group(u8);
+
+impl Group {
+    /// All 8 symmetries.
+    pub const FULL: Self = Self(0xff);
+
+    /// The symmetries that map the placed squares of `problem` to placed ones and the blocked ones to
+    /// blocked ones. They permute its completions.
+    pub fn of(problem: &Problem) -> Self {
+        let keeps = |g: Symmetry, squares: &[Square]| {
+            squares.iter().all(|&s| squares.binary_search(&g.apply(problem.n(), s)).is_ok())
+        };
+        Self::from_fn(|g| keeps(g, problem.placed()) && keeps(g, problem.blocked()))
+    }
+
+    /// The symmetries of this group that leave the set of the centre rows unchanged: those that map rows
+    /// to rows.
+    #[must_use]
+    pub fn row_preserving(self) -> Self {
+        use Symmetry::{Identity, MirrorColumns, MirrorRows, Rotate180};
+        Self::from_fn(|g| {
+            self.contains(g) && matches!(g, Identity | Rotate180 | MirrorColumns | MirrorRows)
+        })
+    }
+
+    fn from_fn(contains: impl Fn(Symmetry) -> bool) -> Self {
+        Self(Symmetry::ALL.into_iter().filter(|&g| contains(g)).fold(0, |set, g| set | 1 << g as u8))
+    }
+
+    /// Whether `symmetry` belongs to the group.
+    pub const fn contains(self, symmetry: Symmetry) -> bool {
+        self.0 >> symmetry as u8 & 1 == 1
+    }
+
+    /// Its elements.
+    pub fn elements(self) -> impl Iterator<Item = Symmetry> {
+        Symmetry::ALL.into_iter().filter(move |&g| self.contains(g))
+    }
+
+    /// How many elements it has.
+    pub const fn order(self) -> u32 {
+        self.0.count_ones()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::board::Piece;
+
+    #[test]
+    fn the_eight_symmetries_are_different_bijections_and_closed() {
+        let n = 5;
+        let image = |g: Symmetry| -> Vec<Square> {
+            (0..n * n).map(|i| g.apply(n, Square::new(i / n, i % n))).collect()
+        };
+        let images: BTreeSet<Vec<Square>> = Symmetry::ALL.into_iter().map(image).collect();
+        assert_eq!(images.len(), 8);
+        for g in Symmetry::ALL {
+            assert_eq!(image(g).into_iter().collect::<BTreeSet<_>>().len(), n * n);
+            for h in Symmetry::ALL {
+                let product: Vec<Square> = image(g).into_iter().map(|s| h.apply(n, s)).collect();
+                assert!(images.contains(&product));
+            }
+        }
+    }
+
+    #[test]
+    fn a_problem_keeps_the_symmetry_that_its_squares_leave() {
+        let order = |placed: &[(usize, usize)], blocked: &[(usize, usize)]| {
+            let squares = |list: &[(usize, usize)]| list.iter().map(|&(r, c)| Square::new(r, c)).collect();
+            let problem = Problem::new(Piece::Queen, 5, squares(placed), squares(blocked));
+            Group::of(&problem.expect("squares on the board")).order()
+        };
+        assert_eq!(order(&[], &[]), 8);
+        assert_eq!(order(&[(2, 2)], &[]), 8);
+        assert_eq!(order(&[], &[(0, 0), (0, 4), (4, 0), (4, 4)]), 8);
+        assert_eq!(order(&[(0, 1), (1, 4), (4, 3), (3, 0)], &[]), 4);
+        assert_eq!(order(&[(0, 1), (4, 3)], &[]), 2);
+        assert_eq!(order(&[(0, 2)], &[]), 2);
+        assert_eq!(order(&[(1, 1)], &[]), 2);
+        assert_eq!(order(&[(0, 1)], &[]), 1);
+        assert_eq!(order(&[(2, 2)], &[(0, 1)]), 1);
+    }
+
+    #[test]
+    fn the_image_of_a_solution_is_a_solution() {
+        let columns = [0, 4, 7, 5, 2, 6, 1, 3];
+        let images: BTreeSet<Vec<usize>> =
+            Symmetry::ALL.into_iter().map(|g| g.apply_to_columns(&columns)).collect();
+        assert_eq!(images.len(), 8);
+        assert!(images.iter().all(|image| crate::board::is_solution(Piece::Queen, image)));
+    }
+}

@@ -1,0 +1,176 @@
+//! Exact sums: 128-bit, every addition checked, each total shadowed by residues that took another way.
+
+mod residues;
+
+use serde::{Deserialize, Serialize};
+
+pub use residues::{MODULI, Residues};
+
+/// How many thirds of a solution one found completion stands for (see [`crate::preplacement`]): 3 is one
+/// solution, 24 is an orbit of 8.
+pub type Thirds = u32;
+
+/// The exact result of a set of subproblems.
+///
+/// The main sum and the residues are fed from different counters (a kernel with vector lanes feeds the sum
+/// from population counts and the residues from its lane counters), so a counter that wraps or a bit that
+/// flips on one of the two ways shows as a disagreement in [`Tally::solutions`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tally {
+    /// Σ weight × completions, in thirds of a solution.
+    #[serde(with = "decimal")]
+    thirds: u128,
+    /// The same sum modulo [`MODULI`], accumulated apart.
+    residues: Residues,
+    /// Placements that the kernel made. Kernels look ahead differently: equal only for equal kernels.
+    #[serde(with = "decimal")]
+    nodes: u128,
+}
+
+/// Why a tally is not to be believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TallyError {
+    /// The sum left 128 bits; no board that this program counts can do that.
+    #[error("the sum left 128 bits")]
+    Overflow,
+    /// The main sum and its residues disagree: a counter wrapped or memory is faulty.
+    #[error("the sum {thirds} (in thirds) disagrees with its residues {residues}: a counter wrapped or memory is faulty")]
+    Residues {
+        /// The main sum.
+        thirds: u128,
+        /// What the residues say.
+        residues: Residues,
+    },
+    /// A total that is no whole number of solutions: a subproblem is missing, or counted twice.
+    #[error("the sum {0} (in thirds) is no multiple of 3: a subproblem is missing or was counted twice")]
+    Thirds(u128),
+}
+
+impl Tally {
+    /// Adds `completions` found under prefixes of weight `weight`, and `nodes` visited for them.
+    /// `shadow` holds the residues of `completions`, accumulated by the kernel apart from it.
+    ///
+    /// # Errors
+    /// The sum leaves 128 bits; the tally is unchanged then.
+    pub fn add(
+        &mut self,
+        weight: Thirds,
+        completions: u64,
+        shadow: Residues,
+        nodes: u64,
+    ) -> Result<(), TallyError> {
+        // A u32 times a u64 has at most 96 bits.
+        let thirds = u128::from(weight) * u128::from(completions);
+        self.merge(&Self { thirds, residues: shadow.times(weight), nodes: u128::from(nodes) })
+    }
+
+    /// Adds another tally to this one.
+    ///
+    /// # Errors
+    /// The sum leaves 128 bits; the tally is unchanged then.
+    pub fn merge(&mut self, other: &Self) -> Result<(), TallyError> {
+        let thirds = self.thirds.checked_add(other.thirds).ok_or(TallyError::Overflow)?;
+        let nodes = self.nodes.checked_add(other.nodes).ok_or(TallyError::Overflow)?;
+        *self = Self { thirds, residues: self.residues.plus(other.residues), nodes };
+        Ok(())
+    }
+
+    /// Compares the sum with its residues.
+    ///
+    /// # Errors
+    /// They disagree.
+    pub fn verify(&self) -> Result<(), TallyError> {
+        if Residues::of(self.thirds) == self.residues {
+            Ok(())
+        } else {
+            Err(TallyError::Residues { thirds: self.thirds, residues: self.residues })
+        }
+    }
+
+    /// The number of solutions, if this tally is that of a whole job.
+    ///
+    /// # Errors
+    /// The residues disagree, or the sum of thirds is no multiple of 3.
+    pub fn solutions(&self) -> Result<u128, TallyError> {
+        self.verify()?;
+        if self.thirds.is_multiple_of(3) { Ok(self.thirds / 3) } else { Err(TallyError::Thirds(self.thirds)) }
+    }
+
+    /// Σ weight × completions, in thirds of a solution.
+    pub const fn thirds(&self) -> u128 {
+        self.thirds
+    }
+
+    /// Placements that the kernel made.
+    pub const fn nodes(&self) -> u128 {
+        self.nodes
+    }
+}
+
+/// 128-bit numbers as decimal strings: JSON readers lose digits past 2^53.
+mod decimal {
+    use serde::{Deserialize, Deserializer, Serializer, de};
+
+    pub(super) fn serialize<S: Serializer>(value: &u128, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(value)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u128, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tally(weight: Thirds, completions: u64) -> Tally {
+        let mut tally = Tally::default();
+        tally.add(weight, completions, Residues::of(completions.into()), 1).expect("fits");
+        tally
+    }
+
+    #[test]
+    fn a_tally_is_the_weighted_sum_in_thirds() {
+        let mut sum = tally(24, 5);
+        sum.merge(&tally(12, 3)).expect("fits");
+        assert_eq!((sum.thirds(), sum.nodes()), (156, 2));
+        assert_eq!(sum.solutions(), Ok(52));
+    }
+
+    #[test]
+    fn a_sum_past_128_bits_is_an_error_and_changes_nothing() {
+        let mut sum = Tally { thirds: u128::MAX - 2, residues: Residues::of(u128::MAX - 2), nodes: 0 };
+        let before = sum;
+        assert_eq!(sum.merge(&tally(3, 1)), Err(TallyError::Overflow));
+        assert_eq!(sum, before);
+        sum.merge(&tally(1, 2)).expect("exactly the last number");
+        assert_eq!(sum.thirds(), u128::MAX);
+        assert_eq!(sum.verify(), Ok(()));
+    }
+
+    #[test]
+    fn a_main_counter_that_wrapped_is_caught_by_the_residues() {
+        // What a 32-bit counter would have kept of 2^32 + 92, and what the residues say of it.
+        let mut sum = Tally::default();
+        sum.add(3, 92, Residues::of((1 << 32) + 92), 0).expect("fits");
+        assert!(matches!(sum.solutions(), Err(TallyError::Residues { .. })));
+        // The same for 64 bits.
+        let mut sum = Tally::default();
+        sum.add(3, 92, Residues::of((1 << 64) + 92), 0).expect("fits");
+        assert!(matches!(sum.solutions(), Err(TallyError::Residues { .. })));
+    }
+
+    #[test]
+    fn a_total_in_broken_thirds_is_refused() {
+        assert_eq!(tally(8, 1).solutions(), Err(TallyError::Thirds(8)));
+    }
+
+    #[test]
+    fn json_keeps_every_digit() {
+        let sum = Tally { thirds: u128::MAX, residues: Residues::of(u128::MAX), nodes: 1 << 90 };
+        let text = serde_json::to_string(&sum).expect("serialises");
+        assert!(text.contains("\"340282366920938463463374607431768211455\""), "{text}");
+        assert_eq!(serde_json::from_str::<Tally>(&text).expect("reads back"), sum);
+    }
+}
