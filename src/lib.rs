@@ -21,11 +21,11 @@
 //! ```
 
 pub mod board;
-pub mod cli;
-pub mod engine;
+// pub mod cli;
+// pub mod engine;
 pub mod kernel;
-pub mod known;
-pub mod ledger;
+// pub mod known;
+// pub mod ledger;
 pub mod preplacement;
 pub mod symmetry;
 pub mod tally;

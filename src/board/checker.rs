@@ -5,9 +5,10 @@ use super::{Piece, Square};
 
 /// The first pair of `squares` that attack each other on a board of size `n`, in the order given.
 pub fn first_attack(piece: Piece, n: usize, squares: &[Square]) -> Option<(Square, Square)> {
-    squares.iter().enumerate().find_map(|(i, &b)| {
-        squares[..i].iter().find(|&&a| piece.attacks(n, a, b)).map(|&a| (a, b))
-    })
+    squares
+        .iter()
+        .enumerate()
+        .find_map(|(i, &b)| squares[..i].iter().find(|&&a| piece.attacks(n, a, b)).map(|&a| (a, b)))
 }
 
 /// Whether `columns` (the 0-based column of the piece in each row) is a solution for n = `columns.len()`.

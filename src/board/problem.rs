@@ -126,8 +126,7 @@ mod tests {
         let at = Square::new;
         let problem =
             Problem::new(Piece::Queen, 4, vec![at(0, 1)], vec![at(1, 3)]).expect("squares on the board");
-        let allowed: Vec<Square> =
-            (0..16).map(|i| at(i / 4, i % 4)).filter(|&s| problem.allows(s)).collect();
+        let allowed: Vec<Square> = (0..16).map(|i| at(i / 4, i % 4)).filter(|&s| problem.allows(s)).collect();
         assert_eq!(allowed, [at(0, 1), at(2, 0), at(2, 2), at(3, 0), at(3, 2), at(3, 3)]);
         assert_eq!(problem.conflict(), None);
     }

@@ -85,9 +85,7 @@ impl Group {
     #[must_use]
     pub fn row_preserving(self) -> Self {
         use Symmetry::{Identity, MirrorColumns, MirrorRows, Rotate180};
-        Self::from_fn(|g| {
-            self.contains(g) && matches!(g, Identity | Rotate180 | MirrorColumns | MirrorRows)
-        })
+        Self::from_fn(|g| self.contains(g) && matches!(g, Identity | Rotate180 | MirrorColumns | MirrorRows))
     }
 
     fn from_fn(contains: impl Fn(Symmetry) -> bool) -> Self {

@@ -34,7 +34,9 @@ pub enum TallyError {
     #[error("the sum left 128 bits")]
     Overflow,
     /// The main sum and its residues disagree: a counter wrapped or memory is faulty.
-    #[error("the sum {thirds} (in thirds) disagrees with its residues {residues}: a counter wrapped or memory is faulty")]
+    #[error(
+        "the sum {thirds} (in thirds) disagrees with its residues {residues}: a counter wrapped or memory is faulty"
+    )]
     Residues {
         /// The main sum.
         thirds: u128,

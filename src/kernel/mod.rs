@@ -1,0 +1,200 @@
+//! Kernels: each counts the completions of prefixes. The ladder runs from a naive oracle to vector code, every
+//! rung is kept, and every rung answers to the oracle subproblem by subproblem.
+//!
+//! | kernel | what it is | boards |
+//! |---|---|---|
+//! | [`reference`] | the plain definition, the oracle | all |
+//! | [`textbook`] | bit masks and mirror symmetry, the yardstick of speed | queens |
+//! | [`scalar`] | centre-cross plans, a register stack, two rows of look-ahead | queens |
+//! | [`simd`] (avx2, avx512) | the batch engine over 8 or 16 lanes | queens |
+//! | [`generic`] | any piece | all |
+
+pub mod generic;
+pub mod reference;
+mod rook;
+pub mod scalar;
+pub mod simd;
+pub mod symmetric;
+pub mod textbook;
+
+use std::fmt;
+use std::ops::Range;
+use std::str::FromStr;
+
+use crate::board::{Piece, Problem};
+use crate::preplacement::{Decomposition, Plan, Prefix, Scheme};
+use crate::tally::{Tally, TallyError};
+
+/// What counts the completions of prefixes.
+pub trait Kernel: Send {
+    /// Adds the completions of `prefixes`, all of them prefixes of `plan`, to `tally`. A kernel may hold work
+    /// back to do it together with what comes next.
+    ///
+    /// # Errors
+    /// A sum leaves 128 bits.
+    fn count(&mut self, plan: &Plan, prefixes: &[Prefix], tally: &mut Tally) -> Result<(), TallyError>;
+
+    /// Counts what was held back. Afterwards `tally` has everything.
+    ///
+    /// # Errors
+    /// A sum leaves 128 bits.
+    fn finish(&mut self, _tally: &mut Tally) -> Result<(), TallyError> {
+        Ok(())
+    }
+}
+
+/// Counts the prefixes of `range`, checks the sum against its residues and returns it.
+///
+/// # Errors
+/// A sum leaves 128 bits, or the residues disagree.
+pub fn count_range(
+    kernel: &mut dyn Kernel,
+    decomposition: &Decomposition,
+    range: Range<u64>,
+) -> Result<Tally, TallyError> {
+    const CHUNK: usize = 1024;
+    let mut tally = Tally::default();
+    let mut outcome = Ok(());
+    let mut chunk: Vec<Prefix> = Vec::with_capacity(CHUNK);
+    let mut plan_of_chunk: Option<&Plan> = None;
+    let mut flush = |plan: Option<&Plan>, chunk: &mut Vec<Prefix>| {
+        if let (Some(plan), Ok(())) = (plan, &outcome) {
+            outcome = kernel.count(plan, chunk, &mut tally);
+        }
+        chunk.clear();
+    };
+    decomposition.for_each(range, |plan, prefix| {
+        let same_plan = plan_of_chunk.is_some_and(|p| std::ptr::eq(p, plan));
+        if !same_plan || chunk.len() == CHUNK {
+            flush(plan_of_chunk, &mut chunk);
+            plan_of_chunk = Some(plan);
+        }
+        chunk.push(*prefix);
+    });
+    flush(plan_of_chunk, &mut chunk);
+    outcome?;
+    kernel.finish(&mut tally)?;
+    tally.verify()?;
+    Ok(tally)
+}
+
+/// A kernel by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum KernelKind {
+    /// [`reference`].
+    Reference,
+    /// [`textbook`].
+    Textbook,
+    /// [`scalar`].
+    Scalar,
+    /// [`simd`] over 8 lanes of AVX2.
+    Avx2,
+    /// [`simd`] over 16 lanes of AVX-512.
+    Avx512,
+    /// [`generic`].
+    Generic,
+}
+
+/// A name that is no kernel.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is not a kernel; choose auto, reference, textbook, scalar, avx2, avx512 or generic")]
+pub struct UnknownKernel(String);
+
+/// Why a kernel cannot count a problem here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KernelError {
+    /// The processor lacks the instructions.
+    #[error(
+        "kernel {0} needs instructions that this processor lacks; --kernel auto takes the fastest that works here"
+    )]
+    NotOnThisMachine(KernelKind),
+    /// The kernel counts queens only.
+    #[error("kernel {0} counts queens only; use --kernel auto, generic or reference for {1}s")]
+    QueensOnly(KernelKind, Piece),
+}
+
+impl KernelKind {
+    /// Every kernel, slowest first.
+    pub const ALL: [Self; 6] =
+        [Self::Reference, Self::Generic, Self::Textbook, Self::Scalar, Self::Avx2, Self::Avx512];
+
+    /// Its name on the command line and in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Reference => "reference",
+            Self::Textbook => "textbook",
+            Self::Scalar => "scalar",
+            Self::Avx2 => "avx2",
+            Self::Avx512 => "avx512",
+            Self::Generic => "generic",
+        }
+    }
+
+    /// Whether this processor can run it.
+    pub fn runs_here(self) -> bool {
+        match self {
+            Self::Avx2 => simd::avx2_runs_here(),
+            Self::Avx512 => simd::avx512_runs_here(),
+            _ => true,
+        }
+    }
+
+    /// The fastest kernel for `piece` on this processor.
+    pub fn fastest(piece: Piece) -> Self {
+        match piece {
+            Piece::Queen if Self::Avx512.runs_here() => Self::Avx512,
+            Piece::Queen if Self::Avx2.runs_here() => Self::Avx2,
+            Piece::Queen => Self::Scalar,
+            _ => Self::Generic,
+        }
+    }
+
+    /// The scheme that this kernel wants for `problem`.
+    pub fn scheme(self, problem: &Problem) -> Scheme {
+        match self {
+            Self::Textbook => Scheme::TopMirror,
+            Self::Reference if problem.piece() == Piece::Rook => Scheme::TopMirror,
+            _ => Scheme::best(problem),
+        }
+    }
+
+    /// Whether it reports how many placements it made. The yardstick does not: counting would slow it.
+    pub const fn counts_nodes(self) -> bool {
+        !matches!(self, Self::Textbook)
+    }
+
+    /// A kernel of this kind for one thread.
+    ///
+    /// # Errors
+    /// This processor cannot run it, or it does not know `piece`.
+    pub fn build(self, piece: Piece) -> Result<Box<dyn Kernel>, KernelError> {
+        if !self.runs_here() {
+            return Err(KernelError::NotOnThisMachine(self));
+        }
+        if piece != Piece::Queen && !matches!(self, Self::Reference | Self::Generic) {
+            return Err(KernelError::QueensOnly(self, piece));
+        }
+        Ok(match self {
+            Self::Reference => Box::new(reference::Reference),
+            Self::Textbook => Box::new(textbook::Textbook),
+            Self::Scalar => Box::new(scalar::Scalar),
+            Self::Avx2 => simd::avx2().ok_or(KernelError::NotOnThisMachine(self))?,
+            Self::Avx512 => simd::avx512().ok_or(KernelError::NotOnThisMachine(self))?,
+            Self::Generic => Box::new(generic::Generic),
+        })
+    }
+}
+
+impl fmt::Display for KernelKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for KernelKind {
+    type Err = UnknownKernel;
+
+    fn from_str(text: &str) -> Result<Self, UnknownKernel> {
+        Self::ALL.into_iter().find(|k| k.name() == text).ok_or_else(|| UnknownKernel(text.to_owned()))
+    }
+}

@@ -1,0 +1,74 @@
+//! The oracle: the plain definition, and nothing else.
+//!
+//! Fills the rows from top to bottom, compares every new piece with every other one by [`Piece::attacks`],
+//! and asks the plan at the end whether it counts the completion. No masks, no symmetry, no look-ahead.
+//! Cost: about n comparisons a placement and the nodes of the plain tree below the prefix.
+//!
+//! [`Piece::attacks`]: crate::board::Piece::attacks
+
+use super::Kernel;
+use crate::board::{Problem, Square};
+use crate::preplacement::{Plan, Prefix};
+use crate::tally::{Residues, Tally, TallyError};
+
+/// The oracle that every kernel answers to.
+#[derive(Debug)]
+pub struct Reference;
+
+impl Kernel for Reference {
+    fn count(&mut self, plan: &Plan, prefixes: &[Prefix], tally: &mut Tally) -> Result<(), TallyError> {
+        for prefix in prefixes {
+            let (completions, nodes) = completions(plan, prefix);
+            tally.add(plan.weight(), completions, Residues::of(completions.into()), nodes)?;
+        }
+        Ok(())
+    }
+}
+
+/// The completions of `prefix` that `plan` counts, and the placements tried. Exact up to 2^64 of either,
+/// which no oracle reaches.
+pub fn completions(plan: &Plan, prefix: &Prefix) -> (u64, u64) {
+    let given: Vec<Square> =
+        plan.problem().placed().iter().chain(plan.block()).copied().chain(prefix.squares(plan)).collect();
+    if crate::board::first_attack(plan.piece(), plan.n(), &given).is_some() {
+        return (0, 0);
+    }
+    let mut search = Search { problem: plan.problem(), plan, queens: given, completions: 0, nodes: 0 };
+    search.fill(0);
+    (search.completions, search.nodes)
+}
+
+struct Search<'a> {
+    problem: &'a Problem,
+    plan: &'a Plan,
+    queens: Vec<Square>,
+    completions: u64,
+    nodes: u64,
+}
+
+impl Search<'_> {
+    fn fill(&mut self, row: usize) {
+        let n = self.problem.n();
+        if row == n {
+            let mut columns = vec![0; n];
+            for queen in &self.queens {
+                columns[queen.row] = queen.col;
+            }
+            self.completions += u64::from(self.plan.counts(&columns));
+            return;
+        }
+        if self.queens.iter().any(|q| q.row == row) {
+            return self.fill(row + 1);
+        }
+        for col in 0..n {
+            let square = Square::new(row, col);
+            let attacked = self.queens.iter().any(|&q| self.problem.piece().attacks(n, q, square));
+            if !attacked && !self.problem.blocked().contains(&square) {
+                self.queens.push(square);
+                self.nodes += 1;
+                self.fill(row + 1);
+                self.queens.pop();
+            }
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! A job: a problem with its decomposition fixed, so that any machine regenerates the same units.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::MAX_PREFIX_ROWS;
+use crate::board::{Piece, Problem, Square};
+use crate::symmetry::{Group, Symmetry};
+
+/// The largest board that is counted: a row is one 32-bit mask.
+pub const MAX_COUNT_SIZE: usize = 32;
+
+/// Which symmetry argument cuts the problem into plans.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Scheme {
+    /// 8-fold, for problems with the full symmetry and n ≥ 6.
+    CentreCross,
+    /// Up to 4-fold, by the row-preserving symmetries that the problem has left; the general case.
+    CentreRows,
+    /// 2-fold, from the top row, as textbooks have it; for the textbook kernel.
+    TopMirror,
+    /// n-fold, for toroidal queens on the empty board.
+    Translations,
+    /// One subproblem, for kernels that take the board as a whole.
+    Whole,
+}
+
+impl Scheme {
+    /// The scheme that gives the fewest nodes to the general kernels.
+    pub fn best(problem: &Problem) -> Self {
+        match problem.piece() {
+            Piece::Rook => Self::Whole,
+            Piece::Toroidal if problem.is_empty() && problem.n() > 0 => Self::Translations,
+            _ if problem.n() >= super::centre_cross::SMALLEST
+                && problem.placed().is_empty()
+                && Group::of(problem) == Group::FULL =>
+            {
+                Self::CentreCross
+            }
+            _ => Self::CentreRows,
+        }
+    }
+
+    /// Its name in job texts.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::CentreCross => "centre-cross",
+            Self::CentreRows => "centre-rows",
+            Self::TopMirror => "top-mirror",
+            Self::Translations => "translations",
+            Self::Whole => "whole",
+        }
+    }
+}
+
+/// A problem, its scheme, how many rows a prefix fills and how many prefixes make a unit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Job {
+    problem: Problem,
+    scheme: Scheme,
+    depth: usize,
+    unit_prefixes: u64,
+}
+
+/// Why a problem cannot become a job.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum JobError {
+    /// The board is larger than a row mask.
+    #[error(
+        "n = {0} is too large to count; n goes from 0 to {MAX_COUNT_SIZE}, because a row of the board is one 32-bit mask"
+    )]
+    TooLarge(usize),
+}
+
+impl Job {
+    /// The job that counts `problem` by `scheme` with prefixes of `depth` rows (the plan's block included;
+    /// `None` for the depth that suits the board), `unit_prefixes` of them to a unit (at least 1).
+    ///
+    /// # Errors
+    /// The board is larger than [`MAX_COUNT_SIZE`].
+    pub fn new(
+        problem: Problem,
+        scheme: Scheme,
+        depth: Option<usize>,
+        unit_prefixes: u64,
+    ) -> Result<Self, JobError> {
+        if problem.n() > MAX_COUNT_SIZE {
+            return Err(JobError::TooLarge(problem.n()));
+        }
+        let depth = match scheme {
+            Scheme::Whole => 0,
+            _ => depth.unwrap_or_else(|| default_depth(problem.n())).min(MAX_PREFIX_ROWS),
+        };
+        Ok(Self { problem, scheme, depth, unit_prefixes: unit_prefixes.max(1) })
+    }
+
+    /// What is counted.
+    pub const fn problem(&self) -> &Problem {
+        &self.problem
+    }
+
+    /// The symmetry argument.
+    pub const fn scheme(&self) -> Scheme {
+        self.scheme
+    }
+
+    /// Rows that a prefix fills, its plan's block included.
+    pub const fn depth(&self) -> usize {
+        self.depth
+    }
+
+    /// Prefixes in a unit; the last unit may have fewer.
+    pub const fn unit_prefixes(&self) -> u64 {
+        self.unit_prefixes
+    }
+
+    /// The symmetries that the scheme may use.
+    pub(super) fn mirrors(&self) -> bool {
+        Group::of(&self.problem).contains(Symmetry::MirrorColumns)
+    }
+
+    /// The first 128 bits of the SHA-256 of [the job's text](fmt::Display): the same on every machine.
+    pub fn hash(&self) -> JobHash {
+        let digest = Sha256::digest(self.to_string().as_bytes());
+        let mut first = [0; 16];
+        first.copy_from_slice(&digest[..16]);
+        JobHash(first)
+    }
+}
+
+/// Rows to fill so that there are some thousands of prefixes or more, none much longer than the others:
+/// measured with the numbers of prefixes in ARCHITECTURE.md.
+const fn default_depth(n: usize) -> usize {
+    match n {
+        0..=7 => 2,
+        8..=11 => 3,
+        12..=22 => 4,
+        23..=24 => 5,
+        25..=27 => 6,
+        _ => 7,
+    }
+}
+
+/// The canonical text of a job. Everything that changes which subproblem an index names is in it; so is a
+/// version, to be raised when the order of plans or prefixes changes.
+impl fmt::Display for Job {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list = |squares: &[Square]| {
+            let words: Vec<String> = squares.iter().map(Square::to_string).collect();
+            format!("[{}]", words.join(" "))
+        };
+        write!(
+            f,
+            "nqueens-job/1 piece={} n={} placed={} blocked={} scheme={} depth={} unit={}",
+            self.problem.piece(),
+            self.problem.n(),
+            list(self.problem.placed()),
+            list(self.problem.blocked()),
+            self.scheme.name(),
+            self.depth,
+            self.unit_prefixes
+        )
+    }
+}
+
+/// Names a job: 128 bits, written as 32 hexadecimal digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct JobHash([u8; 16]);
+
+impl fmt::Display for JobHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl From<JobHash> for String {
+    fn from(hash: JobHash) -> Self {
+        hash.to_string()
+    }
+}
+
+impl TryFrom<String> for JobHash {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        const WRONG: &str = "a job hash is 32 hexadecimal digits";
+        if text.len() != 32 || !text.is_ascii() {
+            return Err(WRONG);
+        }
+        let mut bytes = [0; 16];
+        for (i, byte) in bytes.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(&text[2 * i..2 * i + 2], 16).map_err(|_| WRONG)?;
+        }
+        Ok(Self(bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(problem: Problem) -> Job {
+        let scheme = Scheme::best(&problem);
+        Job::new(problem, scheme, None, 64).expect("small enough")
+    }
+
+    #[test]
+    fn the_hash_of_a_job_is_stable_and_tells_jobs_apart() {
+        let empty = |n| job(Problem::empty(Piece::Queen, n));
+        assert_eq!(
+            empty(16).to_string(),
+            "nqueens-job/1 piece=queen n=16 placed=[] blocked=[] scheme=centre-cross depth=4 unit=64"
+        );
+        assert_eq!(empty(16).hash().to_string(), "e5de266bef88e30784f61efc53666cec");
+        assert_ne!(empty(16).hash(), empty(17).hash());
+        let text = String::from(empty(16).hash());
+        assert_eq!(JobHash::try_from(text), Ok(empty(16).hash()));
+        assert!(JobHash::try_from("12".to_owned()).is_err());
+        assert!(JobHash::try_from("é".repeat(16)).is_err());
+    }
+
+    #[test]
+    fn boards_past_32_are_refused_with_the_reason() {
+        let problem = Problem::empty(Piece::Queen, 33);
+        let error = Job::new(problem, Scheme::CentreCross, None, 1).expect_err("too large");
+        assert!(error.to_string().contains("32-bit"));
+    }
+}

@@ -1,0 +1,93 @@
+//! What the queens placed so far attack, as bit masks.
+
+use crate::board::Square;
+
+/// Used columns and diagonals of a partial placement on a board of size n ≤ 32.
+///
+/// Bit c of a row mask is column c. Diagonals are numbered so that shifting right by a row-dependent amount
+/// gives the attacked columns of that row: antidiagonal `row + col`, diagonal `col + (n − 1 − row)`, both at
+/// most 2n − 2 ≤ 62.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    /// Columns that hold a queen.
+    pub columns: u32,
+    /// Antidiagonals that hold a queen.
+    pub antidiagonals: u64,
+    /// Diagonals that hold a queen.
+    pub diagonals: u64,
+}
+
+impl State {
+    /// This state with one more queen in `row`, in the column of the single bit `queen`.
+    #[inline]
+    #[must_use]
+    pub const fn with_queen(self, n: usize, row: usize, queen: u32) -> Self {
+        Self {
+            columns: self.columns | queen,
+            antidiagonals: self.antidiagonals | (queen as u64) << row,
+            diagonals: self.diagonals | (queen as u64) << (n - 1 - row),
+        }
+    }
+
+    /// Columns of `row` that are attacked along an antidiagonal. Bits from n on are meaningless.
+    #[inline]
+    pub const fn antidiagonal_window(self, row: usize) -> u32 {
+        (self.antidiagonals >> row) as u32
+    }
+
+    /// Columns of `row` that are attacked along a diagonal. Bits from n on are meaningless.
+    #[inline]
+    pub const fn diagonal_window(self, n: usize, row: usize) -> u32 {
+        (self.diagonals >> (n - 1 - row)) as u32
+    }
+
+    /// Columns of `row` that no queen attacks.
+    #[inline]
+    pub const fn free(self, n: usize, row: usize) -> u32 {
+        full_row(n) & !(self.columns | self.antidiagonal_window(row) | self.diagonal_window(n, row))
+    }
+}
+
+/// All columns of a board of size n ≤ 32.
+#[inline]
+pub const fn full_row(n: usize) -> u32 {
+    if n == 0 { 0 } else { u32::MAX >> (32 - n) }
+}
+
+/// The columns of the set bits, ascending.
+pub fn columns_of(mut row: u32) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let col = row.trailing_zeros() as usize;
+        (row != 0).then(|| {
+            row &= row - 1;
+            col
+        })
+    })
+}
+
+/// The state after placing queens on `squares`.
+pub(super) fn state_of(n: usize, squares: &[Square]) -> State {
+    squares.iter().fold(State::default(), |s, q| s.with_queen(n, q.row, 1 << q.col))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::board::Piece;
+
+    #[test]
+    fn the_masks_say_what_the_plain_definition_says() {
+        for n in [1, 4, 7, 32] {
+            for (i, j) in [(0, 0), (0, n - 1), (n - 1, 0), (n / 2, n / 3), (n - 1, n - 1)] {
+                let queen = Square::new(i, j);
+                let state = state_of(n, &[queen]);
+                for row in (0..n).filter(|&row| row != i) {
+                    let free: Vec<usize> = columns_of(state.free(n, row)).collect();
+                    let expected: Vec<usize> =
+                        (0..n).filter(|&c| !Piece::Queen.attacks(n, queen, Square::new(row, c))).collect();
+                    assert_eq!(free, expected, "n = {n}, queen {queen}, row {row}");
+                }
+            }
+        }
+    }
+}
