@@ -1,23 +1,76 @@
-//! The batch engine.
+//! The batch engine over vector lanes: one design, written once, run with AVX-512 or AVX2.
+//!
+//! - [`lanes`]: what a vector instruction set must offer, as a trait;
+//! - [`batch`]: the engine, in safe code over that trait;
+//! - `avx512`, `avx2`: the trait by intrinsics, the only unsafe code of the program;
+//! - `portable`: the trait by plain loops, the twin that the others are tested against.
+//!
+//! The instruction set is detected at run time, never at compile time.
 
-use super::Kernel;
+mod batch;
+mod lanes;
 
-/// Whether this processor has AVX2.
-pub fn avx2_runs_here() -> bool {
-    false
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+#[cfg(test)]
+mod portable;
+
+#[cfg(target_arch = "x86_64")]
+pub use x86_64::{avx2, avx2_runs_here, avx512, avx512_runs_here};
+
+#[cfg(not(target_arch = "x86_64"))]
+pub use other::{avx2, avx2_runs_here, avx512, avx512_runs_here};
+
+#[cfg(target_arch = "x86_64")]
+mod x86_64 {
+    use super::avx2::Avx2;
+    use super::avx512::Avx512;
+    use crate::kernel::Kernel;
+
+    /// Whether this processor has AVX2 and what goes with it.
+    pub fn avx2_runs_here() -> bool {
+        Avx2::detect().is_some()
+    }
+
+    /// Whether this processor has AVX-512 (F, BW, DQ, VL).
+    pub fn avx512_runs_here() -> bool {
+        Avx512::detect().is_some()
+    }
+
+    /// The kernel over 8 lanes, if this processor runs it.
+    pub fn avx2() -> Option<Box<dyn Kernel>> {
+        Avx2::detect().map(super::avx2::kernel)
+    }
+
+    /// The kernel over 16 lanes, if this processor runs it.
+    pub fn avx512() -> Option<Box<dyn Kernel>> {
+        Avx512::detect().map(super::avx512::kernel)
+    }
 }
 
-/// Whether this processor has AVX-512.
-pub fn avx512_runs_here() -> bool {
-    false
-}
+#[cfg(not(target_arch = "x86_64"))]
+mod other {
+    use crate::kernel::Kernel;
 
-/// The AVX2 kernel.
-pub fn avx2() -> Option<Box<dyn Kernel>> {
-    None
-}
+    /// AVX2 is for x86-64 only.
+    pub fn avx2_runs_here() -> bool {
+        false
+    }
 
-/// The AVX-512 kernel.
-pub fn avx512() -> Option<Box<dyn Kernel>> {
-    None
+    /// AVX-512 is for x86-64 only.
+    pub fn avx512_runs_here() -> bool {
+        false
+    }
+
+    /// AVX2 is for x86-64 only.
+    pub fn avx2() -> Option<Box<dyn Kernel>> {
+        None
+    }
+
+    /// AVX-512 is for x86-64 only.
+    pub fn avx512() -> Option<Box<dyn Kernel>> {
+        None
+    }
 }

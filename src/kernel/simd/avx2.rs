@@ -1,0 +1,235 @@
+//! 8 lanes of AVX2: compressing and expanding by tables of permutations.
+#![allow(unsafe_code)]
+
+use std::arch::x86_64::*;
+
+use super::batch::{Batch, Engine};
+use super::lanes::Lanes;
+use crate::kernel::Kernel;
+
+/// Proof that this processor has AVX2, BMI1, BMI2 and POPCNT: only [`Avx2::detect`] makes one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Avx2(());
+
+impl Avx2 {
+    /// The proof, where it holds.
+    pub(super) fn detect() -> Option<Self> {
+        let present = is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("bmi1")
+            && is_x86_feature_detected!("bmi2")
+            && is_x86_feature_detected!("popcnt");
+        present.then_some(Self(()))
+    }
+}
+
+/// The kernel over these lanes.
+pub(super) fn kernel(lanes: Avx2) -> Box<dyn Kernel> {
+    // SAFETY: `lanes` is the proof that the processor has the features of `drain`.
+    Box::new(Batch::new(move |engine, flush| unsafe { drain(lanes, engine, flush) }))
+}
+
+/// Runs the engine with these instructions enabled.
+///
+/// # Safety
+/// The processor has the features named here; an [`Avx2`] is the proof.
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+unsafe fn drain(lanes: Avx2, engine: &mut Engine, flush: super::batch::Flush) {
+    engine.drain(lanes, flush);
+}
+
+/// For each choice of lanes (a bit a lane), an index for [`Lanes::compress`].
+static COMPRESS: [[u32; 8]; 256] = permutations(false);
+/// For each choice of lanes (a bit a lane), an index for [`Lanes::expand`].
+static EXPAND: [[u32; 8]; 256] = permutations(true);
+
+const fn permutations(expand: bool) -> [[u32; 8]; 256] {
+    let mut table = [[0; 8]; 256];
+    let mut mask = 0;
+    while mask < 256 {
+        let (mut lane, mut chosen) = (0, 0);
+        while lane < 8 {
+            if mask >> lane & 1 == 1 {
+                if expand {
+                    table[mask][lane] = chosen as u32;
+                } else {
+                    table[mask][chosen] = lane as u32;
+                }
+                chosen += 1;
+            }
+            lane += 1;
+        }
+        mask += 1;
+    }
+    table
+}
+
+/// The choice of lanes as a bit a lane.
+///
+/// # Safety
+/// The processor has AVX2.
+#[inline(always)]
+unsafe fn bits(mask: __m256i) -> usize {
+    // SAFETY: as above. The result has 8 bits.
+    unsafe { _mm256_movemask_ps(_mm256_castsi256_ps(mask)).cast_unsigned() as usize & 0xff }
+}
+
+// SAFETY (all blocks of this implementation): `self` proves that the processor has the instructions; loads and
+// stores go through slices whose length was checked. A mask has all bits of a lane set or none.
+#[allow(clippy::undocumented_unsafe_blocks)]
+impl Lanes for Avx2 {
+    const COUNT: usize = 8;
+    const LOOK_AHEAD_ROWS: usize = 6;
+    type Word = __m256i;
+    type Mask = __m256i;
+
+    #[inline(always)]
+    fn splat(self, value: u32) -> __m256i {
+        unsafe { _mm256_set1_epi32(value.cast_signed()) }
+    }
+
+    #[inline(always)]
+    fn load(self, from: &[u32], at: usize) -> __m256i {
+        let words = &from[at..at + Self::COUNT];
+        unsafe { _mm256_loadu_si256(words.as_ptr().cast()) }
+    }
+
+    #[inline(always)]
+    fn store(self, into: &mut [u32], at: usize, word: __m256i) {
+        let words = &mut into[at..at + Self::COUNT];
+        unsafe { _mm256_storeu_si256(words.as_mut_ptr().cast(), word) }
+    }
+
+    #[inline(always)]
+    fn and(self, a: __m256i, b: __m256i) -> __m256i {
+        unsafe { _mm256_and_si256(a, b) }
+    }
+
+    #[inline(always)]
+    fn and_not(self, a: __m256i, b: __m256i) -> __m256i {
+        unsafe { _mm256_andnot_si256(b, a) }
+    }
+
+    #[inline(always)]
+    fn or(self, a: __m256i, b: __m256i) -> __m256i {
+        unsafe { _mm256_or_si256(a, b) }
+    }
+
+    #[inline(always)]
+    fn xor(self, a: __m256i, b: __m256i) -> __m256i {
+        unsafe { _mm256_xor_si256(a, b) }
+    }
+
+    #[inline(always)]
+    fn and_neither(self, a: __m256i, b: __m256i, c: __m256i) -> __m256i {
+        unsafe { _mm256_andnot_si256(_mm256_or_si256(b, c), a) }
+    }
+
+    #[inline(always)]
+    fn decrement(self, a: __m256i) -> __m256i {
+        unsafe { _mm256_add_epi32(a, _mm256_set1_epi32(-1)) }
+    }
+
+    #[inline(always)]
+    fn shift_left(self, a: __m256i, by: __m256i) -> __m256i {
+        unsafe { _mm256_sllv_epi32(a, by) }
+    }
+
+    #[inline(always)]
+    fn shift_right(self, a: __m256i, by: __m256i) -> __m256i {
+        unsafe { _mm256_srlv_epi32(a, by) }
+    }
+
+    #[inline(always)]
+    fn all(self) -> __m256i {
+        unsafe { _mm256_set1_epi32(-1) }
+    }
+
+    #[inline(always)]
+    fn first(self, count: usize) -> __m256i {
+        // `count` is at most 8.
+        unsafe {
+            let numbers = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+            _mm256_cmpgt_epi32(_mm256_set1_epi32(count as i32), numbers)
+        }
+    }
+
+    #[inline(always)]
+    fn zero(self, a: __m256i) -> __m256i {
+        unsafe { _mm256_cmpeq_epi32(a, _mm256_setzero_si256()) }
+    }
+
+    #[inline(always)]
+    fn meet(self, a: __m256i, b: __m256i) -> __m256i {
+        unsafe {
+            let apart = _mm256_cmpeq_epi32(_mm256_and_si256(a, b), _mm256_setzero_si256());
+            _mm256_xor_si256(apart, _mm256_set1_epi32(-1))
+        }
+    }
+
+    #[inline(always)]
+    fn equal(self, a: __m256i, b: __m256i) -> __m256i {
+        unsafe { _mm256_cmpeq_epi32(a, b) }
+    }
+
+    #[inline(always)]
+    fn both(self, a: __m256i, b: __m256i) -> __m256i {
+        unsafe { _mm256_and_si256(a, b) }
+    }
+
+    #[inline(always)]
+    fn count(self, mask: __m256i) -> usize {
+        unsafe { bits(mask) }.count_ones() as usize
+    }
+
+    #[inline(always)]
+    fn select(self, mask: __m256i, yes: __m256i, no: __m256i) -> __m256i {
+        unsafe { _mm256_blendv_epi8(no, yes, mask) }
+    }
+
+    #[inline(always)]
+    fn increment(self, counter: __m256i, mask: __m256i) -> __m256i {
+        unsafe { _mm256_sub_epi32(counter, mask) }
+    }
+
+    #[inline(always)]
+    fn permute(self, a: __m256i, index: __m256i) -> __m256i {
+        unsafe { _mm256_permutevar8x32_epi32(a, index) }
+    }
+
+    #[inline(always)]
+    fn compress(self, mask: __m256i) -> __m256i {
+        let index = &COMPRESS[unsafe { bits(mask) }];
+        unsafe { _mm256_loadu_si256(index.as_ptr().cast()) }
+    }
+
+    #[inline(always)]
+    fn expand(self, mask: __m256i) -> __m256i {
+        let index = &EXPAND[unsafe { bits(mask) }];
+        unsafe { _mm256_loadu_si256(index.as_ptr().cast()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::kernel::simd::lanes::assert_keeps_the_promises;
+
+    proptest! {
+        #[test]
+        fn avx2_lanes_do_what_plain_loops_do(
+            words in any::<[[u32; 16]; 3]>(),
+            sparse in any::<[u32; 16]>(),
+            shift in 0u32..40,
+            bits in any::<u32>(),
+        ) {
+            if let Some(lanes) = Avx2::detect() {
+                let [a, b, c] = words;
+                assert_keeps_the_promises(lanes, &words, shift, bits);
+                let few = std::array::from_fn(|i| a[i] & b[i] & c[i] & sparse[i] & 7);
+                assert_keeps_the_promises(lanes, &[few, a, few], shift, bits);
+            }
+        }
+    }
+}
