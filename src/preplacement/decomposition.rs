@@ -82,6 +82,13 @@ impl Decomposition {
         Self { job, plans, first }
     }
 
+    /// The same prefixes in units of another size. This is another job, with another hash.
+    #[must_use]
+    pub fn with_unit_prefixes(mut self, unit_prefixes: u64) -> Self {
+        self.job = self.job.with_unit_prefixes(unit_prefixes);
+        self
+    }
+
     /// The job.
     pub const fn job(&self) -> &Job {
         &self.job

@@ -1,6 +1,7 @@
 //! A job: a problem with its decomposition fixed, so that any machine regenerates the same units.
 
 use std::fmt;
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -28,6 +29,10 @@ pub enum Scheme {
 }
 
 impl Scheme {
+    /// Every scheme.
+    pub const ALL: [Self; 5] =
+        [Self::CentreCross, Self::CentreRows, Self::TopMirror, Self::Translations, Self::Whole];
+
     /// The scheme that gives the fewest nodes to the general kernels.
     pub fn best(problem: &Problem) -> Self {
         match problem.piece() {
@@ -94,6 +99,11 @@ impl Job {
             _ => depth.unwrap_or_else(|| default_depth(problem.n())).min(MAX_PREFIX_ROWS),
         };
         Ok(Self { problem, scheme, depth, unit_prefixes: unit_prefixes.max(1) })
+    }
+
+    /// The job with units of another size (at least 1).
+    pub(super) fn with_unit_prefixes(self, unit_prefixes: u64) -> Self {
+        Self { unit_prefixes: unit_prefixes.max(1), ..self }
     }
 
     /// What is counted.
@@ -165,6 +175,35 @@ impl fmt::Display for Job {
     }
 }
 
+/// A text that is no job.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is not the text of a job")]
+pub struct JobTextError(String);
+
+/// The exact inverse of the canonical text.
+impl FromStr for Job {
+    type Err = JobTextError;
+
+    fn from_str(text: &str) -> Result<Self, JobTextError> {
+        parse(text).filter(|job| job.to_string() == text).ok_or_else(|| JobTextError(text.to_owned()))
+    }
+}
+
+fn parse(text: &str) -> Option<Job> {
+    let list =
+        |words: &str| words.split_whitespace().map(|word| word.parse().ok()).collect::<Option<Vec<Square>>>();
+    let rest = text.strip_prefix("nqueens-job/1 piece=")?;
+    let (piece, rest) = rest.split_once(" n=")?;
+    let (n, rest) = rest.split_once(" placed=[")?;
+    let (placed, rest) = rest.split_once("] blocked=[")?;
+    let (blocked, rest) = rest.split_once("] scheme=")?;
+    let (scheme, rest) = rest.split_once(" depth=")?;
+    let (depth, unit) = rest.split_once(" unit=")?;
+    let problem = Problem::new(piece.parse().ok()?, n.parse().ok()?, list(placed)?, list(blocked)?).ok()?;
+    let scheme = Scheme::ALL.into_iter().find(|s| s.name() == scheme)?;
+    Job::new(problem, scheme, Some(depth.parse().ok()?), unit.parse().ok()?).ok()
+}
+
 /// Names a job: 128 bits, written as 32 hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
@@ -220,6 +259,33 @@ mod tests {
         assert_eq!(JobHash::try_from(text), Ok(empty(16).hash()));
         assert!(JobHash::try_from("12".to_owned()).is_err());
         assert!(JobHash::try_from("é".repeat(16)).is_err());
+    }
+
+    #[test]
+    fn the_text_of_a_job_reads_back_as_that_job() {
+        let at = Square::new;
+        let decided = Problem::new(Piece::Queen, 9, vec![at(1, 3), at(0, 0)], vec![at(8, 8), at(4, 4)]);
+        for job in [
+            job(Problem::empty(Piece::Queen, 0)),
+            job(Problem::empty(Piece::Rook, 32)),
+            job(Problem::empty(Piece::Toroidal, 7)),
+            job(decided.expect("squares on the board")),
+        ] {
+            let text = job.to_string();
+            assert_eq!(text.parse(), Ok(job));
+            for end in 0..text.len() {
+                // A shorter text is no job, unless only digits of the last number are missing.
+                let cut = &text[..end];
+                assert_eq!(cut.parse::<Job>().map_or(cut.to_owned(), |job| job.to_string()), cut);
+            }
+        }
+        for text in [
+            "",
+            "nqueens-job/2",
+            "nqueens-job/1 piece=queen n=99 placed=[] blocked=[] scheme=whole depth=0 unit=1",
+        ] {
+            assert!(text.parse::<Job>().is_err(), "{text}");
+        }
     }
 
     #[test]

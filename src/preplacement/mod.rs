@@ -19,7 +19,7 @@ mod shortcuts;
 mod state;
 
 pub use decomposition::{Decomposition, Prefix};
-pub use job::{Job, JobError, JobHash, MAX_COUNT_SIZE, Scheme};
+pub use job::{Job, JobError, JobHash, JobTextError, MAX_COUNT_SIZE, Scheme};
 pub use plan::{CentreRule, Plan};
 pub use state::{State, columns_of, full_row};
 

@@ -1,0 +1,202 @@
+//! Estimates from sampled subtrees (Knuth, "Estimating the efficiency of backtrack programs", 1975).
+//!
+//! A *dive* goes down the search tree, choosing one child at random in each row. Multiplying the numbers of
+//! children along the way gives unbiased estimates of the nodes and solutions below the start. Starts are
+//! prefixes drawn from all of a job at even distances, so that each plan has its share. Dives are made in
+//! rounds, and the standard error comes from the spread between rounds.
+
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use super::count::{CountError, CountOptions, CountTask};
+use crate::board::{Piece, Problem};
+use crate::preplacement::{Decomposition, Plan, Prefix};
+
+/// A mean and its standard error.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Mean {
+    /// The mean.
+    pub mean: f64,
+    /// Its standard error: in two of three cases the truth is closer to the mean than this.
+    pub error: f64,
+}
+
+impl Mean {
+    fn of(values: &[f64]) -> Self {
+        let count = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / count;
+        let spread = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>();
+        Self { mean, error: (spread / (count * (count - 1.0).max(1.0))).sqrt() }
+    }
+
+    /// The error as a share of the mean; 0 for a mean of 0.
+    pub fn relative(self) -> f64 {
+        if self.mean == 0.0 { 0.0 } else { self.error / self.mean }
+    }
+}
+
+/// What [`estimate`] found.
+#[derive(Clone, Copy, Debug)]
+pub struct Estimate {
+    /// Solutions of the problem.
+    pub solutions: Mean,
+    /// Nodes of the search tree after symmetry: placements without look-ahead.
+    pub nodes: Mean,
+    /// Such nodes a second on this machine, with the kernel and threads of the options; measured by counting
+    /// a smaller board, whose size is `measured_at`.
+    pub nodes_per_s: f64,
+    /// The board size that was counted to measure the rate.
+    pub measured_at: usize,
+    /// Seconds that the count would take on this machine. The error holds that of the nodes and 15 % for the
+    /// rate, which differs between board sizes.
+    pub seconds: Mean,
+    /// Dives that were made.
+    pub dives: u64,
+}
+
+/// How the work of a job spreads over its prefixes.
+#[derive(Clone, Debug)]
+pub struct Forecast {
+    /// Nodes expected below each sampled prefix, which stands for `stride` prefixes.
+    samples: Vec<f64>,
+    stride: u64,
+}
+
+impl Forecast {
+    /// Nodes expected below a range of prefixes.
+    pub fn nodes(&self, range: Range<u64>) -> f64 {
+        (range.start / self.stride..range.end.div_ceil(self.stride))
+            .zip(self.samples.iter().skip((range.start / self.stride) as usize))
+            .map(|(block, nodes)| {
+                let first = block * self.stride;
+                let inside = range.end.min(first + self.stride) - range.start.max(first);
+                nodes * inside as f64
+            })
+            .sum()
+    }
+}
+
+/// The sums over some random dives.
+struct Dives<'a> {
+    rng: &'a mut fastrand::Rng,
+    nodes: f64,
+    solutions: f64,
+}
+
+impl Dives<'_> {
+    fn dive(&mut self, plan: &Plan, prefix: &Prefix) {
+        let (mut state, mut ways) = (prefix.state(), 1.0);
+        for k in prefix.filled()..plan.rows().len() {
+            let available = plan.available(k, state);
+            if available == 0 {
+                return;
+            }
+            ways *= f64::from(available.count_ones());
+            self.nodes += ways;
+            state = plan.place(k, state, self.choose(available));
+        }
+        self.solutions += ways * f64::from(plan.weight()) / 3.0;
+    }
+
+    /// One of the set bits.
+    fn choose(&mut self, mut available: u32) -> u32 {
+        for _ in 0..self.rng.u32(..available.count_ones()) {
+            available &= available - 1;
+        }
+        available & available.wrapping_neg()
+    }
+}
+
+/// Prefixes at even distances: about `most` of them, with the distance.
+fn starts(decomposition: &Decomposition, most: u64) -> (Vec<(&Plan, Prefix)>, u64) {
+    let stride = decomposition.prefixes().div_ceil(most).max(1);
+    let mut starts = Vec::new();
+    let mut index = 0;
+    decomposition.for_each(0..decomposition.prefixes(), |plan, prefix| {
+        // The middle of each stretch, and the first of a last one that has no middle.
+        let last_stretch = decomposition.prefixes() - index % stride;
+        if index % stride == stride / 2 || (index % stride == 0 && last_stretch - index <= stride / 2) {
+            starts.push((plan, *prefix));
+        }
+        index += 1;
+    });
+    (starts, stride)
+}
+
+/// Where the work of a queens job lies, from about `most` prefixes with `dives` dives each. The same seed
+/// gives the same forecast.
+pub fn forecast(decomposition: &Decomposition, most: u64, dives: u32, seed: u64) -> Forecast {
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let (starts, stride) = starts(decomposition, most);
+    let samples = starts
+        .iter()
+        .map(|(plan, prefix)| {
+            let mut below = Dives { rng: &mut rng, nodes: 0.0, solutions: 0.0 };
+            (0..dives).for_each(|_| below.dive(plan, prefix));
+            below.nodes / f64::from(dives)
+        })
+        .collect();
+    Forecast { samples, stride }
+}
+
+/// Estimates the count of n queens on the empty board by dives for about `time`, and the time that it would
+/// take here.
+///
+/// # Errors
+/// The board is too large to count, or the kernel cannot count it here.
+pub fn estimate(n: usize, options: &CountOptions, time: Duration, seed: u64) -> Result<Estimate, CountError> {
+    /// Starts that a round dives from, and rounds at the least.
+    const ROUND: usize = 1024;
+    const LEAST_ROUNDS: usize = 16;
+    /// Prefixes kept in memory to dive from.
+    const STARTS: u64 = 1 << 16;
+
+    let task = CountTask::plan(&Problem::empty(Piece::Queen, n), options)?;
+    let decomposition = task.decomposition();
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let (mut starts, _) = starts(decomposition, STARTS);
+    let prefixes = decomposition.prefixes() as f64;
+    let (mut nodes, mut solutions) = (Vec::new(), Vec::new());
+    let began = Instant::now();
+    let mut next = starts.len();
+    while nodes.len() < LEAST_ROUNDS || began.elapsed() < time {
+        let mut round = Dives { rng: &mut rng, nodes: 0.0, solutions: 0.0 };
+        for _ in 0..ROUND {
+            if starts.is_empty() {
+                break;
+            }
+            if next == starts.len() {
+                round.rng.shuffle(&mut starts);
+                next = 0;
+            }
+            let (plan, prefix) = starts[next];
+            round.dive(plan, &prefix);
+            next += 1;
+        }
+        nodes.push(round.nodes / ROUND as f64 * prefixes);
+        solutions.push(round.solutions / ROUND as f64 * prefixes);
+    }
+    let (nodes_per_s, measured_at) = measure_rate(n, options, seed)?;
+    let dives = (nodes.len() * ROUND) as u64;
+    let (nodes, solutions) = (Mean::of(&nodes), Mean::of(&solutions));
+    let seconds = nodes.mean / nodes_per_s;
+    let seconds = Mean { mean: seconds, error: seconds * nodes.relative().hypot(0.15) };
+    Ok(Estimate { solutions, nodes, nodes_per_s, measured_at, seconds, dives })
+}
+
+/// Nodes a second (placements without look-ahead), by counting ever larger boards of the same parity until one
+/// takes long enough to be timed; and the size of that board.
+fn measure_rate(n: usize, options: &CountOptions, seed: u64) -> Result<(f64, usize), CountError> {
+    const LONG_ENOUGH: Duration = Duration::from_millis(250);
+    let mut size = 10 + n % 2;
+    loop {
+        let task = CountTask::plan(&Problem::empty(Piece::Queen, size), options)?;
+        let decomposition = task.decomposition();
+        let nodes = forecast(decomposition, 1 << 14, 8, seed).nodes(0..decomposition.prefixes());
+        let elapsed = task.run(|_| std::ops::ControlFlow::Continue(()))?.elapsed;
+        if elapsed >= LONG_ENOUGH || size + 2 > n {
+            return Ok((nodes / elapsed.as_secs_f64(), size));
+        }
+        size += 2;
+    }
+}

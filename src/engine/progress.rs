@@ -1,0 +1,46 @@
+//! How far a count is, and when it will end.
+
+use std::time::Duration;
+
+/// What is known of a running count.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// Units finished, those of an earlier session included.
+    pub units_done: u64,
+    /// Units of the job.
+    pub units: u64,
+    /// The share of the work that is done, by the forecast: 0 to 1.
+    pub fraction: f64,
+    /// Solutions that the finished units stand for, rounded down.
+    pub solutions: u128,
+    /// Since this session began to count.
+    pub elapsed: Duration,
+    /// Solutions a second in this session; `None` before its first unit.
+    pub rate_per_s: Option<f64>,
+    /// Time left: measured once units of this session are finished, before that predicted from the kernel's
+    /// usual rate. `None` where there is no forecast and nothing is finished.
+    pub left: Option<Duration>,
+}
+
+impl Progress {
+    /// The time left if the share `done` took `elapsed` in this session, which began at the share `before`.
+    pub(super) fn time_left(before: f64, done: f64, elapsed: Duration) -> Option<Duration> {
+        let in_session = done - before;
+        let left = elapsed.as_secs_f64() * (1.0 - done).max(0.0) / in_session;
+        (in_session > 0.0).then(|| Duration::try_from_secs_f64(left).unwrap_or(Duration::MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_left_counts_only_what_this_session_did() {
+        let left = |before, done, secs| Progress::time_left(before, done, Duration::from_secs(secs));
+        assert_eq!(left(0.0, 0.25, 10), Some(Duration::from_secs(30)));
+        assert_eq!(left(0.5, 0.75, 10), Some(Duration::from_secs(10)));
+        assert_eq!(left(0.5, 0.5, 10), None);
+        assert_eq!(left(0.0, 1.0, 10), Some(Duration::ZERO));
+    }
+}

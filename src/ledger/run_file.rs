@@ -1,0 +1,258 @@
+//! The run file: finished units of one job, kept while a count runs, so that a kill at any moment loses none.
+//!
+//! # Format
+//! Text, one record a line: 16 hexadecimal digits, a space, a JSON object, a line feed. The digits are the
+//! first 64 bits of the SHA-256 of the JSON. The first record is the header, every other one a unit:
+//!
+//! ```text
+//! 0a1b… {"format":"nqueens-run/1","job":"nqueens-job/1 piece=queen n=18 …","job_hash":"9f3c…","units":64}
+//! 77ee… {"unit":0,"tally":{"thirds":"31213344","residues":[31213344,31213344],"nodes":"55180493"},…}
+//! ```
+//!
+//! # Promises
+//! - A unit is believed only after [`RunFile::append`] returned, that is, after the disk has it.
+//! - What follows the last line feed was being written when the program was killed. It is dropped, and the
+//!   unit counted again.
+//! - Anything else that is not as written (a flipped bit, a missing line feed, a unit outside the job) makes
+//!   the whole file untrusted. It is refused and left as it is.
+//! - A file has one user at a time.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::book::{BookError, FinishedUnit, UnitBook};
+use super::storage::{DiskFile, Storage};
+use crate::preplacement::{Job, JobHash};
+
+const FORMAT: &str = "nqueens-run/1";
+
+/// The first record.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Header {
+    format: String,
+    job: String,
+    job_hash: JobHash,
+    units: u64,
+}
+
+/// A run file in use.
+#[derive(Debug)]
+pub struct RunFile<S = DiskFile> {
+    path: PathBuf,
+    storage: S,
+    /// The length up to which the file is trusted; what lies beyond is overwritten by the next record.
+    trusted: u64,
+    /// What lay beyond when the file was opened.
+    torn: Vec<u8>,
+    job: Option<Job>,
+    book: UnitBook,
+    /// A write failed: what is on disk past `trusted` is unknown.
+    failed: bool,
+}
+
+/// Why a run file cannot be used. Each says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum RunFileError {
+    /// The system refused.
+    #[error("run file {path}: cannot be {action}: {source}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What was tried.
+        action: &'static str,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// Another process has it.
+    #[error("run file {0} is in use by another process; wait for it, or name another file")]
+    InUse(PathBuf),
+    /// It is not as it was written.
+    #[error(
+        "run file {path}, line {line}: {damage}; nothing in it was changed: restore a copy, or name another file to start anew"
+    )]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong.
+        damage: Damage,
+    },
+    /// It belongs to another job.
+    #[error("run file {path} belongs to another job ({found}); this is {wanted}: name another file")]
+    AnotherJob {
+        /// The file.
+        path: PathBuf,
+        /// The job of the file.
+        found: String,
+        /// The job at hand.
+        wanted: String,
+    },
+    /// An earlier write failed.
+    #[error("run file {0}: a write failed before, and nothing more is written")]
+    FailedBefore(PathBuf),
+}
+
+/// What is wrong with a line of a run file.
+#[derive(Debug, thiserror::Error)]
+pub enum Damage {
+    /// The digits do not belong to the text.
+    #[error("the checksum does not fit, so the line is not as it was written")]
+    Checksum,
+    /// No header at all.
+    #[error("there is no header, so this is no run file")]
+    NoHeader,
+    /// A record with a right checksum that this version does not understand.
+    #[error("unknown content ({0}), written by another version")]
+    Unknown(String),
+    /// The same unit with two results, or one outside the job.
+    #[error("{0}")]
+    Book(#[from] BookError),
+}
+
+impl RunFile<DiskFile> {
+    /// Opens the run file at `path`, or creates an empty one, and reads what it holds.
+    ///
+    /// # Errors
+    /// It cannot be opened, another process has it, or it is damaged.
+    pub fn open(path: &Path) -> Result<Self, RunFileError> {
+        let io = |source| RunFileError::Io { path: path.to_owned(), action: "opened for writing", source };
+        let file = DiskFile::open(path).map_err(io)?.ok_or_else(|| RunFileError::InUse(path.to_owned()))?;
+        Self::open_in(path, file)
+    }
+}
+
+impl<S: Storage> RunFile<S> {
+    /// The same over any storage; `path` is for messages.
+    ///
+    /// # Errors
+    /// The storage cannot be read, or what it holds is damaged.
+    pub fn open_in(path: &Path, mut storage: S) -> Result<Self, RunFileError> {
+        let bytes = storage.read().map_err(|source| RunFileError::Io {
+            path: path.to_owned(),
+            action: "read",
+            source,
+        })?;
+        // A power loss may leave zeros where a line was to be.
+        let trusted = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |last| last + 1);
+        let torn = bytes[trusted..].to_vec();
+        let mut file = Self {
+            path: path.to_owned(),
+            storage,
+            trusted: trusted as u64,
+            torn,
+            job: None,
+            book: UnitBook::new(0),
+            failed: false,
+        };
+        for (line, record) in (1..).zip(bytes[..trusted].split_inclusive(|&byte| byte == b'\n')) {
+            let path = || path.to_owned();
+            file.read_record(record).map_err(|damage| RunFileError::Damaged {
+                path: path(),
+                line,
+                damage,
+            })?;
+        }
+        Ok(file)
+    }
+
+    fn read_record(&mut self, line: &[u8]) -> Result<(), Damage> {
+        let json =
+            checked(line).ok_or(if self.job.is_none() { Damage::NoHeader } else { Damage::Checksum })?;
+        let unknown = |what: &dyn std::fmt::Display| Damage::Unknown(what.to_string());
+        if self.job.is_some() {
+            let finished: FinishedUnit = serde_json::from_slice(json).map_err(|e| unknown(&e))?;
+            self.book.enter(finished.unit, &finished.tally)?;
+        } else {
+            let header: Header = serde_json::from_slice(json).map_err(|e| unknown(&e))?;
+            let job: Job = header.job.parse().map_err(|e| unknown(&e))?;
+            if header.format != FORMAT || job.hash() != header.job_hash {
+                return Err(unknown(&header.format));
+            }
+            self.book = UnitBook::new(header.units);
+            self.job = Some(job);
+        }
+        Ok(())
+    }
+
+    /// The job of the file; `None` if it is new.
+    pub const fn job(&self) -> Option<&Job> {
+        self.job.as_ref()
+    }
+
+    /// The units that the file held when it was opened.
+    pub const fn book(&self) -> &UnitBook {
+        &self.book
+    }
+
+    /// Bytes of a torn last line, which the next record overwrites.
+    pub fn torn_bytes(&self) -> usize {
+        self.torn.len()
+    }
+
+    /// Writes the header of a new file: `job`, in `units` units.
+    ///
+    /// # Errors
+    /// It cannot be written; the file holds something that is no torn header of this job.
+    pub fn begin(&mut self, job: &Job, units: u64) -> Result<(), RunFileError> {
+        assert!(self.job.is_none(), "a run file has one header");
+        let header = Header { format: FORMAT.into(), job: job.to_string(), job_hash: job.hash(), units };
+        let line = record(&header);
+        let torn = self.torn.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+        if !line.starts_with(&self.torn[..torn]) {
+            let path = self.path.clone();
+            return Err(RunFileError::Damaged { path, line: 1, damage: Damage::NoHeader });
+        }
+        self.write(&line)?;
+        self.book = UnitBook::new(units);
+        self.job = Some(job.clone());
+        Ok(())
+    }
+
+    /// Keeps finished units. Once this returns, they survive a power loss.
+    ///
+    /// # Errors
+    /// They cannot be written; none of them is to be believed then, and the file takes no more.
+    pub fn append(&mut self, units: &[FinishedUnit]) -> Result<(), RunFileError> {
+        if units.is_empty() {
+            return Ok(());
+        }
+        let lines: Vec<u8> = units.iter().flat_map(record).collect();
+        self.write(&lines)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), RunFileError> {
+        if self.failed {
+            return Err(RunFileError::FailedBefore(self.path.clone()));
+        }
+        // Unless all of it succeeds, nothing past `trusted` is known.
+        self.failed = true;
+        let written = self.storage.write_at_end(self.trusted, bytes).and_then(|()| self.storage.sync());
+        written.map_err(|source| RunFileError::Io { path: self.path.clone(), action: "written", source })?;
+        self.failed = false;
+        self.trusted += bytes.len() as u64;
+        self.torn.clear();
+        Ok(())
+    }
+}
+
+fn checksum(json: &[u8]) -> String {
+    Sha256::digest(json)[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A record as a line.
+fn record(content: &impl Serialize) -> Vec<u8> {
+    let json = serde_json::to_vec(content).expect("numbers and strings serialise");
+    [checksum(&json).as_bytes(), b" ", &json, b"\n"].concat()
+}
+
+/// The JSON of a line whose checksum fits.
+fn checked(line: &[u8]) -> Option<&[u8]> {
+    let (digits, rest) = line.split_at_checked(16)?;
+    let json = rest.strip_prefix(b" ")?.strip_suffix(b"\n")?;
+    (checksum(json).as_bytes() == digits).then_some(json)
+}

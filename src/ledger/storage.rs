@@ -1,0 +1,79 @@
+//! The bytes under a run file: a file on disk, or whatever a test wants to crash.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+
+/// A growing sequence of bytes that can be made durable.
+pub trait Storage {
+    /// All bytes.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    fn read(&mut self) -> io::Result<Vec<u8>>;
+
+    /// Drops what lies past `len`, and writes `bytes` there.
+    ///
+    /// # Errors
+    /// They cannot be written; any part of them may have been.
+    fn write_at_end(&mut self, len: u64, bytes: &[u8]) -> io::Result<()>;
+
+    /// Returns once all that was written would survive a power loss.
+    ///
+    /// # Errors
+    /// It would not.
+    fn sync(&mut self) -> io::Result<()>;
+}
+
+/// A file on disk, locked against other processes as long as it is open.
+#[derive(Debug)]
+pub struct DiskFile(File);
+
+impl DiskFile {
+    /// Opens or creates the file at `path` and locks it. `Ok(None)` if another process has it.
+    ///
+    /// # Errors
+    /// It cannot be opened for reading and writing.
+    pub fn open(path: &Path) -> io::Result<Option<Self>> {
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Ok(None),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+        sync_directory_of(path)?;
+        Ok(Some(Self(file)))
+    }
+}
+
+/// Makes the file's entry in its directory durable.
+#[cfg(unix)]
+fn sync_directory_of(path: &Path) -> io::Result<()> {
+    let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(parent)?.sync_all()
+}
+
+/// Elsewhere directories cannot be opened; the system writes entries in its own time.
+#[cfg(not(unix))]
+fn sync_directory_of(_path: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+impl Storage for DiskFile {
+    fn read(&mut self) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.0.seek(SeekFrom::Start(0))?;
+        self.0.read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn write_at_end(&mut self, len: u64, bytes: &[u8]) -> io::Result<()> {
+        self.0.set_len(len)?;
+        self.0.seek(SeekFrom::Start(len))?;
+        self.0.write_all(bytes)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+}
