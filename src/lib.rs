@@ -21,10 +21,10 @@
 //! ```
 
 pub mod board;
-// pub mod cli;
+pub mod cli;
 pub mod engine;
 pub mod kernel;
-// pub mod known;
+pub mod known;
 pub mod ledger;
 pub mod preplacement;
 pub mod symmetry;

@@ -1,1 +1,295 @@
-//! symmetric
+//! Symmetric solutions, by a search among symmetric placements only, and the classes that they give.
+//!
+//! By Burnside's lemma the number of fundamental solutions (A002562), images under the 8 symmetries counted
+//! once, is the mean number of solutions that a symmetry leaves unchanged. For n ≥ 2 no mirror does: one in
+//! the vertical or horizontal axis maps a queen to another square of its row or column, and one in a diagonal
+//! maps (i, j) to (j, i), which a queen on (i, j) attacks; so all queens would have to stand on one diagonal.
+//! With P solutions that a half turn leaves unchanged (A032522) and R that a quarter turn does (A033148),
+//!
+//! > fundamental = (total + P + 2 R) / 8.
+//!
+//! Symmetric placements are made of whole orbits, two queens or four at a time, so the search has about the
+//! square root (fourth root) of the nodes of the full one. Counters grow by one a solution; P(32) < 2^38.
+
+use crate::board::{Piece, Square};
+use crate::preplacement::{columns_of, full_row};
+use crate::symmetry::Symmetry;
+
+/// The number of solutions by their symmetry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Classes {
+    /// All solutions.
+    pub total: u128,
+    /// Solutions, images under the 8 symmetries of the square counted once (A002562 for queens).
+    pub fundamental: u128,
+    /// Solutions that a half turn leaves unchanged, those of the next line included (A032522 for queens).
+    pub point_symmetric: u128,
+    /// Solutions that a quarter turn leaves unchanged (A033148 for queens).
+    pub quarter_turn_symmetric: u128,
+}
+
+/// Why there are no classes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ClassesError {
+    /// Mirrors leave rook placements unchanged, so the formula does not hold.
+    #[error("rook placements have mirror symmetries; their classes are not counted")]
+    Rooks,
+    /// The total cannot be right.
+    #[error("{total} solutions cannot fall into orbits with {fixed} fixed by rotations: the total is wrong")]
+    NotDivisible {
+        /// All solutions.
+        total: u128,
+        /// P + 2 R.
+        fixed: u128,
+    },
+}
+
+/// The classes of the `total` solutions for n pieces on the empty board, n ≤ 32.
+///
+/// # Errors
+/// The piece is a rook, or the total does not fit the symmetric solutions.
+pub fn classes(piece: Piece, n: usize, total: u128) -> Result<Classes, ClassesError> {
+    if piece == Piece::Rook {
+        return Err(ClassesError::Rooks);
+    }
+    let point_symmetric = u128::from(point_symmetric(piece, n));
+    let quarter_turn_symmetric = u128::from(quarter_turn_symmetric(piece, n));
+    let fixed = point_symmetric + 2 * quarter_turn_symmetric;
+    let fundamental = match (n, (total + fixed).is_multiple_of(8)) {
+        // The one placement of these boards is unchanged by mirrors too.
+        (0 | 1, _) => total,
+        (_, true) => (total + fixed) / 8,
+        (_, false) => return Err(ClassesError::NotDivisible { total, fixed }),
+    };
+    Ok(Classes { total, fundamental, point_symmetric, quarter_turn_symmetric })
+}
+
+/// The number of solutions for n ≤ 32 pieces that a half turn leaves unchanged.
+pub fn point_symmetric(piece: Piece, n: usize) -> u64 {
+    let middle = n / 2;
+    let mut search = HalfTurn { piece, n, queens: Vec::new() };
+    if n.is_multiple_of(2) {
+        return search.fill(middle, 0, 0, 0);
+    }
+    // A piece in the middle row has its image there, too: it stands in the centre.
+    search.queens.push(Square::new(middle, middle));
+    let centre = 1 << middle;
+    search.fill(middle + 1, centre, centre << 1, centre >> 1)
+}
+
+/// Fills the rows below the centre downward, each together with its image above.
+struct HalfTurn {
+    piece: Piece,
+    n: usize,
+    /// The queens placed; kept only for pieces that attack more than queens do.
+    queens: Vec<Square>,
+}
+
+impl HalfTurn {
+    /// Solutions with `columns` used and `row` attacked along lines that move `left` or `right` downward.
+    fn fill(&mut self, row: usize, columns: u32, left: u32, right: u32) -> u64 {
+        let n = self.n;
+        if row == n {
+            return 1;
+        }
+        // On the board's diagonals a queen and its image attack each other.
+        let own_image = 1 << row | 1 << (n - 1 - row);
+        let mut open = full_row(n) & !(columns | left | right | own_image);
+        // How far above this row its image lies.
+        let distance = 2 * row + 1 - n;
+        let mut solutions = 0;
+        while open != 0 {
+            let queen = open & open.wrapping_neg();
+            open ^= queen;
+            let image = queen.reverse_bits() >> (32 - n);
+            if self.piece == Piece::Queen {
+                let left = (left | queen | image << distance) << 1;
+                let right = (right | queen | image >> distance) >> 1;
+                solutions += self.fill(row + 1, columns | queen | image, left, right);
+            } else {
+                let square = Square::new(row, queen.trailing_zeros() as usize);
+                let opposite = Symmetry::Rotate180.apply(n, square);
+                let attacked = |s: Square| self.queens.iter().any(|&q| self.piece.attacks(n, q, s));
+                if self.piece.attacks(n, square, opposite) || attacked(square) || attacked(opposite) {
+                    continue;
+                }
+                let left = (left | queen | image << distance) << 1;
+                let right = (right | queen | image >> distance) >> 1;
+                self.queens.extend([square, opposite]);
+                solutions += self.fill(row + 1, columns | queen | image, left, right);
+                self.queens.truncate(self.queens.len() - 2);
+            }
+        }
+        solutions
+    }
+}
+
+/// The number of solutions for n ≤ 32 pieces that a quarter turn leaves unchanged.
+pub fn quarter_turn_symmetric(piece: Piece, n: usize) -> u64 {
+    if n % 4 > 1 {
+        return 0; // The rows, without the middle one, fall into orbits of 4.
+    }
+    let orbits = (0..n).map(|row| (0..n).map(|col| Orbit::of(piece, n, Square::new(row, col))).collect());
+    let mut search = QuarterTurn { piece, n, orbits: orbits.collect(), queens: Vec::new() };
+    if n.is_multiple_of(2) {
+        return search.fill(Lines::default());
+    }
+    let centre = Square::new(n / 2, n / 2);
+    search.queens.push(centre);
+    search.fill(Lines::of(n, &[centre]))
+}
+
+/// Rows (columns are the same, by symmetry) and diagonals that hold a queen.
+#[derive(Clone, Copy, Default)]
+struct Lines {
+    rows: u32,
+    antidiagonals: u64,
+    diagonals: u64,
+}
+
+impl Lines {
+    fn of(n: usize, squares: &[Square]) -> Self {
+        squares.iter().fold(Self::default(), |lines, s| Self {
+            rows: lines.rows | 1 << s.row,
+            antidiagonals: lines.antidiagonals | 1 << (s.row + s.col),
+            diagonals: lines.diagonals | 1 << (s.col + n - 1 - s.row),
+        })
+    }
+
+    fn meet(self, other: Self) -> bool {
+        self.rows & other.rows != 0
+            || self.antidiagonals & other.antidiagonals != 0
+            || self.diagonals & other.diagonals != 0
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self {
+            rows: self.rows | other.rows,
+            antidiagonals: self.antidiagonals | other.antidiagonals,
+            diagonals: self.diagonals | other.diagonals,
+        }
+    }
+}
+
+/// A square and its images under quarter turns, if they do not attack each other.
+struct Orbit {
+    squares: [Square; 4],
+    lines: Lines,
+}
+
+impl Orbit {
+    fn of(piece: Piece, n: usize, square: Square) -> Option<Self> {
+        let turns = [Symmetry::Identity, Symmetry::Rotate90, Symmetry::Rotate180, Symmetry::Rotate270];
+        let squares = turns.map(|g| g.apply(n, square));
+        let peaceful = crate::board::first_attack(piece, n, &squares).is_none();
+        peaceful.then(|| Self { squares, lines: Lines::of(n, &squares) })
+    }
+}
+
+/// Fills the first empty row with an orbit of four, again and again.
+struct QuarterTurn {
+    piece: Piece,
+    n: usize,
+    /// By row and column.
+    orbits: Vec<Vec<Option<Orbit>>>,
+    /// The queens placed; read only for pieces that attack more than queens do.
+    queens: Vec<Square>,
+}
+
+impl QuarterTurn {
+    fn fill(&mut self, used: Lines) -> u64 {
+        let empty = full_row(self.n) & !used.rows;
+        if empty == 0 {
+            return 1;
+        }
+        let row = empty.trailing_zeros() as usize;
+        let mut solutions = 0;
+        for col in columns_of(empty) {
+            let Some(Orbit { squares, lines }) = &self.orbits[row][col] else { continue };
+            let (squares, lines) = (*squares, *lines);
+            let attacked = |s: &Square| self.queens.iter().any(|&q| self.piece.attacks(self.n, q, *s));
+            if lines.meet(used) || (self.piece != Piece::Queen && squares.iter().any(attacked)) {
+                continue;
+            }
+            self.queens.extend(squares);
+            solutions += self.fill(used.and(lines));
+            self.queens.truncate(self.queens.len() - 4);
+        }
+        solutions
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::board::is_solution;
+    use crate::known::{Sequence, lookup};
+
+    /// Calls `visit` for every solution: every permutation is tried.
+    fn for_each_solution(piece: Piece, columns: &mut Vec<usize>, k: usize, visit: &mut impl FnMut(&[usize])) {
+        if k == columns.len() {
+            if is_solution(piece, columns) {
+                visit(columns);
+            }
+            return;
+        }
+        for i in k..columns.len() {
+            columns.swap(k, i);
+            for_each_solution(piece, columns, k + 1, visit);
+            columns.swap(k, i);
+        }
+    }
+
+    #[test]
+    fn symmetric_counts_and_orbits_are_those_of_brute_force_up_to_8() {
+        for piece in [Piece::Queen, Piece::Superqueen, Piece::Toroidal] {
+            for n in 0..=8 {
+                let (mut total, mut half, mut quarter) = (0, 0, 0);
+                let mut orbits = std::collections::BTreeSet::new();
+                for_each_solution(piece, &mut (0..n).collect(), 0, &mut |columns| {
+                    let image = |g: Symmetry| g.apply_to_columns(columns);
+                    total += 1;
+                    half += u64::from(image(Symmetry::Rotate180) == columns);
+                    quarter += u64::from(image(Symmetry::Rotate90) == columns);
+                    orbits.insert(Symmetry::ALL.into_iter().map(image).min());
+                });
+                assert_eq!(point_symmetric(piece, n), half, "{piece}, n = {n}");
+                assert_eq!(quarter_turn_symmetric(piece, n), quarter, "{piece}, n = {n}");
+                let found = classes(piece, n, total).expect("a right total");
+                assert_eq!(found.fundamental, orbits.len() as u128, "{piece}, n = {n}");
+            }
+        }
+    }
+
+    #[test]
+    fn symmetric_counts_are_the_published_ones() {
+        for n in 1..=21 {
+            let found = u128::from(point_symmetric(Piece::Queen, n));
+            assert_eq!(Some(found), lookup(Sequence::PointSymmetric, n), "half turn, n = {n}");
+        }
+        for n in 0..=29 {
+            let found = u128::from(quarter_turn_symmetric(Piece::Queen, n));
+            assert_eq!(Some(found), lookup(Sequence::QuarterTurnSymmetric, n), "quarter turn, n = {n}");
+        }
+    }
+
+    #[test]
+    fn fundamental_counts_are_the_published_ones() {
+        for (piece, total, fundamental, most) in [
+            (Piece::Queen, Sequence::Total, Sequence::Fundamental, 20),
+            (Piece::Superqueen, Sequence::Superqueens, Sequence::SuperqueensFundamental, 16),
+        ] {
+            for n in 1..=most {
+                let total = lookup(total, n).expect("published");
+                let found = classes(piece, n, total).expect("a right total").fundamental;
+                assert_eq!(Some(found), lookup(fundamental, n), "{piece}, n = {n}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_total_that_fits_no_orbits_is_refused() {
+        assert!(matches!(classes(Piece::Queen, 8, 93), Err(ClassesError::NotDivisible { .. })));
+        assert_eq!(classes(Piece::Rook, 8, 40_320), Err(ClassesError::Rooks));
+    }
+}

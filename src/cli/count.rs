@@ -1,0 +1,396 @@
+//! `nqueens count`.
+
+use std::fmt::Write as _;
+use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+
+use super::report::{Published, duration, grouped, rounded};
+use super::{Exit, Failure, note, print};
+use crate::board::{Piece, Problem, Square, SquareError, parse_squares};
+use crate::engine::{CountError, CountOptions, CountOutcome, CountTask, Progress};
+use crate::kernel::symmetric::{Classes, classes};
+use crate::kernel::{KernelKind, UnknownKernel};
+use crate::known::Sequence;
+use crate::preplacement::{Job, MAX_COUNT_SIZE, Scheme};
+
+/// Count all solutions, or all completions of a board on which some squares are decided.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The board size: rows, columns and queens, from 0 to 32.
+    #[arg(value_parser = board_size, allow_negative_numbers = true)]
+    n: usize,
+    /// A square that holds a queen, counted from 1, row 1 on top; several: repeat, or --place '2,4 4,5'.
+    #[arg(long, value_name = "ROW,COL", value_parser = squares, allow_hyphen_values = true)]
+    place: Vec<Squares>,
+    /// A square on which no queen may stand; several: repeat, or --block '1,1 8,8'.
+    #[arg(long, value_name = "ROW,COL", value_parser = squares, allow_hyphen_values = true)]
+    block: Vec<Squares>,
+    /// The piece: queen, rook, superqueen (queen and knight) or toroidal (opposite edges are joined).
+    #[arg(long, default_value = "queen")]
+    piece: Piece,
+    /// Count the symmetric and the fundamental solutions too.
+    #[arg(long)]
+    classes: bool,
+    #[command(flatten)]
+    machine: Machine,
+    /// Keep finished units in FILE, and go on from there if it exists.
+    #[arg(long, value_name = "FILE")]
+    resume: Option<PathBuf>,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+    /// Show no progress.
+    #[arg(long)]
+    quiet: bool,
+}
+
+/// What counts.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(super) struct Machine {
+    /// The kernel: auto (the fastest here), reference, textbook, scalar, avx2, avx512 or generic.
+    #[arg(long, default_value = "auto", value_parser = kernel)]
+    kernel: Kernel,
+    /// Threads; one a core if not given.
+    #[arg(long, value_name = "T", value_parser = threads, allow_negative_numbers = true)]
+    threads: Option<NonZeroUsize>,
+}
+
+impl Machine {
+    /// The same for the engine.
+    pub(super) fn options(self) -> CountOptions {
+        CountOptions { kernel: self.kernel.0, threads: self.threads }
+    }
+}
+
+/// `None` for auto.
+#[derive(Clone, Copy, Debug)]
+struct Kernel(Option<KernelKind>);
+
+fn kernel(text: &str) -> Result<Kernel, UnknownKernel> {
+    Ok(Kernel(if text == "auto" { None } else { Some(text.parse()?) }))
+}
+
+/// The squares of one flag.
+#[derive(Clone, Debug)]
+struct Squares(Vec<Square>);
+
+fn squares(text: &str) -> Result<Squares, SquareError> {
+    parse_squares(text).map(Squares)
+}
+
+fn threads(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse().map_err(|_| format!("'{text}' is not a number of threads; write a whole number from 1 on"))
+}
+
+/// Reads a board size that can be counted.
+pub(super) fn board_size(text: &str) -> Result<usize, String> {
+    let wrong = || format!("'{text}' is not a board size; write a whole number from 0 to {MAX_COUNT_SIZE}");
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let n = if digits { text.parse().unwrap_or(usize::MAX) } else { return Err(wrong()) };
+    // The job says why a board is too large.
+    match Job::new(Problem::empty(Piece::Queen, n), Scheme::Whole, None, 1) {
+        Ok(_) => Ok(n),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// What `--json` prints.
+#[derive(Debug, Serialize)]
+struct Report {
+    n: usize,
+    piece: &'static str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    placed: Vec<[usize; 2]>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    blocked: Vec<[usize; 2]>,
+    solutions: String,
+    /// Two placed squares that attack each other, if that is why there is no solution.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    conflict: Option<[[usize; 2]; 2]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    classes: Option<ClassesReport>,
+    kernel: &'static str,
+    devices: [&'static str; 1],
+    threads: usize,
+    units: u64,
+    resumed_units: u64,
+    nodes: Option<String>,
+    elapsed_s: f64,
+    rate_per_s: f64,
+    published: Published,
+    verified: [&'static str; 2],
+}
+
+#[derive(Debug, Serialize)]
+struct ClassesReport {
+    total: String,
+    fundamental: String,
+    point_symmetric: String,
+    rotation_symmetric: String,
+    published: Published,
+}
+
+pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
+    let list = |flags: &[Squares]| flags.iter().flat_map(|f| f.0.iter().copied()).collect();
+    let problem =
+        Problem::new(args.piece, args.n, list(&args.place), list(&args.block)).map_err(Failure::usage)?;
+    if args.classes && (!problem.is_empty() || args.piece == Piece::Rook) {
+        return Err(Failure::usage(
+            "--classes needs an empty board and queens, super-queens or toroidal queens; leave it out, or the squares",
+        ));
+    }
+    let conflict = problem.conflict();
+    let outcome = count(args, &problem)?;
+    let classes = if args.classes {
+        let classes = classes(args.piece, args.n, outcome.solutions);
+        Some(classes.map_err(|error| Failure { exit: Exit::CheckFailed, message: error.to_string() })?)
+    } else {
+        None
+    };
+    let compared = Compared::new(&problem, &outcome, classes.as_ref());
+    if args.json {
+        let report = report(&problem, conflict, &outcome, classes.as_ref(), &compared);
+        print(&(serde_json::to_string(&report).expect("numbers and strings serialise") + "\n"))?;
+    } else {
+        print(&text(&problem, conflict, &outcome, classes.as_ref(), &compared))?;
+    }
+    if compared.differs() {
+        return Err(Failure {
+            exit: Exit::CheckFailed,
+            message: "a count differs from the published value; please report it with the output above"
+                .into(),
+        });
+    }
+    Ok(Exit::Done)
+}
+
+/// Counts, with a progress bar where stderr is a terminal; Ctrl-C stops at once.
+fn count(args: &Args, problem: &Problem) -> Result<CountOutcome, Failure> {
+    let interrupted = Arc::new(AtomicBool::new(false));
+    let counting = Arc::new(AtomicBool::new(false));
+    let (raise, running) = (Arc::clone(&interrupted), Arc::clone(&counting));
+    let handler = ctrlc::set_handler(move || {
+        raise.store(true, Ordering::Relaxed);
+        if !running.load(Ordering::Relaxed) {
+            note("interrupted before the count began");
+            std::process::exit(Exit::Interrupted as i32);
+        }
+    });
+    if let Err(error) = handler {
+        note(&format!("Ctrl-C will end the program without a word: {error}"));
+    }
+    let options = args.machine.options();
+    let task = match &args.resume {
+        Some(path) => CountTask::resume(problem, &options, path)?,
+        None => CountTask::plan(problem, &options)?,
+    };
+    tell_resumed(args, &task);
+    let bar = if args.quiet { ProgressBar::hidden() } else { progress_bar() };
+    let mut last: Option<Progress> = None;
+    counting.store(true, Ordering::Relaxed);
+    let outcome = task.run(|progress| {
+        last = Some(*progress);
+        show(&bar, progress);
+        if interrupted.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    bar.finish_and_clear();
+    match (outcome, last) {
+        (Err(CountError::Stopped { units_done, units }), Some(progress)) => {
+            let go_on = match &args.resume {
+                Some(path) => format!("the same command goes on from {}", path.display()),
+                None => "--resume FILE would have kept them".into(),
+            };
+            Err(Failure {
+                exit: Exit::Interrupted,
+                message: format!(
+                    "interrupted after {}: {units_done} of {units} units done ({:.1} % of the work), {} solutions so far; {go_on}",
+                    duration(progress.elapsed),
+                    100.0 * progress.fraction,
+                    grouped(progress.solutions),
+                ),
+            })
+        }
+        (outcome, _) => Ok(outcome?),
+    }
+}
+
+fn tell_resumed(args: &Args, task: &CountTask) {
+    let (units, torn) = task.resumed();
+    if let Some(path) = &args.resume {
+        if torn > 0 {
+            note(&format!("{}: dropped {torn} bytes of a record that was being written", path.display()));
+        }
+        if units > 0 && !args.quiet {
+            let all = task.decomposition().units();
+            note(&format!("{}: {units} of {all} units are done already", path.display()));
+        }
+    }
+}
+
+/// Steps of the bar.
+const STEPS: u64 = 1000;
+
+/// Draws on stderr if that is a terminal, and nothing otherwise.
+fn progress_bar() -> ProgressBar {
+    let style = ProgressStyle::with_template("{bar:32} {msg}").expect("the template is right");
+    ProgressBar::new(STEPS).with_style(style)
+}
+
+fn show(bar: &ProgressBar, progress: &Progress) {
+    let mut message = format!("{:5.1} %", 100.0 * progress.fraction);
+    if let Some(rate) = progress.rate_per_s {
+        let _ = write!(message, "  {} solutions/s", rounded(rate));
+    }
+    if let Some(left) = progress.left {
+        let _ = write!(message, "  {} left", duration(left));
+    }
+    // A fraction is between 0 and 1.
+    bar.set_position((progress.fraction * STEPS as f64) as u64);
+    bar.set_message(message);
+}
+
+/// The counts beside the published ones.
+struct Compared {
+    total: Published,
+    /// Fundamental, point-symmetric, rotation-symmetric.
+    classes: Option<[(Sequence, Published); 3]>,
+}
+
+impl Compared {
+    fn new(problem: &Problem, outcome: &CountOutcome, classes: Option<&Classes>) -> Self {
+        let (piece, n) = (problem.piece(), problem.n());
+        let total = if problem.is_empty() {
+            Published::compare(sequence(piece), n, outcome.solutions)
+        } else {
+            Published::Unknown
+        };
+        let compare = |sequence, value| (sequence, Published::compare(sequence, n, value));
+        let classes = classes.filter(|_| piece == Piece::Queen).map(|classes| {
+            [
+                compare(Sequence::Fundamental, classes.fundamental),
+                compare(Sequence::PointSymmetric, classes.point_symmetric),
+                compare(Sequence::QuarterTurnSymmetric, classes.quarter_turn_symmetric),
+            ]
+        });
+        Self { total, classes }
+    }
+
+    fn all_classes(&self) -> Published {
+        let each: Vec<Published> = self.classes.iter().flatten().map(|(_, published)| *published).collect();
+        if each.contains(&Published::Differs) {
+            Published::Differs
+        } else if each.is_empty() || each.contains(&Published::Unknown) {
+            Published::Unknown
+        } else {
+            Published::Agrees
+        }
+    }
+
+    fn differs(&self) -> bool {
+        self.total == Published::Differs || self.all_classes() == Published::Differs
+    }
+}
+
+/// The sequence of the totals of a piece.
+const fn sequence(piece: Piece) -> Sequence {
+    match piece {
+        Piece::Queen => Sequence::Total,
+        Piece::Rook => Sequence::Rooks,
+        Piece::Superqueen => Sequence::Superqueens,
+        Piece::Toroidal => Sequence::Toroidal,
+    }
+}
+
+fn report(
+    problem: &Problem,
+    conflict: Option<(Square, Square)>,
+    outcome: &CountOutcome,
+    classes: Option<&Classes>,
+    compared: &Compared,
+) -> Report {
+    let from_one = |s: &Square| [s.row + 1, s.col + 1];
+    Report {
+        n: problem.n(),
+        piece: problem.piece().name(),
+        placed: problem.placed().iter().map(from_one).collect(),
+        blocked: problem.blocked().iter().map(from_one).collect(),
+        solutions: outcome.solutions.to_string(),
+        conflict: conflict.map(|(a, b)| [from_one(&a), from_one(&b)]),
+        classes: classes.map(|classes| ClassesReport {
+            total: classes.total.to_string(),
+            fundamental: classes.fundamental.to_string(),
+            point_symmetric: classes.point_symmetric.to_string(),
+            rotation_symmetric: classes.quarter_turn_symmetric.to_string(),
+            published: compared.all_classes(),
+        }),
+        kernel: outcome.kernel.name(),
+        devices: ["cpu"],
+        threads: outcome.threads,
+        units: outcome.units,
+        resumed_units: outcome.resumed_units,
+        nodes: outcome.nodes.map(|nodes| nodes.to_string()),
+        elapsed_s: outcome.elapsed.as_secs_f64(),
+        rate_per_s: outcome.rate_per_s,
+        published: compared.total,
+        verified: ["residues", "divisible_by_3"],
+    }
+}
+
+fn text(
+    problem: &Problem,
+    conflict: Option<(Square, Square)>,
+    outcome: &CountOutcome,
+    classes: Option<&Classes>,
+    compared: &Compared,
+) -> String {
+    let n = problem.n();
+    let what = match problem.piece() {
+        Piece::Queen => "queens",
+        Piece::Rook => "rooks",
+        Piece::Superqueen => "super-queens",
+        Piece::Toroidal => "toroidal queens",
+    };
+    let solutions = outcome.solutions;
+    let noun = match (problem.is_empty(), solutions == 1) {
+        (true, true) => "solution",
+        (true, false) => "solutions",
+        (false, true) => "completion",
+        (false, false) => "completions",
+    };
+    let mut lines = vec![format!("{n} {what}: {} {noun}", grouped(solutions))];
+    let mut line = |name: &str, value: String| lines.push(format!("  {name:<19} {value}"));
+    line("digits", solutions.to_string());
+    if let Some((a, b)) = conflict {
+        line("why none", format!("the pieces placed on {a} and {b} attack each other"));
+    }
+    if problem.is_empty() {
+        line("published", compared.total.sentence(sequence(problem.piece())));
+    }
+    if let Some(classes) = classes {
+        let values = [classes.fundamental, classes.point_symmetric, classes.quarter_turn_symmetric];
+        let names = ["fundamental", "point-symmetric", "rotation-symmetric"];
+        for (i, (name, value)) in names.into_iter().zip(values).enumerate() {
+            let published = compared.classes.map_or(String::new(), |all| {
+                let (sequence, published) = all[i];
+                format!(", {}", published.sentence(sequence))
+            });
+            line(name, format!("{}{published}", grouped(value)));
+        }
+    }
+    line("checks", "residues modulo two primes agree, the sum of weights is divisible by 3".into());
+    let threads =
+        if outcome.threads == 1 { "1 thread".into() } else { format!("{} threads", outcome.threads) };
+    let nodes = outcome.nodes.map_or(String::new(), |nodes| format!(", {} nodes", grouped(nodes)));
+    line(
+        "kernel",
+        format!("{} on {threads}, {} units{nodes}", outcome.kernel, grouped(outcome.units.into())),
+    );
+    line("time", format!("{}, {} {noun}/s", duration(outcome.elapsed), rounded(outcome.rate_per_s)));
+    lines.join("\n") + "\n"
+}

@@ -1,0 +1,65 @@
+//! Exit codes, in one place.
+
+use crate::engine::CountError;
+use crate::ledger::RunFileError;
+
+/// How the program ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Exit {
+    /// Done.
+    Done = 0,
+    /// Wrong usage or input.
+    Usage = 2,
+    /// Not available here: a kernel, a device, a feature.
+    NotAvailable = 5,
+    /// A check failed: counts disagree.
+    CheckFailed = 6,
+    /// A file cannot be read, written or trusted.
+    File = 7,
+    /// Interrupted.
+    Interrupted = 130,
+}
+
+/// The same for `--help`; the README has all of the contract.
+pub(super) const TABLE: &str = "\
+Exit codes: 0 done; 2 wrong usage or input; 5 not available here (kernel, device); 6 a check failed (counts \
+disagree); 7 a file cannot be read, written or trusted; 130 interrupted.";
+
+/// Why the program ends early: one line for stderr, and the exit code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The code.
+    pub exit: Exit,
+    /// What is wrong and what would be right.
+    pub message: String,
+}
+
+impl Failure {
+    /// Wrong usage or input.
+    pub(super) fn usage(message: impl ToString) -> Self {
+        Self { exit: Exit::Usage, message: message.to_string() }
+    }
+}
+
+impl From<CountError> for Failure {
+    fn from(error: CountError) -> Self {
+        let exit = match &error {
+            CountError::Job(_) => Exit::Usage,
+            CountError::Kernel(crate::kernel::KernelError::QueensOnly(..)) => Exit::Usage,
+            CountError::Kernel(crate::kernel::KernelError::NotOnThisMachine(_)) => Exit::NotAvailable,
+            CountError::RunFile(
+                RunFileError::Io { .. }
+                | RunFileError::InUse(_)
+                | RunFileError::Damaged { .. }
+                | RunFileError::AnotherJob { .. }
+                | RunFileError::FailedBefore(_),
+            ) => Exit::File,
+            CountError::Unit { .. } | CountError::Book(_) | CountError::Total(_) | CountError::WorkerLost => {
+                Exit::CheckFailed
+            }
+            CountError::Stopped { .. } => Exit::Interrupted,
+        };
+        Self { exit, message: error.to_string() }
+    }
+}

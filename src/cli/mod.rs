@@ -1,0 +1,108 @@
+//! The commands. Data goes to stdout, everything else to stderr; a mistake of the user's is one line and a
+//! documented exit code.
+
+mod completions;
+mod count;
+mod estimate;
+mod exit;
+mod man;
+mod report;
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser, Subcommand};
+
+pub use exit::{Exit, Failure};
+
+/// Counts placements of n non-attacking queens exactly, on every core of this machine.
+#[derive(Debug, Parser)]
+#[command(version, after_help = exit::TABLE, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Count(count::Args),
+    Estimate(estimate::Args),
+    Completions(completions::Args),
+    Man(man::Args),
+}
+
+/// Runs the program with `arguments`, the first of which is its name.
+pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let exit = match run(arguments) {
+        Ok(exit) => exit,
+        Err(failure) => {
+            note(&failure.message);
+            failure.exit
+        }
+    };
+    ExitCode::from(exit as u8)
+}
+
+fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<Exit, Failure> {
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(error) => return refuse(&error),
+    };
+    match cli.command {
+        Command::Count(args) => count::run(&args),
+        Command::Estimate(args) => estimate::run(&args),
+        Command::Completions(args) => completions::run(&args),
+        Command::Man(args) => man::run(&args),
+    }
+}
+
+/// The whole command line, for completions and man pages.
+fn command() -> clap::Command {
+    Cli::command()
+}
+
+/// Help and version are data; every other complaint of the parser becomes one line.
+fn refuse(error: &clap::Error) -> Result<Exit, Failure> {
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            print(&error.render().to_string())?;
+            Ok(Exit::Done)
+        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
+            Err(Failure::usage("no command was given; nqueens --help lists them"))
+        }
+        _ => {
+            let text = error.render().to_string();
+            let lines: Vec<&str> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
+            Err(Failure::usage(lines.join(" ").trim_start_matches("error: ")))
+        }
+    }
+}
+
+/// Writes data to stdout. A reader that went away is no failure: it has what it wanted.
+fn print(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure { exit: Exit::File, message: format!("the output cannot be written: {error}") })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Tells the user something on stderr, in one line. If nobody listens, nobody needs it.
+fn note(message: &str) {
+    let _ = writeln!(io::stderr(), "nqueens: {message}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        command().debug_assert();
+    }
+}
