@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
-use super::report::{Published, duration, grouped, rounded};
+use super::report::{Published, counted, duration, grouped, rounded};
 use super::{Exit, Failure, note, print};
 use crate::board::{Piece, Problem, Square, SquareError, parse_squares};
 use crate::engine::{CountError, CountOptions, CountOutcome, CountTask, Progress};
@@ -91,13 +91,10 @@ fn threads(text: &str) -> Result<NonZeroUsize, String> {
 /// Reads a board size that can be counted.
 pub(super) fn board_size(text: &str) -> Result<usize, String> {
     let wrong = || format!("'{text}' is not a board size; write a whole number from 0 to {MAX_COUNT_SIZE}");
-    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let n = if digits { text.parse().unwrap_or(usize::MAX) } else { return Err(wrong()) };
+    let n = text.parse().map_err(|_| wrong())?;
     // The job says why a board is too large.
-    match Job::new(Problem::empty(Piece::Queen, n), Scheme::Whole, None, 1) {
-        Ok(_) => Ok(n),
-        Err(error) => Err(error.to_string()),
-    }
+    let job = Job::new(Problem::empty(Piece::Queen, n), Scheme::Whole, None, 1);
+    job.map(|_| n).map_err(|error| error.to_string())
 }
 
 /// What `--json` prints.
@@ -357,13 +354,8 @@ fn text(
         Piece::Toroidal => "toroidal queens",
     };
     let solutions = outcome.solutions;
-    let noun = match (problem.is_empty(), solutions == 1) {
-        (true, true) => "solution",
-        (true, false) => "solutions",
-        (false, true) => "completion",
-        (false, false) => "completions",
-    };
-    let mut lines = vec![format!("{n} {what}: {} {noun}", grouped(solutions))];
+    let noun = if problem.is_empty() { "solution" } else { "completion" };
+    let mut lines = vec![format!("{n} {what}: {}", counted(solutions, noun))];
     let mut line = |name: &str, value: String| lines.push(format!("  {name:<19} {value}"));
     line("digits", solutions.to_string());
     if let Some((a, b)) = conflict {

@@ -76,7 +76,13 @@ fn refuse(error: &clap::Error) -> Result<Exit, Failure> {
         _ => {
             let text = error.render().to_string();
             let lines: Vec<&str> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
-            Err(Failure::usage(lines.join(" ").trim_start_matches("error: ")))
+            let message = lines.join(" ");
+            let message = message.trim_start_matches("error: ");
+            Err(Failure::usage(match error.kind() {
+                // The value's own parser says what would be right.
+                ErrorKind::ValueValidation | ErrorKind::InvalidValue => message.to_owned(),
+                _ => format!("{message}; --help shows what is possible"),
+            }))
         }
     }
 }

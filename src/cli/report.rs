@@ -50,6 +50,11 @@ pub(super) fn grouped(value: u128) -> String {
     out
 }
 
+/// "1 thread", "2 threads", "1 000 threads".
+pub(super) fn counted(value: u128, noun: &str) -> String {
+    format!("{} {noun}{}", grouped(value), if value == 1 { "" } else { "s" })
+}
+
 /// A rounded number of three digits: "4.72e8" below a thousandth or from a million on, else "81.3".
 pub(super) fn rounded(value: f64) -> String {
     if value != 0.0 && !(1e-3..1e6).contains(&value.abs()) {
