@@ -160,7 +160,7 @@ mod tests {
         assert_eq!(book.enter(2, &tally(1)), Err(BookError::NoSuchUnit { unit: 2, units: 2 }));
         assert_eq!(book.enter(1, &tally(9)), Err(BookError::Conflict(1)));
         let mut lying = Tally::default();
-        lying.add(3, 92, Residues::of(93), 0).expect("fits");
+        lying.add(3, 92u32, Residues::of(93), 0).expect("fits");
         assert!(matches!(book.enter(0, &lying), Err(BookError::Tally { unit: 0, .. })));
         assert_eq!((*book.so_far(), book.done()), (before, 1));
     }

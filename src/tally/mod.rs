@@ -57,12 +57,11 @@ impl Tally {
     pub fn add(
         &mut self,
         weight: Thirds,
-        completions: u64,
+        completions: impl Into<u128>,
         shadow: Residues,
         nodes: u64,
     ) -> Result<(), TallyError> {
-        // A u32 times a u64 has at most 96 bits.
-        let thirds = u128::from(weight) * u128::from(completions);
+        let thirds = completions.into().checked_mul(weight.into()).ok_or(TallyError::Overflow)?;
         self.merge(&Self { thirds, residues: shadow.times(weight), nodes: u128::from(nodes) })
     }
 
@@ -145,6 +144,7 @@ mod tests {
         let mut sum = Tally { thirds: u128::MAX - 2, residues: Residues::of(u128::MAX - 2), nodes: 0 };
         let before = sum;
         assert_eq!(sum.merge(&tally(3, 1)), Err(TallyError::Overflow));
+        assert_eq!(sum.add(3, u128::MAX / 2, Residues::default(), 1), Err(TallyError::Overflow));
         assert_eq!(sum, before);
         sum.merge(&tally(1, 2)).expect("exactly the last number");
         assert_eq!(sum.thirds(), u128::MAX);
@@ -155,11 +155,11 @@ mod tests {
     fn a_main_counter_that_wrapped_is_caught_by_the_residues() {
         // What a 32-bit counter would have kept of 2^32 + 92, and what the residues say of it.
         let mut sum = Tally::default();
-        sum.add(3, 92, Residues::of((1 << 32) + 92), 0).expect("fits");
+        sum.add(3, 92u32, Residues::of((1 << 32) + 92), 0).expect("fits");
         assert!(matches!(sum.solutions(), Err(TallyError::Residues { .. })));
         // The same for 64 bits.
         let mut sum = Tally::default();
-        sum.add(3, 92, Residues::of((1 << 64) + 92), 0).expect("fits");
+        sum.add(3, 92u32, Residues::of((1 << 64) + 92), 0).expect("fits");
         assert!(matches!(sum.solutions(), Err(TallyError::Residues { .. })));
     }
 

@@ -15,8 +15,12 @@ pub struct Residues([u64; 2]);
 impl Residues {
     /// The residues of `value`.
     pub fn of(value: u128) -> Self {
-        // A remainder is smaller than its modulus, so it fits in 64 bits.
-        Self(MODULI.map(|p| (value % u128::from(p)) as u64))
+        match u64::try_from(value) {
+            // No division of 128 bits for the many small ones.
+            Ok(value) => Self(MODULI.map(|p| value % p)),
+            // A remainder is smaller than its modulus, so it fits in 64 bits.
+            Err(_) => Self(MODULI.map(|p| (value % u128::from(p)) as u64)),
+        }
     }
 
     /// The residues of the sum.
@@ -30,6 +34,19 @@ impl Residues {
     pub fn times(self, factor: u32) -> Self {
         // Both factors are below 2^32.
         self.zip(|a, _| a * u64::from(factor))
+    }
+
+    /// The residues of the difference, which may be negative.
+    #[must_use]
+    pub fn minus(self, other: Self) -> Self {
+        self.zip(|a, p| a + MODULI[p] - other.0[p] % MODULI[p])
+    }
+
+    /// The residues of the product of both.
+    #[must_use]
+    pub fn product(self, other: Self) -> Self {
+        // Both factors are below 2^32.
+        self.zip(|a, p| a * (other.0[p] % MODULI[p]))
     }
 
     fn zip(self, f: impl Fn(u64, usize) -> u64) -> Self {
@@ -63,6 +80,9 @@ mod tests {
             let (a, b) = (u128::from(a), u128::from(b));
             prop_assert_eq!(of(a).plus(of(b)), of(a + b));
             prop_assert_eq!(of(a).times(k), of(a * u128::from(k)));
+            prop_assert_eq!(of(a).product(of(b)), of(a * b));
+            prop_assert_eq!(of(a + b).minus(of(b)), of(a));
+            prop_assert_eq!(of(a).minus(of(a + b)).plus(of(b)), of(0));
         }
 
         #[test]
