@@ -376,13 +376,10 @@ fn text(
         }
     }
     line("checks", "residues modulo two primes agree, the sum of weights is divisible by 3".into());
-    let threads =
-        if outcome.threads == 1 { "1 thread".into() } else { format!("{} threads", outcome.threads) };
-    let nodes = outcome.nodes.map_or(String::new(), |nodes| format!(", {} nodes", grouped(nodes)));
-    line(
-        "kernel",
-        format!("{} on {threads}, {} units{nodes}", outcome.kernel, grouped(outcome.units.into())),
-    );
-    line("time", format!("{}, {} {noun}/s", duration(outcome.elapsed), rounded(outcome.rate_per_s)));
+    let threads = counted(outcome.threads as u128, "thread");
+    let units = counted(outcome.units.into(), "unit");
+    let nodes = outcome.nodes.map_or(String::new(), |nodes| format!(", {}", counted(nodes, "node")));
+    line("kernel", format!("{} on {threads}, {units}{nodes}", outcome.kernel));
+    line("time", format!("{}, {} {noun}s/s", duration(outcome.elapsed), rounded(outcome.rate_per_s)));
     lines.join("\n") + "\n"
 }

@@ -3,7 +3,7 @@
 //!
 //! | kernel | what it is | boards |
 //! |---|---|---|
-//! | [`reference`] | the plain definition, the oracle | all |
+//! | [`mod@reference`] | the plain definition, the oracle | all |
 //! | [`textbook`] | bit masks and mirror symmetry, the yardstick of speed | queens |
 //! | [`scalar`] | centre-cross plans, a register stack, two rows of look-ahead | queens |
 //! | [`simd`] (avx2, avx512) | the batch engine over 8 or 16 lanes | queens |
@@ -81,7 +81,7 @@ pub fn count_range(
 /// A kernel by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum KernelKind {
-    /// [`reference`].
+    /// [`mod@reference`].
     Reference,
     /// [`textbook`].
     Textbook,

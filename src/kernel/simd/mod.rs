@@ -1,7 +1,7 @@
 //! The batch engine over vector lanes: one design, written once, run with AVX-512 or AVX2.
 //!
-//! - [`lanes`]: what a vector instruction set must offer, as a trait;
-//! - [`batch`]: the engine, in safe code over that trait;
+//! - `lanes`: what a vector instruction set must offer, as a trait;
+//! - `batch`: the engine, in safe code over that trait;
 //! - `avx512`, `avx2`: the trait by intrinsics, the only unsafe code of the program;
 //! - `portable`: the trait by plain loops, the twin that the others are tested against.
 //!

@@ -1,0 +1,281 @@
+//! The command line keeps its contract: exit codes, one line for each mistake, data on stdout only.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+fn nqueens(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nqueens"));
+    command.args(arguments).stdin(Stdio::null());
+    command
+}
+
+fn run(arguments: &[&str]) -> Output {
+    nqueens(arguments).output().expect("the program starts")
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).expect("the program writes UTF-8")
+}
+
+fn json(arguments: &[&str]) -> Value {
+    let output = run(arguments);
+    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", text(&output.stderr));
+    assert_eq!(text(&output.stdout).lines().count(), 1, "{arguments:?}: one object, one line");
+    serde_json::from_slice(&output.stdout).expect("stdout is one JSON object")
+}
+
+/// The program refuses with this code and one line on stderr that has these words, and prints no data.
+fn assert_refused(arguments: &[&str], code: i32, words: &[&str]) {
+    let output = run(arguments);
+    let complaint = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {complaint}");
+    assert_eq!(complaint.lines().count(), 1, "{arguments:?}: {complaint}");
+    assert!(output.stdout.is_empty(), "{arguments:?}: {}", text(&output.stdout));
+    for word in words {
+        assert!(complaint.contains(word), "{arguments:?} does not say '{word}': {complaint}");
+    }
+}
+
+/// A folder of its own for each test.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("nqueens-cli-{}-{name}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder for temporary files");
+        Self(folder)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).to_str().expect("a readable path").to_owned()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn the_first_command_of_the_readme_says_what_it_promises() {
+    let output = run(&["count", "16"]);
+    let report = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0));
+    for words in ["14 772 512", "14772512", "agrees with OEIS A000170", "kernel", "solutions/s"] {
+        assert!(report.contains(words), "{report}");
+    }
+    assert!(output.stderr.is_empty(), "{}", text(&output.stderr));
+}
+
+#[test]
+fn json_has_the_documented_fields_with_counts_as_strings() {
+    let report = json(&["count", "10", "--threads", "2", "--json"]);
+    for (field, value) in [
+        ("n", Value::from(10)),
+        ("piece", "queen".into()),
+        ("solutions", "724".into()),
+        ("threads", 2.into()),
+        ("published", "agrees".into()),
+        ("devices", vec!["cpu"].into()),
+        ("resumed_units", 0.into()),
+    ] {
+        assert_eq!(report[field], value, "{field}");
+    }
+    for field in ["kernel", "nodes"] {
+        assert!(report[field].is_string(), "{field}");
+    }
+    for field in ["units", "elapsed_s", "rate_per_s"] {
+        assert!(report[field].is_number(), "{field}");
+    }
+    assert!(report["verified"].is_array());
+}
+
+#[test]
+fn classes_are_those_of_the_encyclopedia() {
+    let report = json(&["count", "12", "--classes", "--json"]);
+    let classes = &report["classes"];
+    assert_eq!(classes["total"], "14200");
+    assert_eq!(classes["fundamental"], "1787");
+    assert_eq!(classes["point_symmetric"], "80");
+    assert_eq!(classes["rotation_symmetric"], "8");
+    assert_eq!(classes["published"], "agrees");
+}
+
+#[test]
+fn decided_squares_are_read_from_repeated_flags_and_from_lists() {
+    let placed = json(&["count", "8", "--place", "1,1", "--json"]);
+    assert_eq!((&placed["solutions"], &placed["published"]), (&"4".into(), &"unknown".into()));
+    let list = json(&["count", "8", "--place", "1,1 2,5", "--json"]);
+    let repeated = json(&["count", "8", "--place", "2,5", "--place", "1,1", "--json"]);
+    assert_eq!((&list["solutions"], &list["placed"]), (&repeated["solutions"], &repeated["placed"]));
+    let blocked = json(&["count", "4", "--block", "1,2", "--json"]);
+    assert_eq!((&blocked["solutions"], &blocked["blocked"][0][1]), (&"1".into(), &2.into()));
+}
+
+#[test]
+fn placed_queens_that_attack_each_other_give_zero_and_the_reason() {
+    let report = json(&["count", "8", "--place", "1,1 2,2", "--json"]);
+    assert_eq!(report["solutions"], "0");
+    assert_eq!(report["conflict"], serde_json::json!([[1, 1], [2, 2]]));
+    let output = run(&["count", "8", "--place", "1,1 2,2"]);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(text(&output.stdout).contains("1,1 and 2,2 attack each other"));
+}
+
+#[test]
+fn every_piece_and_every_kernel_can_be_asked_for() {
+    for (piece, n, solutions) in [("rook", "6", "720"), ("superqueen", "11", "44"), ("toroidal", "7", "28")] {
+        assert_eq!(json(&["count", n, "--piece", piece, "--json"])["solutions"], solutions, "{piece}");
+    }
+    for kernel in ["auto", "reference", "textbook", "scalar", "generic"] {
+        assert_eq!(json(&["count", "9", "--kernel", kernel, "--json"])["solutions"], "352", "{kernel}");
+    }
+    // A kernel of another processor is refused with the code for that.
+    for kernel in ["avx2", "avx512"] {
+        let output = run(&["count", "9", "--kernel", kernel, "--json"]);
+        match output.status.code() {
+            Some(0) => assert!(text(&output.stdout).contains("\"352\"")),
+            code => assert_eq!(code, Some(5), "{}", text(&output.stderr)),
+        }
+    }
+}
+
+#[test]
+fn the_empty_board_has_one_solution() {
+    assert_eq!(json(&["count", "0", "--json"])["solutions"], "1");
+}
+
+#[test]
+fn bad_input_is_one_clear_line_and_exit_code_2() {
+    let cases: [(&[&str], &[&str]); 20] = [
+        (&["count", "33"], &["33", "0 to 32", "32-bit"]),
+        (&["count", "-1"], &["-1", "0 to 32"]),
+        (&["count", "abc"], &["abc", "0 to 32"]),
+        (&["count", "1.5"], &["1.5", "0 to 32"]),
+        (&["count", "99999999999999999999999"], &["0 to 32"]),
+        (&["count", ""], &["0 to 32"]),
+        (&["count"], &["<N>", "--help"]),
+        (&[], &["--help"]),
+        (&["cuont", "8"], &["cuont", "--help"]),
+        (&["count", "8", "--fast"], &["--fast", "--help"]),
+        (&["count", "8", "--place", "9,1"], &["9,1", "1 to 8"]),
+        (&["count", "8", "--place", "0,1"], &["0,1", "from 1"]),
+        (&["count", "8", "--place", "a1"], &["a1", "row,col"]),
+        (&["count", "0", "--block", "1,1"], &["1,1", "no squares"]),
+        (&["count", "8", "--place", "2,2", "--block", "2,2"], &["2,2", "both"]),
+        (&["count", "8", "--kernel", "cuda"], &["cuda", "avx512"]),
+        (&["count", "8", "--piece", "king"], &["king", "superqueen"]),
+        (&["count", "8", "--piece", "rook", "--kernel", "textbook"], &["textbook", "queens only"]),
+        (&["count", "8", "--threads", "0"], &["threads", "from 1"]),
+        (&["count", "8", "--classes", "--place", "1,1"], &["--classes", "empty"]),
+    ];
+    for (arguments, words) in cases {
+        assert_refused(arguments, 2, words);
+    }
+}
+
+#[test]
+fn a_run_file_out_of_reach_or_not_to_be_trusted_is_exit_code_7() {
+    let scratch = Scratch::new("refused");
+    assert_refused(&["count", "8", "--resume", &scratch.path("no/such/folder")], 7, &["run file"]);
+    assert_refused(&["count", "8", "--resume", scratch.0.to_str().expect("a path")], 7, &["run file"]);
+    let foreign = scratch.path("foreign");
+    fs::write(&foreign, "my diary\n").expect("writable");
+    assert_refused(&["count", "8", "--resume", &foreign], 7, &["line 1", "no run file"]);
+    assert_eq!(fs::read(&foreign).expect("still there"), b"my diary\n");
+
+    let file = scratch.path("run");
+    assert_eq!(json(&["count", "9", "--resume", &file, "--json"])["solutions"], "352");
+    assert_refused(&["count", "10", "--resume", &file], 7, &["another job", "n=9"]);
+    let whole = fs::read(&file).expect("written");
+    let mut flipped = whole.clone();
+    let middle = whole.len() / 2;
+    flipped[middle] ^= 1;
+    fs::write(&file, &flipped).expect("writable");
+    assert_refused(&["count", "9", "--resume", &file], 7, &["line", "checksum"]);
+    assert_eq!(fs::read(&file).expect("still there"), flipped, "a damaged file is left as it is");
+    // Cut in the middle of a record, as by a kill: the rest is counted again.
+    fs::write(&file, &whole[..middle]).expect("writable");
+    let resumed = json(&["count", "9", "--resume", &file, "--json"]);
+    assert_eq!(resumed["solutions"], "352");
+    assert!(resumed["resumed_units"].as_u64() < resumed["units"].as_u64());
+}
+
+#[test]
+fn a_count_killed_again_and_again_ends_with_the_right_total() {
+    let scratch = Scratch::new("killed");
+    let file = scratch.path("run");
+    // The textbook kernel takes about a second a core; each round is killed after some of it.
+    let arguments = ["count", "15", "--kernel", "textbook", "--resume", &file, "--json", "--quiet"];
+    let mut kills = 0;
+    let total = loop {
+        let mut child = nqueens(&arguments).stdout(Stdio::piped()).spawn().expect("the program starts");
+        // Not a measurement: wherever the kill lands, the promise is the same.
+        std::thread::sleep(Duration::from_millis(120));
+        child.kill().expect("a child of ours");
+        let output = child.wait_with_output().expect("a child of ours");
+        if output.status.success() {
+            break serde_json::from_slice::<Value>(&output.stdout).expect("one JSON object");
+        }
+        kills += 1;
+        if kills == 100 {
+            break json(&arguments);
+        }
+    };
+    assert_eq!(total["solutions"], "2279184", "after {kills} kills");
+    let units = fs::read_to_string(&file).expect("written").lines().count() as u64 - 1;
+    assert_eq!(total["units"], units, "each unit stands in the file once");
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_stops_the_count_with_its_state_and_exit_code_130() {
+    let child = nqueens(&["count", "22", "--kernel", "scalar"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    std::thread::sleep(Duration::from_millis(500));
+    let id = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(id, rustix::process::Signal::INT).expect("a child of ours");
+    let output = child.wait_with_output().expect("a child of ours");
+    assert_eq!(output.status.code(), Some(130));
+    let complaint = text(&output.stderr);
+    assert!(complaint.starts_with("nqueens: interrupted") && complaint.lines().count() == 1, "{complaint}");
+    assert!(output.stdout.is_empty());
+}
+
+#[test]
+fn estimates_are_near_the_truth_and_say_how_near() {
+    let report = json(&["estimate", "14", "--seconds", "0.3", "--json"]);
+    let number = |field: &str| report[field].as_f64().unwrap_or_else(|| panic!("{field} is a number"));
+    let off = (number("solutions") - 365_596.0).abs();
+    assert!(number("solutions_error") > 0.0 && off < 6.0 * number("solutions_error"), "{report}");
+    assert!(number("solutions_error") < 0.2 * number("solutions"), "{report}");
+    assert!(number("nodes") > 0.0 && number("count_s") > 0.0);
+}
+
+#[test]
+fn help_completions_and_man_pages_are_data() {
+    for arguments in [
+        &["--help"][..],
+        &["count", "--help"],
+        &["--version"],
+        &["completions", "bash"],
+        &["completions", "zsh"],
+        &["completions", "fish"],
+        &["man"],
+        &["man", "count"],
+    ] {
+        let output = run(arguments);
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}");
+        assert!(!output.stdout.is_empty() && output.stderr.is_empty(), "{arguments:?}");
+    }
+    assert_refused(&["man", "cuont"], 2, &["cuont", "count"]);
+    assert_refused(&["completions", "cmd"], 2, &["cmd", "bash"]);
+}
