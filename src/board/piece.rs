@@ -38,6 +38,7 @@ impl Piece {
     }
 
     /// Whether a piece on `a` attacks one on the different square `b`, on a board of size `n`.
+    #[inline]
     pub fn attacks(self, n: usize, a: Square, b: Square) -> bool {
         let (rows, cols) = (a.row.abs_diff(b.row), a.col.abs_diff(b.col));
         let rook = rows == 0 || cols == 0;

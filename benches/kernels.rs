@@ -1,0 +1,95 @@
+//! Every kernel against the textbook one, in turn (A B A B), in CPU seconds of one thread. Each run asserts its
+//! count.
+//!
+//! ```text
+//! cargo bench --bench kernels                 # n = 15 and 16, some minutes
+//! cargo bench --bench kernels -- 17 18        # other sizes
+//! cargo bench --bench kernels -- 16 avx512    # one kernel only
+//! cargo bench --bench kernels -- threads 17   # one thread against all, wall clock
+//! ```
+#![allow(clippy::print_stdout)]
+
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+use nqueens::board::{Piece, Problem};
+use nqueens::engine::{CountOptions, count};
+use nqueens::kernel::KernelKind;
+use nqueens::known::{Sequence, lookup};
+
+/// Runs of each kernel in a pair.
+const ROUNDS: usize = 5;
+/// Board sizes if none are given.
+const SIZES: [usize; 2] = [15, 16];
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    let mut sizes: Vec<usize> = words.iter().filter_map(|word| word.parse().ok()).collect();
+    if sizes.is_empty() {
+        sizes.extend(SIZES);
+    }
+    if words.iter().any(|word| word == "threads") {
+        return sizes.into_iter().for_each(compare_threads);
+    }
+    let named: Vec<KernelKind> = words.iter().filter_map(|word| word.parse().ok()).collect();
+    let rivals = [KernelKind::Generic, KernelKind::Scalar, KernelKind::Avx2, KernelKind::Avx512];
+    let rivals: Vec<KernelKind> = if named.is_empty() { rivals.to_vec() } else { named };
+    for n in sizes {
+        for &rival in rivals.iter().filter(|kind| kind.runs_here()) {
+            compare(n, rival);
+        }
+    }
+}
+
+/// Prints how many times faster than the textbook kernel `rival` is.
+fn compare(n: usize, rival: KernelKind) {
+    let runs: Vec<(f64, f64)> = (0..ROUNDS)
+        .map(|_| (cpu_seconds(n, KernelKind::Textbook).as_secs_f64(), cpu_seconds(n, rival).as_secs_f64()))
+        .collect();
+    let ratio = spread(runs.iter().map(|(textbook, rival)| textbook / rival));
+    let seconds = spread(runs.iter().map(|run| run.1));
+    println!("n = {n:2}  {rival:8}  {seconds} s  textbook / {rival} = {ratio}");
+}
+
+/// Prints how many times faster all cores are than one.
+fn compare_threads(n: usize) {
+    let wall = |threads| run(n, KernelKind::fastest(Piece::Queen), threads).as_secs_f64();
+    let all = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    let ratio = spread((0..ROUNDS).map(|_| wall(NonZeroUsize::MIN) / wall(all)));
+    println!("n = {n:2}  1 thread / {all} threads, wall clock = {ratio}");
+}
+
+/// "median (min to max)".
+fn spread(values: impl Iterator<Item = f64>) -> String {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    format!("{:.3} ({:.3} to {:.3})", values[values.len() / 2], values[0], values[values.len() - 1])
+}
+
+/// Counts and asserts the count; the wall-clock time.
+fn run(n: usize, kernel: KernelKind, threads: NonZeroUsize) -> Duration {
+    let options = CountOptions { kernel: Some(kernel), threads: Some(threads) };
+    let outcome = count(&Problem::empty(Piece::Queen, n), &options).expect("a kernel that runs here");
+    assert_eq!(Some(outcome.solutions), lookup(Sequence::Total, n), "{kernel}, n = {n}");
+    outcome.elapsed
+}
+
+/// The CPU time of the whole count on one thread, planning included.
+fn cpu_seconds(n: usize, kernel: KernelKind) -> Duration {
+    let before = cpu_clock();
+    run(n, kernel, NonZeroUsize::MIN);
+    cpu_clock() - before
+}
+
+#[cfg(unix)]
+fn cpu_clock() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::try_from(now).expect("a clock that runs forward")
+}
+
+/// Without a CPU clock, the wall clock.
+#[cfg(not(unix))]
+fn cpu_clock() -> Duration {
+    static START: std::sync::LazyLock<std::time::Instant> = std::sync::LazyLock::new(std::time::Instant::now);
+    START.elapsed()
+}
