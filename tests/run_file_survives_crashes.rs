@@ -10,9 +10,10 @@ use std::rc::Rc;
 use nqueens::board::{Piece, Problem, Square};
 use nqueens::engine::{CountError, CountOptions, CountTask};
 use nqueens::kernel::KernelKind;
-use nqueens::ledger::{FinishedUnit, RunFile, RunFileError, Storage};
+use nqueens::ledger::{BookError, Damage, FinishedUnit, RunFile, RunFileError, Storage};
 use nqueens::preplacement::{Job, Scheme};
 use nqueens::tally::{Residues, Tally};
+use sha2::{Digest, Sha256};
 
 const UNITS: u64 = 6;
 
@@ -27,26 +28,49 @@ fn finished(unit: u64) -> FinishedUnit {
     FinishedUnit { unit, tally, elapsed_s: 0.25, kernel: "scalar".into() }
 }
 
-/// A disk that loses power after a given number of bytes, and may keep any part of what was not yet synced.
-#[derive(Clone, Default)]
+/// A disk that loses power after a given number of steps, and may keep any part of what was not yet synced.
+#[derive(Clone, Debug, Default)]
 struct CrashingDisk(Rc<RefCell<Disk>>);
 
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 struct Disk {
     synced: Vec<u8>,
     written: Vec<u8>,
-    /// Bytes and syncs (a sync counts as one) until the power goes.
+    /// Steps until the power goes: each byte written, each sync and each cut of a torn end is one.
     left: Option<usize>,
+}
+
+impl Disk {
+    fn step(&mut self) -> io::Result<()> {
+        match &mut self.left {
+            Some(0) => return Err(io::Error::other("the power is gone")),
+            Some(left) => *left -= 1,
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// What may be found after the power went: the last synced bytes as they were; or what was written since,
+    /// up to any byte, with nothing, zeros, or the old bytes behind it.
+    fn survivors(&self) -> Vec<Vec<u8>> {
+        let same = self.synced.iter().zip(&self.written).take_while(|(a, b)| a == b).count();
+        let mut all = vec![self.synced.clone()];
+        for kept in same..=self.written.len() {
+            let new = &self.written[..kept];
+            all.push(new.to_vec());
+            all.push([new, &[0; 7]].concat());
+            if kept < self.synced.len() {
+                all.push([new, &self.synced[kept..]].concat());
+            }
+        }
+        all
+    }
 }
 
 impl CrashingDisk {
     fn holding(bytes: &[u8]) -> Self {
         Self(Rc::new(RefCell::new(Disk { synced: bytes.to_vec(), written: bytes.to_vec(), left: None })))
     }
-}
-
-fn power_loss() -> io::Error {
-    io::Error::other("the power is gone")
 }
 
 impl Storage for CrashingDisk {
@@ -56,13 +80,12 @@ impl Storage for CrashingDisk {
 
     fn write_at_end(&mut self, len: u64, bytes: &[u8]) -> io::Result<()> {
         let mut disk = self.0.borrow_mut();
-        disk.written.truncate(len as usize);
+        if disk.written.len() as u64 > len {
+            disk.step()?;
+            disk.written.truncate(len as usize);
+        }
         for &byte in bytes {
-            match &mut disk.left {
-                Some(0) => return Err(power_loss()),
-                Some(left) => *left -= 1,
-                None => {}
-            }
+            disk.step()?;
             disk.written.push(byte);
         }
         Ok(())
@@ -70,11 +93,7 @@ impl Storage for CrashingDisk {
 
     fn sync(&mut self) -> io::Result<()> {
         let mut disk = self.0.borrow_mut();
-        match &mut disk.left {
-            Some(0) => return Err(power_loss()),
-            Some(left) => *left -= 1,
-            None => {}
-        }
+        disk.step()?;
         disk.synced = disk.written.clone();
         Ok(())
     }
@@ -119,38 +138,149 @@ fn thirds(units: impl IntoIterator<Item = u64>) -> u128 {
 
 #[test]
 fn an_acknowledged_unit_survives_a_power_loss_at_any_byte() {
-    let operations = whole_file().len() + 4;
-    for left in 0..=operations {
+    let steps = whole_file().len() + 4;
+    for left in 0..=steps {
         let disk = CrashingDisk::default();
         disk.0.borrow_mut().left = Some(left);
         let acknowledged = write_all(&disk);
-        let Disk { synced, written, .. } = disk.0.borrow().clone();
-        // What was written but not synced survives up to any byte, or as zeros.
-        for kept in synced.len()..=written.len() {
-            let zeros = vec![0; 7];
-            for tail in [&[][..], &zeros] {
-                let bytes = [&written[..kept], tail].concat();
-                let mut file = open(&bytes).unwrap_or_else(|e| panic!("left {left}, kept {kept}: {e}"));
-                for &unit in &acknowledged {
-                    assert!(file.book().has(unit), "left {left}, kept {kept}: unit {unit} is lost");
-                }
-                let present: Vec<u64> = (0..UNITS).filter(|&unit| file.book().has(unit)).collect();
-                assert_eq!(
-                    file.book().so_far().thirds(),
-                    thirds(present.clone()),
-                    "left {left}, kept {kept}"
-                );
-                // The count goes on from there and loses and repeats nothing.
-                if file.job().is_none() {
-                    file.begin(&job(), UNITS).expect("a torn header of this job is written anew");
-                }
-                let missing: Vec<FinishedUnit> =
-                    (0..UNITS).filter(|unit| !present.contains(unit)).map(finished).collect();
-                file.append(&missing).expect("the disk works");
-                drop(file);
+        let disk = disk.0.borrow().clone();
+        for bytes in disk.survivors() {
+            goes_on(&bytes, &acknowledged, &format!("left {left}, {} bytes survive", bytes.len()));
+        }
+    }
+}
+
+/// A crashed file holds what was acknowledged, nothing twice, and the count goes on from it to the end.
+fn goes_on(bytes: &[u8], acknowledged: &[u64], whence: &str) {
+    let disk = CrashingDisk::holding(bytes);
+    let mut file =
+        RunFile::open_in(Path::new("run"), disk.clone()).unwrap_or_else(|e| panic!("{whence}: {e}"));
+    for &unit in acknowledged {
+        assert!(file.book().has(unit), "{whence}: unit {unit} is lost");
+    }
+    let present: Vec<u64> = (0..UNITS).filter(|&unit| file.book().has(unit)).collect();
+    assert_eq!(file.book().so_far().thirds(), thirds(present.clone()), "{whence}");
+    if file.job().is_none() {
+        file.begin(&job(), UNITS).unwrap_or_else(|e| panic!("{whence}: {e}"));
+    }
+    let missing: Vec<u64> = file.book().missing().collect();
+    file.append(&missing.into_iter().map(finished).collect::<Vec<_>>()).expect("the disk works");
+    let again = open(&disk.0.borrow().synced).unwrap_or_else(|e| panic!("{whence}, once more: {e}"));
+    assert_eq!(again.book().total().map(Tally::thirds), Ok(thirds(0..UNITS)), "{whence}");
+}
+
+#[test]
+fn a_second_crash_while_a_torn_line_is_overwritten_loses_nothing_either() {
+    let whole = whole_file();
+    let last_line = whole[..whole.len() - 1].iter().rposition(|&byte| byte == b'\n').expect("lines") + 1;
+    // Every seventh length tears all the fields.
+    for torn_at in (last_line + 1..whole.len()).step_by(7) {
+        for left in 0..whole.len() - last_line + 3 {
+            let disk = CrashingDisk::holding(&whole[..torn_at]);
+            let mut file = RunFile::open_in(Path::new("run"), disk.clone()).expect("a torn last line");
+            disk.0.borrow_mut().left = Some(left);
+            let mut acknowledged = vec![0, 1, 2, 5];
+            // Another unit than the torn one comes first this time.
+            if file.append(&[finished(3)]).is_ok() {
+                acknowledged.push(3);
+            }
+            let disk = disk.0.borrow().clone();
+            let survivors = disk.survivors();
+            for bytes in [&survivors[0], &survivors[survivors.len() / 2], &survivors[survivors.len() - 1]] {
+                goes_on(bytes, &acknowledged, &format!("torn at {torn_at}, left {left}"));
             }
         }
     }
+}
+
+#[test]
+fn a_torn_header_of_other_units_is_written_anew() {
+    let of = |unit_prefixes| {
+        Job::new(Problem::empty(Piece::Queen, 9), Scheme::CentreCross, None, unit_prefixes).expect("small")
+    };
+    let disk = CrashingDisk::default();
+    RunFile::open_in(Path::new("run"), disk.clone()).and_then(|mut f| f.begin(&of(7), 50)).expect("works");
+    let header = disk.0.borrow().synced.clone();
+    let disk = CrashingDisk::holding(&header[..header.len() - 1]);
+    let mut file = RunFile::open_in(Path::new("run"), disk.clone()).expect("a torn header");
+    file.begin(&of(100), UNITS).expect("no unit was acknowledged under it");
+    assert_eq!(open(&disk.0.borrow().synced).expect("whole").job(), Some(&of(100)));
+}
+
+#[test]
+fn a_unit_that_the_file_would_refuse_on_reading_is_never_written() {
+    let disk = CrashingDisk::holding(&whole_file());
+    let mut file = RunFile::open_in(Path::new("run"), disk.clone()).expect("whole");
+    let mut lying = Tally::default();
+    lying.add(3, 92u64, Residues::of(93), 0).expect("fits");
+    let other = FinishedUnit { tally: finished(9).tally, ..finished(0) };
+    for (wrong, because) in [
+        (finished(UNITS), BookError::NoSuchUnit { unit: UNITS, units: UNITS }),
+        (other, BookError::Conflict(0)),
+        (FinishedUnit { elapsed_s: f64::NAN, ..finished(3) }, BookError::Elapsed(3)),
+    ] {
+        let refused = file.append(&[finished(3), wrong]).expect_err("may not be kept");
+        assert!(matches!(&refused, RunFileError::Refused { source, .. } if *source == because), "{refused}");
+    }
+    let lying = file.append(&[FinishedUnit { tally: lying, ..finished(3) }]);
+    assert!(matches!(lying, Err(RunFileError::Refused { source: BookError::Tally { unit: 3, .. }, .. })));
+    assert_eq!(disk.0.borrow().written, whole_file());
+    // The file goes on, and writes a unit once however often it comes.
+    file.append(&[finished(3), finished(3), finished(0)]).expect("right ones");
+    file.append(&[finished(3)]).expect("kept already");
+    let bytes = disk.0.borrow().synced.clone();
+    assert_eq!(bytes.iter().filter(|&&byte| byte == b'\n').count() as u64, 1 + UNITS);
+    assert_eq!(open(&bytes).expect("whole").book().total().map(Tally::thirds), Ok(thirds(0..UNITS)));
+}
+
+/// `json` as a line with the right checksum.
+fn line(json: &str) -> String {
+    let digits: String = Sha256::digest(json)[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{digits} {json}\n")
+}
+
+#[test]
+fn a_line_with_a_right_checksum_is_still_not_believed_blindly() {
+    let (text, hash) = (job().to_string(), job().hash());
+    let header = |format: &str, job: &str, hash: &str, units: u64| {
+        line(&format!(r#"{{"format":"{format}","job":"{job}","job_hash":"{hash}","units":{units}}}"#))
+    };
+    let hash = hash.to_string();
+    let good = header("nqueens-run/1", &text, &hash, UNITS);
+    let unit = |unit, thirds: u64, residue: u64| {
+        let tally = format!(r#"{{"thirds":"{thirds}","residues":[{residue},{residue}],"nodes":"1"}}"#);
+        line(&format!(r#"{{"unit":{unit},"tally":{tally},"elapsed_s":0.5,"kernel":"scalar"}}"#))
+    };
+    let damage = |text: &str| {
+        let disk = CrashingDisk::holding(text.as_bytes());
+        match RunFile::open_in(Path::new("some/file"), disk.clone()) {
+            Err(error @ RunFileError::Damaged { .. }) => {
+                assert_eq!(disk.0.borrow().written, text.as_bytes());
+                let message = error.to_string();
+                assert!(message.contains("some/file, line ") && !message.contains('\n'), "{message}");
+                let RunFileError::Damaged { line, damage, .. } = error else { unreachable!() };
+                (line, damage)
+            }
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!(open(format!("{good}{}{}", unit(1, 9, 9), unit(1, 9, 9)).as_bytes()).is_ok());
+    let (at, of) = damage(&format!("{good}{}{}", unit(1, 9, 9), unit(1, 12, 12)));
+    assert!(at == 3 && matches!(of, Damage::Book(BookError::Conflict(1))));
+    let (at, of) = damage(&format!("{good}{}", unit(1, 9, 12)));
+    assert!(at == 2 && matches!(of, Damage::Book(BookError::Tally { unit: 1, .. })));
+    let (at, of) = damage(&format!("{good}{}", unit(UNITS, 9, 9)));
+    assert!(at == 2 && matches!(of, Damage::Book(BookError::NoSuchUnit { .. })));
+    assert!(matches!(damage(&format!("{good}{good}")), (2, Damage::Unknown(_))));
+    assert!(matches!(damage(&format!("{good}{}", line("{"))), (2, Damage::Unknown(_))));
+    let (_, of) = damage(&line(r#"{"format":"nqueens-run/2","more":1}"#));
+    assert!(of.to_string().contains("nqueens-run/2"), "{of}");
+    assert!(matches!(damage(&header("nqueens-run/1", "x", &hash, 6)), (1, Damage::Unknown(_))));
+    let zeros = "0".repeat(32);
+    assert!(matches!(damage(&header("nqueens-run/1", &text, &zeros, 6)), (1, Damage::JobHash(_))));
+    // A number of units that no memory holds is no reason to fall over.
+    let endless = open(header("nqueens-run/1", &text, &hash, u64::MAX).as_bytes()).expect("a header");
+    assert_eq!((endless.book().units(), endless.book().done()), (u64::MAX, 0));
 }
 
 #[test]
@@ -196,7 +326,9 @@ fn a_flipped_bit_anywhere_is_refused_or_costs_no_more_than_the_last_unit() {
 
 #[test]
 fn a_file_that_is_no_run_file_is_refused_and_left_alone() {
-    for bytes in [&b"hello\n"[..], b"\n", b"{\"unit\":0}\n", &[0xff; 40]] {
+    let texts: [&[u8]; 6] =
+        [b"hello\n", b"\n", b"{\"unit\":0}\n", &[0xff; 40], b"deadbeef", b"0123456789abcdef {\"a\":1}"];
+    for bytes in texts {
         let disk = CrashingDisk::holding(bytes);
         let opened =
             RunFile::open_in(Path::new("run"), disk.clone()).and_then(|mut file| file.begin(&job(), UNITS));
@@ -290,7 +422,12 @@ fn a_run_file_in_use_or_out_of_reach_is_refused() {
     assert!(matches!(RunFile::open(&scratch.file()), Err(RunFileError::InUse(_))));
     drop(first);
     RunFile::open(&scratch.file()).expect("free again");
-    for path in [scratch.0.clone(), scratch.0.join("no/such/folder/run")] {
+    let mut out_of_reach = vec![scratch.0.clone(), scratch.0.join("no/such/folder/run")];
+    if cfg!(target_os = "linux") {
+        // Readable without end, writable without effect.
+        out_of_reach.push("/dev/zero".into());
+    }
+    for path in out_of_reach {
         assert!(matches!(RunFile::open(&path), Err(RunFileError::Io { .. })), "{}", path.display());
     }
 }

@@ -55,9 +55,11 @@ impl From<CountError> for Failure {
                 | RunFileError::AnotherJob { .. }
                 | RunFileError::FailedBefore(_),
             ) => Exit::File,
-            CountError::Unit { .. } | CountError::Book(_) | CountError::Total(_) | CountError::WorkerLost => {
-                Exit::CheckFailed
-            }
+            CountError::RunFile(RunFileError::Refused { .. })
+            | CountError::Unit { .. }
+            | CountError::Book(_)
+            | CountError::Total(_)
+            | CountError::WorkerLost => Exit::CheckFailed,
             CountError::Stopped { .. } => Exit::Interrupted,
         };
         Self { exit, message: error.to_string() }

@@ -1,5 +1,7 @@
 //! The books of a job: which units are finished, and their running total. No disk, no clock.
 
+use std::collections::HashMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::tally::{Tally, TallyError};
@@ -21,8 +23,9 @@ pub struct FinishedUnit {
 /// Each unit of a job is entered once. The total is kept as units come, never summed anew.
 #[derive(Clone, Debug)]
 pub struct UnitBook {
-    tallies: Vec<Option<Tally>>,
-    done: u64,
+    /// Units of the job. Nothing is laid out for them ahead: the number may come from a file.
+    units: u64,
+    finished: HashMap<u64, Tally>,
     total: Tally,
 }
 
@@ -48,6 +51,9 @@ pub enum BookError {
         /// What is wrong.
         source: TallyError,
     },
+    /// A time that is no number; JSON could not hold it.
+    #[error("unit {0} took a time that is no number of seconds from 0 on")]
+    Elapsed(u64),
     /// A total was asked for too early.
     #[error("{missing} of {units} units are missing")]
     Incomplete {
@@ -61,54 +67,73 @@ pub enum BookError {
 impl UnitBook {
     /// The empty books of a job of `units` units.
     pub fn new(units: u64) -> Self {
-        // A job has at most some millions of units; they fit in memory long before they fit in a lifetime.
-        let units = usize::try_from(units).expect("units are counted in memory");
-        Self { tallies: vec![None; units], done: 0, total: Tally::default() }
+        Self { units, finished: HashMap::new(), total: Tally::default() }
     }
 
-    /// Enters a result. True if it is new; the same result again changes nothing.
+    /// Enters a result. True if it is new; the same result again changes nothing. Results are the same if
+    /// their sums are: another kernel makes other nodes.
     ///
     /// # Errors
     /// No such unit, another result for a unit that is finished, or a result that contradicts itself. The
     /// books are unchanged then.
     pub fn enter(&mut self, unit: u64, tally: &Tally) -> Result<bool, BookError> {
-        let units = self.units();
-        let entry = usize::try_from(unit)
-            .ok()
-            .and_then(|i| self.tallies.get_mut(i))
-            .ok_or(BookError::NoSuchUnit { unit, units })?;
-        match entry {
-            Some(known) if known == tally => Ok(false),
-            Some(_) => Err(BookError::Conflict(unit)),
-            None => {
-                let wrong = |source| BookError::Tally { unit, source };
-                tally.verify().map_err(wrong)?;
-                self.total.merge(tally).map_err(wrong)?;
-                *entry = Some(*tally);
-                self.done += 1;
-                Ok(true)
+        let new = self.is_new(unit, tally)?;
+        if new {
+            self.total.merge(tally).map_err(|source| BookError::Tally { unit, source })?;
+            self.finished.insert(unit, *tally);
+        }
+        Ok(new)
+    }
+
+    /// Those of `units` that are new, each once: what is to be written before it is entered. Enters nothing.
+    ///
+    /// # Errors
+    /// One of them could not be entered after those before it, or its time is no number.
+    pub fn new_among<'a>(&self, units: &'a [FinishedUnit]) -> Result<Vec<&'a FinishedUnit>, BookError> {
+        let mut ahead = Self { units: self.units, finished: HashMap::new(), total: self.total };
+        let mut new = Vec::new();
+        for finished in units {
+            if !(finished.elapsed_s.is_finite() && finished.elapsed_s >= 0.0) {
+                return Err(BookError::Elapsed(finished.unit));
             }
+            if self.is_new(finished.unit, &finished.tally)? && ahead.enter(finished.unit, &finished.tally)? {
+                new.push(finished);
+            }
+        }
+        Ok(new)
+    }
+
+    /// Whether the unit is not finished yet; all of [`Self::enter`]'s checks but that of the sum.
+    fn is_new(&self, unit: u64, tally: &Tally) -> Result<bool, BookError> {
+        if unit >= self.units {
+            return Err(BookError::NoSuchUnit { unit, units: self.units });
+        }
+        tally.verify().map_err(|source| BookError::Tally { unit, source })?;
+        match self.finished.get(&unit) {
+            Some(known) if known.thirds() == tally.thirds() => Ok(false),
+            Some(_) => Err(BookError::Conflict(unit)),
+            None => Ok(true),
         }
     }
 
     /// Units of the job.
-    pub fn units(&self) -> u64 {
-        self.tallies.len() as u64
+    pub const fn units(&self) -> u64 {
+        self.units
     }
 
     /// Units that are finished.
-    pub const fn done(&self) -> u64 {
-        self.done
+    pub fn done(&self) -> u64 {
+        self.finished.len() as u64
     }
 
     /// Whether a unit is finished.
     pub fn has(&self, unit: u64) -> bool {
-        usize::try_from(unit).is_ok_and(|i| self.tallies.get(i).is_some_and(Option::is_some))
+        self.finished.contains_key(&unit)
     }
 
     /// Units that are not finished, in order.
     pub fn missing(&self) -> impl Iterator<Item = u64> {
-        self.tallies.iter().zip(0..).filter(|(tally, _)| tally.is_none()).map(|(_, unit)| unit)
+        (0..self.units).filter(|&unit| !self.has(unit))
     }
 
     /// The sum of the finished units.
@@ -121,9 +146,9 @@ impl UnitBook {
     /// # Errors
     /// Some are not finished.
     pub fn total(&self) -> Result<&Tally, BookError> {
-        match self.units() - self.done {
+        match self.units - self.done() {
             0 => Ok(&self.total),
-            missing => Err(BookError::Incomplete { missing, units: self.units() }),
+            missing => Err(BookError::Incomplete { missing, units: self.units }),
         }
     }
 }
@@ -144,6 +169,10 @@ mod tests {
         let mut book = UnitBook::new(3);
         assert_eq!(book.enter(2, &tally(5)), Ok(true));
         assert_eq!(book.enter(2, &tally(5)), Ok(false));
+        let mut by_another_kernel = Tally::default();
+        by_another_kernel.add(3, 5u64, Residues::of(5), 99).expect("fits");
+        assert_eq!(book.enter(2, &by_another_kernel), Ok(false));
+        assert_eq!(book.so_far().nodes(), 1);
         assert_eq!(book.enter(0, &tally(7)), Ok(true));
         assert_eq!((book.done(), book.has(2), book.has(1)), (2, true, false));
         assert_eq!(book.missing().collect::<Vec<_>>(), [1]);
@@ -163,5 +192,35 @@ mod tests {
         lying.add(3, 92u32, Residues::of(93), 0).expect("fits");
         assert!(matches!(book.enter(0, &lying), Err(BookError::Tally { unit: 0, .. })));
         assert_eq!((*book.so_far(), book.done()), (before, 1));
+    }
+
+    #[test]
+    fn what_is_new_in_a_batch_is_known_before_it_is_entered() {
+        let unit = |unit, completions| FinishedUnit {
+            unit,
+            tally: tally(completions),
+            elapsed_s: 0.5,
+            kernel: "scalar".into(),
+        };
+        let mut book = UnitBook::new(4);
+        assert_eq!(book.enter(1, &tally(4)), Ok(true));
+        let batch = [unit(0, 7), unit(1, 4), unit(3, 9), unit(0, 7)];
+        let new: Vec<u64> = book.new_among(&batch).expect("all right").iter().map(|f| f.unit).collect();
+        assert_eq!((new, book.done()), (vec![0, 3], 1));
+        assert_eq!(book.new_among(&[unit(1, 5)]), Err(BookError::Conflict(1)));
+        assert_eq!(book.new_among(&[unit(0, 5), unit(0, 6)]), Err(BookError::Conflict(0)));
+        assert_eq!(book.new_among(&[unit(4, 5)]), Err(BookError::NoSuchUnit { unit: 4, units: 4 }));
+        for elapsed_s in [f64::NAN, f64::INFINITY, -1.0] {
+            let timed = FinishedUnit { elapsed_s, ..unit(0, 5) };
+            assert_eq!(book.new_among(&[timed]), Err(BookError::Elapsed(0)));
+        }
+    }
+
+    #[test]
+    fn a_job_of_any_number_of_units_takes_only_the_memory_of_the_finished_ones() {
+        let mut book = UnitBook::new(u64::MAX);
+        assert_eq!(book.enter(u64::MAX - 1, &tally(4)), Ok(true));
+        assert_eq!(book.missing().next(), Some(0));
+        assert!(book.total().is_err());
     }
 }

@@ -11,10 +11,13 @@
 //!
 //! # Promises
 //! - A unit is believed only after [`RunFile::append`] returned, that is, after the disk has it.
-//! - What follows the last line feed was being written when the program was killed. It is dropped, and the
-//!   unit counted again.
+//! - What follows the last line feed was being written when the program was killed. The next record
+//!   overwrites it, and the unit is counted again. Until then the file stays as it is.
+//! - The header is written in place, under the lock, and durable before any unit: in a file with a torn one
+//!   no unit was ever acknowledged.
 //! - Anything else that is not as written (a flipped bit, a missing line feed, a unit outside the job) makes
 //!   the whole file untrusted. It is refused and left as it is.
+//! - Nothing is written that would be refused on reading: a unit that contradicts the file is an error first.
 //! - A file has one user at a time.
 
 use std::io;
@@ -28,6 +31,15 @@ use super::storage::{DiskFile, Storage};
 use crate::preplacement::{Job, JobHash};
 
 const FORMAT: &str = "nqueens-run/1";
+
+/// How the JSON of every header begins, of any version.
+const HEADER_BEGINS: &[u8] = br#"{"format":"nqueens-run/"#;
+
+/// What every version of a header has.
+#[derive(Debug, Deserialize)]
+struct Format {
+    format: String,
+}
 
 /// The first record.
 #[derive(Debug, Serialize, Deserialize)]
@@ -92,8 +104,16 @@ pub enum RunFileError {
         /// The job at hand.
         wanted: String,
     },
+    /// A unit that may not be kept.
+    #[error("run file {path}: {source}; nothing was written")]
+    Refused {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with the unit.
+        source: BookError,
+    },
     /// An earlier write failed.
-    #[error("run file {0}: a write failed before, and nothing more is written")]
+    #[error("run file {0}: a write failed before, and nothing more is written; open it again to go on")]
     FailedBefore(PathBuf),
 }
 
@@ -103,9 +123,12 @@ pub enum Damage {
     /// The digits do not belong to the text.
     #[error("the checksum does not fit, so the line is not as it was written")]
     Checksum,
-    /// No header at all.
-    #[error("there is no header, so this is no run file")]
+    /// The first line is not as a header is written.
+    #[error("the header is missing or damaged, so this is no run file")]
     NoHeader,
+    /// A header whose job and hash do not belong together.
+    #[error("the job of the header has the hash {0}, the header says another")]
+    JobHash(JobHash),
     /// A record with a right checksum that this version does not understand.
     #[error("unknown content ({0}), written by another version")]
     Unknown(String),
@@ -168,10 +191,14 @@ impl<S: Storage> RunFile<S> {
             let finished: FinishedUnit = serde_json::from_slice(json).map_err(|e| unknown(&e))?;
             self.book.enter(finished.unit, &finished.tally)?;
         } else {
+            let Format { format } = serde_json::from_slice(json).map_err(|e| unknown(&e))?;
+            if format != FORMAT {
+                return Err(unknown(&format_args!("format {format}, this version writes {FORMAT}")));
+            }
             let header: Header = serde_json::from_slice(json).map_err(|e| unknown(&e))?;
             let job: Job = header.job.parse().map_err(|e| unknown(&e))?;
-            if header.format != FORMAT || job.hash() != header.job_hash {
-                return Err(unknown(&header.format));
+            if job.hash() != header.job_hash {
+                return Err(Damage::JobHash(job.hash()));
             }
             self.book = UnitBook::new(header.units);
             self.job = Some(job);
@@ -184,7 +211,7 @@ impl<S: Storage> RunFile<S> {
         self.job.as_ref()
     }
 
-    /// The units that the file held when it was opened.
+    /// The units that the file holds: those that it held when it was opened, and those appended since.
     pub const fn book(&self) -> &UnitBook {
         &self.book
     }
@@ -197,13 +224,12 @@ impl<S: Storage> RunFile<S> {
     /// Writes the header of a new file: `job`, in `units` units.
     ///
     /// # Errors
-    /// It cannot be written; the file holds something that is no torn header of this job.
+    /// It cannot be written; the file holds something that is no torn header.
     pub fn begin(&mut self, job: &Job, units: u64) -> Result<(), RunFileError> {
         assert!(self.job.is_none(), "a run file has one header");
         let header = Header { format: FORMAT.into(), job: job.to_string(), job_hash: job.hash(), units };
         let line = record(&header);
-        let torn = self.torn.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
-        if !line.starts_with(&self.torn[..torn]) {
+        if !is_torn_header(&self.torn, &line) {
             let path = self.path.clone();
             return Err(RunFileError::Damaged { path, line: 1, damage: Damage::NoHeader });
         }
@@ -213,16 +239,25 @@ impl<S: Storage> RunFile<S> {
         Ok(())
     }
 
-    /// Keeps finished units. Once this returns, they survive a power loss.
+    /// Keeps finished units. Once this returns, they survive a power loss. Those that are kept already are
+    /// not written again.
     ///
     /// # Errors
-    /// They cannot be written; none of them is to be believed then, and the file takes no more.
+    /// One of them may not be kept: nothing is written then, and the file goes on. Or they cannot be written:
+    /// none of them is to be believed then, and the file takes no more.
     pub fn append(&mut self, units: &[FinishedUnit]) -> Result<(), RunFileError> {
-        if units.is_empty() {
+        assert!(self.job.is_some(), "the header comes first");
+        let refused = |source| RunFileError::Refused { path: self.path.clone(), source };
+        let new = self.book.new_among(units).map_err(refused)?;
+        if new.is_empty() {
             return Ok(());
         }
-        let lines: Vec<u8> = units.iter().flat_map(record).collect();
-        self.write(&lines)
+        let lines: Vec<u8> = new.iter().flat_map(record).collect();
+        self.write(&lines)?;
+        for finished in new {
+            self.book.enter(finished.unit, &finished.tally).expect("the book took it ahead");
+        }
+        Ok(())
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), RunFileError> {
@@ -238,6 +273,19 @@ impl<S: Storage> RunFile<S> {
         self.torn.clear();
         Ok(())
     }
+}
+
+/// Whether `torn`, all that a file holds, is what a crash leaves of a header: a beginning of `line`, which is
+/// to be written now, or enough of a header of other units to be told from anybody's text. Zeros may follow.
+fn is_torn_header(torn: &[u8], line: &[u8]) -> bool {
+    let end = torn.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+    let torn = &torn[..end];
+    let another = || {
+        let (digits, rest) = torn.split_at_checked(16)?;
+        let json = rest.strip_prefix(b" ")?;
+        Some(digits.iter().all(u8::is_ascii_hexdigit) && json.starts_with(HEADER_BEGINS))
+    };
+    line.starts_with(torn) || another() == Some(true)
 }
 
 fn checksum(json: &[u8]) -> String {

@@ -30,18 +30,26 @@ pub trait Storage {
 pub struct DiskFile(File);
 
 impl DiskFile {
-    /// Opens or creates the file at `path` and locks it. `Ok(None)` if another process has it.
+    /// Opens or creates the file at `path` and locks it. `Ok(None)` if another process has it. The lock is on
+    /// the file itself and ends with the process, however that ends.
     ///
     /// # Errors
-    /// It cannot be opened for reading and writing.
+    /// It cannot be opened for reading and writing, or it is no regular file.
     pub fn open(path: &Path) -> io::Result<Option<Self>> {
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
+        }
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Ok(None),
             Err(TryLockError::Error(error)) => return Err(error),
         }
-        sync_directory_of(path)?;
+        // A file that holds something has had a header, so its entry is durable.
+        if metadata.len() == 0 {
+            sync_directory_of(path)?;
+        }
         Ok(Some(Self(file)))
     }
 }

@@ -238,6 +238,8 @@ impl TryFrom<String> for JobHash {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn job(problem: Problem) -> Job {
@@ -284,6 +286,34 @@ mod tests {
             "nqueens-job/1 piece=queen n=99 placed=[] blocked=[] scheme=whole depth=0 unit=1",
         ] {
             assert!(text.parse::<Job>().is_err(), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_job_reads_back_from_its_text(
+            piece in prop::sample::select(&Piece::ALL[..]),
+            scheme in prop::sample::select(&Scheme::ALL[..]),
+            n in 0..=MAX_COUNT_SIZE,
+            squares in prop::collection::vec((0..MAX_COUNT_SIZE, 0..MAX_COUNT_SIZE, any::<bool>()), 0..12),
+            depth in prop::option::of(0usize..12),
+            unit in any::<u64>(),
+        ) {
+            let on_board = squares.into_iter().filter(|&(row, col, _)| row < n && col < n);
+            let (mut placed, mut blocked) = (Vec::new(), Vec::new());
+            for (row, col, place) in on_board {
+                let square = Square::new(row, col);
+                let (list, other) =
+                    if place { (&mut placed, &blocked) } else { (&mut blocked, &placed) };
+                if !other.contains(&square) {
+                    list.push(square);
+                }
+            }
+            let problem = Problem::new(piece, n, placed, blocked).expect("on the board, not both");
+            let job = Job::new(problem, scheme, depth, unit).expect("small enough");
+            let read: Job = job.to_string().parse().expect("its own text");
+            prop_assert_eq!(read.hash(), job.hash());
+            prop_assert_eq!(read, job);
         }
     }
 
