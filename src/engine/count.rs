@@ -11,7 +11,7 @@ use super::estimate::{Forecast, forecast};
 use super::progress::Progress;
 use crate::board::{Piece, Problem};
 use crate::kernel::{KernelError, KernelKind, count_range};
-use crate::ledger::{BookError, FinishedUnit, RunFile, RunFileError, UnitBook};
+use crate::ledger::{BookError, Damage, FinishedUnit, RunFile, RunFileError, UnitBook};
 use crate::preplacement::{Decomposition, Job, JobError};
 use crate::tally::TallyError;
 
@@ -99,8 +99,32 @@ pub struct CountTask {
     kernel: KernelKind,
     threads: NonZeroUsize,
     forecast: Option<Forecast>,
-    book: UnitBook,
-    run_file: Option<RunFile>,
+    books: Books,
+}
+
+/// Where finished units are kept.
+#[derive(Debug)]
+enum Books {
+    InMemory(UnitBook),
+    OnDisk(RunFile),
+}
+
+impl Books {
+    fn book(&self) -> &UnitBook {
+        match self {
+            Self::InMemory(book) => book,
+            Self::OnDisk(file) => file.book(),
+        }
+    }
+
+    /// Keeps finished units; on disk, if that is where the books are, before they are believed.
+    fn keep(&mut self, units: &[FinishedUnit]) -> Result<(), CountError> {
+        match self {
+            Self::InMemory(book) => units.iter().try_for_each(|f| book.enter(f.unit, &f.tally).map(drop))?,
+            Self::OnDisk(file) => file.append(units)?,
+        }
+        Ok(())
+    }
 }
 
 impl CountTask {
@@ -118,15 +142,9 @@ impl CountTask {
         };
         let size = decomposition.prefixes().div_ceil(units);
         let decomposition = decomposition.with_unit_prefixes(size);
-        let book = UnitBook::new(decomposition.units());
-        Ok(Self {
-            decomposition: Arc::new(decomposition),
-            kernel,
-            threads: threads(options),
-            forecast,
-            book,
-            run_file: None,
-        })
+        let books = Books::InMemory(UnitBook::new(decomposition.units()));
+        let decomposition = Arc::new(decomposition);
+        Ok(Self { decomposition, kernel, threads: threads(options), forecast, books })
     }
 
     /// The same, with finished units kept in the run file at `path`, and those already in it not counted
@@ -137,38 +155,38 @@ impl CountTask {
     pub fn resume(problem: &Problem, options: &CountOptions, path: &Path) -> Result<Self, CountError> {
         let (job, kernel) = job(problem, options)?;
         let mut run_file = RunFile::open(path)?;
-        let mut task = match run_file.job() {
-            None => {
-                let task = Self::plan(problem, options)?;
-                run_file.begin(task.decomposition.job(), task.decomposition.units())?;
-                task
-            }
-            Some(kept) if kept.problem() == problem && kept.scheme() == job.scheme() => {
-                let decomposition = Decomposition::new(kept.clone());
-                let book = run_file.book().clone();
-                if book.units() != decomposition.units() {
-                    let (done, units) = (book.units(), decomposition.units());
-                    return Err(BookError::NoSuchUnit { unit: done, units }.into());
-                }
-                let forecast = forecast_if_long(&decomposition, kernel);
-                let decomposition = Arc::new(decomposition);
-                Self { decomposition, kernel, threads: threads(options), forecast, book, run_file: None }
-            }
-            Some(kept) => {
-                return Err(CountError::RunFile(RunFileError::AnotherJob {
-                    path: path.to_owned(),
-                    found: kept.to_string(),
-                    wanted: job.to_string(),
-                }));
-            }
+        let Some(kept) = run_file.job().cloned() else {
+            let mut task = Self::plan(problem, options)?;
+            run_file.begin(task.decomposition.job(), task.decomposition.units())?;
+            task.books = Books::OnDisk(run_file);
+            return Ok(task);
         };
-        task.run_file = Some(run_file);
-        Ok(task)
+        if kept.problem() != problem || kept.scheme() != job.scheme() {
+            let (found, wanted) = (kept.to_string(), job.to_string());
+            return Err(RunFileError::AnotherJob { path: path.to_owned(), found, wanted }.into());
+        }
+        let decomposition = Arc::new(Decomposition::new(kept));
+        let (found, units) = (run_file.book().units(), decomposition.units());
+        if found != units {
+            let damage = Damage::Unknown(format!("{found} units, where the job has {units}"));
+            return Err(RunFileError::Damaged { path: path.to_owned(), line: 1, damage }.into());
+        }
+        let forecast = forecast_if_long(&decomposition, kernel);
+        let books = Books::OnDisk(run_file);
+        Ok(Self { decomposition, kernel, threads: threads(options), forecast, books })
     }
 
     /// Units that are finished already, and bytes of a torn last line that were dropped from the run file.
     pub fn resumed(&self) -> (u64, usize) {
-        (self.book.done(), self.run_file.as_ref().map_or(0, RunFile::torn_bytes))
+        let torn_bytes = match &self.books {
+            Books::InMemory(_) => 0,
+            Books::OnDisk(file) => file.torn_bytes(),
+        };
+        (self.book().done(), torn_bytes)
+    }
+
+    fn book(&self) -> &UnitBook {
+        self.books.book()
     }
 
     /// The plan.
@@ -187,12 +205,12 @@ impl CountTask {
     ) -> Result<CountOutcome, CountError> {
         const TICK: Duration = Duration::from_millis(100);
         let began = Instant::now();
-        let resumed_units = self.book.done();
-        let before = *self.book.so_far();
-        let mut finished_nodes: f64 = self.finished_nodes();
+        let resumed_units = self.book().done();
+        let before = *self.book().so_far();
+        let mut finished_nodes = self.finished_nodes();
         let fraction_before = self.fraction(finished_nodes);
         let workers = Workers::start(&self);
-        while self.book.done() < self.book.units() {
+        while self.book().done() < self.book().units() {
             let batch = match workers.results.recv_timeout(TICK) {
                 // Together with all that came meanwhile: the disk is asked once.
                 Ok(first) => std::iter::once(first)
@@ -201,28 +219,26 @@ impl CountTask {
                 Err(mpsc::RecvTimeoutError::Timeout) => Vec::new(),
                 Err(mpsc::RecvTimeoutError::Disconnected) => return Err(CountError::WorkerLost),
             };
-            if let Some(run_file) = &mut self.run_file {
-                run_file.append(&batch)?;
-            }
-            for unit in &batch {
-                self.book.enter(unit.unit, &unit.tally)?;
-                finished_nodes += self.forecast_of(unit.unit);
-            }
+            self.books.keep(&batch)?;
+            finished_nodes += batch.iter().map(|f| self.forecast_of(f.unit)).sum::<f64>();
             let fraction = self.fraction(finished_nodes);
             let progress = self.progress(began.elapsed(), before.thirds(), fraction_before, fraction);
             if watch(&progress).is_break() {
-                return Err(CountError::Stopped { units_done: self.book.done(), units: self.book.units() });
+                return Err(CountError::Stopped {
+                    units_done: self.book().done(),
+                    units: self.book().units(),
+                });
             }
         }
         let elapsed = began.elapsed();
-        let total = self.book.total()?;
+        let total = self.book().total()?;
         let in_session = total.thirds() - before.thirds();
         Ok(CountOutcome {
             solutions: total.solutions()?,
             nodes: self.kernel.counts_nodes().then(|| total.nodes()),
             kernel: self.kernel,
             threads: workers.threads,
-            units: self.book.units(),
+            units: self.book().units(),
             resumed_units,
             elapsed,
             rate_per_s: in_session as f64 / 3.0 / elapsed.as_secs_f64().max(f64::MIN_POSITIVE),
@@ -236,12 +252,12 @@ impl CountTask {
             let rate = usual_nodes_per_s(self.kernel) * self.threads.get() as f64;
             Duration::try_from_secs_f64(nodes * (1.0 - fraction) / rate).ok()
         };
-        let in_session = self.book.so_far().thirds() - before;
+        let in_session = self.book().so_far().thirds() - before;
         Progress {
-            units_done: self.book.done(),
-            units: self.book.units(),
+            units_done: self.book().done(),
+            units: self.book().units(),
             fraction,
-            solutions: self.book.so_far().thirds() / 3,
+            solutions: self.book().so_far().thirds() / 3,
             elapsed,
             rate_per_s: (in_session > 0).then(|| in_session as f64 / 3.0 / elapsed.as_secs_f64()),
             left: measured.or_else(predicted),
@@ -254,13 +270,16 @@ impl CountTask {
     }
 
     fn finished_nodes(&self) -> f64 {
-        (0..self.book.units()).filter(|&unit| self.book.has(unit)).map(|unit| self.forecast_of(unit)).sum()
+        (0..self.book().units())
+            .filter(|&unit| self.book().has(unit))
+            .map(|unit| self.forecast_of(unit))
+            .sum()
     }
 
     fn fraction(&self, finished_nodes: f64) -> f64 {
         let all = match &self.forecast {
             Some(forecast) => forecast.nodes(0..self.decomposition.prefixes()),
-            None => self.book.units() as f64,
+            None => self.book().units() as f64,
         };
         if all > 0.0 { (finished_nodes / all).min(1.0) } else { 1.0 }
     }
@@ -328,7 +347,7 @@ struct Workers {
 
 impl Workers {
     fn start(task: &CountTask) -> Self {
-        let open: Arc<[u64]> = task.book.missing().collect();
+        let open: Arc<[u64]> = task.book().missing().collect();
         let next = Arc::new(AtomicUsize::new(0));
         let stop = Arc::new(AtomicBool::new(false));
         let (sender, results) = mpsc::channel();
