@@ -400,7 +400,10 @@ impl Worker {
                 elapsed_s: began.elapsed().as_secs_f64(),
                 kernel: self.kernel.name().to_owned(),
             });
-            if self.sender.send(finished.map_err(|source| CountError::Unit { unit, source })).is_err() {
+            let failed = finished.is_err();
+            let sent = self.sender.send(finished.map_err(|source| CountError::Unit { unit, source }));
+            // A kernel that failed may hold back work of the unit: it counts nothing more.
+            if failed || sent.is_err() {
                 return;
             }
         }

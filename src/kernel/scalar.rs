@@ -3,7 +3,7 @@
 //! The rows below the block (about 5 % of the nodes) are filled by plain recursion over [`Plan::available`].
 //! Above it a state is three words (free columns, and the two diagonals shifted to the current row), one
 //! child is made a turn, and a child is entered only if its row *and the row after it* have a free square.
-//! About 65 instructions a node on x86-64.
+//! About 80 instructions a node on x86-64 (callgrind, n = 14, planning included).
 
 use super::Kernel;
 use crate::preplacement::{Plan, Prefix, State, full_row};

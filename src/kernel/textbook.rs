@@ -1,9 +1,9 @@
 //! The yardstick: the backtracking with bit masks that textbooks give (Richards 1997, Somers), mirror
 //! symmetry by way of [`Scheme::TopMirror`].
 //!
-//! One recursive call a placement, about 48 instructions: columns, both diagonals shifted by one a row, the
-//! lowest free bit first. It is kept as honest and as fast as its method allows, because every other kernel
-//! is measured against it; that is why it counts no nodes.
+//! One recursive call a placement, 48 instructions (callgrind, n = 14): columns, both diagonals shifted by one
+//! a row, the lowest free bit first. It is kept as honest and as fast as its method allows, because every
+//! other kernel is measured against it; that is why it counts no nodes.
 //!
 //! [`Scheme::TopMirror`]: crate::preplacement::Scheme::TopMirror
 

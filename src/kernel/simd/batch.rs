@@ -25,7 +25,8 @@
 //! that grows by less than 2^13 a visit, at no more than 10^7 visits a second, cannot wrap in 7 years; the
 //! addition is checked all the same.
 //!
-//! Cost with AVX-512: about 86 instructions for 32 children.
+//! Cost with AVX-512, read from the machine code: 82 instructions for 32 children, 89 where it looks two rows
+//! ahead, 107 in the last level.
 
 use super::lanes::{Lanes, MOST_LANES};
 use crate::kernel::Kernel;
