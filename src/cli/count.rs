@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
-use super::report::{Published, counted, duration, grouped, rounded};
+use super::report::{Published, counted, duration, grouped, predicted, rounded};
 use super::{Exit, Failure, note, print};
 use crate::board::{Piece, Problem, Square, SquareError, parse_squares};
 use crate::engine::{CountError, CountOptions, CountOutcome, CountTask, Progress};
@@ -245,7 +245,7 @@ fn show(bar: &ProgressBar, progress: &Progress) {
         let _ = write!(message, "  {} solutions/s", rounded(rate));
     }
     if let Some(left) = progress.left {
-        let _ = write!(message, "  {} left", duration(left));
+        let _ = write!(message, "  {} left", predicted(left));
     }
     // A fraction is between 0 and 1.
     bar.set_position((progress.fraction * STEPS as f64) as u64);

@@ -90,6 +90,14 @@ pub(super) fn duration(elapsed: Duration) -> String {
     time(elapsed.as_secs_f64())
 }
 
+/// A time that is only predicted: to whole seconds.
+pub(super) fn predicted(left: Duration) -> String {
+    match left.as_secs_f64() {
+        seconds if seconds < 60.0 => format!("{seconds:.0} s"),
+        seconds => time(seconds),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

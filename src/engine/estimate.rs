@@ -113,9 +113,9 @@ fn starts(decomposition: &Decomposition, most: u64) -> (Vec<(&Plan, Prefix)>, u6
     let mut starts = Vec::new();
     let mut index = 0;
     decomposition.for_each(0..decomposition.prefixes(), |plan, prefix| {
-        // The middle of each stretch, and the first of a last one that has no middle.
-        let last_stretch = decomposition.prefixes() - index % stride;
-        if index % stride == stride / 2 || (index % stride == 0 && last_stretch - index <= stride / 2) {
+        // The middle of each stretch, and the first of a last one that is too short to have it.
+        let left = decomposition.prefixes() - index;
+        if index % stride == stride / 2 || (index % stride == 0 && left <= stride / 2) {
             starts.push((plan, *prefix));
         }
         index += 1;

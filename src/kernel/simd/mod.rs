@@ -7,7 +7,9 @@
 //!
 //! The instruction set is detected at run time, never at compile time.
 
+#[cfg(any(target_arch = "x86_64", test))]
 mod batch;
+#[cfg(any(target_arch = "x86_64", test))]
 mod lanes;
 
 #[cfg(target_arch = "x86_64")]
