@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use proc_macro2::{TokenStream, TokenTree};
+
 /// Every room of ARCHITECTURE.md, those to come included, with its floor.
 const FLOORS: [(&str, u32); 17] = [
     ("board", 0),
@@ -32,43 +34,89 @@ fn floor(room: &str) -> u32 {
     known.unwrap_or_else(|| panic!("room '{room}' stands on no floor: add it here and to ARCHITECTURE.md")).1
 }
 
-/// The rooms that a source file names behind `crate::`, comments left out.
-fn rooms_named_in(source: &str) -> Vec<String> {
-    let code: String =
-        source.lines().map(|line| line.split("//").next().unwrap_or("")).collect::<Vec<_>>().join(" ");
+/// The rooms that the source of a module names, `depth` modules below the crate's root: what stands behind
+/// `crate::`, and behind as many `super::` as lead to the root. The root itself counts as a room, since all
+/// rooms can be reached through it: `*`, `self`, `crate as …`. Comments and literals are no tokens of interest.
+fn rooms_named_in(source: &str, depth: usize) -> Vec<String> {
     let mut rooms = Vec::new();
-    for (at, word) in code.match_indices("crate::") {
-        let own_word = !code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
-        if !own_word {
-            continue;
-        }
-        let rest = code[at + word.len()..].trim_start();
-        if let Some(group) = rest.strip_prefix('{') {
-            // The names at the outermost level of the group.
-            let (mut depth, mut name_ended, mut name) = (1, false, String::new());
-            for c in group.chars() {
-                match c {
-                    '{' => depth += 1,
-                    '}' => depth -= 1,
-                    ',' if depth == 1 => {
-                        rooms.push(std::mem::take(&mut name));
-                        name_ended = false;
-                    }
-                    ':' => name_ended = true,
-                    c if depth == 1 && !name_ended && (c.is_alphanumeric() || c == '_') => name.push(c),
-                    _ => {}
-                }
-                if depth == 0 {
-                    break;
+    read_module(source.parse().expect("the sources are Rust"), depth, &mut rooms);
+    rooms
+}
+
+fn read_module(tokens: TokenStream, depth: usize, rooms: &mut Vec<String>) {
+    let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+    let mut rest = tokens.as_slice();
+    while let Some((token, behind)) = rest.split_first() {
+        rest = behind;
+        match token {
+            TokenTree::Ident(word) if word == "mod" => {
+                if let [TokenTree::Ident(_), TokenTree::Group(body), behind @ ..] = rest {
+                    read_module(body.stream(), depth + 1, rooms);
+                    rest = behind;
                 }
             }
-            rooms.push(name);
-        } else {
-            rooms.push(rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect());
+            TokenTree::Ident(word) if word == "crate" => match after_colons(rest) {
+                Some(behind) => read_root_path(behind, rooms),
+                None if rest.first().is_some_and(|t| t.to_string() == "as") => rooms.push("crate".into()),
+                None => {} // pub(crate)
+            },
+            TokenTree::Ident(word) if word == "super" => {
+                let mut base = depth.checked_sub(1).expect("no module stands above the root");
+                while let Some([TokenTree::Ident(word), behind @ ..]) = after_colons(rest) {
+                    if word != "super" {
+                        break;
+                    }
+                    base = base.checked_sub(1).expect("no module stands above the root");
+                    rest = behind;
+                }
+                match after_colons(rest) {
+                    Some(behind) if base == 0 => read_root_path(behind, rooms),
+                    None if base == 0 && rest.first().is_some_and(|t| t.to_string() == "as") => {
+                        rooms.push("super".into());
+                    }
+                    Some([TokenTree::Group(group), behind @ ..]) => {
+                        read_module(group.stream(), base, rooms);
+                        rest = behind;
+                    }
+                    _ => {}
+                }
+            }
+            TokenTree::Group(group) => read_module(group.stream(), depth, rooms),
+            _ => {}
         }
     }
-    rooms.retain(|room| !room.is_empty());
-    rooms
+}
+
+/// What follows `::`, if that comes next.
+fn after_colons(tokens: &[TokenTree]) -> Option<&[TokenTree]> {
+    match tokens {
+        [TokenTree::Punct(a), TokenTree::Punct(b), behind @ ..]
+            if a.as_char() == ':' && b.as_char() == ':' =>
+        {
+            Some(behind)
+        }
+        _ => None,
+    }
+}
+
+/// The rooms at the head of a path that starts at the root: one, or one for each path of a group.
+fn read_root_path(path: &[TokenTree], rooms: &mut Vec<String>) {
+    match path.first() {
+        Some(TokenTree::Group(group)) => {
+            let inside: Vec<TokenTree> = group.stream().into_iter().collect();
+            for each in inside.split(|t| matches!(t, TokenTree::Punct(p) if p.as_char() == ',')) {
+                read_root_path(each, rooms);
+            }
+        }
+        Some(head) => rooms.push(head.to_string()),
+        None => {} // a trailing comma
+    }
+}
+
+/// How many modules below the root a source file's own module stands.
+fn depth(inside: &Path) -> usize {
+    let names_no_module = ["lib.rs", "main.rs", "mod.rs"].iter().any(|name| inside.ends_with(name));
+    inside.iter().count() - usize::from(names_no_module)
 }
 
 fn source_files(folder: &Path, files: &mut Vec<PathBuf>) {
@@ -99,7 +147,8 @@ fn no_room_imports_from_its_own_floor_or_above() {
         if room == "main" {
             continue;
         }
-        for named in rooms_named_in(&fs::read_to_string(&file).expect("the sources are readable")) {
+        let source = fs::read_to_string(&file).expect("the sources are readable");
+        for named in rooms_named_in(&source, depth(inside)) {
             imports += 1;
             assert!(may_import(room, &named), "{} imports from {named}", inside.display());
         }
@@ -109,9 +158,37 @@ fn no_room_imports_from_its_own_floor_or_above() {
 
 #[test]
 fn the_reader_finds_every_way_to_name_a_room() {
-    let source = "use crate::board::{Piece, Square};\n// use crate::cli;\nuse crate::{tally::Tally, kernel::{simd, scalar}, known};\n\
-                  fn f() -> crate::engine::X { mycrate::ledger() }\npub(in crate::wire) fn g() {}";
-    assert_eq!(rooms_named_in(source), ["board", "tally", "kernel", "known", "engine", "wire"]);
+    let cases: [(&str, &[&str]); 10] = [
+        ("use crate::board::{Piece, Square};", &["board"]),
+        ("use crate::{tally::{self, Tally}, kernel::{simd, scalar}, known,};", &["tally", "kernel", "known"]),
+        ("use {crate::board, crate :: {symmetry as s}};", &["board", "symmetry"]),
+        ("fn f(x: &[crate::engine::X]) { assert!(g(|| crate::ledger::open())) }", &["engine", "ledger"]),
+        ("macro_rules! m { () => { $crate::wire::X } }\npub(in crate::cli) fn g() {}", &["wire", "cli"]),
+        ("use super::super::kernel; use super::{plan, super::worker};", &["kernel", "worker"]),
+        ("mod tests { use super::*; use super::super::super::known::lookup; }", &["known"]),
+        ("use crate::*; use crate::{self as root}; use crate as top;", &["*", "self", "crate"]),
+        ("use super::super::*; use super::super as top;", &["*", "super"]),
+        ("use super::plan::Plan; pub(crate) struct S; fn f() { mycrate::x(); super::g() }", &[]),
+    ];
+    for (source, rooms) in cases {
+        assert_eq!(rooms_named_in(source, 2), rooms, "{source}");
+    }
+}
+
+#[test]
+fn the_reader_passes_over_comments_and_literals() {
+    let source = "//! crate::a\n/// crate::b\n/* crate::c /* crate::d */ */\n\
+                  fn f() { \"https://x\"; g(\"crate::e\", r#\"\"crate::f\"#); } // crate::g\n\
+                  const LINK: &str = \"//\"; use crate::board;";
+    assert_eq!(rooms_named_in(source, 1), ["board"]);
+}
+
+#[test]
+fn a_file_stands_as_deep_as_its_module() {
+    let cases = [("lib.rs", 0), ("known.rs", 1), ("kernel/mod.rs", 1), ("kernel/scalar.rs", 2)];
+    for (file, modules) in cases {
+        assert_eq!(depth(Path::new(file)), modules, "{file}");
+    }
 }
 
 #[test]
