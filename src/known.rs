@@ -69,6 +69,21 @@ impl Sequence {
         }
     }
 
+    /// What it counts, in a few words.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Total => "solutions of the n-queens problem",
+            Self::Fundamental => "fundamental solutions of the n-queens problem",
+            Self::PointSymmetric => "solutions unchanged by a half turn",
+            Self::QuarterTurnSymmetric => "solutions unchanged by a quarter turn",
+            Self::Toroidal => "toroidal queens",
+            Self::Superqueens => "super-queens",
+            Self::SuperqueensFundamental => "fundamental solutions with super-queens",
+            Self::CompletionThreshold => "most queens that can always be completed",
+            Self::Rooks => "rooks",
+        }
+    }
+
     /// The first n with a value, and the values from there.
     const fn values(self) -> (usize, &'static [u128]) {
         match self {
@@ -357,6 +372,8 @@ const COMPLETION_THRESHOLD: &[u128] = &[0, 1, 0, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
@@ -382,6 +399,52 @@ mod tests {
             let fixed = value(Sequence::PointSymmetric) + 2 * value(Sequence::QuarterTurnSymmetric);
             assert_eq!(value(Sequence::Total) + fixed, 8 * value(Sequence::Fundamental), "n = {n}");
         }
+    }
+
+    #[test]
+    fn super_queens_obey_burnside_with_no_more_symmetric_solutions_than_queens() {
+        for n in 2..=26 {
+            let value = |sequence| lookup(sequence, n).expect("known for all of these n");
+            let images = 8 * value(Sequence::SuperqueensFundamental);
+            let fixed =
+                images.checked_sub(value(Sequence::Superqueens)).expect("a class has at most 8 members");
+            let fixed_queens = value(Sequence::PointSymmetric) + 2 * value(Sequence::QuarterTurnSymmetric);
+            assert!(fixed <= fixed_queens, "n = {n}: {fixed} > {fixed_queens}");
+        }
+    }
+
+    #[test]
+    fn what_only_removes_solutions_leaves_no_more_of_them() {
+        let subsets = [
+            (Sequence::Total, Sequence::Rooks),
+            (Sequence::Toroidal, Sequence::Total),
+            (Sequence::Superqueens, Sequence::Total),
+            (Sequence::PointSymmetric, Sequence::Total),
+            (Sequence::QuarterTurnSymmetric, Sequence::PointSymmetric),
+            (Sequence::SuperqueensFundamental, Sequence::Fundamental),
+        ];
+        for (part, whole) in subsets {
+            for n in 0..=55 {
+                if let (Some(part_of_it), Some(all_of_it)) = (lookup(part, n), lookup(whole, n)) {
+                    assert!(part_of_it <= all_of_it, "{part:?} exceeds {whole:?} at n = {n}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn quarter_turns_leave_solutions_unchanged_only_for_n_of_the_form_4k_or_4k_plus_1() {
+        for n in (0..=55).filter(|n| n % 4 > 1) {
+            assert_eq!(lookup(Sequence::QuarterTurnSymmetric, n), Some(0), "n = {n}");
+        }
+    }
+
+    #[test]
+    fn no_two_sequences_share_a_number_or_a_title() {
+        let distinct =
+            |of: fn(Sequence) -> &'static str| Sequence::ALL.map(of).into_iter().collect::<BTreeSet<_>>();
+        assert_eq!(distinct(Sequence::oeis).len(), Sequence::ALL.len());
+        assert_eq!(distinct(Sequence::title).len(), Sequence::ALL.len());
     }
 
     #[test]
