@@ -20,7 +20,7 @@ fn assert_totals(kernel: KernelKind) {
     }
 }
 
-/// The oracle takes a minute of two cores for n = 16; everything else answers to it.
+/// The oracle takes a minute or two of two cores for n = 16; everything else answers to it.
 #[test]
 fn reference_totals_up_to_16() {
     assert_totals(KernelKind::Reference);

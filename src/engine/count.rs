@@ -137,7 +137,9 @@ impl CountTask {
         let decomposition = Decomposition::new(job);
         let forecast = forecast_if_long(&decomposition, kernel);
         let units = match &forecast {
-            Some(forecast) => units_for(forecast.nodes(0..decomposition.prefixes()), kernel),
+            Some(forecast) => {
+                units_for(forecast.nodes(0..decomposition.prefixes()), kernel, threads(options))
+            }
             None => FEWEST_UNITS,
         };
         let size = decomposition.prefixes().div_ceil(units);
@@ -310,10 +312,13 @@ const fn usual_nodes_per_s(kernel: KernelKind) -> f64 {
     }
 }
 
-/// Into how many units to cut a job with so many nodes: one takes a second, or more in very long jobs.
-fn units_for(nodes: f64, kernel: KernelKind) -> u64 {
+/// Into how many units to cut a job with so many nodes: one takes a second, or more in very long jobs, and less
+/// where many threads would otherwise wait for the last ones.
+fn units_for(nodes: f64, kernel: KernelKind, threads: NonZeroUsize) -> u64 {
+    const UNITS_PER_THREAD: u64 = 16;
     // The cast saturates.
-    ((nodes / usual_nodes_per_s(kernel)) as u64).clamp(FEWEST_UNITS, MOST_UNITS)
+    let a_second_each = (nodes / usual_nodes_per_s(kernel)) as u64;
+    a_second_each.max(threads.get() as u64 * UNITS_PER_THREAD).clamp(FEWEST_UNITS, MOST_UNITS)
 }
 
 /// The forecast of a queens job, if it is long enough that some milliseconds for it do not matter.
