@@ -183,12 +183,16 @@ fn count(args: &Args, problem: &Problem) -> Result<CountOutcome, Failure> {
         note(&format!("Ctrl-C will end the program without a word: {error}"));
     }
     let options = args.machine.options();
-    let task = match &args.resume {
-        Some(path) => CountTask::resume(problem, &options, path)?,
-        None => CountTask::plan(problem, &options)?,
-    };
-    tell_resumed(args, &task);
     let bar = if args.quiet { ProgressBar::hidden() } else { progress_bar() };
+    // Boards from n = 26 on take seconds to plan.
+    bar.set_message("planning");
+    bar.tick();
+    let planned = match &args.resume {
+        Some(path) => CountTask::resume(problem, &options, path),
+        None => CountTask::plan(problem, &options),
+    };
+    let task = planned.inspect_err(|_| bar.finish_and_clear())?;
+    bar.suspend(|| tell_resumed(args, &task));
     let mut last: Option<Progress> = None;
     counting.store(true, Ordering::Relaxed);
     let outcome = task.run(|progress| {

@@ -275,7 +275,8 @@ impl CountTask {
         (0..self.book().units())
             .filter(|&unit| self.book().has(unit))
             .map(|unit| self.forecast_of(unit))
-            .sum()
+            // The sum of no floats would be −0.
+            .fold(0.0, |sum, nodes| sum + nodes)
     }
 
     fn fraction(&self, finished_nodes: f64) -> f64 {
