@@ -20,7 +20,7 @@
 //!
 //! **Bounds.** Solutions are counted twice. The sum adds population counts of masks to a u64. The residues
 //! come from u32 counters, one a lane, which are folded and reset after every visit to the last level: a visit
-//! expands at most `CAPACITY` states from the stack and 2 × [`MOST_LANES`] from the lanes, each with at most 3
+//! expands at most `CAPACITY` states from the stack and 2 × `MOST_LANES` from the lanes, each with at most 3
 //! children of at most 2 solutions, so a lane counts to at most 6 × 1,120 < 2^13 before it is reset. A u64
 //! that grows by less than 2^13 a visit, at no more than 10^7 visits a second, cannot wrap in 7 years; the
 //! addition is checked all the same.
@@ -28,24 +28,13 @@
 //! Cost with AVX-512, read from the machine code: 82 instructions for 32 children, 89 where it looks two rows
 //! ahead, 107 in the last level.
 
-use super::lanes::{Lanes, MOST_LANES};
+use super::group::Row;
+use super::lanes::Lanes;
+use super::level::{CLOSING, Found, Level, Outcome};
 use crate::kernel::Kernel;
 use crate::kernel::scalar::Scalar;
-use crate::preplacement::{CentreRule, Plan, Prefix};
-use crate::tally::{Residues, Tally, TallyError};
-
-/// A level's stack is handed over when it holds this many states.
-const FULL: usize = 1024;
-/// Room for what two groups of lanes add before the stack is looked at again, and for one vector beyond.
-const CAPACITY: usize = FULL + 4 * MOST_LANES;
-/// The most solutions that a lane counter sees between two resets.
-const MOST_PER_VISIT: usize = 6 * (CAPACITY + 2 * MOST_LANES);
-const _: () = assert!(MOST_PER_VISIT < 1 << 13);
-
-/// The level that is closed in registers.
-const CLOSING: usize = 3;
-/// Words of a state below the block.
-const LOWER_WORDS: usize = 5;
+use crate::preplacement::{MAX_COUNT_SIZE, Plan, Prefix, full_row};
+use crate::tally::{Tally, TallyError};
 
 /// How far [`Engine::drain`] goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,14 +104,6 @@ fn pool(a: &Plan, b: &Plan) -> bool {
         && a.allowed()[a.below()..] == b.allowed()[b.below()..]
 }
 
-/// What was counted since the tally was last told.
-#[derive(Default)]
-struct Found {
-    solutions: u64,
-    shadow: Residues,
-    nodes: u64,
-}
-
 /// The stacks and lanes of every level, and the plan that the states belong to.
 pub(super) struct Engine {
     levels: Vec<Level>,
@@ -132,39 +113,10 @@ pub(super) struct Engine {
     found: Found,
 }
 
-/// The states with a given number of open rows left.
-#[repr(align(64))]
-struct Level {
-    /// free, left, right, and below the block the two diagonals for the first row above it.
-    stack: [[u32; CAPACITY]; LOWER_WORDS],
-    /// The states of the stack that are still to be taken: `stack[..][start..end]`.
-    start: usize,
-    end: usize,
-    groups: [Parked; 2],
-    /// Whether the groups hold parents.
-    live: bool,
-}
-
-/// A group of lanes in memory: the words of a state, and the columns still to be tried.
-#[repr(align(64))]
-#[derive(Clone, Copy)]
-struct Parked {
-    words: [[u32; MOST_LANES]; LOWER_WORDS],
-    open: [u32; MOST_LANES],
-}
-
 impl Engine {
     /// An engine without states: 0.7 MB.
     fn new() -> Self {
-        let parked = Parked { words: [[0; MOST_LANES]; LOWER_WORDS], open: [0; MOST_LANES] };
-        let level = || Level {
-            stack: [[0; CAPACITY]; LOWER_WORDS],
-            start: 0,
-            end: 0,
-            groups: [parked; 2],
-            live: false,
-        };
-        let levels = (0..=crate::preplacement::MAX_COUNT_SIZE).map(|_| level()).collect();
+        let levels = (0..=MAX_COUNT_SIZE).map(|_| Level::new()).collect();
         Self { levels, plan: None, top: 0, found: Found::default() }
     }
 
@@ -184,13 +136,7 @@ impl Engine {
         } else {
             upper
         };
-        let words = [crate::preplacement::full_row(n) & !state.columns, left, right, upper[0], upper[1]];
-        let level = &mut self.levels[self.top];
-        for (stack, word) in level.stack.iter_mut().zip(words) {
-            stack[level.end] = word;
-        }
-        level.end += 1;
-        level.end >= FULL
+        self.levels[self.top].push([full_row(n) & !state.columns, left, right, upper[0], upper[1]])
     }
 
     /// Expands states until every level holds less than its lanes take, and none where `flush` says so.
@@ -231,358 +177,6 @@ impl Engine {
                 Outcome::Dry => break,
             }
         }
-    }
-}
-
-/// Why a level stopped.
-enum Outcome {
-    /// The level below must run first.
-    ChildFull,
-    /// Too few states are left to keep the lanes full (none, when flushing).
-    Dry,
-}
-
-/// A group of lanes in registers.
-#[derive(Clone, Copy)]
-struct Group<L: Lanes> {
-    free: L::Word,
-    left: L::Word,
-    right: L::Word,
-    upper_left: L::Word,
-    upper_right: L::Word,
-    open: L::Word,
-}
-
-/// What is the same for all states of a level.
-#[derive(Clone, Copy)]
-struct Row<L: Lanes> {
-    /// Columns allowed in this row, the next and the one after.
-    allowed: [L::Word; 3],
-    /// Rows from this one to the next, and from that to the one after.
-    step: [L::Word; 2],
-    /// Rows from this one (below the block) to the first above the block.
-    to_upper: L::Word,
-    /// The next row is the first above the block.
-    turns: bool,
-    centre: L::Word,
-    /// The rules of this row and the next.
-    rules: [CentreRule; 2],
-}
-
-impl<L: Lanes> Row<L> {
-    /// The open row at position k; at least two more follow it.
-    #[inline(always)]
-    fn new(lanes: L, plan: &Plan, k: usize) -> Self {
-        let (rows, allowed, rules) = (plan.rows(), plan.allowed(), plan.rules());
-        // Differences of rows are below 32. Above the block `to_upper` is not used.
-        let to_upper = rows[k].abs_diff(rows[plan.below()]) as u32;
-        Self {
-            allowed: [lanes.splat(allowed[k]), lanes.splat(allowed[k + 1]), lanes.splat(allowed[k + 2])],
-            step: [
-                lanes.splat(rows[k].abs_diff(rows[k + 1]) as u32),
-                lanes.splat(rows[k + 1].abs_diff(rows[k + 2]) as u32),
-            ],
-            to_upper: lanes.splat(to_upper),
-            turns: k + 1 == plan.below(),
-            centre: lanes.splat(plan.centre_columns()),
-            rules: [rules[k], rules[k + 1]],
-        }
-    }
-
-    /// What `rule` leaves of the columns `open`, where `free` columns are free.
-    #[inline(always)]
-    fn obey(&self, lanes: L, rule: CentreRule, free: L::Word, open: L::Word) -> L::Word {
-        let centre_free = lanes.and(free, self.centre);
-        let taken = lanes.and(open, self.centre);
-        match rule {
-            CentreRule::None => open,
-            CentreRule::TakeIfAnyFree => lanes.select(lanes.zero(centre_free), open, taken),
-            CentreRule::TakeIfBothFree => lanes.select(lanes.equal(centre_free, self.centre), taken, open),
-        }
-    }
-}
-
-impl<L: Lanes> Group<L> {
-    #[inline(always)]
-    fn unpark(lanes: L, parked: &Parked) -> Self {
-        Self {
-            free: lanes.load(&parked.words[0], 0),
-            left: lanes.load(&parked.words[1], 0),
-            right: lanes.load(&parked.words[2], 0),
-            upper_left: lanes.load(&parked.words[3], 0),
-            upper_right: lanes.load(&parked.words[4], 0),
-            open: lanes.load(&parked.open, 0),
-        }
-    }
-
-    #[inline(always)]
-    fn park(&self, lanes: L, parked: &mut Parked) {
-        let words = [self.free, self.left, self.right, self.upper_left, self.upper_right];
-        for (memory, word) in parked.words.iter_mut().zip(words) {
-            lanes.store(memory, 0, word);
-        }
-        lanes.store(&mut parked.open, 0, self.open);
-    }
-
-    /// Takes states from `stack[..][at..]` into the lanes of `which`; returns how many.
-    #[inline(always)]
-    fn refill<const LOWER: bool>(
-        &mut self,
-        lanes: L,
-        which: L::Mask,
-        stack: &[[u32; CAPACITY]; LOWER_WORDS],
-        at: usize,
-        row: &Row<L>,
-    ) -> usize {
-        let index = lanes.expand(which);
-        self.free = take(lanes, which, &stack[0], at, index, self.free);
-        self.left = take(lanes, which, &stack[1], at, index, self.left);
-        self.right = take(lanes, which, &stack[2], at, index, self.right);
-        if LOWER {
-            self.upper_left = take(lanes, which, &stack[3], at, index, self.upper_left);
-            self.upper_right = take(lanes, which, &stack[4], at, index, self.upper_right);
-        }
-        let unattacked = lanes.and_neither(self.free, self.left, self.right);
-        let mut open = lanes.and(unattacked, row.allowed[0]);
-        if LOWER {
-            open = row.obey(lanes, row.rules[0], self.free, open);
-        }
-        self.open = lanes.select(which, open, self.open);
-        lanes.count(which)
-    }
-
-    /// Splits off the lowest open column of each lane.
-    #[inline(always)]
-    fn next_queen(&mut self, lanes: L) -> L::Word {
-        let less = lanes.decrement(self.open);
-        let queen = lanes.and_not(self.open, less);
-        self.open = lanes.and(self.open, less);
-        queen
-    }
-
-    /// Makes the next child of each lane of `active` and puts those with a future on `stack[..][at..]`;
-    /// returns how many.
-    #[inline(always)]
-    fn emit<const LOWER: bool, const AHEAD: bool>(
-        &mut self,
-        lanes: L,
-        active: L::Mask,
-        stack: &mut [[u32; CAPACITY]; LOWER_WORDS],
-        at: usize,
-        row: &Row<L>,
-    ) -> usize {
-        let queen = self.next_queen(lanes);
-        let free = lanes.xor(self.free, queen);
-        let mut left = lanes.shift_left(lanes.or(self.left, queen), row.step[0]);
-        let mut right = lanes.shift_right(lanes.or(self.right, queen), row.step[0]);
-        let (mut upper_left, mut upper_right) = (left, right);
-        if LOWER {
-            upper_left = lanes.or(self.upper_left, lanes.shift_left(queen, row.to_upper));
-            upper_right = lanes.or(self.upper_right, lanes.shift_right(queen, row.to_upper));
-            if row.turns {
-                (left, right) = (upper_left, upper_right);
-            }
-        }
-        let unattacked = lanes.and_neither(free, left, right);
-        let mut keep = lanes.meet(unattacked, row.allowed[1]);
-        if LOWER && row.rules[1] != CentreRule::None {
-            let open = row.obey(lanes, row.rules[1], free, lanes.and(unattacked, row.allowed[1]));
-            keep = lanes.meet(open, open);
-        }
-        if AHEAD {
-            let left_after = lanes.shift_left(left, row.step[1]);
-            let right_after = lanes.shift_right(right, row.step[1]);
-            let after = lanes.and_neither(free, left_after, right_after);
-            keep = lanes.both(keep, lanes.meet(after, row.allowed[2]));
-        }
-        let keep = lanes.both(keep, active);
-        let index = lanes.compress(keep);
-        lanes.store(&mut stack[0], at, lanes.permute(free, index));
-        lanes.store(&mut stack[1], at, lanes.permute(left, index));
-        lanes.store(&mut stack[2], at, lanes.permute(right, index));
-        if LOWER && !row.turns {
-            lanes.store(&mut stack[3], at, lanes.permute(upper_left, index));
-            lanes.store(&mut stack[4], at, lanes.permute(upper_right, index));
-        }
-        lanes.count(keep)
-    }
-
-    /// Makes the next child of each lane of `active` and counts its completions over the last two rows:
-    /// how many, and the same added to `counter` lane by lane.
-    #[inline(always)]
-    fn complete(&mut self, lanes: L, active: L::Mask, row: &Row<L>, counter: &mut L::Word) -> usize {
-        let queen = self.next_queen(lanes);
-        let pair = lanes.xor(self.free, queen);
-        let left = lanes.shift_left(lanes.or(self.left, queen), row.step[0]);
-        let right = lanes.shift_right(lanes.or(self.right, queen), row.step[0]);
-        let next = lanes.and(lanes.and_neither(pair, left, right), row.allowed[1]);
-        let left = lanes.shift_left(lanes.or(left, pair), row.step[1]);
-        let right = lanes.shift_right(lanes.or(right, pair), row.step[1]);
-        let last = lanes.and(lanes.and_neither(pair, left, right), row.allowed[2]);
-        let high = lanes.and(pair, lanes.decrement(pair));
-        let low = lanes.xor(pair, high);
-        let one = lanes.both(lanes.both(lanes.meet(next, low), lanes.meet(last, high)), active);
-        let other = lanes.both(lanes.both(lanes.meet(next, high), lanes.meet(last, low)), active);
-        *counter = lanes.increment(lanes.increment(*counter, one), other);
-        lanes.count(one) + lanes.count(other)
-    }
-}
-
-/// `old`, with words from `stack[at..]` in the lanes of `which`, in order.
-#[inline(always)]
-fn take<L: Lanes>(
-    lanes: L,
-    which: L::Mask,
-    stack: &[u32; CAPACITY],
-    at: usize,
-    index: L::Word,
-    old: L::Word,
-) -> L::Word {
-    lanes.select(which, lanes.permute(lanes.load(stack, at), index), old)
-}
-
-/// What a level does with the next child of each lane of a group.
-trait Step<L: Lanes> {
-    /// Does it for the lanes of `active`; true if the level below must run before much more is done.
-    fn step(&mut self, lanes: L, group: &mut Group<L>, active: L::Mask) -> bool;
-}
-
-/// Puts the children on the stack of the level below.
-struct Emit<'a, L: Lanes, const LOWER: bool, const AHEAD: bool> {
-    stack: &'a mut [[u32; CAPACITY]; LOWER_WORDS],
-    end: usize,
-    row: &'a Row<L>,
-}
-
-impl<L: Lanes, const LOWER: bool, const AHEAD: bool> Step<L> for Emit<'_, L, LOWER, AHEAD> {
-    #[inline(always)]
-    fn step(&mut self, lanes: L, group: &mut Group<L>, active: L::Mask) -> bool {
-        self.end += group.emit::<LOWER, AHEAD>(lanes, active, self.stack, self.end, self.row);
-        self.end >= FULL
-    }
-}
-
-/// Counts the completions of the children.
-struct Close<'a, L: Lanes> {
-    solutions: usize,
-    counter: L::Word,
-    row: &'a Row<L>,
-}
-
-impl<L: Lanes> Step<L> for Close<'_, L> {
-    #[inline(always)]
-    fn step(&mut self, lanes: L, group: &mut Group<L>, active: L::Mask) -> bool {
-        self.solutions += group.complete(lanes, active, self.row, &mut self.counter);
-        false
-    }
-}
-
-impl Level {
-    /// Expands states onto the stack of `child` until that is full or too few are left.
-    #[inline(always)]
-    fn expand<L: Lanes, const LOWER: bool, const AHEAD: bool>(
-        &mut self,
-        lanes: L,
-        row: &Row<L>,
-        child: &mut Self,
-        flushing: bool,
-        found: &mut Found,
-    ) -> Outcome {
-        debug_assert_eq!(child.start, 0);
-        let before = child.end;
-        let mut emit = Emit::<L, LOWER, AHEAD> { stack: &mut child.stack, end: before, row };
-        let outcome = self.run::<L, LOWER>(lanes, row, flushing, &mut emit);
-        child.end = emit.end;
-        found.nodes += (child.end - before) as u64;
-        outcome
-    }
-
-    /// Counts the completions of the states until too few are left.
-    #[inline(always)]
-    fn close<L: Lanes>(&mut self, lanes: L, row: &Row<L>, flushing: bool, found: &mut Found) -> Outcome {
-        let mut close = Close { solutions: 0, counter: lanes.splat(0), row };
-        let outcome = self.run::<L, false>(lanes, row, flushing, &mut close);
-        let mut counters = [0; MOST_LANES];
-        lanes.store(&mut counters, 0, close.counter);
-        found.add(close.solutions, &counters);
-        outcome
-    }
-
-    /// Takes states into the lanes and steps, as long as there are enough to refill both groups; when
-    /// flushing, until there are none.
-    #[inline(always)]
-    fn run<L: Lanes, const LOWER: bool>(
-        &mut self,
-        lanes: L,
-        row: &Row<L>,
-        flushing: bool,
-        work: &mut impl Step<L>,
-    ) -> Outcome {
-        let both_groups = 2 * L::COUNT;
-        let (mut a, mut b) = (Group::unpark(lanes, &self.groups[0]), Group::unpark(lanes, &self.groups[1]));
-        let (mut start, end) = (self.start, self.end);
-        let mut outcome = Outcome::Dry;
-        if !self.live && end - start >= both_groups {
-            start += a.refill::<LOWER>(lanes, lanes.all(), &self.stack, start, row);
-            start += b.refill::<LOWER>(lanes, lanes.all(), &self.stack, start, row);
-            self.live = true;
-        }
-        if self.live {
-            while start + both_groups <= end {
-                let full_a = work.step(lanes, &mut a, lanes.all());
-                start += a.refill::<LOWER>(lanes, lanes.zero(a.open), &self.stack, start, row);
-                let full_b = work.step(lanes, &mut b, lanes.all());
-                start += b.refill::<LOWER>(lanes, lanes.zero(b.open), &self.stack, start, row);
-                if full_a | full_b {
-                    outcome = Outcome::ChildFull;
-                    break;
-                }
-            }
-        }
-        if flushing && matches!(outcome, Outcome::Dry) {
-            // Lanes that are not live have nothing open.
-            outcome = 'dry: loop {
-                for group in [&mut a, &mut b] {
-                    loop {
-                        let active = lanes.meet(group.open, group.open);
-                        if lanes.count(active) == 0 {
-                            break;
-                        }
-                        if work.step(lanes, group, active) {
-                            break 'dry Outcome::ChildFull;
-                        }
-                    }
-                }
-                if start == end {
-                    self.live = false;
-                    break Outcome::Dry;
-                }
-                let some = lanes.first(L::COUNT.min(end - start));
-                start += a.refill::<LOWER>(lanes, some, &self.stack, start, row);
-            };
-        }
-        if matches!(outcome, Outcome::Dry) {
-            // Fewer than two groups are left: to the front with them.
-            for words in &mut self.stack {
-                words.copy_within(start..end, 0);
-            }
-            self.end = end - start;
-            start = 0;
-        }
-        self.start = start;
-        a.park(lanes, &mut self.groups[0]);
-        b.park(lanes, &mut self.groups[1]);
-        outcome
-    }
-}
-
-impl Found {
-    /// Adds the solutions of one visit to the last level, counted both ways.
-    fn add(&mut self, solutions: usize, counters: &[u32; MOST_LANES]) {
-        debug_assert!(solutions <= MOST_PER_VISIT);
-        self.solutions = self.solutions.checked_add(solutions as u64).expect("7 years of counting");
-        let by_lanes: u64 = counters.iter().map(|&c| u64::from(c)).sum();
-        self.shadow = self.shadow.plus(Residues::of(by_lanes.into()));
     }
 }
 

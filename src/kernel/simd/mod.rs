@@ -1,7 +1,8 @@
 //! The batch engine over vector lanes: one design, written once, run with AVX-512 or AVX2.
 //!
 //! - `lanes`: what a vector instruction set must offer, as a trait;
-//! - `batch`: the engine, in safe code over that trait;
+//! - `batch`: the engine in safe code over that trait: the kernel and the order in which levels run; `level`: how
+//!   the lanes of a level work through its states; `group`: what a group of lanes does in one step;
 //! - `avx512`, `avx2`: the trait by intrinsics, the only unsafe code of the program;
 //! - `portable`: the trait by plain loops, the twin that the others are tested against.
 //!
@@ -10,7 +11,11 @@
 #[cfg(any(target_arch = "x86_64", test))]
 mod batch;
 #[cfg(any(target_arch = "x86_64", test))]
+mod group;
+#[cfg(any(target_arch = "x86_64", test))]
 mod lanes;
+#[cfg(any(target_arch = "x86_64", test))]
+mod level;
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
