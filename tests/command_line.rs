@@ -104,6 +104,14 @@ fn classes_are_those_of_the_encyclopedia() {
     assert_eq!(classes["point_symmetric"], "80");
     assert_eq!(classes["rotation_symmetric"], "8");
     assert_eq!(classes["published"], "agrees");
+    let superqueens = json(&["count", "12", "--classes", "--piece", "superqueen", "--json"]);
+    assert_eq!(superqueens["classes"]["fundamental"], "22");
+    assert_eq!(superqueens["classes"]["published"], "agrees");
+    let toroidal = json(&["count", "7", "--classes", "--piece", "toroidal", "--json"]);
+    assert_eq!(
+        (&toroidal["classes"]["total"], &toroidal["classes"]["published"]),
+        (&"28".into(), &"unknown".into())
+    );
 }
 
 #[test]

@@ -259,8 +259,8 @@ fn show(bar: &ProgressBar, progress: &Progress) {
 /// The counts beside the published ones.
 struct Compared {
     total: Published,
-    /// Fundamental, point-symmetric, rotation-symmetric.
-    classes: Option<[(Sequence, Published); 3]>,
+    /// Fundamental, point-symmetric, rotation-symmetric: those that have a sequence.
+    classes: [Option<(Sequence, Published)>; 3],
 }
 
 impl Compared {
@@ -271,14 +271,18 @@ impl Compared {
         } else {
             Published::Unknown
         };
-        let compare = |sequence, value| (sequence, Published::compare(sequence, n, value));
-        let classes = classes.filter(|_| piece == Piece::Queen).map(|classes| {
-            [
-                compare(Sequence::Fundamental, classes.fundamental),
-                compare(Sequence::PointSymmetric, classes.point_symmetric),
-                compare(Sequence::QuarterTurnSymmetric, classes.quarter_turn_symmetric),
-            ]
-        });
+        let compare = |sequence, value: fn(&Classes) -> u128| {
+            classes.map(|classes| (sequence, Published::compare(sequence, n, value(classes))))
+        };
+        let classes = match piece {
+            Piece::Queen => [
+                compare(Sequence::Fundamental, |c| c.fundamental),
+                compare(Sequence::PointSymmetric, |c| c.point_symmetric),
+                compare(Sequence::QuarterTurnSymmetric, |c| c.quarter_turn_symmetric),
+            ],
+            Piece::Superqueen => [compare(Sequence::SuperqueensFundamental, |c| c.fundamental), None, None],
+            Piece::Rook | Piece::Toroidal => [None; 3],
+        };
         Self { total, classes }
     }
 
@@ -371,11 +375,9 @@ fn text(
     if let Some(classes) = classes {
         let values = [classes.fundamental, classes.point_symmetric, classes.quarter_turn_symmetric];
         let names = ["fundamental", "point-symmetric", "rotation-symmetric"];
-        for (i, (name, value)) in names.into_iter().zip(values).enumerate() {
-            let published = compared.classes.map_or(String::new(), |all| {
-                let (sequence, published) = all[i];
-                format!(", {}", published.sentence(sequence))
-            });
+        for ((name, value), compared) in names.into_iter().zip(values).zip(compared.classes) {
+            let published = compared
+                .map_or(String::new(), |(sequence, published)| format!(", {}", published.sentence(sequence)));
             line(name, format!("{}{published}", grouped(value)));
         }
     }
