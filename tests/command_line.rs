@@ -160,7 +160,7 @@ fn the_empty_board_has_one_solution() {
 
 #[test]
 fn bad_input_is_one_clear_line_and_exit_code_2() {
-    let cases: [(&[&str], &[&str]); 20] = [
+    let cases: [(&[&str], &[&str]); 21] = [
         (&["count", "33"], &["33", "0 to 32", "32-bit"]),
         (&["count", "-1"], &["-1", "0 to 32"]),
         (&["count", "abc"], &["abc", "0 to 32"]),
@@ -179,7 +179,8 @@ fn bad_input_is_one_clear_line_and_exit_code_2() {
         (&["count", "8", "--kernel", "cuda"], &["cuda", "avx512"]),
         (&["count", "8", "--piece", "king"], &["king", "superqueen"]),
         (&["count", "8", "--piece", "rook", "--kernel", "textbook"], &["textbook", "queens only"]),
-        (&["count", "8", "--threads", "0"], &["threads", "from 1"]),
+        (&["count", "8", "--threads", "0"], &["threads", "1 to 1024"]),
+        (&["count", "8", "--threads", "65536"], &["threads", "1 to 1024"]),
         (&["count", "8", "--classes", "--place", "1,1"], &["--classes", "empty"]),
     ];
     for (arguments, words) in cases {

@@ -85,7 +85,11 @@ fn squares(text: &str) -> Result<Squares, SquareError> {
 }
 
 fn threads(text: &str) -> Result<NonZeroUsize, String> {
-    text.parse().map_err(|_| format!("'{text}' is not a number of threads; write a whole number from 1 on"))
+    /// More than any machine has cores; each takes about a megabyte.
+    const MOST: usize = 1024;
+    let threads = text.parse().ok().filter(|threads: &NonZeroUsize| threads.get() <= MOST);
+    threads
+        .ok_or_else(|| format!("'{text}' is not a number of threads; write a whole number from 1 to {MOST}"))
 }
 
 /// Reads a board size that can be counted.

@@ -357,8 +357,9 @@ impl Workers {
         let next = Arc::new(AtomicUsize::new(0));
         let stop = Arc::new(AtomicBool::new(false));
         let (sender, results) = mpsc::channel();
-        let threads = task.threads.get().min(open.len().max(1));
-        for _ in 0..threads {
+        let wanted = task.threads.get().min(open.len().max(1));
+        let mut threads = 0;
+        while threads < wanted {
             let worker = Worker {
                 decomposition: Arc::clone(&task.decomposition),
                 kernel: task.kernel,
@@ -367,7 +368,11 @@ impl Workers {
                 stop: Arc::clone(&stop),
                 sender: sender.clone(),
             };
-            std::thread::spawn(move || worker.work());
+            // Where the system gives no more threads, those that run do the work.
+            if std::thread::Builder::new().spawn(move || worker.work()).is_err() {
+                break;
+            }
+            threads += 1;
         }
         Self { results, threads, stop }
     }
