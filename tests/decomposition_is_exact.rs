@@ -174,3 +174,24 @@ fn any_machine_regenerates_the_same_prefixes_from_any_range() {
         }
     }
 }
+
+/// What an index names is part of the format of run files: should this fail, raise the version in the text of a
+/// job, so that old files are refused.
+#[test]
+fn an_index_names_the_same_subproblem_in_every_version() {
+    use sha2::{Digest, Sha256};
+    let fingerprint = |problem: Problem| {
+        let scheme = Scheme::best(&problem);
+        let decomposition = decomposition(&problem, scheme, None);
+        let mut hash = Sha256::new();
+        decomposition.for_each(0..decomposition.prefixes(), |plan, prefix| {
+            let squares: Vec<Square> = plan.block().iter().copied().chain(prefix.squares(plan)).collect();
+            hash.update(format!("{} {squares:?} {:?} {:?};", plan.weight(), plan.allowed(), plan.rules()));
+        });
+        hash.finalize()[..4].iter().map(|byte| format!("{byte:02x}")).collect::<String>()
+    };
+    assert_eq!(fingerprint(Problem::empty(Piece::Queen, 12)), "9eb5203d");
+    assert_eq!(fingerprint(Problem::empty(Piece::Queen, 13)), "3d92dc11");
+    assert_eq!(fingerprint(queens(9, &[(0, 3)], &[(4, 4)])), "94a4005c");
+    assert_eq!(fingerprint(Problem::empty(Piece::Toroidal, 11)), "5eae888c");
+}
