@@ -10,6 +10,8 @@
 //! | [`generic`] | any piece | all |
 
 pub mod generic;
+#[cfg(feature = "gpu")]
+pub mod gpu;
 pub mod reference;
 mod rook;
 pub mod scalar;

@@ -1,0 +1,181 @@
+// Fills one more row below the block: each invocation takes a state and appends its children to the level
+// below, or, after the last of these rows, emits them to the ring from which `search` takes them.
+//
+// Mirror: src/kernel/gpu/expand.rs. Layouts: src/kernel/gpu/layout.rs.
+//
+// A child is kept only if the row after it has an open square. Children are counted first, so that a workgroup
+// asks for room once a level. Going down, lines along antidiagonals move right and those along diagonals left;
+// `upper_left` and `upper_right` are the columns of the first row above the block that queens so far attack,
+// where the lines move the other way.
+
+const LEVELS: u32 = 17u;
+const TAKE_IF_ANY_FREE: u32 = 1u;
+const TAKE_IF_BOTH_FREE: u32 = 2u;
+
+struct Control {
+    stamp: u32,
+    ring_write: atomic<u32>,
+    ring_read: u32,
+    ring_returned: u32,
+    returned_total: u32,
+    source_first: u32,
+    source_count: u32,
+    busy: u32,
+    expansions: u32,
+    expanded: atomic<u32>,
+    appended: atomic<u32>,
+    searches: u32,
+    level_first: array<u32, 17>,
+    level_count: array<atomic<u32>, 17>,
+}
+
+struct Params {
+    stamp: u32,
+    turns: u32,
+    chunk: u32,
+    ring_mask: u32,
+    ring_margin: u32,
+    flush: u32,
+    lanes: u32,
+    pad: u32,
+}
+
+// A state below the block.
+struct LowerState {
+    free: u32,
+    left: u32,
+    right: u32,
+    upper_left: u32,
+    upper_right: u32,
+    segment: u32,
+}
+
+// What is the same for all states of one plan and one unit.
+struct Segment {
+    rows: u32,
+    upper_rows: u32,
+    label: u32,
+    upper_allowed: u32,
+}
+
+// A row below the block, at `Segment.rows` + the number of open rows left there, itself included.
+struct LowerRow {
+    allowed: u32,
+    centre: u32,
+    rule: u32,
+    step: u32,
+    to_upper: u32,
+    pad: u32,
+}
+
+@group(0) @binding(0) var<storage, read_write> control: Control;
+@group(0) @binding(1) var<uniform> params: Params;
+@group(0) @binding(2) var<storage, read_write> levels: array<LowerState>;
+@group(0) @binding(3) var<storage, read_write> ring: array<vec4<u32>>;
+@group(0) @binding(4) var<storage, read> segments: array<Segment>;
+@group(0) @binding(5) var<storage, read> lower_rows: array<LowerRow>;
+
+// Children of the workgroup, by the level that they belong to (0: the ring), and where their room begins.
+var<workgroup> children: array<atomic<u32>, 17>;
+var<workgroup> room: array<u32, 17>;
+
+// The open squares of a row below the block.
+fn available(row: LowerRow, free: u32, left: u32, right: u32) -> u32 {
+    let open = free & ~(left | right) & row.allowed;
+    let centre_free = free & row.centre;
+    let any = row.rule == TAKE_IF_ANY_FREE && centre_free != 0u;
+    let both = row.rule == TAKE_IF_BOTH_FREE && centre_free == row.centre;
+    return select(open, open & row.centre, any || both);
+}
+
+// The state with a queen more.
+fn child_of(state: LowerState, row: LowerRow, queen: u32) -> LowerState {
+    var child: LowerState;
+    child.free = state.free ^ queen;
+    child.left = (state.left | queen) << row.step;
+    child.right = (state.right | queen) >> row.step;
+    child.upper_left = state.upper_left | (queen << row.to_upper);
+    child.upper_right = state.upper_right | (queen >> row.to_upper);
+    child.segment = state.segment;
+    return child;
+}
+
+// Whether the row after the child has an open square; `level` is that of the child.
+fn has_open_square(child: LowerState, segment: Segment, level: u32) -> bool {
+    if (level == 0u) {
+        return (child.free & ~(child.upper_left | child.upper_right) & segment.upper_allowed) != 0u;
+    }
+    return available(lower_rows[segment.rows + level], child.free, child.left, child.right) != 0u;
+}
+
+fn emit(child: LowerState, segment: Segment, level: u32, at: u32) {
+    if (level == 0u) {
+        ring[at & params.ring_mask] =
+            vec4<u32>(child.free, child.upper_left, child.upper_right, segment.label);
+    } else {
+        levels[at] = child;
+    }
+}
+
+@compute @workgroup_size(64)
+fn expand(@builtin(global_invocation_id) id: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+    let works = id.x < control.source_count;
+    var state: LowerState;
+    var segment: Segment;
+    var row: LowerRow;
+    var open = 0u;
+    var below = 0u; // the level of the children
+    var kept = 0u;
+    var filled = false; // a prefix that leaves no row below the block open
+    if (works) {
+        state = levels[control.source_first + id.x];
+        segment = segments[state.segment];
+        let level = countOneBits(state.free) - segment.upper_rows;
+        if (level == 0u) {
+            filled = has_open_square(state, segment, 0u);
+            kept = u32(filled);
+        } else {
+            below = level - 1u;
+            row = lower_rows[segment.rows + level];
+            open = available(row, state.free, state.left, state.right);
+            for (var rest = open; rest != 0u; rest &= rest - 1u) {
+                let child = child_of(state, row, rest & (~rest + 1u));
+                kept += u32(has_open_square(child, segment, below));
+            }
+        }
+    }
+
+    // Workgroup memory starts at zero.
+    var at = 0u;
+    if (kept != 0u) {
+        at = atomicAdd(&children[below], kept);
+    }
+    workgroupBarrier();
+    if (lane < LEVELS) {
+        let wanted = atomicLoad(&children[lane]);
+        if (wanted != 0u) {
+            if (lane == 0u) {
+                room[0] = atomicAdd(&control.ring_write, wanted);
+            } else {
+                room[lane] = control.level_first[lane] + atomicAdd(&control.level_count[lane], wanted);
+                atomicAdd(&control.appended, wanted);
+            }
+        }
+    }
+    if (lane == 0u && works) {
+        atomicAdd(&control.expanded, min(control.source_count - id.x, 64u));
+    }
+    workgroupBarrier();
+
+    at += room[below];
+    if (filled) {
+        emit(state, segment, 0u, at);
+    }
+    for (var rest = open; rest != 0u; rest &= rest - 1u) {
+        let child = child_of(state, row, rest & (~rest + 1u));
+        if (has_open_square(child, segment, below)) {
+            emit(child, segment, below, at);
+            at += 1u;
+        }
+    }
+}

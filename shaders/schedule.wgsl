@@ -1,0 +1,84 @@
+// Chooses what the next expansion takes. One invocation; runs before every `expand`.
+//
+// Mirror: src/kernel/gpu/schedule.rs. Layouts: src/kernel/gpu/layout.rs.
+//
+// Open states below the block lie on stacks, one a level; a level is the number of open rows left below the
+// block, and level 0 holds the prefixes of the batch. The deepest level with a full chunk goes first, so no
+// stack ever holds more than one chunk and the children of another (the host sizes them so). Where none is
+// full, new prefixes are taken, and at the end the shallowest level that is left, so that the deeper ones fill.
+
+const LEVELS: u32 = 17u;
+
+struct Control {
+    stamp: u32,
+    ring_write: u32,
+    ring_read: u32,
+    ring_returned: u32,
+    returned_total: u32,
+    source_first: u32,
+    source_count: u32,
+    busy: u32,
+    expansions: u32,
+    expanded: u32,
+    appended: u32,
+    searches: u32,
+    level_first: array<u32, 17>,
+    level_count: array<u32, 17>,
+}
+
+struct Params {
+    stamp: u32,
+    turns: u32,
+    chunk: u32,
+    ring_mask: u32,
+    ring_margin: u32,
+    flush: u32,
+    lanes: u32,
+    pad: u32,
+}
+
+@group(0) @binding(0) var<storage, read_write> control: Control;
+@group(0) @binding(1) var<uniform> params: Params;
+
+@compute @workgroup_size(1)
+fn schedule() {
+    control.stamp = params.stamp;
+    control.busy = 0u;
+    control.source_count = 0u;
+
+    // Lanes that found the ring dry have moved the read index past its end; states that they had taken
+    // and not begun follow it.
+    if (i32(control.ring_write - control.ring_read) < 0) {
+        control.ring_read = control.ring_write;
+    }
+    control.ring_write += control.ring_returned;
+    control.returned_total += control.ring_returned;
+    control.ring_returned = 0u;
+
+    // Room for whatever an expansion emits and a search returns.
+    if (params.ring_mask + 1u - (control.ring_write - control.ring_read) < params.ring_margin) {
+        return;
+    }
+    var source = LEVELS;
+    for (var level = 1u; level < LEVELS && source == LEVELS; level++) {
+        if (control.level_count[level] >= params.chunk) {
+            source = level;
+        }
+    }
+    if (source == LEVELS && control.level_count[0] > 0u) {
+        source = 0u;
+    }
+    for (var level = LEVELS - 1u; level > 0u && source == LEVELS; level--) {
+        if (control.level_count[level] > 0u) {
+            source = level;
+        }
+    }
+    if (source == LEVELS) {
+        return;
+    }
+    let taken = min(control.level_count[source], params.chunk);
+    control.level_count[source] -= taken;
+    control.source_first = control.level_first[source] + control.level_count[source];
+    control.source_count = taken;
+    control.expansions += 1u;
+}

@@ -1,0 +1,307 @@
+// Counts the completions of states above the block: the deep search, where nearly all of the time goes.
+//
+// Mirror: src/kernel/gpu/search.rs. Layouts: src/kernel/gpu/layout.rs.
+//
+// Each lane searches one state at a time, and makes one child a turn. The top of its stack is in registers;
+// workgroup memory is touched only when a parent with untried squares is left (push) or a branch ends (pop).
+// Slots are 16 bytes, [depth][lane], so that neighbours never share a bank. A child is entered only if its row and
+// the row after it have an open square. A lane that finishes its state takes the next one from the ring.
+//
+// The search is bounded by `params.turns` a dispatch; a lane that is not done by then is parked in `lanes` and
+// `stacks` and goes on in the next dispatch.
+//
+// Bounds. `score` counts hits in its low and misses in its high half; a dispatch makes at most 65,535 turns, each
+// adding 1 to one of the two, so neither half overflows. Hits and turns go to carried pairs of 32 bits. `shadow`,
+// hits as turns less misses, is emptied whenever it reaches 2^31, and grows by less than 2^16 in between. Slots keep
+// it in four sums of 8-bit digits, without carries: 2^24 flushes fit, and the host refuses more.
+
+override DEPTH: u32 = 14u;
+// Whether rows above the block have masks, or gaps between them.
+override GENERAL: bool = false;
+// Whether a child must have an open square in the row after the next, too.
+override LOOK_AHEAD: bool = true;
+
+const LANES: u32 = 64u;
+// States that a lane takes from the ring at once.
+const TAKE: u32 = 8u;
+const HIT: u32 = 1u;
+const MISS: u32 = 0x10000u;
+const SLOT_WORDS: u32 = 12u;
+const CLASS_ROWS: u32 = 16u;
+const SHADOW_LIMIT: u32 = 0x80000000u;
+// More than a slot may have; the count stops there, so that it cannot wrap.
+const MANY_FLUSHES: u32 = 0x2000000u;
+
+struct Control {
+    stamp: u32,
+    ring_write: u32,
+    ring_read: atomic<u32>,
+    ring_returned: atomic<u32>,
+    returned_total: u32,
+    source_first: u32,
+    source_count: u32,
+    busy: atomic<u32>,
+    expansions: u32,
+    expanded: u32,
+    appended: u32,
+    searches: atomic<u32>,
+    level_first: array<u32, 17>,
+    level_count: array<u32, 17>,
+}
+
+struct Params {
+    stamp: u32,
+    turns: u32,
+    chunk: u32,
+    ring_mask: u32,
+    ring_margin: u32,
+    flush: u32,
+    lanes: u32,
+    pad: u32,
+}
+
+// A parked lane: its state (none if `open` is 0), and what it counted for the slot of `label` since it flushed.
+struct Lane {
+    free: u32,
+    left: u32,
+    right: u32,
+    open: u32,
+    label: u32,
+    height: u32,
+    hits: u32,
+    hits_high: u32,
+    turns: u32,
+    turns_high: u32,
+    shadow: u32,
+    finished: u32,
+}
+
+@group(0) @binding(0) var<storage, read_write> control: Control;
+@group(0) @binding(1) var<uniform> params: Params;
+@group(0) @binding(2) var<storage, read_write> ring: array<vec4<u32>>;
+@group(0) @binding(3) var<storage, read_write> lanes: array<Lane>;
+@group(0) @binding(4) var<storage, read_write> stacks: array<vec4<u32>>;
+@group(0) @binding(5) var<storage, read_write> slots: array<atomic<u32>>;
+// By class, then by the rows left: columns allowed in the row and in the next, rows from the one before to it and
+// from it to the next.
+@group(0) @binding(6) var<storage, read> upper_rows: array<vec4<u32>>;
+
+var<workgroup> stack: array<vec4<u32>, LANES * DEPTH>;
+var<workgroup> busy: atomic<u32>;
+
+// The lane, and its column of the stack.
+var<private> this_lane: u32;
+var<private> base: u32;
+// The state on top of the stack, and where the next push goes.
+var<private> free: u32;
+var<private> left: u32;
+var<private> right: u32;
+var<private> open: u32;
+var<private> top: u32;
+// Whose completions these are: class in the high half, slot in the low one.
+var<private> label: u32;
+// States taken from the ring and not begun.
+var<private> next: u32;
+var<private> end: u32;
+// Since the last settling, at turn `settled`: hits and misses.
+var<private> score: u32;
+var<private> settled: u32;
+// States finished since the last flush.
+var<private> finished: u32;
+
+fn add_pair(at: u32, low: u32, high: u32) {
+    let old = atomicAdd(&slots[at], low);
+    atomicAdd(&slots[at + 1u], high + u32(old > ~low));
+}
+
+// Moves what was counted for the slot of `label` from the lane to the slot.
+fn flush() {
+    let at = (label & 0xffffu) * SLOT_WORDS;
+    add_pair(at, lanes[this_lane].hits, lanes[this_lane].hits_high);
+    add_pair(at + 2u, lanes[this_lane].turns, lanes[this_lane].turns_high);
+    let shadow = lanes[this_lane].shadow;
+    for (var digit = 0u; digit < 4u; digit++) {
+        atomicAdd(&slots[at + 4u + digit], (shadow >> (8u * digit)) & 0xffu);
+    }
+    atomicAdd(&slots[at + 8u], finished);
+    if (atomicLoad(&slots[at + 9u]) < MANY_FLUSHES) {
+        atomicAdd(&slots[at + 9u], 1u);
+    }
+    lanes[this_lane].hits = 0u;
+    lanes[this_lane].hits_high = 0u;
+    lanes[this_lane].turns = 0u;
+    lanes[this_lane].turns_high = 0u;
+    lanes[this_lane].shadow = 0u;
+    finished = 0u;
+}
+
+// Moves the score of the turns before `now` to the lane's sums, and these to the slot if asked.
+fn settle(now: u32, and_flush: bool) {
+    let hits = score & 0xffffu;
+    let misses = score >> 16u;
+    let turns = now - settled;
+    let old_hits = lanes[this_lane].hits;
+    let old_turns = lanes[this_lane].turns;
+    lanes[this_lane].hits = old_hits + hits;
+    lanes[this_lane].hits_high += u32(old_hits > ~hits);
+    lanes[this_lane].turns = old_turns + turns;
+    lanes[this_lane].turns_high += u32(old_turns > ~turns);
+    lanes[this_lane].shadow += turns - misses;
+    score = 0u;
+    settled = now;
+    if (and_flush || lanes[this_lane].shadow >= SHADOW_LIMIT) {
+        flush();
+    }
+}
+
+// Takes states from the ring; false if it is dry.
+fn take() -> bool {
+    if (i32(control.ring_write - atomicLoad(&control.ring_read)) <= 0) {
+        return false;
+    }
+    next = atomicAdd(&control.ring_read, TAKE);
+    let there = i32(control.ring_write - next);
+    end = next + u32(clamp(there, 0, i32(TAKE)));
+    return there > 0;
+}
+
+// Begins the next state, at turn `now`; `open` is 0 if there is none.
+fn begin(now: u32) {
+    open = 0u;
+    if (next == end) {
+        if (!take()) {
+            return;
+        }
+    }
+    let state = ring[next & params.ring_mask];
+    next += 1u;
+    if (((state.w ^ label) & 0xffffu) != 0u) {
+        settle(now, true);
+    }
+    free = state.x;
+    left = state.y;
+    right = state.z;
+    label = state.w;
+    open = free & ~(left | right);
+    if (GENERAL) {
+        open &= upper_rows[(label >> 16u) * CLASS_ROWS + countOneBits(free) - 1u].x;
+    }
+}
+
+// Makes the next child of the state on top, if there is a state.
+fn turn(now: u32) {
+    if (open == 0u) {
+        return;
+    }
+    let lower = open - 1u;
+    let queen = open & ~lower;
+    let rest = open & lower;
+    let child = free ^ queen;
+    var row = vec4<u32>(0xffffffffu, 0xffffffffu, 1u, 1u);
+    if (GENERAL) {
+        row = upper_rows[(label >> 16u) * CLASS_ROWS + countOneBits(child) - 1u];
+    }
+    let child_left = (left | queen) << row.z;
+    let child_right = (right | queen) >> row.z;
+    let child_open = child & ~(child_left | child_right) & row.x;
+    var after_next = 1u;
+    if (LOOK_AHEAD) {
+        after_next = child & ~((child_left << row.w) | (child_right >> row.w)) & row.y;
+    }
+    let several = child & (child - 1u); // 0: one row is left
+    score += select(MISS, HIT, several == 0u && child_open != 0u);
+    if (child_open != 0u && after_next != 0u && several != 0u) {
+        if (rest != 0u) {
+            stack[top] = vec4<u32>(free, left, right, rest);
+            top += LANES;
+        }
+        free = child;
+        left = child_left;
+        right = child_right;
+        open = child_open;
+    } else {
+        open = rest;
+        if (rest == 0u) {
+            if (top != base) {
+                top -= LANES;
+                let parent = stack[top];
+                free = parent.x;
+                left = parent.y;
+                right = parent.z;
+                open = parent.w;
+            } else {
+                finished += 1u;
+                begin(now + 1u);
+                if (open == 0u) {
+                    settle(now + 1u, false);
+                }
+            }
+        }
+    }
+}
+
+@compute @workgroup_size(64)
+fn search(@builtin(global_invocation_id) id: vec3<u32>, @builtin(local_invocation_index) local: u32) {
+    this_lane = id.x;
+    base = local;
+    let parked = lanes[this_lane];
+    free = parked.free;
+    left = parked.left;
+    right = parked.right;
+    open = parked.open;
+    label = parked.label;
+    finished = parked.finished;
+    top = base + parked.height * LANES;
+    for (var i = 0u; i < parked.height; i++) {
+        stack[base + i * LANES] = stacks[i * params.lanes + this_lane];
+    }
+    if (open == 0u) {
+        begin(0u);
+    }
+
+    var now = 0u;
+    while (now < params.turns && open != 0u) {
+        turn(now);
+        turn(now + 1u);
+        turn(now + 2u);
+        turn(now + 3u);
+        now += 4u;
+    }
+    if (open != 0u) {
+        settle(now, false);
+        atomicAdd(&busy, 1u);
+    }
+    if (params.flush != 0u) {
+        settle(settled, true);
+    }
+
+    // Give back what was taken and not begun, behind what the ring holds.
+    if (next != end) {
+        var to = control.ring_write + atomicAdd(&control.ring_returned, end - next);
+        for (; next != end; next++) {
+            ring[to & params.ring_mask] = ring[next & params.ring_mask];
+            to += 1u;
+        }
+    }
+    let height = (top - base) / LANES;
+    for (var i = 0u; i < height; i++) {
+        stacks[i * params.lanes + this_lane] = stack[base + i * LANES];
+    }
+    lanes[this_lane].free = free;
+    lanes[this_lane].left = left;
+    lanes[this_lane].right = right;
+    lanes[this_lane].open = open;
+    lanes[this_lane].label = label;
+    lanes[this_lane].height = height;
+    lanes[this_lane].finished = finished;
+    workgroupBarrier();
+    if (local == 0u) {
+        let working = atomicLoad(&busy);
+        if (working != 0u) {
+            atomicAdd(&control.busy, working);
+        }
+    }
+    if (id.x == 0u) {
+        atomicAdd(&control.searches, 1u);
+    }
+}

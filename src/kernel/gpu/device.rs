@@ -1,0 +1,412 @@
+//! The backend that runs the shaders, over wgpu. Errors never panic: what wgpu reports beside the calls is kept
+//! and returned by the next one.
+
+use std::collections::{HashMap, VecDeque};
+use std::mem::size_of;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytemuck::{Pod, bytes_of, cast_slice};
+use wgpu::BufferUsages as Usage;
+
+use super::backend::{Backend, Batch, JobMemory, Order, Seen};
+use super::fault::Fault;
+use super::layout::{Control, Lane, LowerState, Params, Segment, Slot, WORKGROUP};
+use super::tables::Specialisation;
+
+const SCHEDULE: &str = include_str!("../../../shaders/schedule.wgsl");
+const EXPAND: &str = include_str!("../../../shaders/expand.wgsl");
+const SEARCH: &str = include_str!("../../../shaders/search.wgsl");
+
+/// How long a submission may take. Hardware is asked for a tenth of a second; a software driver may share its
+/// cores with much else.
+const PATIENCE: Duration = Duration::from_secs(30);
+const SOFTWARE_PATIENCE: Duration = Duration::from_secs(300);
+
+/// A device over wgpu.
+pub(super) struct WgpuDevice {
+    /// `None` after it hung: dropping a device waits for it.
+    inner: Option<Inner>,
+}
+
+impl WgpuDevice {
+    /// Asks the adapter for a device.
+    pub(super) fn open(adapter: &wgpu::Adapter, software: bool) -> Result<Self, Fault> {
+        let limits = adapter.limits();
+        let needs = [
+            ("storage buffers in a shader", limits.max_storage_buffers_per_shader_stage, 6),
+            ("lanes in a workgroup", limits.max_compute_invocations_per_workgroup, WORKGROUP),
+            ("bytes of workgroup memory", limits.max_compute_workgroup_storage_size, 14 * 64 * 16 + 64),
+        ];
+        if let Some((what, has, wanted)) = needs.into_iter().find(|(_, has, wanted)| has < wanted) {
+            return Err(Fault::Refused(format!("{has} {what}, where {wanted} are needed")));
+        }
+        let descriptor = wgpu::DeviceDescriptor {
+            label: Some("nqueens"),
+            required_limits: limits,
+            memory_hints: wgpu::MemoryHints::Performance,
+            ..Default::default()
+        };
+        let opened = pollster::block_on(adapter.request_device(&descriptor));
+        let (device, queue) = opened.map_err(|error| Fault::Refused(error.to_string()))?;
+        let trouble = Trouble::default();
+        let (uncaptured, lost) = (trouble.clone(), trouble.clone());
+        device.on_uncaptured_error(Arc::new(move |error| uncaptured.report(error)));
+        device.set_device_lost_callback(move |_, message| lost.set(Fault::Lost(one_line(&message))));
+        let patience = if software { SOFTWARE_PATIENCE } else { PATIENCE };
+        let pipelines = Pipelines::new(&device);
+        trouble.check()?;
+        let (job, flying) = (None, VecDeque::new());
+        Ok(Self { inner: Some(Inner { device, queue, trouble, patience, pipelines, job, flying }) })
+    }
+
+    fn inner(&mut self) -> Result<&mut Inner, Fault> {
+        self.inner.as_mut().ok_or_else(|| Fault::Lost("it hung before".into()))
+    }
+
+    /// Lets go of a device that hangs, without waiting for it.
+    fn leave_if_hung<T>(&mut self, outcome: Result<T, Fault>) -> Result<T, Fault> {
+        if matches!(outcome, Err(Fault::Hung(_))) {
+            std::mem::forget(self.inner.take());
+        }
+        outcome
+    }
+}
+
+impl Backend for WgpuDevice {
+    fn open(&mut self, job: &JobMemory<'_>) -> Result<(), Fault> {
+        self.inner()?.open(job)
+    }
+
+    fn load(&mut self, batch: &Batch) -> Result<(), Fault> {
+        self.inner()?.load(batch)
+    }
+
+    fn submit(&mut self, order: &Order) -> Result<(), Fault> {
+        self.inner()?.submit(order)
+    }
+
+    fn wait(&mut self) -> Result<Seen, Fault> {
+        let outcome = self.inner()?.wait();
+        self.leave_if_hung(outcome)
+    }
+
+    fn slots(&mut self) -> Result<Vec<Slot>, Fault> {
+        let outcome = self.inner()?.slots();
+        self.leave_if_hung(outcome)
+    }
+
+    fn most_bytes(&self) -> u64 {
+        self.inner.as_ref().map_or(0, |inner| {
+            let limits = inner.device.limits();
+            limits.max_storage_buffer_binding_size.min(limits.max_buffer_size)
+        })
+    }
+}
+
+/// The first error that wgpu reported beside the calls.
+#[derive(Clone, Default)]
+struct Trouble(Arc<Mutex<Option<Fault>>>);
+
+impl Trouble {
+    fn set(&self, fault: Fault) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(fault);
+    }
+
+    fn report(&self, error: wgpu::Error) {
+        self.set(match error {
+            wgpu::Error::OutOfMemory { source } => Fault::OutOfMemory(one_line(&source.to_string())),
+            wgpu::Error::Validation { description, .. } => Fault::Refused(one_line(&description)),
+            wgpu::Error::Internal { description, .. } => Fault::Lost(one_line(&description)),
+        });
+    }
+
+    fn check(&self) -> Result<(), Fault> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone().map_or(Ok(()), Err)
+    }
+}
+
+/// Messages of drivers run over many lines.
+fn one_line(message: &str) -> String {
+    let words: Vec<&str> = message.split_whitespace().collect();
+    if words.is_empty() { "the driver gives no reason".into() } else { words.join(" ") }
+}
+
+struct Inner {
+    device: wgpu::Device,
+    queue: wgpu::Queue,
+    trouble: Trouble,
+    patience: Duration,
+    pipelines: Pipelines,
+    job: Option<JobBuffers>,
+    flying: VecDeque<Reading>,
+}
+
+/// The compiled shaders.
+struct Pipelines {
+    schedule: wgpu::ComputePipeline,
+    expand: wgpu::ComputePipeline,
+    search_module: wgpu::ShaderModule,
+    search: HashMap<Specialisation, wgpu::ComputePipeline>,
+}
+
+impl Pipelines {
+    fn new(device: &wgpu::Device) -> Self {
+        let schedule = pipeline(device, &module(device, "schedule", SCHEDULE), "schedule", &[]);
+        let expand = pipeline(device, &module(device, "expand", EXPAND), "expand", &[]);
+        let search_module = module(device, "search", SEARCH);
+        Self { schedule, expand, search_module, search: HashMap::new() }
+    }
+
+    fn search(&mut self, device: &wgpu::Device, special: Specialisation) -> &wgpu::ComputePipeline {
+        self.search.entry(special).or_insert_with(|| {
+            let constants = [
+                ("DEPTH", f64::from(special.depth)),
+                ("GENERAL", f64::from(u8::from(special.general))),
+                ("LOOK_AHEAD", f64::from(u8::from(special.look_ahead))),
+            ];
+            pipeline(device, &self.search_module, "search", &constants)
+        })
+    }
+}
+
+fn module(device: &wgpu::Device, label: &str, source: &str) -> wgpu::ShaderModule {
+    let source = wgpu::ShaderSource::Wgsl(source.into());
+    device.create_shader_module(wgpu::ShaderModuleDescriptor { label: Some(label), source })
+}
+
+fn pipeline(
+    device: &wgpu::Device,
+    module: &wgpu::ShaderModule,
+    entry_point: &str,
+    constants: &[(&str, f64)],
+) -> wgpu::ComputePipeline {
+    let compilation_options = wgpu::PipelineCompilationOptions { constants, ..Default::default() };
+    device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+        label: Some(entry_point),
+        layout: None,
+        module,
+        entry_point: Some(entry_point),
+        compilation_options,
+        cache: None,
+    })
+}
+
+/// The buffers of a job.
+struct JobBuffers {
+    lanes: u32,
+    chunk: u32,
+    params: wgpu::Buffer,
+    control: wgpu::Buffer,
+    levels: wgpu::Buffer,
+    ring: wgpu::Buffer,
+    lane: wgpu::Buffer,
+    stacks: wgpu::Buffer,
+    lower_rows: wgpu::Buffer,
+    upper_rows: wgpu::Buffer,
+    /// Those that each batch has anew.
+    batch: Option<BatchBuffers>,
+    /// Buffers for counters on their way to the host, free to be used.
+    spare: Vec<wgpu::Buffer>,
+}
+
+struct BatchBuffers {
+    slots: wgpu::Buffer,
+    slot_count: usize,
+    schedule: wgpu::BindGroup,
+    expand: wgpu::BindGroup,
+    search: HashMap<Specialisation, wgpu::BindGroup>,
+}
+
+/// A buffer on its way to the host.
+struct Reading {
+    buffer: wgpu::Buffer,
+    submission: wgpu::SubmissionIndex,
+    arrived: Arc<AtomicBool>,
+}
+
+impl Inner {
+    fn open(&mut self, job: &JobMemory<'_>) -> Result<(), Fault> {
+        // What belongs to the job before is freed first.
+        self.job = None;
+        self.flying.clear();
+        let shape = job.shape;
+        let lanes = u64::from(shape.lanes);
+        let storage = |label, bytes| self.buffer(label, bytes, Usage::STORAGE | Usage::COPY_DST);
+        let job_buffers = JobBuffers {
+            lanes: shape.lanes,
+            chunk: shape.chunk,
+            params: self.buffer("params", bytes::<Params>(1), Usage::UNIFORM | Usage::COPY_DST),
+            control: self.buffer(
+                "control",
+                bytes::<Control>(1),
+                Usage::STORAGE | Usage::COPY_DST | Usage::COPY_SRC,
+            ),
+            levels: storage("levels", bytes::<LowerState>(job.levels)),
+            ring: storage("ring", bytes::<[u32; 4]>(shape.ring.into())),
+            lane: storage("lanes", bytes::<Lane>(lanes)),
+            stacks: storage("stacks", bytes::<[u32; 4]>(lanes * u64::from(job.depth))),
+            lower_rows: self.filled("lower rows", job.lower_rows),
+            upper_rows: self.filled("upper rows", job.upper_rows),
+            batch: None,
+            spare: Vec::new(),
+        };
+        self.trouble.check()?;
+        self.job = Some(job_buffers);
+        Ok(())
+    }
+
+    fn buffer(&self, label: &str, size: u64, usage: Usage) -> wgpu::Buffer {
+        let descriptor = wgpu::BufferDescriptor { label: Some(label), size, usage, mapped_at_creation: false };
+        self.device.create_buffer(&descriptor)
+    }
+
+    fn filled<T: Pod>(&self, label: &str, data: &[T]) -> wgpu::Buffer {
+        let buffer = self.buffer(label, bytes::<T>(data.len() as u64), Usage::STORAGE | Usage::COPY_DST);
+        self.queue.write_buffer(&buffer, 0, cast_slice(data));
+        buffer
+    }
+
+    fn load(&mut self, batch: &Batch) -> Result<(), Fault> {
+        let segments: wgpu::Buffer = self.filled("segments", &batch.segments);
+        let slot_bytes = bytes::<Slot>(batch.slots as u64);
+        // A new buffer is zero.
+        let slots = self.buffer("slots", slot_bytes, Usage::STORAGE | Usage::COPY_SRC);
+        let Self { device, queue, pipelines, .. } = self;
+        let job = self.job.as_mut().ok_or_else(|| Fault::Refused("no job is open".into()))?;
+        queue.write_buffer(&job.control, 0, bytes_of(&batch.control));
+        queue.write_buffer(&job.levels, 0, cast_slice(&batch.prefixes));
+        let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        encoder.clear_buffer(&job.lane, 0, None);
+        queue.submit([encoder.finish()]);
+        let schedule = bind(device, &pipelines.schedule, &[&job.control, &job.params]);
+        let expand_buffers =
+            [&job.control, &job.params, &job.levels, &job.ring, &segments, &job.lower_rows];
+        let expand = bind(device, &pipelines.expand, &expand_buffers);
+        let search = HashMap::new();
+        job.batch = Some(BatchBuffers { slots, slot_count: batch.slots, schedule, expand, search });
+        self.trouble.check()
+    }
+
+    fn submit(&mut self, order: &Order) -> Result<(), Fault> {
+        let spare = self.job.as_mut().and_then(|job| job.spare.pop());
+        let reading = spare.unwrap_or_else(|| {
+            self.buffer("counters", bytes::<Control>(1), Usage::MAP_READ | Usage::COPY_DST)
+        });
+        let Self { device, queue, pipelines, .. } = self;
+        let job = self.job.as_mut().ok_or_else(|| Fault::Refused("no job is open".into()))?;
+        let batch = job.batch.as_mut().ok_or_else(|| Fault::Refused("no batch is loaded".into()))?;
+        queue.write_buffer(&job.params, 0, bytes_of(&order.params));
+        let search = pipelines.search(device, order.special).clone();
+        let search_buffers = [
+            &job.control,
+            &job.params,
+            &job.ring,
+            &job.lane,
+            &job.stacks,
+            &batch.slots,
+            &job.upper_rows,
+        ];
+        let search_group = batch
+            .search
+            .entry(order.special)
+            .or_insert_with(|| bind(device, &search, &search_buffers));
+        let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
+        for _ in 0..order.rounds {
+            for _ in 0..order.expansions {
+                pass.set_pipeline(&pipelines.schedule);
+                pass.set_bind_group(0, &batch.schedule, &[]);
+                pass.dispatch_workgroups(1, 1, 1);
+                pass.set_pipeline(&pipelines.expand);
+                pass.set_bind_group(0, &batch.expand, &[]);
+                pass.dispatch_workgroups(job.chunk.div_ceil(WORKGROUP), 1, 1);
+            }
+            pass.set_pipeline(&search);
+            pass.set_bind_group(0, &*search_group, &[]);
+            pass.dispatch_workgroups(job.lanes / WORKGROUP, 1, 1);
+        }
+        drop(pass);
+        encoder.copy_buffer_to_buffer(&job.control, 0, &reading, 0, bytes::<Control>(1));
+        let reading = read(queue, encoder, reading);
+        self.flying.push_back(reading);
+        self.trouble.check()
+    }
+
+    fn wait(&mut self) -> Result<Seen, Fault> {
+        let reading =
+            self.flying.pop_front().ok_or_else(|| Fault::Refused("nothing was submitted".into()))?;
+        let control = self.arrive::<Control>(&reading)?.first().copied();
+        if let Some(job) = &mut self.job {
+            job.spare.push(reading.buffer);
+        }
+        let control = control.ok_or_else(|| Fault::Lost("no counters came back".into()))?;
+        Ok(Seen { control })
+    }
+
+    fn slots(&mut self) -> Result<Vec<Slot>, Fault> {
+        let job = self.job.as_ref().ok_or_else(|| Fault::Refused("no job is open".into()))?;
+        let batch = job.batch.as_ref().ok_or_else(|| Fault::Refused("no batch is loaded".into()))?;
+        let size = bytes::<Slot>(batch.slot_count as u64);
+        let buffer = self.buffer("slots on the host", size, Usage::MAP_READ | Usage::COPY_DST);
+        let mut encoder = self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        encoder.copy_buffer_to_buffer(&batch.slots, 0, &buffer, 0, size);
+        let reading = read(&self.queue, encoder, buffer);
+        self.arrive(&reading)
+    }
+
+    /// Waits for a buffer and returns what it holds; the buffer may be used again then.
+    fn arrive<T: Pod>(&self, reading: &Reading) -> Result<Vec<T>, Fault> {
+        let submission_index = Some(reading.submission.clone());
+        let wait = wgpu::PollType::Wait { submission_index, timeout: Some(self.patience) };
+        match self.device.poll(wait) {
+            Ok(_) => self.trouble.check()?,
+            Err(wgpu::PollError::Timeout) => {
+                self.trouble.check()?;
+                return Err(Fault::Hung(self.patience));
+            }
+            Err(error) => return Err(Fault::Lost(error.to_string())),
+        }
+        if !reading.arrived.load(Ordering::Acquire) {
+            return Err(Fault::Lost("memory of the device could not be read".into()));
+        }
+        let mapped = reading.buffer.slice(..).get_mapped_range();
+        let mapped = mapped.map_err(|error| Fault::Lost(error.to_string()))?;
+        let data = bytemuck::pod_collect_to_vec(&mapped);
+        drop(mapped);
+        reading.buffer.unmap();
+        Ok(data)
+    }
+}
+
+/// Submits the commands, which fill `buffer`, and asks for it.
+fn read(queue: &wgpu::Queue, encoder: wgpu::CommandEncoder, buffer: wgpu::Buffer) -> Reading {
+    let submission = queue.submit([encoder.finish()]);
+    let arrived = Arc::new(AtomicBool::new(false));
+    let tell = Arc::clone(&arrived);
+    buffer.slice(..).map_async(wgpu::MapMode::Read, move |outcome| {
+        tell.store(outcome.is_ok(), Ordering::Release);
+    });
+    Reading { buffer, submission, arrived }
+}
+
+/// Bytes of `count` values.
+const fn bytes<T>(count: u64) -> u64 {
+    count * size_of::<T>() as u64
+}
+
+/// Binds buffers to the bindings of group 0, in order.
+fn bind(
+    device: &wgpu::Device,
+    pipeline: &wgpu::ComputePipeline,
+    buffers: &[&wgpu::Buffer],
+) -> wgpu::BindGroup {
+    let entries: Vec<wgpu::BindGroupEntry<'_>> = buffers
+        .iter()
+        .zip(0..)
+        .map(|(buffer, binding)| wgpu::BindGroupEntry { binding, resource: buffer.as_entire_binding() })
+        .collect();
+    let layout = &pipeline.get_bind_group_layout(0);
+    device.create_bind_group(&wgpu::BindGroupDescriptor { label: None, layout, entries: &entries })
+}

@@ -1,0 +1,412 @@
+//! Counts units on a device: cuts them into batches, keeps the device busy, and checks its books.
+//!
+//! **The path of a batch.** The prefixes of some units are written to level 0, each labelled with a *slot*, one for
+//! every unit and weight. Submissions of several rounds follow, two or three in flight, until nothing is left; then
+//! the lanes flush, and the slots become tallies.
+//!
+//! **The books.** A batch is believed only if
+//! 1. each submission's stamp came back in order, and as many searches ran as were asked for,
+//! 2. every state put on a level was expanded,
+//! 3. every state emitted to the ring was finished by a lane,
+//! 4. no shadow can have wrapped, and the hits agree with the shadow (turns less misses) as residues,
+//! 5. hits and turns are plausible: no slot has more hits than turns.
+//!
+//! So memory that comes back as zeros, or stale, or a dispatch that was dropped, is a [`Fault`] and never a count.
+
+use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::backend::{Backend, Batch, JobMemory, Order, Seen, Shape};
+use super::fault::Fault;
+use super::layout::{Control, MOST_FLUSHES, Params, Segment, Slot};
+use super::tables::{Specialisation, Tables, lower_state};
+use super::tuning::{Observed, Tuning};
+use crate::kernel::Kernel;
+use crate::kernel::scalar::Scalar;
+use crate::preplacement::{Decomposition, Plan, Prefix};
+use crate::tally::{Residues, Tally, Thirds};
+
+/// Submissions that the device has in hand while the host looks at the last one.
+const IN_FLIGHT: usize = 2;
+/// Slots of a batch: a label has 16 bits for them.
+const MOST_SLOTS: usize = 1 << 16;
+
+/// A device that counts.
+pub struct DeviceKernel {
+    backend: Box<dyn Backend>,
+    shape: Shape,
+    tuning: Tuning,
+    look_ahead: bool,
+}
+
+impl std::fmt::Debug for DeviceKernel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DeviceKernel").field("shape", &self.shape).field("tuning", &self.tuning).finish()
+    }
+}
+
+impl DeviceKernel {
+    /// A kernel on `backend`, which does as much at once as `shape` says. On software drivers searches stay
+    /// below the number of loops that these make.
+    pub fn new(backend: Box<dyn Backend>, shape: Shape, software: bool) -> Self {
+        Self { backend, shape, tuning: Tuning::first(software), look_ahead: true }
+    }
+
+    /// Whether children must have an open square in the row after the next (they must, unless this is called;
+    /// for measurements).
+    pub fn set_look_ahead(&mut self, look_ahead: bool) {
+        self.look_ahead = look_ahead;
+    }
+
+    /// Asks for the longest searches from now on, so that each lane makes more turns in all than a software
+    /// driver makes loops; for self-tests.
+    pub(super) fn run_long(&mut self) {
+        self.tuning = self.tuning.longest();
+    }
+
+    /// What was tuned so far.
+    pub const fn tuning(&self) -> Tuning {
+        self.tuning
+    }
+
+    /// Makes the device ready for a job.
+    ///
+    /// # Errors
+    /// The device fails, or its memory is too small.
+    pub fn open<'a>(&'a mut self, decomposition: &'a Decomposition) -> Result<DeviceJob<'a>, Fault> {
+        let tables = Tables::new(decomposition);
+        let shape = self.shape.fit(&tables, self.backend.most_bytes())?;
+        let (level_first, levels) = tables.levels(shape.prefixes, shape.chunk);
+        let (lower_rows, upper_rows) = (&tables.lower_rows[..], &tables.upper_rows[..]);
+        let depth = tables.depth();
+        self.backend.open(&JobMemory { shape, levels, lower_rows, upper_rows, depth })?;
+        let control = Control { level_first, ..Control::default() };
+        Ok(DeviceJob { kernel: self, decomposition, tables: Arc::new(tables), shape, control, stamp: 0 })
+    }
+}
+
+/// A device at work on a job.
+#[derive(Debug)]
+pub struct DeviceJob<'a> {
+    kernel: &'a mut DeviceKernel,
+    decomposition: &'a Decomposition,
+    tables: Arc<Tables>,
+    shape: Shape,
+    /// The counters at the start of a batch.
+    control: Control,
+    stamp: u32,
+}
+
+/// A submission in flight.
+struct InFlight {
+    stamp: u32,
+    rounds: u32,
+    expansions: u32,
+}
+
+impl DeviceJob<'_> {
+    /// Counts units, each with a tally of its own, in the order of `units`. Breaks off with [`Fault::Stopped`]
+    /// soon after `go_on` says no.
+    ///
+    /// # Errors
+    /// The device fails; nothing that it counted in this call is to be believed then.
+    pub fn count(&mut self, units: &[u64], go_on: &dyn Fn() -> bool) -> Result<Vec<Tally>, Fault> {
+        let mut tallies = vec![Tally::default(); units.len()];
+        let tables = Arc::clone(&self.tables);
+        let mut pieces = self.pieces(units).peekable();
+        while pieces.peek().is_some() {
+            let mut loading = Loading::new(self.decomposition, &tables, self.control);
+            let room = u64::from(self.shape.prefixes);
+            while let Some((index, range)) = pieces.next_if(|(_, range)| loading.has_room(range, room)) {
+                loading.add(index, range, &mut tallies[index])?;
+            }
+            self.run(&loading, &mut tallies, go_on)?;
+        }
+        for tally in &tallies {
+            tally.verify()?;
+        }
+        Ok(tallies)
+    }
+
+    /// The prefixes of the units, in pieces that fit in a batch, with the unit's index in `units`.
+    fn pieces(&self, units: &[u64]) -> std::vec::IntoIter<(usize, Range<u64>)> {
+        let most = u64::from(self.shape.prefixes);
+        let mut pieces = Vec::new();
+        for (index, &unit) in units.iter().enumerate() {
+            let mut left = self.decomposition.unit(unit);
+            while !left.is_empty() {
+                let end = left.end.min(left.start + most);
+                pieces.push((index, left.start..end));
+                left.start = end;
+            }
+        }
+        pieces.into_iter()
+    }
+
+    /// Runs a batch and adds what its slots hold to the tallies of their units.
+    fn run(
+        &mut self,
+        loading: &Loading<'_>,
+        tallies: &mut [Tally],
+        go_on: &dyn Fn() -> bool,
+    ) -> Result<(), Fault> {
+        let batch = &loading.batch;
+        if batch.prefixes.is_empty() {
+            return Ok(());
+        }
+        self.kernel.backend.load(batch)?;
+        let special = Specialisation {
+            depth: self.tables.depth(),
+            general: loading.general,
+            look_ahead: self.kernel.look_ahead,
+        };
+        let mut flying: VecDeque<InFlight> = VecDeque::new();
+        let (mut searches, mut used) = (0u32, 0);
+        let mut began = Instant::now();
+        let last = loop {
+            if !go_on() {
+                return Err(Fault::Stopped);
+            }
+            while flying.len() < IN_FLIGHT {
+                flying.push_back(self.submit(special, false)?);
+            }
+            let Some(submission) = flying.pop_front() else { continue };
+            let control = self.wait(&submission, &mut searches)?;
+            let elapsed = began.elapsed();
+            began = Instant::now();
+            if drained(&control) {
+                break control;
+            }
+            let (rounds, expansions) = (submission.rounds, submission.rounds * submission.expansions);
+            let lanes = self.shape.lanes;
+            let used_now = control.expansions.wrapping_sub(used);
+            used = control.expansions;
+            let seen = Observed { elapsed, rounds, expansions, used: used_now, lanes, control };
+            self.kernel.tuning.observe(&seen);
+        };
+        // What is in flight finds nothing to do.
+        flying.push_back(self.submit(special, true)?);
+        let mut end = last;
+        for submission in flying {
+            end = self.wait(&submission, &mut searches)?;
+        }
+        if !drained(&end) {
+            return Err(Fault::Miscounts("work came back after all was done".into()));
+        }
+        let slots = self.kernel.backend.slots()?;
+        audit(batch, &end, &slots)?;
+        for (slot, &(unit, weight)) in slots.iter().zip(&loading.slots) {
+            enter(slot, weight, &mut tallies[unit])?;
+        }
+        Ok(())
+    }
+
+    fn submit(&mut self, special: Specialisation, flush: bool) -> Result<InFlight, Fault> {
+        let DeviceKernel { backend, tuning, .. } = &mut *self.kernel;
+        let shape = self.shape;
+        self.stamp = self.stamp.wrapping_add(1);
+        let (rounds, expansions) = if flush { (1, 1) } else { (tuning.rounds, tuning.expansions) };
+        let params = Params {
+            stamp: self.stamp,
+            turns: tuning.turns,
+            chunk: shape.chunk,
+            ring_mask: shape.ring - 1,
+            // Less than the size of the ring, by the choice of the shape.
+            ring_margin: shape.ring_margin(&self.tables) as u32,
+            flush: flush.into(),
+            lanes: shape.lanes,
+            pad: 0,
+        };
+        backend.submit(&Order { params, rounds, expansions, special })?;
+        Ok(InFlight { stamp: self.stamp, rounds, expansions })
+    }
+
+    fn wait(&mut self, submission: &InFlight, searches: &mut u32) -> Result<Control, Fault> {
+        let Seen { control } = self.kernel.backend.wait()?;
+        if control.stamp != submission.stamp {
+            let (seen, asked) = (control.stamp, submission.stamp);
+            return Err(Fault::Miscounts(format!("submission {asked} came back as {seen}")));
+        }
+        *searches = searches.wrapping_add(submission.rounds);
+        if control.searches != *searches {
+            let ran = control.searches;
+            return Err(Fault::Miscounts(format!("{ran} searches ran where {searches} were asked for")));
+        }
+        Ok(control)
+    }
+}
+
+/// Whether nothing is left to do.
+fn drained(control: &Control) -> bool {
+    let waiting = control.ring_write.wrapping_sub(control.ring_read).cast_signed();
+    waiting <= 0
+        && control.ring_returned == 0
+        && control.busy == 0
+        && control.level_count.iter().all(|&count| count == 0)
+}
+
+/// Checks that all work was done, once.
+fn audit(batch: &Batch, end: &Control, slots: &[Slot]) -> Result<(), Fault> {
+    let wrong = |what: String| Err(Fault::Miscounts(what));
+    // A batch holds far fewer than 2^32 prefixes.
+    let to_expand = (batch.prefixes.len() as u32).wrapping_add(end.appended);
+    if end.expanded != to_expand {
+        return wrong(format!("{} states were expanded of {to_expand}", end.expanded));
+    }
+    let emitted = end.ring_write.wrapping_sub(end.returned_total);
+    let finished = slots.iter().fold(0u32, |sum, slot| sum.wrapping_add(slot.finished));
+    if finished != emitted {
+        return wrong(format!("{finished} states were finished of {emitted}"));
+    }
+    if slots.len() != batch.slots {
+        return wrong(format!("{} slots came back of {}", slots.len(), batch.slots));
+    }
+    for slot in slots {
+        if slot.flushes > MOST_FLUSHES {
+            return wrong(format!("{} flushes or more, where {MOST_FLUSHES} are safe", slot.flushes));
+        }
+        if pair(slot.hits, slot.hits_high) > pair(slot.turns, slot.turns_high) {
+            return wrong("more solutions than turns".into());
+        }
+    }
+    Ok(())
+}
+
+/// Adds a slot's count to a tally.
+fn enter(slot: &Slot, weight: Thirds, tally: &mut Tally) -> Result<(), Fault> {
+    let shadow = slot.shadow.iter().rev().fold(0u128, |sum, &digit| (sum << 8) + u128::from(digit));
+    let (hits, turns) = (pair(slot.hits, slot.hits_high), pair(slot.turns, slot.turns_high));
+    let before = *tally;
+    tally.add(weight, hits, Residues::of(shadow), turns)?;
+    // Here, and not only in the sum: two wrongs in one unit must not make a right.
+    tally.verify().inspect_err(|_| *tally = before)?;
+    Ok(())
+}
+
+const fn pair(low: u32, high: u32) -> u64 {
+    (high as u64) << 32 | low as u64
+}
+
+/// A batch that is being put together.
+struct Loading<'a> {
+    decomposition: &'a Decomposition,
+    tables: &'a Tables,
+    batch: Batch,
+    /// Unit and weight of each slot.
+    slots: Vec<(usize, Thirds)>,
+    slot_of: HashMap<(usize, Thirds), usize>,
+    general: bool,
+    prefixes: u64,
+}
+
+impl<'a> Loading<'a> {
+    fn new(decomposition: &'a Decomposition, tables: &'a Tables, control: Control) -> Self {
+        let batch = Batch { control, prefixes: Vec::new(), segments: Vec::new(), slots: 0 };
+        let (slots, slot_of) = (Vec::new(), HashMap::new());
+        Self { decomposition, tables, batch, slots, slot_of, general: false, prefixes: 0 }
+    }
+
+    /// Whether a piece fits in.
+    fn has_room(&self, range: &Range<u64>, most_prefixes: u64) -> bool {
+        /// Weights, in thirds: of 1 to 8 images, some with ties.
+        const MOST_WEIGHTS: usize = 24;
+        self.prefixes + (range.end - range.start) <= most_prefixes
+            && self.slots.len() + MOST_WEIGHTS <= MOST_SLOTS
+    }
+
+    /// Adds a piece of the unit with this index. What is not for the shaders is counted here and now.
+    fn add(&mut self, unit: usize, range: Range<u64>, tally: &mut Tally) -> Result<(), Fault> {
+        let decomposition = self.decomposition;
+        let mut plans = decomposition.plans().iter().zip(&self.tables.plans);
+        let mut current: Option<(&Plan, Option<u32>)> = None;
+        let mut left_over: Vec<(&Plan, Prefix)> = Vec::new();
+        self.prefixes += range.end - range.start;
+        decomposition.for_each(range, |plan, prefix| {
+            let segment = match current {
+                Some((known, segment)) if std::ptr::eq(known, plan) => segment,
+                _ => {
+                    // Prefixes come in the order of the plans.
+                    let entry = plans.find(|(p, _)| std::ptr::eq(*p, plan)).and_then(|(_, entry)| *entry);
+                    let segment = entry.map(|entry| {
+                        let slot = *self.slot_of.entry((unit, plan.weight())).or_insert_with(|| {
+                            self.slots.push((unit, plan.weight()));
+                            self.slots.len() - 1
+                        });
+                        self.general |= entry.general;
+                        self.batch.segments.push(Segment {
+                            rows: entry.rows,
+                            upper_rows: entry.upper_rows,
+                            // A batch has at most 2^16 slots.
+                            label: u32::from(entry.class) << 16 | slot as u32,
+                            upper_allowed: entry.upper_allowed,
+                        });
+                        self.batch.segments.len() as u32 - 1
+                    });
+                    current = Some((plan, segment));
+                    segment
+                }
+            };
+            match segment {
+                Some(segment) => self.batch.prefixes.push(lower_state(plan, prefix, segment)),
+                None => left_over.push((plan, *prefix)),
+            }
+        });
+        self.batch.slots = self.slots.len();
+        // Fewer than 2^32 prefixes fit in a batch.
+        self.batch.control.level_count[0] = self.batch.prefixes.len() as u32;
+        for (plan, prefix) in left_over {
+            Scalar.count(plan, &[prefix], tally)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::board::{Piece, Problem};
+    use crate::kernel::gpu::Mirror;
+    use crate::kernel::reference::completions;
+    use crate::preplacement::{Job, Scheme};
+
+    const SMALL: Shape = Shape { lanes: 128, chunk: 64, ring: 1 << 13, prefixes: 1000 };
+
+    fn decompose(problem: &Problem, depth: Option<usize>, unit: u64) -> Decomposition {
+        Decomposition::new(Job::new(problem.clone(), Scheme::best(problem), depth, unit).expect("a small board"))
+    }
+
+    fn count(problem: &Problem, unit: u64) -> u128 {
+        let decomposition = decompose(problem, None, unit);
+        let mut kernel = DeviceKernel::new(Box::new(Mirror::default()), SMALL, false);
+        let units: Vec<u64> = (0..decomposition.units()).collect();
+        let tallies = kernel.open(&decomposition).expect("opens").count(&units, &|| true).expect("counts");
+        let mut total = Tally::default();
+        tallies.iter().for_each(|tally| total.merge(tally).expect("a small sum"));
+        total.solutions().expect("whole solutions")
+    }
+
+    #[test]
+    fn the_mirror_counts_the_known_boards() {
+        let known = [1, 1, 0, 0, 2, 10, 4, 40, 92, 352, 724, 2680, 14_200, 73_712, 365_596];
+        for (n, solutions) in known.into_iter().enumerate() {
+            assert_eq!(count(&Problem::empty(Piece::Queen, n), 50), solutions, "n = {n}");
+        }
+    }
+
+    #[test]
+    fn the_mirror_counts_every_subproblem_like_the_oracle() {
+        for n in [8, 9, 10] {
+            let decomposition = decompose(&Problem::empty(Piece::Queen, n), None, 1);
+            let mut kernel = DeviceKernel::new(Box::new(Mirror::default()), SMALL, false);
+            let units: Vec<u64> = (0..decomposition.units()).collect();
+            let tallies = kernel.open(&decomposition).expect("opens").count(&units, &|| true).expect("counts");
+            let mut tallies = tallies.iter();
+            decomposition.for_each(0..decomposition.prefixes(), |plan, prefix| {
+                let expected = u128::from(completions(plan, prefix).0) * u128::from(plan.weight());
+                assert_eq!(tallies.next().map(Tally::thirds), Some(expected), "n = {n}, {plan:?} {prefix:?}");
+            });
+        }
+    }
+}

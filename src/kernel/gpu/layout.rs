@@ -1,0 +1,286 @@
+//! What lies in the device's memory, word by word, as host and shaders both see it. A test asks naga for the
+//! offsets and sizes that the shaders have, so that a layout that drifts fails without a GPU.
+
+use bytemuck::{Pod, Zeroable};
+
+/// Levels: one for each number of open rows left below the block, from 0 (the batch's prefixes) to 16.
+pub const LEVELS: usize = 17;
+/// The most open rows that a plan may have on each side of the block.
+pub const MOST_ROWS: usize = LEVELS - 1;
+/// Lanes of a workgroup.
+pub const WORKGROUP: u32 = 64;
+/// States that a lane of the search takes from the ring at once.
+pub const TAKE: u32 = 8;
+/// Rows of a class in the table of rows above the block.
+pub const CLASS_ROWS: usize = 16;
+/// A lane's `shadow` is emptied when it reaches this.
+pub const SHADOW_LIMIT: u32 = 1 << 31;
+/// Flushes that the digits of a slot's shadow hold: 255 × 2^24 < 2^32.
+pub const MOST_FLUSHES: u32 = 1 << 24;
+/// Where the count of a slot's flushes stops.
+pub const MANY_FLUSHES: u32 = 1 << 25;
+/// Turns of a lane in one dispatch, at most: hits and misses have 16 bits each.
+pub const MOST_TURNS: u32 = 65_532;
+
+/// Counters of the device, shared by all shaders. Counts that only grow may wrap.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+pub struct Control {
+    /// That of the last submission that ran.
+    pub stamp: u32,
+    /// States ever emitted to the ring: the index of the next, modulo its size.
+    pub ring_write: u32,
+    /// States ever taken from the ring.
+    pub ring_read: u32,
+    /// States that the last search took and gave back.
+    pub ring_returned: u32,
+    /// The same of all searches before it.
+    pub returned_total: u32,
+    /// Where the next expansion takes states.
+    pub source_first: u32,
+    /// How many.
+    pub source_count: u32,
+    /// Lanes that hold a state.
+    pub busy: u32,
+    /// Expansions that had something to do.
+    pub expansions: u32,
+    /// States expanded.
+    pub expanded: u32,
+    /// States put on a level.
+    pub appended: u32,
+    /// Searches that ran.
+    pub searches: u32,
+    /// Where each level's stack begins.
+    pub level_first: [u32; LEVELS],
+    /// States on each level's stack.
+    pub level_count: [u32; LEVELS],
+}
+
+/// What a submission asks for.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+pub struct Params {
+    /// A number that no other submission of this batch has.
+    pub stamp: u32,
+    /// Turns that each lane may make in one search: a multiple of 4, at most [`MOST_TURNS`].
+    pub turns: u32,
+    /// States that an expansion takes at most.
+    pub chunk: u32,
+    /// The size of the ring, a power of two, less 1.
+    pub ring_mask: u32,
+    /// Free states that the ring must have before an expansion.
+    pub ring_margin: u32,
+    /// 1 if lanes are to move what they counted to the slots.
+    pub flush: u32,
+    /// Lanes of the search.
+    pub lanes: u32,
+    /// Nothing.
+    pub pad: u32,
+}
+
+/// A state below the block.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+pub struct LowerState {
+    /// Free columns, as many as there are open rows left.
+    pub free: u32,
+    /// Columns of the current row attacked along diagonals.
+    pub left: u32,
+    /// Columns of the current row attacked along antidiagonals.
+    pub right: u32,
+    /// Columns of the first row above the block attacked along antidiagonals.
+    pub upper_left: u32,
+    /// Columns of the first row above the block attacked along diagonals.
+    pub upper_right: u32,
+    /// Its segment's index.
+    pub segment: u32,
+}
+
+/// What the states of one plan and one unit have in common.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+pub struct Segment {
+    /// Where the plan's rows are: the one that is current when k rows below the block are left is at `rows` + k.
+    pub rows: u32,
+    /// Open rows above the block.
+    pub upper_rows: u32,
+    /// Class of the rows above the block in the high half, slot in the low one.
+    pub label: u32,
+    /// Columns allowed in the first row above the block.
+    pub upper_allowed: u32,
+}
+
+/// An open row below the block.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+pub struct LowerRow {
+    /// Columns allowed.
+    pub allowed: u32,
+    /// The centre columns.
+    pub centre: u32,
+    /// 0: no rule; 1: take a centre column if any is free; 2: if both are free.
+    pub rule: u32,
+    /// Rows from this one to the next.
+    pub step: u32,
+    /// Rows from this one to the first above the block.
+    pub to_upper: u32,
+    /// Nothing.
+    pub pad: u32,
+}
+
+/// A state above the block: free columns, columns of the current row attacked along antidiagonals and along
+/// diagonals, and the label of its segment.
+pub type UpperState = [u32; 4];
+
+/// An open row above the block: columns allowed in it and in the next, rows from the one before to it and from
+/// it to the next.
+pub type UpperRow = [u32; 4];
+
+/// A parked lane of the search, and what it counted since it flushed.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+pub struct Lane {
+    /// Free columns of the state on top of the stack.
+    pub free: u32,
+    /// Its left-moving lines.
+    pub left: u32,
+    /// Its right-moving lines.
+    pub right: u32,
+    /// Its squares not tried yet; 0 if the lane has no state.
+    pub open: u32,
+    /// The label of its state.
+    pub label: u32,
+    /// Parents on its stack.
+    pub height: u32,
+    /// Completions found, low half of the pair.
+    pub hits: u32,
+    /// High half.
+    pub hits_high: u32,
+    /// Turns made, low half of the pair.
+    pub turns: u32,
+    /// High half.
+    pub turns_high: u32,
+    /// Turns less misses.
+    pub shadow: u32,
+    /// States finished.
+    pub finished: u32,
+}
+
+/// What was counted under one weight in one unit.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+pub struct Slot {
+    /// Completions, low half of the pair.
+    pub hits: u32,
+    /// High half.
+    pub hits_high: u32,
+    /// Turns made (children), low half of the pair.
+    pub turns: u32,
+    /// High half.
+    pub turns_high: u32,
+    /// Turns less misses, in digits of 8 bits, lowest first.
+    pub shadow: [u32; 4],
+    /// States finished.
+    pub finished: u32,
+    /// Times that a lane added to this slot; stops at [`MANY_FLUSHES`].
+    pub flushes: u32,
+    /// Nothing.
+    pub pad: [u32; 2],
+}
+
+#[cfg(test)]
+mod tests {
+    use std::mem::{offset_of, size_of};
+
+    use super::*;
+
+    /// Asserts that `name` in `source` has the size of the Rust type and each of its fields at the same offset.
+    macro_rules! assert_same_layout {
+        ($source:expr, $ty:ty, [$($field:ident),*]) => {
+            let fields = [$((stringify!($field), offset_of!($ty, $field))),*];
+            assert_layout($source, stringify!($ty), size_of::<$ty>(), &fields);
+        };
+    }
+
+    fn assert_layout(source: &str, name: &str, size: usize, fields: &[(&str, usize)]) {
+        let module = naga::front::wgsl::parse_str(source).expect("the shader parses");
+        let (_, ty) = module.types.iter().find(|(_, ty)| ty.name.as_deref() == Some(name)).expect(name);
+        let naga::TypeInner::Struct { members, span } = &ty.inner else { panic!("{name} is no struct") };
+        assert_eq!(*span as usize, size, "size of {name}");
+        let found: Vec<(&str, usize)> =
+            members.iter().map(|m| (m.name.as_deref().unwrap_or(""), m.offset as usize)).collect();
+        assert_eq!(found, fields, "{name}");
+    }
+
+    const SCHEDULE: &str = include_str!("../../../shaders/schedule.wgsl");
+    const EXPAND: &str = include_str!("../../../shaders/expand.wgsl");
+    const SEARCH: &str = include_str!("../../../shaders/search.wgsl");
+
+    #[test]
+    fn shaders_and_host_lay_out_memory_alike() {
+        for source in [SCHEDULE, EXPAND, SEARCH] {
+            assert_same_layout!(
+                source,
+                Control,
+                [
+                    stamp,
+                    ring_write,
+                    ring_read,
+                    ring_returned,
+                    returned_total,
+                    source_first,
+                    source_count,
+                    busy,
+                    expansions,
+                    expanded,
+                    appended,
+                    searches,
+                    level_first,
+                    level_count
+                ]
+            );
+            assert_same_layout!(
+                source,
+                Params,
+                [stamp, turns, chunk, ring_mask, ring_margin, flush, lanes, pad]
+            );
+        }
+        assert_same_layout!(
+            EXPAND,
+            LowerState,
+            [free, left, right, upper_left, upper_right, segment]
+        );
+        assert_same_layout!(EXPAND, Segment, [rows, upper_rows, label, upper_allowed]);
+        assert_same_layout!(EXPAND, LowerRow, [allowed, centre, rule, step, to_upper, pad]);
+        assert_same_layout!(
+            SEARCH,
+            Lane,
+            [
+                free, left, right, open, label, height, hits, hits_high, turns, turns_high, shadow, finished
+            ]
+        );
+    }
+
+    #[test]
+    fn the_shaders_use_the_constants_of_the_host() {
+        // A slot is no struct in the shader, for its words are atomic; its size and offsets are constants there.
+        let words = |bytes: usize| (bytes / 4).to_string();
+        let constant = |source: &str, name: &str| -> String {
+            let line = source.lines().find(|l| l.starts_with(&format!("const {name}:"))).expect(name);
+            line.split(['=', ';']).nth(1).expect("a value").trim().trim_end_matches('u').to_owned()
+        };
+        let hex = |value: u32| format!("{value:#x}");
+        assert_eq!(constant(SEARCH, "SLOT_WORDS"), words(size_of::<Slot>()));
+        assert_eq!(constant(SEARCH, "CLASS_ROWS"), CLASS_ROWS.to_string());
+        assert_eq!(constant(SEARCH, "LANES"), WORKGROUP.to_string());
+        assert_eq!(constant(SEARCH, "TAKE"), TAKE.to_string());
+        assert_eq!(constant(SEARCH, "SHADOW_LIMIT"), hex(SHADOW_LIMIT));
+        assert_eq!(constant(SEARCH, "MANY_FLUSHES"), hex(MANY_FLUSHES));
+        assert_eq!(constant(SCHEDULE, "LEVELS"), LEVELS.to_string());
+        assert_eq!(constant(EXPAND, "LEVELS"), LEVELS.to_string());
+        let offsets =
+            [offset_of!(Slot, turns), offset_of!(Slot, shadow), offset_of!(Slot, finished), offset_of!(Slot, flushes)];
+        assert_eq!(offsets.map(|bytes| bytes / 4), [2, 4, 8, 9]);
+        assert!(255 * u64::from(MOST_FLUSHES) <= u64::from(u32::MAX));
+    }
+}

@@ -1,0 +1,34 @@
+//! Counting on a GPU, by compute shaders.
+//!
+//! Rows below the block are filled level by level (`shaders/expand.wgsl`, as `shaders/schedule.wgsl` says), which
+//! emits states above the block to a ring; there each lane searches one state at a time (`shaders/search.wgsl`).
+//! All three work on memory of the device; the host feeds prefixes and reads counters.
+//!
+//! - [`layout`]: what lies in memory; [`tables`]: a job in that form;
+//! - [`schedule()`], [`expand()`], [`search()`]: the mirrors of the shaders on the CPU, of the same names;
+//! - [`Backend`]: what runs the shaders: wgpu, or the [`Mirror`];
+//! - [`DeviceKernel`]: counts units on a backend, and believes it only if its books balance;
+//! - [`self_test`]: known answers; [`adapters`]: the devices of this machine.
+
+mod adapters;
+mod backend;
+mod device;
+mod device_kernel;
+mod expand;
+mod fault;
+pub mod layout;
+mod mirror;
+mod schedule;
+mod search;
+pub mod tables;
+mod tuning;
+
+pub use adapters::{AdapterInfo, AdapterKind, Adapters};
+pub use backend::{Backend, Batch, JobMemory, Order, Seen, Shape};
+pub use device_kernel::{DeviceJob, DeviceKernel};
+pub use expand::expand;
+pub use fault::Fault;
+pub use mirror::{Memory, Mirror};
+pub use schedule::schedule;
+pub use search::search;
+pub use tuning::{Observed, Tuning};

@@ -1,0 +1,32 @@
+//! The mirror of `shaders/schedule.wgsl`: chooses what the next expansion takes.
+
+use super::layout::{LEVELS, Params};
+use super::mirror::Memory;
+
+/// One run of the shader.
+pub fn schedule(memory: &mut Memory, params: &Params) {
+    let control = &mut memory.control;
+    control.stamp = params.stamp;
+    control.busy = 0;
+    control.source_count = 0;
+
+    if (control.ring_write.wrapping_sub(control.ring_read)).cast_signed() < 0 {
+        control.ring_read = control.ring_write;
+    }
+    control.ring_write = control.ring_write.wrapping_add(control.ring_returned);
+    control.returned_total = control.returned_total.wrapping_add(control.ring_returned);
+    control.ring_returned = 0;
+
+    if params.ring_mask + 1 - control.ring_write.wrapping_sub(control.ring_read) < params.ring_margin {
+        return;
+    }
+    let full = (1..LEVELS).find(|&level| control.level_count[level] >= params.chunk);
+    let prefixes = || (control.level_count[0] > 0).then_some(0);
+    let shallowest = || (1..LEVELS).rev().find(|&level| control.level_count[level] > 0);
+    let Some(source) = full.or_else(prefixes).or_else(shallowest) else { return };
+    let taken = control.level_count[source].min(params.chunk);
+    control.level_count[source] -= taken;
+    control.source_first = control.level_first[source] + control.level_count[source];
+    control.source_count = taken;
+    control.expansions = control.expansions.wrapping_add(1);
+}

@@ -1,0 +1,167 @@
+//! A job in the form that the shaders read: the rows of its plans, and how much memory its levels need.
+
+use std::collections::HashMap;
+
+use super::layout::{CLASS_ROWS, LEVELS, LowerRow, LowerState, MOST_ROWS, UpperRow};
+use crate::board::Piece;
+use crate::preplacement::{CentreRule, Decomposition, Plan, Prefix, full_row};
+
+/// What is compiled into the search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Specialisation {
+    /// Entries of a lane's stack: every row above the block but the last two may leave one.
+    pub depth: u32,
+    /// Whether rows above the block have masks, or gaps between them.
+    pub general: bool,
+    /// Whether a child must have an open square in the row after the next, too.
+    pub look_ahead: bool,
+}
+
+/// A plan in the tables.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PlanEntry {
+    /// Where its rows below the block are.
+    pub(super) rows: u32,
+    /// Open rows above the block.
+    pub(super) upper_rows: u32,
+    /// The class of its rows above the block.
+    pub(super) class: u16,
+    /// Whether that class has masks or gaps.
+    pub(super) general: bool,
+    /// Columns allowed in the first row above the block.
+    pub(super) upper_allowed: u32,
+}
+
+/// The rows of all plans of a job.
+#[derive(Clone, Debug, Default)]
+pub struct Tables {
+    /// For each plan of the job: `None` if it is not for the shaders.
+    pub(super) plans: Vec<Option<PlanEntry>>,
+    pub(super) lower_rows: Vec<LowerRow>,
+    pub(super) upper_rows: Vec<UpperRow>,
+    /// The most open rows above the block.
+    most_upper: usize,
+    /// The most open rows below it.
+    most_lower: usize,
+}
+
+impl Tables {
+    /// The tables of a job.
+    pub fn new(decomposition: &Decomposition) -> Self {
+        let mut tables = Self::default();
+        let mut classes: HashMap<[UpperRow; CLASS_ROWS], u16> = HashMap::new();
+        for plan in decomposition.plans() {
+            let entry = if suits(plan) { tables.enter(plan, &mut classes) } else { None };
+            tables.plans.push(entry);
+        }
+        // Buffers of no size cannot be bound.
+        tables.lower_rows.push(LowerRow::default());
+        tables.upper_rows.push(UpperRow::default());
+        tables
+    }
+
+    fn enter(&mut self, plan: &Plan, classes: &mut HashMap<[UpperRow; CLASS_ROWS], u16>) -> Option<PlanEntry> {
+        let upper = plan.rows().len() - plan.below();
+        let rows = upper_rows(plan);
+        let class = match classes.get(&rows) {
+            Some(&class) => class,
+            None => {
+                let class = u16::try_from(classes.len()).ok()?;
+                classes.insert(rows, class);
+                self.upper_rows.extend(rows);
+                class
+            }
+        };
+        let full = full_row(plan.n());
+        let general = rows[..upper].iter().any(|&[here, next, _, step]| {
+            here & full != full || next & full != full || step != 1
+        });
+        self.most_upper = self.most_upper.max(upper);
+        self.most_lower = self.most_lower.max(plan.below());
+        // A job has fewer than 2^16 plans of at most 17 entries each.
+        let first = u32::try_from(self.lower_rows.len()).ok()?;
+        self.lower_rows.push(LowerRow::default());
+        self.lower_rows.extend((1..=plan.below()).map(|left| lower_row(plan, plan.below() - left)));
+        let upper_allowed = plan.allowed()[plan.below()];
+        Some(PlanEntry { rows: first, upper_rows: upper as u32, class, general, upper_allowed })
+    }
+
+    /// Entries that a lane's stack needs.
+    pub fn depth(&self) -> u32 {
+        self.most_upper.saturating_sub(2).max(1) as u32
+    }
+
+    /// The most children that a state emits to the ring.
+    pub(super) fn most_emitted(&self) -> u32 {
+        self.most_upper as u32 + 1
+    }
+
+    /// Where the levels begin, and how many states they hold together, if level 0 is to hold `prefixes` and an
+    /// expansion takes up to `chunk`: no level holds more than a chunk and the children of another.
+    pub(super) fn levels(&self, prefixes: u32, chunk: u32) -> ([u32; LEVELS], u64) {
+        let mut first = [0; LEVELS];
+        let mut end = u64::from(prefixes);
+        for (level, first) in first.iter_mut().enumerate().skip(1).take(self.most_lower) {
+            // The shape is chosen so that all indices fit.
+            *first = u32::try_from(end).unwrap_or(u32::MAX);
+            // A state of the level above has as many free columns as rows left.
+            let children = (level + 1 + self.most_upper) as u64;
+            end += u64::from(chunk) * (1 + children);
+        }
+        (first, end)
+    }
+}
+
+/// Whether the shaders can count below the prefixes of `plan`: queens, at least two rows above the block (the
+/// search closes the last one together with the one before), at most 16 on each side.
+pub(super) fn suits(plan: &Plan) -> bool {
+    let upper = plan.rows().len() - plan.below();
+    plan.piece() == Piece::Queen && (2..=MOST_ROWS).contains(&upper) && plan.below() <= MOST_ROWS
+}
+
+fn lower_row(plan: &Plan, k: usize) -> LowerRow {
+    let row = plan.rows()[k];
+    // Differences of rows are below 32.
+    let step = if k + 1 < plan.below() { plan.rows()[k + 1] - row } else { 0 };
+    LowerRow {
+        allowed: plan.allowed()[k],
+        centre: plan.centre_columns(),
+        rule: match plan.rules()[k] {
+            CentreRule::None => 0,
+            CentreRule::TakeIfAnyFree => 1,
+            CentreRule::TakeIfBothFree => 2,
+        },
+        step: step as u32,
+        to_upper: (row - plan.rows()[plan.below()]) as u32,
+        pad: 0,
+    }
+}
+
+/// The rows above the block by the rows left, from 1.
+fn upper_rows(plan: &Plan) -> [UpperRow; CLASS_ROWS] {
+    let (rows, allowed, end) = (plan.rows(), plan.allowed(), plan.rows().len());
+    let mut table = [[u32::MAX, u32::MAX, 1, 1]; CLASS_ROWS];
+    for (left, entry) in (1..=end - plan.below()).zip(&mut table) {
+        let k = end - left;
+        let step_to = if k > plan.below() { rows[k - 1] - rows[k] } else { 1 };
+        let (next, step_from) =
+            if k + 1 < end { (allowed[k + 1], rows[k] - rows[k + 1]) } else { (u32::MAX, 1) };
+        *entry = [allowed[k], next, step_to as u32, step_from as u32];
+    }
+    table
+}
+
+/// A prefix as a state of its level.
+pub(super) fn lower_state(plan: &Plan, prefix: &Prefix, segment: u32) -> LowerState {
+    let (n, k, state) = (plan.n(), prefix.filled(), prefix.state());
+    let first_upper = plan.rows()[plan.below()];
+    let row = plan.rows()[k];
+    LowerState {
+        free: full_row(n) & !state.columns,
+        left: state.diagonal_window(n, row),
+        right: state.antidiagonal_window(row),
+        upper_left: state.antidiagonal_window(first_upper),
+        upper_right: state.diagonal_window(n, first_upper),
+        segment,
+    }
+}

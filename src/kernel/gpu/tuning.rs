@@ -1,0 +1,146 @@
+//! How much to ask of a device at once: long enough that the host's part does not matter, short enough that no
+//! watchdog bites and a screen that hangs on the device stays alive.
+
+use std::time::Duration;
+
+use super::layout::{Control, LEVELS, MOST_TURNS};
+
+/// Time that a submission should take.
+const TARGET: Duration = Duration::from_millis(100);
+/// Turns in one search at the least; fewer do not pay for parking the lanes.
+const FEWEST_TURNS: u32 = 256;
+/// On software drivers, which leave a shader's loops after 65,535 iterations without a word.
+const MOST_SOFTWARE_TURNS: u32 = 48_000;
+/// Rounds and expansions at the most: a submission of thousands of dispatches.
+const MOST_ROUNDS: u32 = 256;
+const MOST_EXPANSIONS: u32 = 32;
+
+/// The amounts, tuned by what is seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tuning {
+    /// Turns of a lane in one search.
+    pub turns: u32,
+    /// Rounds in a submission.
+    pub rounds: u32,
+    /// Expansions in a round.
+    pub expansions: u32,
+    most_turns: u32,
+}
+
+/// What is known of a finished submission.
+#[derive(Clone, Copy, Debug)]
+pub struct Observed {
+    /// The time that it took.
+    pub elapsed: Duration,
+    /// Rounds that it had.
+    pub rounds: u32,
+    /// Expansions that it had in all.
+    pub expansions: u32,
+    /// Those of them that had something to do.
+    pub used: u32,
+    /// Lanes of the device.
+    pub lanes: u32,
+    /// The counters after it.
+    pub control: Control,
+}
+
+impl Tuning {
+    /// The careful start on a device that was not seen before.
+    pub const fn first(software: bool) -> Self {
+        let most_turns = if software { MOST_SOFTWARE_TURNS } else { MOST_TURNS };
+        Self { turns: FEWEST_TURNS, rounds: 1, expansions: 4, most_turns }
+    }
+
+    /// The most turns, in a round each: the long-running part of a self-test.
+    pub(super) const fn longest(self) -> Self {
+        Self { turns: self.most_turns, rounds: 1, expansions: 1, ..self }
+    }
+
+    /// Learns from a submission. Nothing more than doubles, so that a device on which one took less than the
+    /// target is never asked for much more than twice as long.
+    pub fn observe(&mut self, seen: &Observed) {
+        let plenty = seen.control.level_count[..LEVELS].iter().any(|&count| count > 0);
+        let dry = plenty && seen.control.busy < seen.lanes / 8 * 7;
+        let used = f64::from(seen.used) / f64::from(seen.expansions.max(1));
+        let mut factor = TARGET.as_secs_f64() / seen.elapsed.as_secs_f64().max(1e-6);
+        factor = factor.clamp(0.125, 2.0);
+        if dry && used > 0.9 && self.expansions < MOST_EXPANSIONS {
+            // Lanes ran dry though every expansion was used: more of them.
+            self.expansions = (self.expansions * 2).min(MOST_EXPANSIONS);
+            factor = factor.min(1.0);
+        } else if dry && used <= 0.9 && self.turns > FEWEST_TURNS {
+            // The ring cannot hold what a search takes: shorter searches, more often.
+            self.turns = (self.turns / 2).max(FEWEST_TURNS);
+            factor *= 2.0;
+        } else if !dry && used < 0.5 && self.expansions > 1 {
+            self.expansions -= 1;
+        } else if !dry && factor > 1.0 && self.turns < 4096.min(self.most_turns) {
+            // Longer searches before more rounds, as far as the ring feeds them.
+            self.turns = (self.turns * 2).min(self.most_turns);
+            return;
+        }
+        if factor < 1.0 && self.rounds == 1 {
+            // Expansions aside, the time goes by the turns.
+            self.turns = ((f64::from(self.turns) * factor) as u32).clamp(FEWEST_TURNS, self.most_turns);
+        }
+        self.rounds = ((f64::from(self.rounds) * factor).round() as u32).clamp(1, MOST_ROUNDS);
+        self.turns -= self.turns % 4;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A device that makes so many turns a second and lane.
+    fn run(tuning: &Tuning, turns_per_s: f64, busy: u32) -> Observed {
+        let turns = f64::from(tuning.turns) * f64::from(tuning.rounds);
+        let expansions = tuning.rounds * tuning.expansions;
+        let control = Control { busy, level_count: [1; LEVELS], ..Control::default() };
+        let elapsed = Duration::from_secs_f64(turns / turns_per_s);
+        Observed { elapsed, rounds: tuning.rounds, expansions, used: expansions / 2, lanes: 64, control }
+    }
+
+    #[test]
+    fn submissions_come_to_take_about_100_ms_and_never_pass_500_on_a_device_seen_before() {
+        for turns_per_s in [1e4, 1e5, 1e6, 1e7] {
+            let mut tuning = Tuning::first(false);
+            let mut last = Duration::ZERO;
+            for step in 0..40 {
+                let seen = run(&tuning, turns_per_s, 64);
+                last = seen.elapsed;
+                assert!(step == 0 || last < Duration::from_millis(500), "{turns_per_s}: {last:?}");
+                tuning.observe(&seen);
+            }
+            assert!((50..200).contains(&last.as_millis()), "{turns_per_s}: {last:?} {tuning:?}");
+        }
+    }
+
+    #[test]
+    fn a_software_driver_is_never_asked_for_more_loops_than_it_makes() {
+        let mut tuning = Tuning::first(true);
+        for _ in 0..100 {
+            tuning.observe(&run(&tuning, 1e9, 64));
+            assert!(tuning.turns < 60_000 && tuning.turns % 4 == 0);
+        }
+        assert!(tuning.longest().turns < 60_000);
+    }
+
+    #[test]
+    fn lanes_that_run_dry_get_more_expansions() {
+        let mut tuning = Tuning::first(false);
+        for _ in 0..10 {
+            let mut seen = run(&tuning, 1e6, 0);
+            seen.used = seen.expansions;
+            tuning.observe(&seen);
+        }
+        assert_eq!(tuning.expansions, MOST_EXPANSIONS);
+    }
+
+    #[test]
+    fn a_ring_that_a_search_drains_gets_shorter_searches() {
+        let mut tuning = Tuning { turns: 8192, rounds: 4, expansions: 4, most_turns: MOST_TURNS };
+        tuning.observe(&run(&tuning, 1e6, 0));
+        assert_eq!(tuning.turns, 4096);
+    }
+}
