@@ -10,10 +10,10 @@
 // The search is bounded by `params.turns` a dispatch; a lane that is not done by then is parked in `lanes` and
 // `stacks` and goes on in the next dispatch.
 //
-// Bounds. `score` counts hits in its low and misses in its high half; a dispatch makes at most 65,535 turns, each
-// adding 1 to one of the two, so neither half overflows. Hits and turns go to carried pairs of 32 bits. `shadow`,
-// hits as turns less misses, is emptied whenever it reaches 2^31, and grows by less than 2^16 in between. Slots keep
-// it in four sums of 8-bit digits, without carries: 2^24 flushes fit, and the host refuses more.
+// Bounds. A turn adds 1 to `hits` or to `misses`, and a dispatch makes fewer than 2^16 turns, so neither overflows.
+// Hits and turns go to carried pairs of 32 bits. `shadow`, hits as turns less misses, is emptied whenever it reaches
+// 2^31, and grows by less than 2^16 in between. Slots keep it in four sums of 8-bit digits, without carries: 2^24
+// flushes fit, and the host refuses more.
 
 override DEPTH: u32 = 14u;
 // Whether rows above the block have masks, or gaps between them.
@@ -24,8 +24,6 @@ override LOOK_AHEAD: bool = true;
 const LANES: u32 = 64u;
 // States that a lane takes from the ring at once.
 const TAKE: u32 = 8u;
-const HIT: u32 = 1u;
-const MISS: u32 = 0x10000u;
 const SLOT_WORDS: u32 = 12u;
 const CLASS_ROWS: u32 = 16u;
 const SHADOW_LIMIT: u32 = 0x80000000u;
@@ -103,9 +101,13 @@ var<private> label: u32;
 // States taken from the ring and not begun.
 var<private> next: u32;
 var<private> end: u32;
-// Since the last settling, at turn `settled`: hits and misses.
-var<private> score: u32;
+// Since the last settling, at turn `settled`: hits, misses, and turns among them without a state.
+var<private> hits: u32;
+var<private> misses: u32;
+var<private> idle: u32;
 var<private> settled: u32;
+// The turn at which the last state ended.
+var<private> ended: u32;
 // States finished since the last flush.
 var<private> finished: u32;
 
@@ -135,19 +137,19 @@ fn flush() {
     finished = 0u;
 }
 
-// Moves the score of the turns before `now` to the lane's sums, and these to the slot if asked.
+// Moves the hits and misses of the turns before `now` to the lane's sums, and these to the slot if asked.
 fn settle(now: u32, and_flush: bool) {
-    let hits = score & 0xffffu;
-    let misses = score >> 16u;
-    let turns = now - settled;
+    let turns = now - settled - idle;
     let old_hits = lanes[this_lane].hits;
     let old_turns = lanes[this_lane].turns;
     lanes[this_lane].hits = old_hits + hits;
     lanes[this_lane].hits_high += u32(old_hits > ~hits);
     lanes[this_lane].turns = old_turns + turns;
     lanes[this_lane].turns_high += u32(old_turns > ~turns);
-    lanes[this_lane].shadow += turns - misses;
-    score = 0u;
+    lanes[this_lane].shadow += turns - (misses - idle);
+    hits = 0u;
+    misses = 0u;
+    idle = 0u;
     settled = now;
     if (and_flush || lanes[this_lane].shadow >= SHADOW_LIMIT) {
         flush();
@@ -167,7 +169,6 @@ fn take() -> bool {
 
 // Begins the next state, at turn `now`; `open` is 0 if there is none.
 fn begin(now: u32) {
-    open = 0u;
     if (next == end) {
         if (!take()) {
             return;
@@ -188,18 +189,15 @@ fn begin(now: u32) {
     }
 }
 
-// Makes the next child of the state on top, if there is a state.
+// Makes the next child of the state on top, at turn `now`. Where there is none it does nothing but count a miss.
 fn turn(now: u32) {
-    if (open == 0u) {
-        return;
-    }
-    let lower = open - 1u;
-    let queen = open & ~lower;
-    let rest = open & lower;
+    let rest = open & (open - 1u);
+    let queen = open ^ rest;
     let child = free ^ queen;
     var row = vec4<u32>(0xffffffffu, 0xffffffffu, 1u, 1u);
     if (GENERAL) {
-        row = upper_rows[(label >> 16u) * CLASS_ROWS + countOneBits(child) - 1u];
+        // A lane without a state has no free columns.
+        row = upper_rows[(label >> 16u) * CLASS_ROWS + max(countOneBits(child), 1u) - 1u];
     }
     let child_left = (left | queen) << row.z;
     let child_right = (right | queen) >> row.z;
@@ -209,33 +207,30 @@ fn turn(now: u32) {
         after_next = child & ~((child_left << row.w) | (child_right >> row.w)) & row.y;
     }
     let several = child & (child - 1u); // 0: one row is left
-    score += select(MISS, HIT, several == 0u && child_open != 0u);
+    let hit = several == 0u && child_open != 0u;
+    hits += u32(hit);
+    misses += u32(!hit);
+    open = rest;
     if (child_open != 0u && after_next != 0u && several != 0u) {
-        if (rest != 0u) {
-            stack[top] = vec4<u32>(free, left, right, rest);
+        if (open != 0u) {
+            stack[top] = vec4<u32>(free, left, right, open);
             top += LANES;
         }
         free = child;
         left = child_left;
         right = child_right;
         open = child_open;
-    } else {
-        open = rest;
-        if (rest == 0u) {
-            if (top != base) {
-                top -= LANES;
-                let parent = stack[top];
-                free = parent.x;
-                left = parent.y;
-                right = parent.z;
-                open = parent.w;
-            } else {
-                finished += 1u;
-                begin(now + 1u);
-                if (open == 0u) {
-                    settle(now + 1u, false);
-                }
-            }
+    } else if (open == 0u) {
+        if (top != base) {
+            top -= LANES;
+            let parent = stack[top];
+            free = parent.x;
+            left = parent.y;
+            right = parent.z;
+            open = parent.w;
+        } else if (free != 0u) {
+            free = 0u;
+            ended = now + 1u;
         }
     }
 }
@@ -255,24 +250,32 @@ fn search(@builtin(global_invocation_id) id: vec3<u32>, @builtin(local_invocatio
     for (var i = 0u; i < parked.height; i++) {
         stack[base + i * LANES] = stacks[i * params.lanes + this_lane];
     }
-    if (open == 0u) {
-        begin(0u);
-    }
 
     var now = 0u;
-    while (now < params.turns && open != 0u) {
+    while (now < params.turns) {
+        if (open == 0u) {
+            if (now != 0u) {
+                finished += 1u;
+                idle += now - ended;
+            }
+            begin(now);
+            if (open == 0u) {
+                break;
+            }
+        }
         turn(now);
         turn(now + 1u);
         turn(now + 2u);
         turn(now + 3u);
         now += 4u;
     }
-    if (open != 0u) {
-        settle(now, false);
-        atomicAdd(&busy, 1u);
+    if (now >= params.turns && open == 0u) {
+        finished += 1u;
+        idle += now - ended;
     }
-    if (params.flush != 0u) {
-        settle(settled, true);
+    settle(now, params.flush != 0u);
+    if (open != 0u) {
+        atomicAdd(&busy, 1u);
     }
 
     // Give back what was taken and not begun, behind what the ring holds.

@@ -4,9 +4,6 @@ use super::layout::{CLASS_ROWS, Lane, MANY_FLUSHES, Params, SHADOW_LIMIT, TAKE};
 use super::mirror::Memory;
 use super::tables::Specialisation;
 
-const HIT: u32 = 1;
-const MISS: u32 = 1 << 16;
-
 /// One run of the shader; lanes one after the other.
 pub fn search(memory: &mut Memory, params: &Params, special: Specialisation) {
     let ring_write = memory.control.ring_write;
@@ -22,8 +19,11 @@ pub fn search(memory: &mut Memory, params: &Params, special: Specialisation) {
             stack: Vec::new(),
             next: 0,
             end: 0,
-            score: 0,
+            hits: 0,
+            misses: 0,
+            idle: 0,
             settled: 0,
+            ended: 0,
         };
         lane.stack = (0..parked.height as usize).map(|i| lane.memory.stacks[lane.stacked(i)]).collect();
         lane.run();
@@ -43,8 +43,11 @@ struct Running<'a> {
     stack: Vec<[u32; 4]>,
     next: u32,
     end: u32,
-    score: u32,
+    hits: u32,
+    misses: u32,
+    idle: u32,
     settled: u32,
+    ended: u32,
 }
 
 impl Running<'_> {
@@ -54,22 +57,30 @@ impl Running<'_> {
     }
 
     fn run(mut self) {
-        if self.lane.open == 0 {
-            self.begin(0);
-        }
         let mut now = 0;
-        while now < self.params.turns && self.lane.open != 0 {
+        while now < self.params.turns {
+            if self.lane.open == 0 {
+                if now != 0 {
+                    self.lane.finished = self.lane.finished.wrapping_add(1);
+                    self.idle += now - self.ended;
+                }
+                self.begin(now);
+                if self.lane.open == 0 {
+                    break;
+                }
+            }
             for ahead in 0..4 {
                 self.turn(now + ahead);
             }
             now += 4;
         }
-        if self.lane.open != 0 {
-            self.settle(now, false);
-            self.memory.control.busy += 1;
+        if now >= self.params.turns && self.lane.open == 0 {
+            self.lane.finished = self.lane.finished.wrapping_add(1);
+            self.idle += now - self.ended;
         }
-        if self.params.flush != 0 {
-            self.settle(self.settled, true);
+        self.settle(now, self.params.flush != 0);
+        if self.lane.open != 0 {
+            self.memory.control.busy += 1;
         }
         if self.next != self.end {
             let mut to = self.ring_write.wrapping_add(self.memory.control.ring_returned);
@@ -90,17 +101,14 @@ impl Running<'_> {
         self.memory.lanes[self.index] = self.lane;
     }
 
-    /// Makes the next child of the state on top, if there is a state.
+    /// Makes the next child of the state on top, at turn `now`. Where there is none it does nothing but count a
+    /// miss.
     fn turn(&mut self, now: u32) {
-        if self.lane.open == 0 {
-            return;
-        }
         let Lane { free, left, right, open, .. } = self.lane;
-        let lower = open - 1;
-        let queen = open & !lower;
-        let rest = open & lower;
+        let rest = open & open.wrapping_sub(1);
+        let queen = open ^ rest;
         let child = free ^ queen;
-        let row = if self.special.general { self.row(child) } else { [u32::MAX, u32::MAX, 1, 1] };
+        let row = if self.special.general && child != 0 { self.row(child) } else { [u32::MAX, u32::MAX, 1, 1] };
         let child_left = (left | queen) << row[2];
         let child_right = (right | queen) >> row[2];
         let child_open = child & !(child_left | child_right) & row[0];
@@ -109,8 +117,11 @@ impl Running<'_> {
         } else {
             1
         };
-        let several = child & (child - 1);
-        self.score += if several == 0 && child_open != 0 { HIT } else { MISS };
+        let several = child & child.wrapping_sub(1);
+        let hit = several == 0 && child_open != 0;
+        self.hits += u32::from(hit);
+        self.misses += u32::from(!hit);
+        self.lane.open = rest;
         if child_open != 0 && after_next != 0 && several != 0 {
             if rest != 0 {
                 self.stack.push([free, left, right, rest]);
@@ -120,15 +131,12 @@ impl Running<'_> {
             self.lane.left = child_left;
             self.lane.right = child_right;
             self.lane.open = child_open;
-        } else if rest != 0 {
-            self.lane.open = rest;
-        } else if let Some(parent) = self.stack.pop() {
-            [self.lane.free, self.lane.left, self.lane.right, self.lane.open] = parent;
-        } else {
-            self.lane.finished = self.lane.finished.wrapping_add(1);
-            self.begin(now + 1);
-            if self.lane.open == 0 {
-                self.settle(now + 1, false);
+        } else if rest == 0 {
+            if let Some(parent) = self.stack.pop() {
+                [self.lane.free, self.lane.left, self.lane.right, self.lane.open] = parent;
+            } else if free != 0 {
+                self.lane.free = 0;
+                self.ended = now + 1;
             }
         }
     }
@@ -141,7 +149,6 @@ impl Running<'_> {
 
     /// Begins the next state, at turn `now`; `open` is 0 if there is none.
     fn begin(&mut self, now: u32) {
-        self.lane.open = 0;
         if self.next == self.end && !self.take() {
             return;
         }
@@ -173,15 +180,17 @@ impl Running<'_> {
         true
     }
 
-    /// Moves the score of the turns before `now` to the lane's sums, and these to the slot if asked.
+    /// Moves the hits and misses of the turns before `now` to the lane's sums, and these to the slot if asked.
     fn settle(&mut self, now: u32, and_flush: bool) {
-        let (hits, misses) = (self.score & 0xffff, self.score >> 16);
-        let turns = now - self.settled;
+        let (hits, misses) = (self.hits, self.misses - self.idle);
+        let turns = now - self.settled - self.idle;
         let lane = &mut self.lane;
         add_pair(&mut lane.hits, &mut lane.hits_high, hits, 0);
         add_pair(&mut lane.turns, &mut lane.turns_high, turns, 0);
         lane.shadow += turns - misses;
-        self.score = 0;
+        self.hits = 0;
+        self.misses = 0;
+        self.idle = 0;
         self.settled = now;
         if and_flush || self.lane.shadow >= SHADOW_LIMIT {
             self.flush();
