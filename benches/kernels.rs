@@ -68,7 +68,7 @@ fn spread(values: impl Iterator<Item = f64>) -> String {
 
 /// Counts and asserts the count; the wall-clock time.
 fn run(n: usize, kernel: KernelKind, threads: NonZeroUsize) -> Duration {
-    let options = CountOptions { kernel: Some(kernel), threads: Some(threads) };
+    let options = CountOptions { kernel: Some(kernel), threads: Some(threads), ..CountOptions::default() };
     let outcome = count(&Problem::empty(Piece::Queen, n), &options).expect("a kernel that runs here");
     assert_eq!(Some(outcome.solutions), lookup(Sequence::Total, n), "{kernel}, n = {n}");
     outcome.elapsed

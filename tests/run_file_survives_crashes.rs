@@ -359,7 +359,7 @@ impl Drop for Scratch {
 }
 
 fn options() -> CountOptions {
-    CountOptions { kernel: Some(KernelKind::Scalar), threads: None }
+    CountOptions { kernel: Some(KernelKind::Scalar), ..CountOptions::default() }
 }
 
 #[test]
@@ -394,7 +394,7 @@ fn a_count_that_was_stopped_goes_on_where_it_was() {
 fn a_run_file_of_another_job_is_refused_and_left_alone() {
     let scratch = Scratch::new("another-job");
     let resume = |problem: &Problem, kernel| {
-        let options = CountOptions { kernel: Some(kernel), threads: None };
+        let options = CountOptions { kernel: Some(kernel), ..CountOptions::default() };
         CountTask::resume(problem, &options, &scratch.file())
     };
     let eight = Problem::empty(Piece::Queen, 8);

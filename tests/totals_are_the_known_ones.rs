@@ -13,7 +13,7 @@ fn assert_totals(kernel: KernelKind) {
         let _ = writeln!(std::io::stderr(), "skipped: kernel {kernel} does not run on this processor");
         return;
     }
-    let options = CountOptions { kernel: Some(kernel), threads: None };
+    let options = CountOptions { kernel: Some(kernel), ..CountOptions::default() };
     for n in 0..=16 {
         let outcome = count(&Problem::empty(Piece::Queen, n), &options).expect("counts");
         assert_eq!(Some(outcome.solutions), lookup(Sequence::Total, n), "{kernel}, n = {n}");

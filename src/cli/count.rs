@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::report::{Published, counted, duration, grouped, predicted, rounded};
 use super::{Exit, Failure, note, print};
 use crate::board::{Piece, Problem, Square, SquareError, parse_squares};
-use crate::engine::{CountError, CountOptions, CountOutcome, CountTask, Progress};
+use crate::engine::{CountError, CountOptions, CountOutcome, CountTask, DeviceChoice, Event, Progress};
 use crate::kernel::symmetric::{Classes, classes};
 use crate::kernel::{KernelKind, UnknownKernel};
 use crate::known::Sequence;
@@ -39,6 +39,9 @@ pub(super) struct Args {
     classes: bool,
     #[command(flatten)]
     machine: Machine,
+    /// The devices: auto (the CPU, and GPUs if that pays), cpu, gpu, or ids from nqueens devices; several by commas.
+    #[arg(long, value_name = "DEVICES", default_value = "auto")]
+    device: DeviceChoice,
     /// Keep finished units in FILE, and go on from there if it exists.
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
@@ -50,7 +53,7 @@ pub(super) struct Args {
     quiet: bool,
 }
 
-/// What counts.
+/// What counts on the CPU.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(super) struct Machine {
     /// The kernel: auto (the fastest here), reference, textbook, scalar, avx2, avx512 or generic.
@@ -63,8 +66,8 @@ pub(super) struct Machine {
 
 impl Machine {
     /// The same for the engine.
-    pub(super) fn options(self) -> CountOptions {
-        CountOptions { kernel: self.kernel.0, threads: self.threads }
+    pub(super) fn options(self, devices: DeviceChoice) -> CountOptions {
+        CountOptions { kernel: self.kernel.0, threads: self.threads, devices }
     }
 }
 
@@ -116,8 +119,8 @@ struct Report {
     conflict: Option<[[usize; 2]; 2]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     classes: Option<ClassesReport>,
-    kernel: &'static str,
-    devices: [&'static str; 1],
+    kernel: String,
+    devices: Vec<String>,
     threads: usize,
     units: u64,
     resumed_units: u64,
@@ -186,7 +189,7 @@ fn count(args: &Args, problem: &Problem) -> Result<CountOutcome, Failure> {
     if let Err(error) = handler {
         note(&format!("Ctrl-C will end the program without a word: {error}"));
     }
-    let options = args.machine.options();
+    let options = args.machine.options(args.device.clone());
     let bar = if args.quiet { ProgressBar::hidden() } else { progress_bar() };
     // Boards from n = 26 on take seconds to plan.
     bar.set_message("planning");
@@ -199,9 +202,14 @@ fn count(args: &Args, problem: &Problem) -> Result<CountOutcome, Failure> {
     bar.suspend(|| tell_resumed(args, &task));
     let mut last: Option<Progress> = None;
     counting.store(true, Ordering::Relaxed);
-    let outcome = task.run(|progress| {
-        last = Some(*progress);
-        show(&bar, progress);
+    let outcome = task.run(|event| {
+        match event {
+            Event::Note(text) => bar.suspend(|| note(text)),
+            Event::Progress(progress) => {
+                last = Some(*progress);
+                show(&bar, progress);
+            }
+        }
         if interrupted.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     bar.finish_and_clear();
@@ -338,8 +346,8 @@ fn report(
             rotation_symmetric: classes.quarter_turn_symmetric.to_string(),
             published: compared.all_classes(),
         }),
-        kernel: outcome.kernel.name(),
-        devices: ["cpu"],
+        kernel: outcome.kernel.clone(),
+        devices: outcome.devices.clone(),
         threads: outcome.threads,
         units: outcome.units,
         resumed_units: outcome.resumed_units,
@@ -389,7 +397,12 @@ fn text(
     let threads = counted(outcome.threads as u128, "thread");
     let units = counted(outcome.units.into(), "unit");
     let nodes = outcome.nodes.map_or(String::new(), |nodes| format!(", {}", counted(nodes, "node")));
-    line("kernel", format!("{} on {threads}, {units}{nodes}", outcome.kernel));
+    let on: Vec<&str> = outcome
+        .devices
+        .iter()
+        .map(|device| if device == "cpu" { &threads } else { device.as_str() })
+        .collect();
+    line("kernel", format!("{} on {}, {units}{nodes}", outcome.kernel, on.join(" and ")));
     line("time", format!("{}, {} {noun}s/s", duration(outcome.elapsed), rounded(outcome.rate_per_s)));
     lines.join("\n") + "\n"
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::count::{Machine, board_size};
 use super::report::{rounded, time};
 use super::{Exit, Failure, print};
-use crate::engine::{Estimate, Mean, estimate};
+use crate::engine::{DeviceChoice, DeviceName, Estimate, Mean, estimate};
 
 /// Estimate solutions, nodes and the time of a count on this machine, from random dives into the search tree.
 #[derive(Debug, clap::Args)]
@@ -49,7 +49,9 @@ struct Report {
 }
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
-    let found = estimate(args.n, &args.machine.options(), args.seconds, args.seed)?;
+    // The rate is that of the CPU.
+    let cpu = DeviceChoice::These(vec![DeviceName::Cpu]);
+    let found = estimate(args.n, &args.machine.options(cpu), args.seconds, args.seed)?;
     let Estimate { solutions, nodes, nodes_per_s, measured_at, seconds, dives } = found;
     if args.json {
         let report = Report {

@@ -1,6 +1,6 @@
 //! Exit codes, in one place.
 
-use crate::engine::CountError;
+use crate::engine::{CountError, DeviceError};
 use crate::ledger::RunFileError;
 
 /// How the program ends.
@@ -48,6 +48,10 @@ impl From<CountError> for Failure {
             CountError::Job(_) => Exit::Usage,
             CountError::Kernel(crate::kernel::KernelError::QueensOnly(..)) => Exit::Usage,
             CountError::Kernel(crate::kernel::KernelError::NotOnThisMachine(_)) => Exit::NotAvailable,
+            CountError::Device(DeviceError::QueensOnly(_) | DeviceError::KernelWithoutCpu) => Exit::Usage,
+            CountError::Device(
+                DeviceError::NoAdapter | DeviceError::NoSuchDevice(..) | DeviceError::NotBuilt,
+            ) => Exit::NotAvailable,
             CountError::RunFile(
                 RunFileError::Io { .. }
                 | RunFileError::InUse(_)

@@ -1,27 +1,37 @@
 //! Counts a job: workers take units from a queue, the caller's thread keeps the books.
 
+use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+#[cfg(feature = "gpu")]
+use super::devices::{Device, named};
+use super::devices::{DeviceChoice, DeviceError};
 use super::estimate::{Forecast, forecast};
 use super::progress::Progress;
+#[cfg(feature = "gpu")]
+use super::workers::Pace;
+use super::workers::{Message, Workers};
 use crate::board::{Piece, Problem};
-use crate::kernel::{KernelError, KernelKind, count_range};
+#[cfg(feature = "gpu")]
+use crate::kernel::gpu::DeviceKernel;
+use crate::kernel::{KernelError, KernelKind};
 use crate::ledger::{BookError, Damage, FinishedUnit, RunFile, RunFileError, UnitBook};
 use crate::preplacement::{Decomposition, Job, JobError};
 use crate::tally::TallyError;
 
 /// How to count.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct CountOptions {
-    /// The kernel; `None` for the fastest one here.
+    /// The kernel of the CPU; `None` for the fastest one here.
     pub kernel: Option<KernelKind>,
     /// Threads; `None` for one a core.
     pub threads: Option<NonZeroUsize>,
+    /// The devices. A kernel that is chosen keeps `Auto` to the CPU.
+    pub devices: DeviceChoice,
 }
 
 /// A finished count.
@@ -31,9 +41,11 @@ pub struct CountOutcome {
     pub solutions: u128,
     /// Placements that the kernel made; `None` if it does not count them.
     pub nodes: Option<u128>,
-    /// The kernel.
-    pub kernel: KernelKind,
-    /// Threads that counted.
+    /// The kernels that counted, joined by "+": that of the CPU, `wgsl` for shaders.
+    pub kernel: String,
+    /// The devices that counted: "cpu", and ids of adapters.
+    pub devices: Vec<String>,
+    /// Threads of the CPU that counted.
     pub threads: usize,
     /// Units of the job.
     pub units: u64,
@@ -54,6 +66,9 @@ pub enum CountError {
     /// The kernel cannot count it here.
     #[error(transparent)]
     Kernel(#[from] KernelError),
+    /// The chosen devices cannot count it.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
     /// The run file cannot be used.
     #[error(transparent)]
     RunFile(#[from] RunFileError),
@@ -92,14 +107,58 @@ pub fn count(problem: &Problem, options: &CountOptions) -> Result<CountOutcome, 
     CountTask::plan(problem, options)?.run(|_| ControlFlow::Continue(()))
 }
 
+/// What a running count tells its watcher.
+#[derive(Clone, Copy, Debug)]
+pub enum Event<'a> {
+    /// How far it is.
+    Progress(&'a Progress),
+    /// Something that people should know, in one line.
+    Note(&'a str),
+}
+
 /// A job, planned and ready to be counted.
 #[derive(Debug)]
 pub struct CountTask {
     decomposition: Arc<Decomposition>,
     kernel: KernelKind,
     threads: NonZeroUsize,
+    devices: Devices,
     forecast: Option<Forecast>,
     books: Books,
+}
+
+/// What counts.
+#[derive(Debug, Default)]
+struct Devices {
+    /// Whether the CPU does.
+    cpu: bool,
+    /// Whether GPUs are looked for once it is clear that they pay.
+    wake: bool,
+    #[cfg(feature = "gpu")]
+    these: Vec<Device>,
+}
+
+impl Devices {
+    /// The devices of a choice, for a kernel that was chosen or not.
+    fn choose(problem: &Problem, options: &CountOptions) -> Result<Self, DeviceError> {
+        let choice = &options.devices;
+        let cpu = choice.has_cpu();
+        if !choice.has_adapters() {
+            let wake = *choice == DeviceChoice::Auto && options.kernel.is_none();
+            return Ok(Self { cpu, wake: wake && problem.piece() == Piece::Queen, ..Self::default() });
+        }
+        if problem.piece() != Piece::Queen {
+            return Err(DeviceError::QueensOnly(problem.piece()));
+        }
+        if options.kernel.is_some() && !cpu {
+            return Err(DeviceError::KernelWithoutCpu);
+        }
+        #[cfg(feature = "gpu")]
+        if let DeviceChoice::These(names) = choice {
+            return Ok(Self { cpu, wake: false, these: named(names)? });
+        }
+        Err(DeviceError::NotBuilt)
+    }
 }
 
 /// Where finished units are kept.
@@ -146,7 +205,8 @@ impl CountTask {
         let decomposition = decomposition.with_unit_prefixes(size);
         let books = Books::InMemory(UnitBook::new(decomposition.units()));
         let decomposition = Arc::new(decomposition);
-        Ok(Self { decomposition, kernel, threads: threads(options), forecast, books })
+        let devices = Devices::choose(problem, options)?;
+        Ok(Self { decomposition, kernel, threads: threads(options), devices, forecast, books })
     }
 
     /// The same, with finished units kept in the run file at `path`, and those already in it not counted
@@ -175,7 +235,19 @@ impl CountTask {
         }
         let forecast = forecast_if_long(&decomposition, kernel);
         let books = Books::OnDisk(run_file);
-        Ok(Self { decomposition, kernel, threads: threads(options), forecast, books })
+        let devices = Devices::choose(problem, options)?;
+        Ok(Self { decomposition, kernel, threads: threads(options), devices, forecast, books })
+    }
+
+    /// Adds a device that is open already: a backend of one's own.
+    #[cfg(feature = "gpu")]
+    pub fn add_device(&mut self, id: &str, kernel: DeviceKernel) {
+        self.devices.these.push(Device { id: id.to_owned(), open: Box::new(move || Ok(kernel)) });
+    }
+
+    /// Leaves the CPU out, unless every device fails.
+    pub fn without_cpu(&mut self) {
+        self.devices.cpu = false;
     }
 
     /// Units that are finished already, and bytes of a torn last line that were dropped from the run file.
@@ -196,14 +268,14 @@ impl CountTask {
         &self.decomposition
     }
 
-    /// Counts what is not finished yet. `watch` is told of the progress after each finished unit and at least
-    /// ten times a second; if it breaks off, the count stops at once and what the workers have in hand is lost.
+    /// Counts what is not finished yet. `watch` is told of the progress after finished units and at least ten
+    /// times a second; if it breaks off, the count stops at once and what the workers have in hand is lost.
     ///
     /// # Errors
     /// A check of a result fails, the run file cannot be written, or `watch` broke off.
     pub fn run(
         mut self,
-        mut watch: impl FnMut(&Progress) -> ControlFlow<()>,
+        mut watch: impl FnMut(Event<'_>) -> ControlFlow<()>,
     ) -> Result<CountOutcome, CountError> {
         const TICK: Duration = Duration::from_millis(100);
         let began = Instant::now();
@@ -211,21 +283,43 @@ impl CountTask {
         let before = *self.book().so_far();
         let mut finished_nodes = self.finished_nodes();
         let fraction_before = self.fraction(finished_nodes);
-        let workers = Workers::start(&self);
+        let mut workers = self.start();
+        let mut kernels = BTreeSet::new();
         while self.book().done() < self.book().units() {
-            let batch = match workers.results.recv_timeout(TICK) {
-                // Together with all that came meanwhile: the disk is asked once.
-                Ok(first) => std::iter::once(first)
-                    .chain(workers.results.try_iter())
-                    .collect::<Result<Vec<FinishedUnit>, CountError>>()?,
-                Err(mpsc::RecvTimeoutError::Timeout) => Vec::new(),
-                Err(mpsc::RecvTimeoutError::Disconnected) => return Err(CountError::WorkerLost),
-            };
+            let mut batch: Vec<FinishedUnit> = Vec::new();
+            let mut next = workers.next(TICK);
+            // Together with all that came meanwhile: the disk is asked once.
+            while let Some(message) = next {
+                match message {
+                    Message::Finished(units) => batch.extend(units),
+                    Message::Failed(error) => return Err(error),
+                    Message::Note(note) => {
+                        // Whoever wants to stop can do so a moment later.
+                        let _ = watch(Event::Note(&note));
+                    }
+                    Message::DeviceGone => workers.devices = workers.devices.saturating_sub(1),
+                }
+                next = workers.more();
+            }
+            if workers.devices == 0 && workers.cpu_threads == 0 {
+                // Devices that were to count alone are out of use.
+                let _ = watch(Event::Note("no device is left: counting on the CPU"));
+                workers.start_cpu(self.kernel, self.threads);
+                if workers.cpu_threads == 0 {
+                    return Err(CountError::WorkerLost);
+                }
+            }
+            // A unit may have been counted twice, near the end; the books see to it that both results agree.
+            let new: BTreeSet<u64> = batch.iter().map(|f| f.unit).filter(|&u| !self.book().has(u)).collect();
             self.books.keep(&batch)?;
-            finished_nodes += batch.iter().map(|f| self.forecast_of(f.unit)).sum::<f64>();
+            for &unit in &new {
+                workers.finish(unit);
+                finished_nodes += self.forecast_of(unit);
+            }
+            kernels.extend(batch.into_iter().filter(|f| new.contains(&f.unit)).map(|f| f.kernel));
             let fraction = self.fraction(finished_nodes);
             let progress = self.progress(began.elapsed(), before.thirds(), fraction_before, fraction);
-            if watch(&progress).is_break() {
+            if watch(Event::Progress(&progress)).is_break() {
                 return Err(CountError::Stopped {
                     units_done: self.book().done(),
                     units: self.book().units(),
@@ -235,16 +329,60 @@ impl CountTask {
         let elapsed = began.elapsed();
         let total = self.book().total()?;
         let in_session = total.thirds() - before.thirds();
+        let (kernel, devices) = self.names(&kernels);
         Ok(CountOutcome {
             solutions: total.solutions()?,
             nodes: self.kernel.counts_nodes().then(|| total.nodes()),
-            kernel: self.kernel,
-            threads: workers.threads,
+            kernel,
+            devices,
+            threads: workers.cpu_threads,
             units: self.book().units(),
             resumed_units,
             elapsed,
             rate_per_s: in_session as f64 / 3.0 / elapsed.as_secs_f64().max(f64::MIN_POSITIVE),
         })
+    }
+
+    /// Starts what counts.
+    fn start(&mut self) -> Workers {
+        let mut workers = Workers::new(&self.decomposition, self.book().missing());
+        if self.devices.cpu {
+            workers.start_cpu(self.kernel, self.threads);
+        }
+        #[cfg(feature = "gpu")]
+        {
+            let nodes = self.forecast.as_ref().map(|f| f.nodes(0..self.decomposition.prefixes()));
+            let nodes_per_s = usual_nodes_per_s(self.kernel) * self.threads.get() as f64;
+            let seconds = nodes.map_or(0.0, |nodes| nodes / nodes_per_s);
+            let cpu_units_per_s =
+                if self.devices.cpu { self.book().units() as f64 / seconds.max(1e-3) } else { 0.0 };
+            let pace = Pace { cpu_units_per_s };
+            workers.start_devices(std::mem::take(&mut self.devices.these), pace);
+            if self.devices.wake && seconds > WORTH_WAKING_S {
+                workers.wake_hardware(pace);
+            }
+        }
+        workers
+    }
+
+    /// The names of the kernels and devices that counted, from those in the finished units.
+    fn names(&self, kernels: &BTreeSet<String>) -> (String, Vec<String>) {
+        let mut names: Vec<&str> = Vec::new();
+        let mut devices: Vec<String> = Vec::new();
+        for kernel in kernels {
+            let (name, device) = kernel.split_once('@').unwrap_or((kernel, "cpu"));
+            if !names.contains(&name) {
+                names.push(name);
+            }
+            if !devices.iter().any(|known| known == device) {
+                devices.push(device.to_owned());
+            }
+        }
+        if names.is_empty() {
+            // Nothing was left to count.
+            return (self.kernel.name().to_owned(), vec!["cpu".to_owned()]);
+        }
+        (names.join("+"), devices)
     }
 
     fn progress(&self, elapsed: Duration, before: u128, fraction_before: f64, fraction: f64) -> Progress {
@@ -295,6 +433,10 @@ fn job(problem: &Problem, options: &CountOptions) -> Result<(Job, KernelKind), C
     Ok((Job::new(problem.clone(), kernel.scheme(problem), None, 1)?, kernel))
 }
 
+/// Seconds that the CPU must need for a count before a GPU's driver is woken: that and the self-test take about one.
+#[cfg(feature = "gpu")]
+const WORTH_WAKING_S: f64 = 3.0;
+
 /// The fewest units that a job is cut into, if it has as many prefixes: enough for some dozens of threads.
 const FEWEST_UNITS: u64 = 64;
 /// The most: a run file of some megabytes.
@@ -343,84 +485,6 @@ fn threads(options: &CountOptions) -> NonZeroUsize {
     options.threads.or_else(|| std::thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN)
 }
 
-/// Threads that take units from a common queue and send their results. They end when the queue is empty, or
-/// after the unit in hand once this is dropped.
-struct Workers {
-    results: mpsc::Receiver<Result<FinishedUnit, CountError>>,
-    threads: usize,
-    stop: Arc<AtomicBool>,
-}
-
-impl Workers {
-    fn start(task: &CountTask) -> Self {
-        let open: Arc<[u64]> = task.book().missing().collect();
-        let next = Arc::new(AtomicUsize::new(0));
-        let stop = Arc::new(AtomicBool::new(false));
-        let (sender, results) = mpsc::channel();
-        let wanted = task.threads.get().min(open.len().max(1));
-        let mut threads = 0;
-        while threads < wanted {
-            let worker = Worker {
-                decomposition: Arc::clone(&task.decomposition),
-                kernel: task.kernel,
-                open: Arc::clone(&open),
-                next: Arc::clone(&next),
-                stop: Arc::clone(&stop),
-                sender: sender.clone(),
-            };
-            // Where the system gives no more threads, those that run do the work.
-            if std::thread::Builder::new().spawn(move || worker.work()).is_err() {
-                break;
-            }
-            threads += 1;
-        }
-        Self { results, threads, stop }
-    }
-}
-
-impl Drop for Workers {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-    }
-}
-
-struct Worker {
-    decomposition: Arc<Decomposition>,
-    kernel: KernelKind,
-    open: Arc<[u64]>,
-    next: Arc<AtomicUsize>,
-    stop: Arc<AtomicBool>,
-    sender: mpsc::Sender<Result<FinishedUnit, CountError>>,
-}
-
-impl Worker {
-    /// Counts units until there are none, or nobody wants them.
-    fn work(self) {
-        let mut kernel = match self.kernel.build(self.decomposition.job().problem().piece()) {
-            Ok(kernel) => kernel,
-            // A receiver that is gone needs no message, here and below.
-            Err(error) => return self.sender.send(Err(error.into())).unwrap_or(()),
-        };
-        while !self.stop.load(Ordering::Relaxed) {
-            let Some(&unit) = self.open.get(self.next.fetch_add(1, Ordering::Relaxed)) else { return };
-            let began = Instant::now();
-            let result = count_range(&mut *kernel, &self.decomposition, self.decomposition.unit(unit));
-            let finished = result.map(|tally| FinishedUnit {
-                unit,
-                tally,
-                elapsed_s: began.elapsed().as_secs_f64(),
-                kernel: self.kernel.name().to_owned(),
-            });
-            let failed = finished.is_err();
-            let sent = self.sender.send(finished.map_err(|source| CountError::Unit { unit, source }));
-            // A kernel that failed may hold back work of the unit: it counts nothing more.
-            if failed || sent.is_err() {
-                return;
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -430,7 +494,11 @@ mod tests {
         let known = [1, 1, 0, 0, 2, 10, 4, 40, 92, 352, 724, 2680];
         for kernel in KernelKind::ALL.into_iter().filter(|kind| kind.runs_here()) {
             for threads in [1, 3] {
-                let options = CountOptions { kernel: Some(kernel), threads: NonZeroUsize::new(threads) };
+                let options = CountOptions {
+                    kernel: Some(kernel),
+                    threads: NonZeroUsize::new(threads),
+                    ..CountOptions::default()
+                };
                 for (n, solutions) in known.into_iter().enumerate() {
                     let outcome = count(&Problem::empty(Piece::Queen, n), &options).expect("counts");
                     assert_eq!(outcome.solutions, solutions, "{kernel}, n = {n}");
@@ -448,12 +516,14 @@ mod tests {
 
     #[test]
     fn progress_goes_from_nothing_to_everything() {
-        let options = CountOptions { kernel: Some(KernelKind::Scalar), threads: None };
+        let options = CountOptions { kernel: Some(KernelKind::Scalar), ..CountOptions::default() };
         let task = CountTask::plan(&Problem::empty(Piece::Queen, 15), &options).expect("plans");
         assert!(task.forecast.is_some());
         let mut fractions = Vec::new();
-        let outcome = task.run(|progress| {
-            fractions.push(progress.fraction);
+        let outcome = task.run(|event| {
+            if let Event::Progress(progress) = event {
+                fractions.push(progress.fraction);
+            }
             ControlFlow::Continue(())
         });
         assert_eq!(outcome.expect("counts").solutions, 2_279_184);

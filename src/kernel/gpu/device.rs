@@ -12,7 +12,7 @@ use wgpu::BufferUsages as Usage;
 
 use super::backend::{Backend, Batch, JobMemory, Order, Seen};
 use super::fault::Fault;
-use super::layout::{Control, Lane, LowerState, Params, Segment, Slot, WORKGROUP};
+use super::layout::{Control, Lane, LowerState, Params, Slot, WORKGROUP};
 use super::tables::Specialisation;
 
 const SCHEDULE: &str = include_str!("../../../shaders/schedule.wgsl");
@@ -258,7 +258,8 @@ impl Inner {
     }
 
     fn buffer(&self, label: &str, size: u64, usage: Usage) -> wgpu::Buffer {
-        let descriptor = wgpu::BufferDescriptor { label: Some(label), size, usage, mapped_at_creation: false };
+        let descriptor =
+            wgpu::BufferDescriptor { label: Some(label), size, usage, mapped_at_creation: false };
         self.device.create_buffer(&descriptor)
     }
 
@@ -281,8 +282,7 @@ impl Inner {
         encoder.clear_buffer(&job.lane, 0, None);
         queue.submit([encoder.finish()]);
         let schedule = bind(device, &pipelines.schedule, &[&job.control, &job.params]);
-        let expand_buffers =
-            [&job.control, &job.params, &job.levels, &job.ring, &segments, &job.lower_rows];
+        let expand_buffers = [&job.control, &job.params, &job.levels, &job.ring, &segments, &job.lower_rows];
         let expand = bind(device, &pipelines.expand, &expand_buffers);
         let search = HashMap::new();
         job.batch = Some(BatchBuffers { slots, slot_count: batch.slots, schedule, expand, search });
@@ -299,19 +299,10 @@ impl Inner {
         let batch = job.batch.as_mut().ok_or_else(|| Fault::Refused("no batch is loaded".into()))?;
         queue.write_buffer(&job.params, 0, bytes_of(&order.params));
         let search = pipelines.search(device, order.special).clone();
-        let search_buffers = [
-            &job.control,
-            &job.params,
-            &job.ring,
-            &job.lane,
-            &job.stacks,
-            &batch.slots,
-            &job.upper_rows,
-        ];
-        let search_group = batch
-            .search
-            .entry(order.special)
-            .or_insert_with(|| bind(device, &search, &search_buffers));
+        let search_buffers =
+            [&job.control, &job.params, &job.ring, &job.lane, &job.stacks, &batch.slots, &job.upper_rows];
+        let search_group =
+            batch.search.entry(order.special).or_insert_with(|| bind(device, &search, &search_buffers));
         let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
         for _ in 0..order.rounds {

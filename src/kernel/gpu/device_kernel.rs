@@ -39,6 +39,8 @@ pub struct DeviceKernel {
     shape: Shape,
     tuning: Tuning,
     look_ahead: bool,
+    /// Whether the tuning follows what is seen.
+    tuned: bool,
 }
 
 impl std::fmt::Debug for DeviceKernel {
@@ -51,7 +53,7 @@ impl DeviceKernel {
     /// A kernel on `backend`, which does as much at once as `shape` says. On software drivers searches stay
     /// below the number of loops that these make.
     pub fn new(backend: Box<dyn Backend>, shape: Shape, software: bool) -> Self {
-        Self { backend, shape, tuning: Tuning::first(software), look_ahead: true }
+        Self { backend, shape, tuning: Tuning::first(software), look_ahead: true, tuned: true }
     }
 
     /// Whether children must have an open square in the row after the next (they must, unless this is called;
@@ -60,10 +62,15 @@ impl DeviceKernel {
         self.look_ahead = look_ahead;
     }
 
-    /// Asks for the longest searches from now on, so that each lane makes more turns in all than a software
-    /// driver makes loops; for self-tests.
-    pub(super) fn run_long(&mut self) {
-        self.tuning = self.tuning.longest();
+    /// Does something in another shape and with the longest searches that there may be; for self-tests.
+    pub(super) fn with_longest_searches<T>(&mut self, shape: Shape, act: impl FnOnce(&mut Self) -> T) -> T {
+        let before = (self.shape, self.tuning);
+        (self.shape, self.tuning) = (shape, self.tuning.longest());
+        self.tuned = false;
+        let outcome = act(self);
+        (self.shape, self.tuning) = before;
+        self.tuned = true;
+        outcome
     }
 
     /// What was tuned so far.
@@ -167,6 +174,10 @@ impl DeviceJob<'_> {
         let mut began = Instant::now();
         let last = loop {
             if !go_on() {
+                // The device may be asked for more later: what is in flight must land first.
+                for submission in flying {
+                    self.wait(&submission, &mut searches)?;
+                }
                 return Err(Fault::Stopped);
             }
             while flying.len() < IN_FLIGHT {
@@ -184,7 +195,9 @@ impl DeviceJob<'_> {
             let used_now = control.expansions.wrapping_sub(used);
             used = control.expansions;
             let seen = Observed { elapsed, rounds, expansions, used: used_now, lanes, control };
-            self.kernel.tuning.observe(&seen);
+            if self.kernel.tuned {
+                self.kernel.tuning.observe(&seen);
+            }
         };
         // What is in flight finds nothing to do.
         flying.push_back(self.submit(special, true)?);
@@ -374,7 +387,9 @@ mod tests {
     const SMALL: Shape = Shape { lanes: 128, chunk: 64, ring: 1 << 13, prefixes: 1000 };
 
     fn decompose(problem: &Problem, depth: Option<usize>, unit: u64) -> Decomposition {
-        Decomposition::new(Job::new(problem.clone(), Scheme::best(problem), depth, unit).expect("a small board"))
+        Decomposition::new(
+            Job::new(problem.clone(), Scheme::best(problem), depth, unit).expect("a small board"),
+        )
     }
 
     fn count(problem: &Problem, unit: u64) -> u128 {
@@ -401,7 +416,8 @@ mod tests {
             let decomposition = decompose(&Problem::empty(Piece::Queen, n), None, 1);
             let mut kernel = DeviceKernel::new(Box::new(Mirror::default()), SMALL, false);
             let units: Vec<u64> = (0..decomposition.units()).collect();
-            let tallies = kernel.open(&decomposition).expect("opens").count(&units, &|| true).expect("counts");
+            let tallies =
+                kernel.open(&decomposition).expect("opens").count(&units, &|| true).expect("counts");
             let mut tallies = tallies.iter();
             decomposition.for_each(0..decomposition.prefixes(), |plan, prefix| {
                 let expected = u128::from(completions(plan, prefix).0) * u128::from(plan.weight());

@@ -245,19 +245,13 @@ mod tests {
                 [stamp, turns, chunk, ring_mask, ring_margin, flush, lanes, pad]
             );
         }
-        assert_same_layout!(
-            EXPAND,
-            LowerState,
-            [free, left, right, upper_left, upper_right, segment]
-        );
+        assert_same_layout!(EXPAND, LowerState, [free, left, right, upper_left, upper_right, segment]);
         assert_same_layout!(EXPAND, Segment, [rows, upper_rows, label, upper_allowed]);
         assert_same_layout!(EXPAND, LowerRow, [allowed, centre, rule, step, to_upper, pad]);
         assert_same_layout!(
             SEARCH,
             Lane,
-            [
-                free, left, right, open, label, height, hits, hits_high, turns, turns_high, shadow, finished
-            ]
+            [free, left, right, open, label, height, hits, hits_high, turns, turns_high, shadow, finished]
         );
     }
 
@@ -278,8 +272,12 @@ mod tests {
         assert_eq!(constant(SEARCH, "MANY_FLUSHES"), hex(MANY_FLUSHES));
         assert_eq!(constant(SCHEDULE, "LEVELS"), LEVELS.to_string());
         assert_eq!(constant(EXPAND, "LEVELS"), LEVELS.to_string());
-        let offsets =
-            [offset_of!(Slot, turns), offset_of!(Slot, shadow), offset_of!(Slot, finished), offset_of!(Slot, flushes)];
+        let offsets = [
+            offset_of!(Slot, turns),
+            offset_of!(Slot, shadow),
+            offset_of!(Slot, finished),
+            offset_of!(Slot, flushes),
+        ];
         assert_eq!(offsets.map(|bytes| bytes / 4), [2, 4, 8, 9]);
         assert!(255 * u64::from(MOST_FLUSHES) <= u64::from(u32::MAX));
     }

@@ -20,6 +20,7 @@ pub mod layout;
 mod mirror;
 mod schedule;
 mod search;
+mod self_test;
 pub mod tables;
 mod tuning;
 
@@ -31,4 +32,5 @@ pub use fault::Fault;
 pub use mirror::{Memory, Mirror};
 pub use schedule::schedule;
 pub use search::search;
+pub use self_test::self_test;
 pub use tuning::{Observed, Tuning};

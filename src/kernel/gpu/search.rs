@@ -108,7 +108,8 @@ impl Running<'_> {
         let rest = open & open.wrapping_sub(1);
         let queen = open ^ rest;
         let child = free ^ queen;
-        let row = if self.special.general && child != 0 { self.row(child) } else { [u32::MAX, u32::MAX, 1, 1] };
+        let row =
+            if self.special.general && child != 0 { self.row(child) } else { [u32::MAX, u32::MAX, 1, 1] };
         let child_left = (left | queen) << row[2];
         let child_right = (right | queen) >> row[2];
         let child_open = child & !(child_left | child_right) & row[0];
@@ -210,15 +211,7 @@ impl Running<'_> {
         if slot.flushes < MANY_FLUSHES {
             slot.flushes += 1;
         }
-        *lane = Lane {
-            hits: 0,
-            hits_high: 0,
-            turns: 0,
-            turns_high: 0,
-            shadow: 0,
-            finished: 0,
-            ..*lane
-        };
+        *lane = Lane { hits: 0, hits_high: 0, turns: 0, turns_high: 0, shadow: 0, finished: 0, ..*lane };
     }
 }
 

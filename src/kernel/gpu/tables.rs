@@ -60,7 +60,11 @@ impl Tables {
         tables
     }
 
-    fn enter(&mut self, plan: &Plan, classes: &mut HashMap<[UpperRow; CLASS_ROWS], u16>) -> Option<PlanEntry> {
+    fn enter(
+        &mut self,
+        plan: &Plan,
+        classes: &mut HashMap<[UpperRow; CLASS_ROWS], u16>,
+    ) -> Option<PlanEntry> {
         let upper = plan.rows().len() - plan.below();
         let rows = upper_rows(plan);
         let class = match classes.get(&rows) {
@@ -73,9 +77,9 @@ impl Tables {
             }
         };
         let full = full_row(plan.n());
-        let general = rows[..upper].iter().any(|&[here, next, _, step]| {
-            here & full != full || next & full != full || step != 1
-        });
+        let general = rows[..upper]
+            .iter()
+            .any(|&[here, next, _, step]| here & full != full || next & full != full || step != 1);
         self.most_upper = self.most_upper.max(upper);
         self.most_lower = self.most_lower.max(plan.below());
         // A job has fewer than 2^16 plans of at most 17 entries each.

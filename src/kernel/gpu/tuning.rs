@@ -53,7 +53,7 @@ impl Tuning {
 
     /// The most turns, in a round each: the long-running part of a self-test.
     pub(super) const fn longest(self) -> Self {
-        Self { turns: self.most_turns, rounds: 1, expansions: 1, ..self }
+        Self { turns: self.most_turns, rounds: 1, expansions: 16, ..self }
     }
 
     /// Learns from a submission. Nothing more than doubles, so that a device on which one took less than the

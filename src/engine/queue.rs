@@ -1,0 +1,213 @@
+//! Who counts which unit. Units are handed out once; near the end those that others still hold are handed out
+//! again, so that nobody waits for the slowest. The books enter each unit once, so that costs nothing but heat.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// A worker: a thread of the CPU, or a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Holder {
+    /// Any thread of the CPU.
+    Cpu,
+    /// A device by its number.
+    Device(usize),
+}
+
+/// The units of a job that are not finished.
+#[derive(Debug)]
+pub(super) struct Queue {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct State {
+    open: BTreeSet<u64>,
+    held: HashMap<u64, Hold>,
+    stopped: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Hold {
+    by: Holder,
+    copied: bool,
+}
+
+impl Queue {
+    pub(super) fn new(open: impl Iterator<Item = u64>) -> Self {
+        let state = State { open: open.collect(), held: HashMap::new(), stopped: false };
+        Self { state: Mutex::new(state), changed: Condvar::new() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // No code that holds the lock can panic half-way through a change.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hands out units: one to a thread of the CPU, to a device those (from the end) for which `wants` says yes,
+    /// at least one. Waits while others hold units that may come back. `None` if nothing is left, or to stop.
+    pub(super) fn take(&self, by: Holder, mut wants: impl FnMut(u64) -> bool) -> Option<Vec<u64>> {
+        /// Nothing is missed without it: every change wakes those who wait.
+        const LOOK_AGAIN: Duration = Duration::from_millis(500);
+        let mut state = self.state();
+        loop {
+            if state.stopped {
+                return None;
+            }
+            let taken: Vec<u64> = match by {
+                Holder::Cpu => state.open.first().copied().into_iter().collect(),
+                Holder::Device(_) => {
+                    let mut first = true;
+                    let more = |unit: &u64| std::mem::take(&mut first) | wants(*unit);
+                    state.open.iter().rev().copied().take_while(more).collect()
+                }
+            };
+            if !taken.is_empty() {
+                for unit in &taken {
+                    state.open.remove(unit);
+                    state.held.insert(*unit, Hold { by, copied: false });
+                }
+                return Some(taken);
+            }
+            // Copies are worth it across kinds only: threads of the CPU are all as fast.
+            let slow = state.held.iter_mut().find(|(_, hold)| hold.by != by && !hold.copied);
+            if let Some((&unit, hold)) = slow {
+                hold.copied = true;
+                return Some(vec![unit]);
+            }
+            if state.held.is_empty() {
+                return None;
+            }
+            let waited = self.changed.wait_timeout(state, LOOK_AGAIN);
+            (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Whether this unit is still wanted.
+    pub(super) fn wanted(&self, unit: u64) -> bool {
+        let state = self.state();
+        !state.stopped && (state.open.contains(&unit) || state.held.contains_key(&unit))
+    }
+
+    /// The unit is finished.
+    pub(super) fn finish(&self, unit: u64) {
+        let mut state = self.state();
+        state.open.remove(&unit);
+        state.held.remove(&unit);
+        self.changed.notify_all();
+    }
+
+    /// Units that a worker holds and will not count.
+    pub(super) fn give_back(&self, by: Holder, units: &[u64]) {
+        let mut state = self.state();
+        for &unit in units {
+            match state.held.get(&unit) {
+                Some(hold) if hold.by == by => {
+                    state.held.remove(&unit);
+                    state.open.insert(unit);
+                }
+                // It was a copy: its holder may need another one.
+                Some(&hold) => {
+                    state.held.insert(unit, Hold { copied: false, ..hold });
+                }
+                None => {}
+            }
+        }
+        self.changed.notify_all();
+    }
+
+    /// Everything that a worker holds.
+    pub(super) fn give_back_all(&self, by: Holder) {
+        let mut state = self.state();
+        let State { open, held, .. } = &mut *state;
+        held.retain(|unit, hold| {
+            let keep = hold.by != by;
+            if !keep {
+                open.insert(*unit);
+            }
+            // What it copied may be copied again; at worst once too often.
+            hold.copied = false;
+            keep
+        });
+        self.changed.notify_all();
+    }
+
+    /// Units that are neither finished nor held.
+    pub(super) fn open(&self) -> Vec<u64> {
+        self.state().open.iter().copied().collect()
+    }
+
+    /// Nobody gets anything any more.
+    pub(super) fn stop(&self) {
+        self.state().stopped = true;
+        self.changed.notify_all();
+    }
+
+    /// Whether it was stopped.
+    pub(super) fn stopped(&self) -> bool {
+        self.state().stopped
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GPU: Holder = Holder::Device(0);
+
+    #[test]
+    fn every_unit_is_handed_out_once_until_none_is_open() {
+        let queue = Queue::new(0..5);
+        assert_eq!(queue.take(Holder::Cpu, |_| true), Some(vec![0]));
+        let mut room = 1;
+        let wants = |_| {
+            room -= 1;
+            room >= 0
+        };
+        assert_eq!(queue.take(GPU, wants), Some(vec![4, 3]));
+        assert_eq!(queue.take(GPU, |_| false), Some(vec![2]));
+        assert_eq!(queue.take(Holder::Cpu, |_| true), Some(vec![1]));
+    }
+
+    #[test]
+    fn near_the_end_a_unit_is_handed_out_a_second_time_to_another_kind_and_no_more() {
+        let queue = Queue::new(0..1);
+        assert_eq!(queue.take(Holder::Cpu, |_| true), Some(vec![0]));
+        assert_eq!(queue.take(GPU, |_| true), Some(vec![0]));
+        queue.finish(0);
+        assert!(!queue.wanted(0));
+        assert_eq!(queue.take(Holder::Device(1), |_| true), None);
+    }
+
+    #[test]
+    fn what_a_device_gives_back_is_open_again_and_what_it_copied_can_be_copied_again() {
+        let queue = Queue::new(0..2);
+        assert_eq!(queue.take(GPU, |_| true), Some(vec![1, 0]));
+        queue.give_back(GPU, &[1]);
+        assert_eq!(queue.open(), vec![1]);
+        assert_eq!(queue.take(Holder::Cpu, |_| true), Some(vec![1]));
+        assert_eq!(queue.take(Holder::Cpu, |_| true), Some(vec![0]));
+        queue.give_back(Holder::Cpu, &[0]);
+        assert_eq!(queue.take(Holder::Cpu, |_| true), Some(vec![0]));
+    }
+
+    #[test]
+    fn who_waits_is_woken_by_the_end() {
+        let queue = Queue::new(0..1);
+        assert_eq!(queue.take(Holder::Cpu, |_| true), Some(vec![0]));
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| queue.take(Holder::Cpu, |_| true));
+            queue.finish(0);
+            assert_eq!(waiting.join().expect("does not panic"), None);
+        });
+    }
+
+    #[test]
+    fn nobody_gets_anything_after_a_stop() {
+        let queue = Queue::new(0..3);
+        queue.stop();
+        assert_eq!(queue.take(Holder::Cpu, |_| true), None);
+        assert!(!queue.wanted(1));
+    }
+}

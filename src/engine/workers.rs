@@ -1,0 +1,279 @@
+//! Threads that count units: one a core, and one for each device.
+
+use std::num::NonZeroUsize;
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+
+use super::count::CountError;
+#[cfg(feature = "gpu")]
+use super::devices::{self, Device};
+use super::queue::{Holder, Queue};
+#[cfg(feature = "gpu")]
+use crate::kernel::gpu::{DeviceKernel, Fault, self_test};
+use crate::kernel::{KernelKind, count_range};
+use crate::ledger::FinishedUnit;
+use crate::preplacement::Decomposition;
+
+/// What a worker tells the keeper of the books.
+pub(super) enum Message {
+    /// Units, each once.
+    Finished(Vec<FinishedUnit>),
+    /// A unit cannot be counted at all.
+    Failed(CountError),
+    /// Something that people should know.
+    Note(String),
+    /// A device does not count any more.
+    DeviceGone,
+}
+
+/// What all workers share.
+#[derive(Clone)]
+struct Context {
+    decomposition: Arc<Decomposition>,
+    queue: Arc<Queue>,
+    sender: mpsc::Sender<Message>,
+}
+
+impl Context {
+    /// A receiver that is gone needs no message.
+    fn tell(&self, message: Message) {
+        self.sender.send(message).unwrap_or(());
+    }
+}
+
+/// The workers of a count. When this is dropped they stop: devices as soon as they can, which is waited for a
+/// little, so that no driver is torn down under them; threads of the CPU after the unit in hand.
+pub(super) struct Workers {
+    context: Context,
+    messages: mpsc::Receiver<Message>,
+    /// Threads of the CPU that count.
+    pub(super) cpu_threads: usize,
+    /// Devices that were started and are not gone.
+    pub(super) devices: usize,
+    #[cfg(feature = "gpu")]
+    device_threads: Vec<std::thread::JoinHandle<()>>,
+}
+
+impl Workers {
+    pub(super) fn new(decomposition: &Arc<Decomposition>, open: impl Iterator<Item = u64>) -> Self {
+        let (sender, messages) = mpsc::channel();
+        let context =
+            Context { decomposition: Arc::clone(decomposition), queue: Arc::new(Queue::new(open)), sender };
+        Self {
+            context,
+            messages,
+            cpu_threads: 0,
+            devices: 0,
+            #[cfg(feature = "gpu")]
+            device_threads: Vec::new(),
+        }
+    }
+
+    /// Starts threads of the CPU; where the system gives no more, those that run do the work.
+    pub(super) fn start_cpu(&mut self, kernel: KernelKind, threads: NonZeroUsize) {
+        let wanted = threads.get().min(self.context.queue.open().len().max(1));
+        while self.cpu_threads < wanted {
+            let context = self.context.clone();
+            if std::thread::Builder::new().spawn(move || cpu_worker(&context, kernel)).is_err() {
+                break;
+            }
+            self.cpu_threads += 1;
+        }
+    }
+
+    /// Starts a thread for each device.
+    #[cfg(feature = "gpu")]
+    pub(super) fn start_devices(&mut self, devices: Vec<Device>, pace: Pace) {
+        for device in devices {
+            let number = self.devices;
+            let context = self.context.clone();
+            let work = move || device_worker(&context, device, Holder::Device(number), pace);
+            match std::thread::Builder::new().spawn(work) {
+                Ok(thread) => {
+                    self.devices += 1;
+                    self.device_threads.push(thread);
+                }
+                Err(error) => self.context.tell(Message::Note(format!("no thread for a device: {error}"))),
+            }
+        }
+    }
+
+    /// Looks for GPUs, and lets them join, while others count.
+    #[cfg(feature = "gpu")]
+    pub(super) fn wake_hardware(&mut self, pace: Pace) {
+        let context = self.context.clone();
+        let look = move || {
+            let devices = devices::hardware();
+            if devices.is_empty() {
+                context.tell(Message::Note("no GPU adapter was found: counting on the CPU alone".into()));
+            }
+            std::thread::scope(|scope| {
+                for (number, device) in devices.into_iter().enumerate() {
+                    let context = &context;
+                    scope.spawn(move || device_worker(context, device, Holder::Device(number), pace));
+                }
+            });
+        };
+        // Without a thread the CPU counts alone.
+        self.device_threads.extend(std::thread::Builder::new().spawn(look));
+    }
+
+    /// The next message, if one comes in time.
+    pub(super) fn next(&self, timeout: Duration) -> Option<Message> {
+        self.messages.recv_timeout(timeout).ok()
+    }
+
+    /// A message that is there already.
+    pub(super) fn more(&self) -> Option<Message> {
+        self.messages.try_recv().ok()
+    }
+
+    /// Tells the workers that a unit is finished.
+    pub(super) fn finish(&self, unit: u64) {
+        self.context.queue.finish(unit);
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        self.context.queue.stop();
+        #[cfg(feature = "gpu")]
+        {
+            /// A submission takes a tenth of a second.
+            const PATIENCE: Duration = Duration::from_secs(3);
+            let began = Instant::now();
+            let working = |threads: &[std::thread::JoinHandle<()>]| threads.iter().any(|t| !t.is_finished());
+            while working(&self.device_threads) && began.elapsed() < PATIENCE {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+        }
+    }
+}
+
+/// Raises the alarm if its thread panics: nobody would ever count what that had in hand.
+struct Alarm<'a>(&'a Context);
+
+impl Drop for Alarm<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.tell(Message::Failed(CountError::WorkerLost));
+        }
+    }
+}
+
+/// Counts units until there are none, or nobody wants them.
+fn cpu_worker(context: &Context, kind: KernelKind) {
+    let _alarm = Alarm(context);
+    let Context { decomposition, queue, .. } = context;
+    let mut kernel = match kind.build(decomposition.job().problem().piece()) {
+        Ok(kernel) => kernel,
+        Err(error) => return context.tell(Message::Failed(error.into())),
+    };
+    while let Some(units) = queue.take(Holder::Cpu, |_| false) {
+        for unit in units {
+            let began = Instant::now();
+            let kernel_name = kind.name().to_owned();
+            match count_range(&mut *kernel, decomposition, decomposition.unit(unit)) {
+                Ok(tally) => {
+                    let elapsed_s = began.elapsed().as_secs_f64();
+                    let finished = FinishedUnit { unit, tally, elapsed_s, kernel: kernel_name };
+                    context.tell(Message::Finished(vec![finished]));
+                }
+                // A kernel that failed may hold back work of the unit: it counts nothing more.
+                Err(source) => return context.tell(Message::Failed(CountError::Unit { unit, source })),
+            }
+        }
+    }
+}
+
+/// How many units a device takes at once.
+#[cfg(feature = "gpu")]
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pace {
+    /// Units a second that the CPU counts, roughly; 0 if it does not.
+    pub(super) cpu_units_per_s: f64,
+}
+
+#[cfg(feature = "gpu")]
+impl Pace {
+    /// Units to take of `open` ones, at a rate measured before: enough for some seconds, and near the end no more
+    /// than the device's share of the work.
+    fn units(self, rate: Option<f64>, open: usize) -> usize {
+        /// Filling and draining the device costs some milliseconds.
+        const BATCH_S: f64 = 2.0;
+        /// The first time: a sample.
+        const SAMPLE: usize = 32;
+        match rate {
+            None => open.div_ceil(SAMPLE),
+            Some(rate) => {
+                let share = open as f64 * rate / (rate + self.cpu_units_per_s);
+                // The cast saturates.
+                (rate * BATCH_S).min(share.ceil()) as usize
+            }
+        }
+    }
+}
+
+#[cfg(feature = "gpu")]
+fn device_worker(context: &Context, device: Device, holder: Holder, pace: Pace) {
+    let Device { id, open } = device;
+    let work = || {
+        let mut kernel = open()?;
+        self_test(&mut kernel, false)?;
+        count_on(context, &id, &mut kernel, holder, pace)
+    };
+    // A panic in a driver's wrapper costs the device, not the count.
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+    let fault = match outcome {
+        Ok(Ok(())) => return context.tell(Message::DeviceGone),
+        Ok(Err(fault)) => fault,
+        Err(_) => Fault::Lost("its driver panicked".into()),
+    };
+    context.queue.give_back_all(holder);
+    if !context.queue.stopped() {
+        let note = format!("device {id} is out of use: {fault}; its units are counted elsewhere");
+        context.tell(Message::Note(note));
+    }
+    context.tell(Message::DeviceGone);
+}
+
+#[cfg(feature = "gpu")]
+fn count_on(
+    context: &Context,
+    id: &str,
+    kernel: &mut DeviceKernel,
+    holder: Holder,
+    pace: Pace,
+) -> Result<(), Fault> {
+    let Context { decomposition, queue, .. } = context;
+    let mut job = kernel.open(decomposition)?;
+    let mut rate = None;
+    loop {
+        let mut room = pace.units(rate, queue.open().len()).saturating_sub(1);
+        let wants = |_| {
+            let more = room > 0;
+            room = room.saturating_sub(1);
+            more
+        };
+        let Some(units) = queue.take(holder, wants) else { return Ok(()) };
+        let began = Instant::now();
+        let tallies = match job.count(&units, &|| units.iter().any(|&unit| queue.wanted(unit))) {
+            // Somebody else was faster, or the count stops.
+            Err(Fault::Stopped) => {
+                queue.give_back(holder, &units);
+                continue;
+            }
+            outcome => outcome?,
+        };
+        let elapsed_s = began.elapsed().as_secs_f64();
+        rate = Some(units.len() as f64 / elapsed_s.max(1e-6));
+        let each_s = elapsed_s / units.len() as f64;
+        let finished = units.iter().zip(tallies).map(|(&unit, tally)| FinishedUnit {
+            unit,
+            tally,
+            elapsed_s: each_s,
+            kernel: format!("wgsl@{id}"),
+        });
+        context.tell(Message::Finished(finished.collect()));
+    }
+}

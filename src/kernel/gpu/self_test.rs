@@ -1,0 +1,91 @@
+//! Known answers, asked of a device at each start: every unit's count is compared with the scalar kernel's.
+
+use super::backend::Shape;
+use super::device_kernel::DeviceKernel;
+use super::fault::Fault;
+use crate::board::{Piece, Problem, Square};
+use crate::kernel::{KernelKind, count_range};
+use crate::preplacement::{Decomposition, Job, Scheme};
+use crate::tally::Tally;
+
+/// A board whose units are counted on the device and on the CPU.
+struct Case {
+    problem: Problem,
+    unit_prefixes: u64,
+    /// On one workgroup with the longest searches, so that each lane makes more turns than a software driver makes
+    /// loops (65,535), in one search nearly so many and over all searches far more.
+    long_running: bool,
+}
+
+fn case(n: usize, placed: &[(usize, usize)], blocked: &[(usize, usize)], unit_prefixes: u64) -> Option<Case> {
+    let squares = |list: &[(usize, usize)]| list.iter().map(|&(row, col)| Square::new(row, col)).collect();
+    let problem = Problem::new(Piece::Queen, n, squares(placed), squares(blocked)).ok()?;
+    Some(Case { problem, unit_prefixes, long_running: false })
+}
+
+/// Counts boards whose answers are known on the device: plain and masked rows, gaps, several units and weights, and
+/// searches that go on over many dispatches. With `long`, larger boards too, which fill the device.
+///
+/// # Errors
+/// The device fails, or counts a unit otherwise than the CPU.
+pub fn self_test(kernel: &mut DeviceKernel, long: bool) -> Result<(), Fault> {
+    let mut cases = vec![
+        case(9, &[], &[], 1),
+        case(10, &[], &[], 7),
+        case(11, &[(1, 3), (6, 0)], &[(0, 0), (9, 9), (4, 5)], 5),
+        case(15, &[], &[], 300).map(|case| Case { long_running: true, ..case }),
+    ];
+    if long {
+        cases.extend([
+            case(14, &[], &[(2, 2), (7, 11)], 100),
+            case(16, &[], &[], 200),
+            case(17, &[], &[], 100),
+        ]);
+    }
+    cases.into_iter().flatten().try_for_each(|case| check(kernel, &case))
+}
+
+fn check(kernel: &mut DeviceKernel, case: &Case) -> Result<(), Fault> {
+    let n = case.problem.n();
+    let scheme = Scheme::best(&case.problem);
+    let job = Job::new(case.problem.clone(), scheme, None, case.unit_prefixes);
+    let job = job.map_err(|error| Fault::Refused(error.to_string()))?;
+    let decomposition = Decomposition::new(job);
+    let units: Vec<u64> = (0..decomposition.units()).collect();
+    let counted = if case.long_running {
+        let one_workgroup = Shape { lanes: 64, chunk: 256, ring: 1 << 14, prefixes: 1 << 14 };
+        kernel.with_longest_searches(one_workgroup, |kernel| {
+            kernel.open(&decomposition)?.count(&units, &|| true)
+        })
+    } else {
+        kernel.open(&decomposition)?.count(&units, &|| true)
+    }?;
+    let mut reference = KernelKind::fastest(Piece::Queen)
+        .build(Piece::Queen)
+        .map_err(|error| Fault::Refused(error.to_string()))?;
+    for (unit, found) in units.into_iter().zip(counted) {
+        let expected: Tally = count_range(&mut *reference, &decomposition, decomposition.unit(unit))?;
+        if found.thirds() != expected.thirds() {
+            let (found, expected) = (found.thirds(), expected.thirds());
+            return Err(Fault::Miscounts(format!(
+                "self-test, n = {n}, unit {unit}: {found} thirds, where the CPU counts {expected}"
+            )));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::gpu::Mirror;
+
+    #[test]
+    fn the_mirror_passes_the_self_test() {
+        let shape = Shape { lanes: 256, chunk: 128, ring: 1 << 14, prefixes: 5000 };
+        assert_eq!(
+            self_test(&mut DeviceKernel::new(Box::new(Mirror::default()), shape, false), false),
+            Ok(())
+        );
+    }
+}
