@@ -1,6 +1,6 @@
 //! Exit codes, in one place.
 
-use crate::engine::CountError;
+use crate::engine::{BenchError, CountError};
 use crate::ledger::RunFileError;
 
 /// How the program ends.
@@ -63,5 +63,18 @@ impl From<CountError> for Failure {
             CountError::Stopped { .. } => Exit::Interrupted,
         };
         Self { exit, message: error.to_string() }
+    }
+}
+
+impl From<BenchError> for Failure {
+    fn from(error: BenchError) -> Self {
+        let message = error.to_string();
+        let exit = match error {
+            BenchError::Count { source, .. } => Self::from(*source).exit,
+            BenchError::Differs { .. } => Exit::CheckFailed,
+            BenchError::Unpublished(_) => Exit::Usage,
+            BenchError::Stopped { .. } => Exit::Interrupted,
+        };
+        Self { exit, message }
     }
 }

@@ -1,12 +1,15 @@
 //! The commands. Data goes to stdout, everything else to stderr; a mistake of the user's is one line and a
 //! documented exit code.
 
+mod bench;
+mod chart;
 mod completions;
 mod count;
 mod estimate;
 mod exit;
 mod man;
 mod report;
+mod whole_file;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -29,6 +32,7 @@ struct Cli {
 enum Command {
     Count(count::Args),
     Estimate(estimate::Args),
+    Bench(bench::Args),
     Completions(completions::Args),
     Man(man::Args),
 }
@@ -53,6 +57,7 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<Exit, Failure> {
     match cli.command {
         Command::Count(args) => count::run(&args),
         Command::Estimate(args) => estimate::run(&args),
+        Command::Bench(args) => bench::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
     }
