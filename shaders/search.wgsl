@@ -269,7 +269,7 @@ fn search(@builtin(global_invocation_id) id: vec3<u32>, @builtin(local_invocatio
         turn(now + 3u);
         now += 4u;
     }
-    if (now >= params.turns && open == 0u) {
+    if (now != 0u && now >= params.turns && open == 0u) {
         finished += 1u;
         idle += now - ended;
     }

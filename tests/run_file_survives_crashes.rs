@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use nqueens::board::{Piece, Problem, Square};
-use nqueens::engine::{CountError, CountOptions, CountTask};
+use nqueens::engine::{CountError, CountOptions, CountTask, Event};
 use nqueens::kernel::KernelKind;
 use nqueens::ledger::{BookError, Damage, FinishedUnit, RunFile, RunFileError, Storage};
 use nqueens::preplacement::{Job, Scheme};
@@ -373,8 +373,9 @@ fn a_count_that_was_stopped_goes_on_where_it_was() {
         let before = task.resumed().0;
         // Each session is stopped after some units.
         let stop_at = before + 9;
-        let outcome = task.run(|progress| {
-            if progress.units_done >= stop_at { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        let outcome = task.run(|event| {
+            let enough = matches!(event, Event::Progress(progress) if progress.units_done >= stop_at);
+            if enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         match outcome {
             Ok(outcome) => break outcome,

@@ -73,9 +73,10 @@ impl Machine {
 
 /// `None` for auto.
 #[derive(Clone, Copy, Debug)]
-struct Kernel(Option<KernelKind>);
+pub(super) struct Kernel(pub(super) Option<KernelKind>);
 
-fn kernel(text: &str) -> Result<Kernel, UnknownKernel> {
+/// Reads a kernel's name, or auto.
+pub(super) fn kernel(text: &str) -> Result<Kernel, UnknownKernel> {
     Ok(Kernel(if text == "auto" { None } else { Some(text.parse()?) }))
 }
 
@@ -87,7 +88,8 @@ fn squares(text: &str) -> Result<Squares, SquareError> {
     parse_squares(text).map(Squares)
 }
 
-fn threads(text: &str) -> Result<NonZeroUsize, String> {
+/// Reads a number of threads.
+pub(super) fn threads(text: &str) -> Result<NonZeroUsize, String> {
     /// More than any machine has cores; each takes about a megabyte.
     const MOST: usize = 1024;
     let threads = text.parse().ok().filter(|threads: &NonZeroUsize| threads.get() <= MOST);
@@ -247,10 +249,10 @@ fn tell_resumed(args: &Args, task: &CountTask) {
 }
 
 /// Steps of the bar.
-const STEPS: u64 = 1000;
+pub(super) const STEPS: u64 = 1000;
 
 /// Draws on stderr if that is a terminal, and nothing otherwise.
-fn progress_bar() -> ProgressBar {
+pub(super) fn progress_bar() -> ProgressBar {
     let style = ProgressStyle::with_template("{bar:32} {msg}").expect("the template is right");
     ProgressBar::new(STEPS).with_style(style)
 }

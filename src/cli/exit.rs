@@ -1,6 +1,6 @@
 //! Exit codes, in one place.
 
-use crate::engine::{CountError, DeviceError};
+use crate::engine::{BenchError, CountError, DeviceError};
 use crate::ledger::RunFileError;
 
 /// How the program ends.
@@ -49,7 +49,8 @@ impl From<CountError> for Failure {
             CountError::Kernel(crate::kernel::KernelError::QueensOnly(..)) => Exit::Usage,
             CountError::Kernel(crate::kernel::KernelError::NotOnThisMachine(_)) => Exit::NotAvailable,
             CountError::Device(DeviceError::QueensOnly(_) | DeviceError::KernelWithoutCpu) => Exit::Usage,
-            CountError::Device(
+            CountError::DeviceFault(..)
+            | CountError::Device(
                 DeviceError::NoAdapter | DeviceError::NoSuchDevice(..) | DeviceError::NotBuilt,
             ) => Exit::NotAvailable,
             CountError::RunFile(
@@ -67,5 +68,18 @@ impl From<CountError> for Failure {
             CountError::Stopped { .. } => Exit::Interrupted,
         };
         Self { exit, message: error.to_string() }
+    }
+}
+
+impl From<BenchError> for Failure {
+    fn from(error: BenchError) -> Self {
+        let message = error.to_string();
+        let exit = match error {
+            BenchError::Count { source, .. } => Self::from(*source).exit,
+            BenchError::Differs { .. } => Exit::CheckFailed,
+            BenchError::Unpublished(_) => Exit::Usage,
+            BenchError::Stopped { .. } => Exit::Interrupted,
+        };
+        Self { exit, message }
     }
 }

@@ -1,12 +1,17 @@
 //! The commands. Data goes to stdout, everything else to stderr; a mistake of the user's is one line and a
 //! documented exit code.
 
+mod bench;
+mod chart;
 mod completions;
 mod count;
+mod devices;
 mod estimate;
 mod exit;
 mod man;
 mod report;
+mod selftest;
+mod whole_file;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -28,7 +33,10 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Count(count::Args),
+    Devices(devices::Args),
     Estimate(estimate::Args),
+    Bench(bench::Args),
+    Selftest(selftest::Args),
     Completions(completions::Args),
     Man(man::Args),
 }
@@ -52,7 +60,10 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<Exit, Failure> {
     };
     match cli.command {
         Command::Count(args) => count::run(&args),
+        Command::Devices(args) => devices::run(&args),
         Command::Estimate(args) => estimate::run(&args),
+        Command::Bench(args) => bench::run(&args),
+        Command::Selftest(args) => selftest::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 #[cfg(feature = "gpu")]
-use super::devices::{Device, named};
+use super::devices::{Device, find_devices};
 use super::devices::{DeviceChoice, DeviceError};
 use super::estimate::{Forecast, forecast};
 use super::progress::Progress;
@@ -69,6 +69,9 @@ pub enum CountError {
     /// The chosen devices cannot count it.
     #[error(transparent)]
     Device(#[from] DeviceError),
+    /// A device that counts alone failed.
+    #[error("device {0} is out of use: {1}")]
+    DeviceFault(String, String),
     /// The run file cannot be used.
     #[error(transparent)]
     RunFile(#[from] RunFileError),
@@ -154,9 +157,8 @@ impl Devices {
             return Err(DeviceError::KernelWithoutCpu);
         }
         #[cfg(feature = "gpu")]
-        if let DeviceChoice::These(names) = choice {
-            return Ok(Self { cpu, wake: false, these: named(names)? });
-        }
+        return Ok(Self { cpu, wake: false, these: find_devices(choice)? });
+        #[cfg(not(feature = "gpu"))]
         Err(DeviceError::NotBuilt)
     }
 }
@@ -242,7 +244,7 @@ impl CountTask {
     /// Adds a device that is open already: a backend of one's own.
     #[cfg(feature = "gpu")]
     pub fn add_device(&mut self, id: &str, kernel: DeviceKernel) {
-        self.devices.these.push(Device { id: id.to_owned(), open: Box::new(move || Ok(kernel)) });
+        self.devices.these.push(Device::opened(id, kernel));
     }
 
     /// Leaves the CPU out, unless every device fails.

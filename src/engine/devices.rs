@@ -7,7 +7,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 #[cfg(feature = "gpu")]
-use crate::kernel::gpu::{AdapterKind, Adapters, DeviceKernel, Fault};
+use crate::kernel::gpu::{AdapterInfo, AdapterKind, Adapters, DeviceKernel, Fault};
 
 /// Which devices are to count.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub enum DeviceError {
 
 impl DeviceChoice {
     /// Whether the CPU counts.
-    pub(super) fn has_cpu(&self) -> bool {
+    pub fn has_cpu(&self) -> bool {
         match self {
             Self::Auto => true,
             Self::These(names) => names.contains(&DeviceName::Cpu),
@@ -112,11 +112,44 @@ impl fmt::Display for DeviceChoice {
     }
 }
 
-/// A device that may count: opened and tested by the thread that will use it.
+/// A device that may count; it is opened by the thread that will use it.
 #[cfg(feature = "gpu")]
-pub(super) struct Device {
-    pub(super) id: String,
-    pub(super) open: Box<dyn FnOnce() -> Result<DeviceKernel, Fault> + Send>,
+pub struct Device {
+    id: String,
+    info: Option<AdapterInfo>,
+    open: Box<dyn FnOnce() -> Result<DeviceKernel, Fault> + Send>,
+}
+
+#[cfg(feature = "gpu")]
+impl Device {
+    /// A device that is open already.
+    pub(super) fn opened(id: &str, kernel: DeviceKernel) -> Self {
+        Self { id: id.to_owned(), info: None, open: Box::new(move || Ok(kernel)) }
+    }
+
+    fn on(adapters: &Arc<Adapters>, info: &AdapterInfo) -> Self {
+        let (adapters, name) = (Arc::clone(adapters), info.id.clone());
+        let open = move || adapters.open(&name).unwrap_or_else(|| Err(Fault::Lost("it is gone".into())));
+        Self { id: info.id.clone(), info: Some(info.clone()), open: Box::new(open) }
+    }
+
+    /// Its id.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Its adapter, if it has one.
+    pub const fn info(&self) -> Option<&AdapterInfo> {
+        self.info.as_ref()
+    }
+
+    /// Opens it. It has not passed its self-test then.
+    ///
+    /// # Errors
+    /// The driver refuses, or the device is gone.
+    pub fn open(self) -> Result<DeviceKernel, Fault> {
+        (self.open)()
+    }
 }
 
 #[cfg(feature = "gpu")]
@@ -126,56 +159,55 @@ impl fmt::Debug for Device {
     }
 }
 
-/// Every GPU of this machine, for `auto`: no software drivers, which are slower than the kernels of the CPU.
+/// The adapters of a choice. `Auto` means every GPU, but no software drivers, which are slower than the kernels of
+/// the CPU; there may be none.
+///
+/// # Errors
+/// The choice names an adapter that is not there.
 #[cfg(feature = "gpu")]
-pub(super) fn hardware() -> Vec<Device> {
+pub fn find_devices(choice: &DeviceChoice) -> Result<Vec<Device>, DeviceError> {
     let adapters = Arc::new(Adapters::find());
-    ids(&adapters, |kind| kind != AdapterKind::Software).into_iter().map(|id| device(&adapters, id)).collect()
-}
-
-/// The devices of a choice that names them.
-#[cfg(feature = "gpu")]
-pub(super) fn named(names: &[DeviceName]) -> Result<Vec<Device>, DeviceError> {
-    let adapters = Arc::new(Adapters::find());
-    let mut chosen: Vec<String> = Vec::new();
-    for name in names {
-        let found = match name {
-            DeviceName::Cpu => continue,
-            DeviceName::Gpu => {
-                let hardware = ids(&adapters, |kind| kind != AdapterKind::Software);
-                if hardware.is_empty() { ids(&adapters, |_| true) } else { hardware }
-            }
-            DeviceName::Id(id) => {
-                let all = ids(&adapters, |_| true);
-                if !all.contains(id) {
-                    let all = if all.is_empty() { "none".to_owned() } else { all.join(", ") };
-                    return Err(DeviceError::NoSuchDevice(id.clone(), all));
+    let hardware = || adapters.infos().filter(|info| info.kind != AdapterKind::Software);
+    let mut chosen: Vec<&AdapterInfo> = Vec::new();
+    match choice {
+        DeviceChoice::Auto => chosen.extend(hardware()),
+        DeviceChoice::These(names) => {
+            for name in names {
+                let found: Vec<&AdapterInfo> = match name {
+                    DeviceName::Cpu => continue,
+                    DeviceName::Gpu if hardware().next().is_none() => adapters.infos().collect(),
+                    DeviceName::Gpu => hardware().collect(),
+                    DeviceName::Id(id) => {
+                        let info = adapters.infos().find(|info| info.id == *id);
+                        vec![info.ok_or_else(|| no_such_device(id, &adapters))?]
+                    }
+                };
+                if found.is_empty() {
+                    return Err(DeviceError::NoAdapter);
                 }
-                vec![id.clone()]
-            }
-        };
-        if found.is_empty() {
-            return Err(DeviceError::NoAdapter);
-        }
-        for id in found {
-            if !chosen.contains(&id) {
-                chosen.push(id);
+                for info in found {
+                    if chosen.iter().all(|known| known.id != info.id) {
+                        chosen.push(info);
+                    }
+                }
             }
         }
     }
-    Ok(chosen.into_iter().map(|id| device(&adapters, id)).collect())
+    Ok(chosen.into_iter().map(|info| Device::on(&adapters, info)).collect())
+}
+
+/// Every adapter of this machine, software drivers included.
+#[cfg(feature = "gpu")]
+pub fn find_every_device() -> Vec<Device> {
+    let adapters = Arc::new(Adapters::find());
+    adapters.infos().map(|info| Device::on(&adapters, info)).collect()
 }
 
 #[cfg(feature = "gpu")]
-fn ids(adapters: &Adapters, wanted: impl Fn(AdapterKind) -> bool) -> Vec<String> {
-    adapters.infos().filter(|info| wanted(info.kind)).map(|info| info.id.clone()).collect()
-}
-
-#[cfg(feature = "gpu")]
-fn device(adapters: &Arc<Adapters>, id: String) -> Device {
-    let (adapters, name) = (Arc::clone(adapters), id.clone());
-    let open = move || adapters.open(&name).unwrap_or_else(|| Err(Fault::Lost("it is gone".into())));
-    Device { id, open: Box::new(open) }
+fn no_such_device(id: &str, adapters: &Adapters) -> DeviceError {
+    let ids: Vec<&str> = adapters.infos().map(|info| &info.id[..]).collect();
+    let ids = if ids.is_empty() { "none".to_owned() } else { ids.join(", ") };
+    DeviceError::NoSuchDevice(id.to_owned(), ids)
 }
 
 #[cfg(test)]

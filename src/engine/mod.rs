@@ -1,13 +1,18 @@
-//! Whole jobs: units on every core, estimates, progress.
+//! Whole jobs: units on every core, estimates, comparisons, progress.
 
+mod bench;
 mod count;
 mod devices;
+mod energy;
 mod estimate;
 mod progress;
 mod queue;
 mod workers;
 
+pub use bench::{BenchError, Contestant, ContestantKind, Measured, Run, Spread, Turn, Watch, compare};
 pub use count::{CountError, CountOptions, CountOutcome, CountTask, Event, count};
+#[cfg(feature = "gpu")]
+pub use devices::{Device, find_devices, find_every_device};
 pub use devices::{DeviceChoice, DeviceError, DeviceName, UnknownDevice};
 pub use estimate::{Estimate, Forecast, Mean, estimate, forecast};
 pub use progress::Progress;

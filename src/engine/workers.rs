@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::count::CountError;
 #[cfg(feature = "gpu")]
-use super::devices::{self, Device};
+use super::devices::{Device, DeviceChoice, find_devices};
 use super::queue::{Holder, Queue};
 #[cfg(feature = "gpu")]
 use crate::kernel::gpu::{DeviceKernel, Fault, self_test};
@@ -103,7 +103,7 @@ impl Workers {
     pub(super) fn wake_hardware(&mut self, pace: Pace) {
         let context = self.context.clone();
         let look = move || {
-            let devices = devices::hardware();
+            let devices = find_devices(&DeviceChoice::Auto).unwrap_or_default();
             if devices.is_empty() {
                 context.tell(Message::Note("no GPU adapter was found: counting on the CPU alone".into()));
             }
@@ -216,9 +216,9 @@ impl Pace {
 
 #[cfg(feature = "gpu")]
 fn device_worker(context: &Context, device: Device, holder: Holder, pace: Pace) {
-    let Device { id, open } = device;
+    let id = device.id().to_owned();
     let work = || {
-        let mut kernel = open()?;
+        let mut kernel = device.open()?;
         self_test(&mut kernel, false)?;
         count_on(context, &id, &mut kernel, holder, pace)
     };

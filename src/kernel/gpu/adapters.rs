@@ -1,6 +1,6 @@
 //! The adapters of this machine. Vulkan, Metal and DX12; the OpenGL backend is left out (it hung on a barrier).
 
-use super::backend::Shape;
+use super::backend::{Backend, Shape};
 use super::device::WgpuDevice;
 use super::device_kernel::DeviceKernel;
 use super::fault::Fault;
@@ -110,10 +110,16 @@ impl Adapters {
 
     /// A kernel on the adapter with this id; `None` if there is none.
     pub fn open(&self, id: &str) -> Option<Result<DeviceKernel, Fault>> {
+        let kind = self.infos().find(|info| info.id == id)?.kind;
+        let kernel = |backend| DeviceKernel::new(backend, kind.shape(), kind == AdapterKind::Software);
+        Some(self.backend(id)?.map(kernel))
+    }
+
+    /// The backend alone.
+    pub fn backend(&self, id: &str) -> Option<Result<Box<dyn Backend>, Fault>> {
         let (info, adapter) = self.0.iter().find(|(info, _)| info.id == id)?;
-        let software = info.kind == AdapterKind::Software;
-        let device = WgpuDevice::open(adapter, software);
-        Some(device.map(|device| DeviceKernel::new(Box::new(device), info.kind.shape(), software)))
+        let device = WgpuDevice::open(adapter, info.kind == AdapterKind::Software);
+        Some(device.map(|device| Box::new(device) as Box<dyn Backend>))
     }
 }
 

@@ -4,6 +4,7 @@ use std::mem::size_of;
 
 use super::fault::Fault;
 use super::layout::{Control, Lane, LowerRow, LowerState, Params, Segment, Slot, TAKE, UpperRow, UpperState};
+use super::mirror::Memory;
 use super::tables::{Specialisation, Tables};
 
 /// How much a device does at once.
@@ -142,4 +143,16 @@ pub trait Backend: Send {
     /// # Errors
     /// The device fails or does not answer.
     fn slots(&mut self) -> Result<Vec<Slot>, Fault>;
+
+    /// All of the device's memory, for tests and post-mortems.
+    ///
+    /// # Errors
+    /// No batch is loaded; the device fails or does not answer.
+    fn memory(&mut self) -> Result<Memory, Fault>;
+
+    /// Overwrites what the shaders write: everything but rows and segments. For tests.
+    ///
+    /// # Errors
+    /// No batch is loaded, or the device fails.
+    fn set_memory(&mut self, memory: &Memory) -> Result<(), Fault>;
 }

@@ -13,11 +13,15 @@ use wgpu::BufferUsages as Usage;
 use super::backend::{Backend, Batch, JobMemory, Order, Seen};
 use super::fault::Fault;
 use super::layout::{Control, Lane, LowerState, Params, Slot, WORKGROUP};
+use super::mirror::Memory;
 use super::tables::Specialisation;
 
 const SCHEDULE: &str = include_str!("../../../shaders/schedule.wgsl");
 const EXPAND: &str = include_str!("../../../shaders/expand.wgsl");
 const SEARCH: &str = include_str!("../../../shaders/search.wgsl");
+
+/// Buffers that shaders use; tests read and write all of them.
+const STORAGE: Usage = Usage::STORAGE.union(Usage::COPY_DST).union(Usage::COPY_SRC);
 
 /// How long a submission may take. Hardware is asked for a tenth of a second; a software driver may share its
 /// cores with much else.
@@ -95,6 +99,15 @@ impl Backend for WgpuDevice {
     fn slots(&mut self) -> Result<Vec<Slot>, Fault> {
         let outcome = self.inner()?.slots();
         self.leave_if_hung(outcome)
+    }
+
+    fn memory(&mut self) -> Result<Memory, Fault> {
+        let outcome = self.inner()?.memory();
+        self.leave_if_hung(outcome)
+    }
+
+    fn set_memory(&mut self, memory: &Memory) -> Result<(), Fault> {
+        self.inner()?.set_memory(memory)
     }
 
     fn most_bytes(&self) -> u64 {
@@ -212,8 +225,8 @@ struct JobBuffers {
 }
 
 struct BatchBuffers {
+    segments: wgpu::Buffer,
     slots: wgpu::Buffer,
-    slot_count: usize,
     schedule: wgpu::BindGroup,
     expand: wgpu::BindGroup,
     search: HashMap<Specialisation, wgpu::BindGroup>,
@@ -233,16 +246,12 @@ impl Inner {
         self.flying.clear();
         let shape = job.shape;
         let lanes = u64::from(shape.lanes);
-        let storage = |label, bytes| self.buffer(label, bytes, Usage::STORAGE | Usage::COPY_DST);
+        let storage = |label, bytes| self.buffer(label, bytes, STORAGE);
         let job_buffers = JobBuffers {
             lanes: shape.lanes,
             chunk: shape.chunk,
             params: self.buffer("params", bytes::<Params>(1), Usage::UNIFORM | Usage::COPY_DST),
-            control: self.buffer(
-                "control",
-                bytes::<Control>(1),
-                Usage::STORAGE | Usage::COPY_DST | Usage::COPY_SRC,
-            ),
+            control: storage("control", bytes::<Control>(1)),
             levels: storage("levels", bytes::<LowerState>(job.levels)),
             ring: storage("ring", bytes::<[u32; 4]>(shape.ring.into())),
             lane: storage("lanes", bytes::<Lane>(lanes)),
@@ -264,7 +273,7 @@ impl Inner {
     }
 
     fn filled<T: Pod>(&self, label: &str, data: &[T]) -> wgpu::Buffer {
-        let buffer = self.buffer(label, bytes::<T>(data.len() as u64), Usage::STORAGE | Usage::COPY_DST);
+        let buffer = self.buffer(label, bytes::<T>(data.len() as u64), STORAGE);
         self.queue.write_buffer(&buffer, 0, cast_slice(data));
         buffer
     }
@@ -273,7 +282,7 @@ impl Inner {
         let segments: wgpu::Buffer = self.filled("segments", &batch.segments);
         let slot_bytes = bytes::<Slot>(batch.slots as u64);
         // A new buffer is zero.
-        let slots = self.buffer("slots", slot_bytes, Usage::STORAGE | Usage::COPY_SRC);
+        let slots = self.buffer("slots", slot_bytes, STORAGE);
         let Self { device, queue, pipelines, .. } = self;
         let job = self.job.as_mut().ok_or_else(|| Fault::Refused("no job is open".into()))?;
         queue.write_buffer(&job.control, 0, bytes_of(&batch.control));
@@ -285,7 +294,7 @@ impl Inner {
         let expand_buffers = [&job.control, &job.params, &job.levels, &job.ring, &segments, &job.lower_rows];
         let expand = bind(device, &pipelines.expand, &expand_buffers);
         let search = HashMap::new();
-        job.batch = Some(BatchBuffers { slots, slot_count: batch.slots, schedule, expand, search });
+        job.batch = Some(BatchBuffers { segments, slots, schedule, expand, search });
         self.trouble.check()
     }
 
@@ -336,15 +345,52 @@ impl Inner {
         Ok(Seen { control })
     }
 
-    fn slots(&mut self) -> Result<Vec<Slot>, Fault> {
+    fn slots(&self) -> Result<Vec<Slot>, Fault> {
+        self.fetch(&self.loaded()?.1.slots)
+    }
+
+    /// The job and the batch that are in the device's memory.
+    fn loaded(&self) -> Result<(&JobBuffers, &BatchBuffers), Fault> {
         let job = self.job.as_ref().ok_or_else(|| Fault::Refused("no job is open".into()))?;
         let batch = job.batch.as_ref().ok_or_else(|| Fault::Refused("no batch is loaded".into()))?;
-        let size = bytes::<Slot>(batch.slot_count as u64);
-        let buffer = self.buffer("slots on the host", size, Usage::MAP_READ | Usage::COPY_DST);
+        Ok((job, batch))
+    }
+
+    fn memory(&self) -> Result<Memory, Fault> {
+        let (job, batch) = self.loaded()?;
+        let control = self.fetch::<Control>(&job.control)?.first().copied();
+        Ok(Memory {
+            control: control.ok_or_else(|| Fault::Lost("no counters came back".into()))?,
+            levels: self.fetch(&job.levels)?,
+            ring: self.fetch(&job.ring)?,
+            segments: self.fetch(&batch.segments)?,
+            lower_rows: self.fetch(&job.lower_rows)?,
+            upper_rows: self.fetch(&job.upper_rows)?,
+            lanes: self.fetch(&job.lane)?,
+            stacks: self.fetch(&job.stacks)?,
+            slots: self.fetch(&batch.slots)?,
+        })
+    }
+
+    fn set_memory(&self, memory: &Memory) -> Result<(), Fault> {
+        let (job, batch) = self.loaded()?;
+        let write = |buffer, data: &[u8]| self.queue.write_buffer(buffer, 0, data);
+        write(&job.control, bytes_of(&memory.control));
+        write(&job.levels, cast_slice(&memory.levels));
+        write(&job.ring, cast_slice(&memory.ring));
+        write(&job.lane, cast_slice(&memory.lanes));
+        write(&job.stacks, cast_slice(&memory.stacks));
+        write(&batch.slots, cast_slice(&memory.slots));
+        self.trouble.check()
+    }
+
+    /// What a buffer holds after all submissions.
+    fn fetch<T: Pod>(&self, buffer: &wgpu::Buffer) -> Result<Vec<T>, Fault> {
+        let size = buffer.size();
+        let on_host = self.buffer("on the host", size, Usage::MAP_READ | Usage::COPY_DST);
         let mut encoder = self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-        encoder.copy_buffer_to_buffer(&batch.slots, 0, &buffer, 0, size);
-        let reading = read(&self.queue, encoder, buffer);
-        self.arrive(&reading)
+        encoder.copy_buffer_to_buffer(buffer, 0, &on_host, 0, size);
+        self.arrive(&read(&self.queue, encoder, on_host))
     }
 
     /// Waits for a buffer and returns what it holds; the buffer may be used again then.

@@ -28,7 +28,7 @@ use crate::kernel::scalar::Scalar;
 use crate::preplacement::{Decomposition, Plan, Prefix};
 use crate::tally::{Residues, Tally, Thirds};
 
-/// Submissions that the device has in hand while the host looks at the last one.
+/// While the host looks at what a submission left, the device works on the next.
 const IN_FLIGHT: usize = 2;
 /// Slots of a batch: a label has 16 bits for them.
 const MOST_SLOTS: usize = 1 << 16;
@@ -41,6 +41,8 @@ pub struct DeviceKernel {
     look_ahead: bool,
     /// Whether the tuning follows what is seen.
     tuned: bool,
+    /// Submissions that the device has in hand while the host looks at the last one.
+    in_flight: usize,
 }
 
 impl std::fmt::Debug for DeviceKernel {
@@ -53,13 +55,25 @@ impl DeviceKernel {
     /// A kernel on `backend`, which does as much at once as `shape` says. On software drivers searches stay
     /// below the number of loops that these make.
     pub fn new(backend: Box<dyn Backend>, shape: Shape, software: bool) -> Self {
-        Self { backend, shape, tuning: Tuning::first(software), look_ahead: true, tuned: true }
+        Self {
+            backend,
+            shape,
+            tuning: Tuning::first(software),
+            look_ahead: true,
+            tuned: true,
+            in_flight: IN_FLIGHT,
+        }
     }
 
     /// Whether children must have an open square in the row after the next (they must, unless this is called;
     /// for measurements).
     pub fn set_look_ahead(&mut self, look_ahead: bool) {
         self.look_ahead = look_ahead;
+    }
+
+    /// Submits nothing before the submission before it was seen; for backends that do not queue.
+    pub fn keep_one_in_flight(&mut self) {
+        self.in_flight = 1;
     }
 
     /// Does something in another shape and with the longest searches that there may be; for self-tests.
@@ -180,7 +194,7 @@ impl DeviceJob<'_> {
                 }
                 return Err(Fault::Stopped);
             }
-            while flying.len() < IN_FLIGHT {
+            while flying.len() < self.kernel.in_flight {
                 flying.push_back(self.submit(special, false)?);
             }
             let Some(submission) = flying.pop_front() else { continue };

@@ -97,4 +97,13 @@ impl Backend for Mirror {
     fn slots(&mut self) -> Result<Vec<Slot>, Fault> {
         Ok(self.memory.slots.clone())
     }
+
+    fn memory(&mut self) -> Result<Memory, Fault> {
+        Ok(self.memory.clone())
+    }
+
+    fn set_memory(&mut self, memory: &Memory) -> Result<(), Fault> {
+        self.memory = memory.clone();
+        Ok(())
+    }
 }

@@ -74,7 +74,7 @@ impl Running<'_> {
             }
             now += 4;
         }
-        if now >= self.params.turns && self.lane.open == 0 {
+        if now != 0 && now >= self.params.turns && self.lane.open == 0 {
             self.lane.finished = self.lane.finished.wrapping_add(1);
             self.idle += now - self.ended;
         }

@@ -121,7 +121,7 @@ mod tests {
         let mut tuning = Tuning::first(true);
         for _ in 0..100 {
             tuning.observe(&run(&tuning, 1e9, 64));
-            assert!(tuning.turns < 60_000 && tuning.turns % 4 == 0);
+            assert!(tuning.turns < 60_000 && tuning.turns.is_multiple_of(4));
         }
         assert!(tuning.longest().turns < 60_000);
     }

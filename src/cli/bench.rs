@@ -1,0 +1,379 @@
+//! `nqueens bench`.
+
+use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde::Serialize;
+
+use super::chart::{Bar, svg};
+use super::count::{Kernel, STEPS, board_size, kernel, progress_bar, threads};
+use super::report::{Published, counted, rounded};
+use super::whole_file::WholeFile;
+use super::{Exit, Failure, note, print};
+use crate::board::Piece;
+use crate::engine::{BenchError, Contestant, CountError, DeviceChoice, Measured, Spread, Turn, compare};
+#[cfg(feature = "gpu")]
+use crate::engine::{Device, find_devices};
+#[cfg(not(feature = "gpu"))]
+use crate::engine::{DeviceError, DeviceName};
+use crate::kernel::KernelKind;
+#[cfg(feature = "gpu")]
+use crate::kernel::gpu::self_test;
+use crate::known::{Sequence, lookup};
+
+/// Compare ways of counting n queens in one run, in turn; every count is held to the published value.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The board size, from 0 to 27.
+    #[arg(default_value = "14", value_parser = board_size, allow_negative_numbers = true)]
+    n: usize,
+    /// A kernel to compare with the textbook one: auto (the fastest here, and what is compared if none is
+    /// given), reference, scalar, avx2, avx512 or generic; several: repeat.
+    #[arg(long, value_parser = kernel)]
+    kernel: Vec<Kernel>,
+    /// Devices to compare besides: auto (every GPU), cpu (none), gpu, or ids from nqueens devices.
+    #[arg(long, value_name = "DEVICES", default_value = "auto")]
+    device: DeviceChoice,
+    /// Threads; one a core if not given.
+    #[arg(long, value_name = "T", value_parser = threads, allow_negative_numbers = true)]
+    threads: Option<NonZeroUsize>,
+    /// Counts by each contestant.
+    #[arg(long, value_name = "R", default_value = "5", value_parser = rounds, allow_negative_numbers = true)]
+    rounds: NonZeroUsize,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+    /// Write a bar chart to FILE.
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+}
+
+/// The largest board that the textbook kernel is given; each larger one takes it eight times as long.
+const LARGEST_FOR_TEXTBOOK: usize = 16;
+
+fn rounds(text: &str) -> Result<NonZeroUsize, String> {
+    const MOST: usize = 1000;
+    let rounds = text.parse().ok().filter(|rounds: &NonZeroUsize| rounds.get() <= MOST);
+    rounds.ok_or_else(|| format!("'{text}' is not a number of rounds; write a whole number from 1 to {MOST}"))
+}
+
+/// What `--json` prints.
+#[derive(Debug, Serialize)]
+struct Report<'a> {
+    n: usize,
+    rounds: usize,
+    contestants: Vec<ContestantReport<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct ContestantReport<'a> {
+    name: &'a str,
+    kind: &'static str,
+    /// The board that it counted; where that of the textbook kernel is a smaller one, so is that of the ratio.
+    n: usize,
+    threads: usize,
+    elapsed_s: Spread,
+    solutions: String,
+    solutions_per_s: f64,
+    nodes_per_s: Option<f64>,
+    ratio_to_textbook: Option<Spread>,
+    energy_j: Option<f64>,
+    published: Published,
+}
+
+pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
+    if lookup(Sequence::Total, args.n).is_none() {
+        return Err(BenchError::Unpublished(args.n).into());
+    }
+    let mut contestants = contestants(args)?;
+    // A chart that cannot be written is told before anybody waits for it.
+    let chart =
+        args.svg.as_deref().map(|path| WholeFile::begin(path).map_err(|error| unwritten(path, &error)));
+    let chart = chart.transpose()?;
+    let measured = measure(&mut contestants, args.rounds)?;
+    if args.json {
+        let report = report(args.n, args.rounds, &measured);
+        print(&(serde_json::to_string(&report).expect("numbers and strings serialise") + "\n"))?;
+    } else {
+        print(&text(args.n, args.rounds, &measured))?;
+    }
+    if let (Some(file), Some(path)) = (chart, &args.svg) {
+        file.finish(&drawn(args.n, args.rounds, &measured)).map_err(|error| unwritten(path, &error))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn unwritten(path: &Path, error: &std::io::Error) -> Failure {
+    let message = format!("the chart {} cannot be written: {error}", path.display());
+    Failure { exit: Exit::File, message }
+}
+
+/// What is to be compared, the yardstick first and each kernel once.
+fn contestants(args: &Args) -> Result<Vec<Contestant<'static>>, CountError> {
+    let fastest = KernelKind::fastest(Piece::Queen);
+    let mut kernels = vec![KernelKind::Textbook];
+    let named = args.kernel.iter().map(|kernel| kernel.0.unwrap_or(fastest));
+    for kernel in named.chain(args.kernel.is_empty().then_some(fastest)) {
+        if !kernels.contains(&kernel) {
+            kernels.push(kernel);
+        }
+    }
+    let size = |kernel| match kernel {
+        KernelKind::Textbook => smaller_for_textbook(args.n),
+        _ => args.n,
+    };
+    let on_cpu = kernels.into_iter().map(|kernel| Contestant::cpu(kernel, size(kernel), args.threads));
+    let mut contestants = on_cpu.collect::<Result<Vec<_>, _>>()?;
+    contestants.extend(on_devices(args)?);
+    Ok(contestants)
+}
+
+/// The devices, each after its self-test, outside of what is timed.
+#[cfg(feature = "gpu")]
+fn on_devices(args: &Args) -> Result<Vec<Contestant<'static>>, CountError> {
+    let devices = find_devices(&args.device)?;
+    if devices.is_empty() && args.device == DeviceChoice::Auto {
+        note("no GPU adapter was found: comparing kernels of the CPU alone");
+    }
+    let tested = |device: Device| {
+        let id = device.id().to_owned();
+        let opened = device.open().and_then(|mut kernel| self_test(&mut kernel, false).map(|()| kernel));
+        match opened {
+            Ok(kernel) => Ok(Contestant::device(&id, kernel, args.n)),
+            Err(fault) => Err(CountError::DeviceFault(id, fault.to_string())),
+        }
+    };
+    devices.into_iter().map(tested).collect()
+}
+
+#[cfg(not(feature = "gpu"))]
+fn on_devices(args: &Args) -> Result<Vec<Contestant<'static>>, CountError> {
+    let cpu = DeviceChoice::These(vec![DeviceName::Cpu]);
+    if args.device == DeviceChoice::Auto || args.device == cpu {
+        return Ok(Vec::new());
+    }
+    Err(DeviceError::NotBuilt.into())
+}
+
+/// The board that the textbook kernel is given where the others count n queens.
+fn smaller_for_textbook(n: usize) -> usize {
+    n.min(LARGEST_FOR_TEXTBOOK)
+}
+
+/// Measures, with a progress bar where stderr is a terminal; Ctrl-C stops at once.
+fn measure(contestants: &mut [Contestant<'_>], rounds: NonZeroUsize) -> Result<Vec<Measured>, BenchError> {
+    let interrupted = Arc::new(AtomicBool::new(false));
+    let raise = Arc::clone(&interrupted);
+    if let Err(error) = ctrlc::set_handler(move || raise.store(true, Ordering::Relaxed)) {
+        note(&format!("Ctrl-C will end the program without a word: {error}"));
+    }
+    let bar = progress_bar();
+    let measured = compare(contestants, rounds, |turn: &Turn<'_>| {
+        // A fraction is between 0 and 1.
+        bar.set_position((turn.fraction * STEPS as f64) as u64);
+        bar.set_message(format!("round {} of {rounds}: {}, n = {}", turn.round, turn.name, turn.n));
+        if interrupted.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    bar.finish_and_clear();
+    measured
+}
+
+/// The yardstick and, if it counted a smaller board than n, that board.
+fn yardstick(n: usize, measured: &[Measured]) -> (&Measured, Option<usize>) {
+    let yardstick = &measured[0];
+    (yardstick, (yardstick.n != n).then_some(yardstick.n))
+}
+
+fn report(n: usize, rounds: NonZeroUsize, measured: &[Measured]) -> Report<'_> {
+    let (yardstick, _) = yardstick(n, measured);
+    let contestants = measured.iter().map(|m| ContestantReport {
+        name: &m.name,
+        kind: m.kind.name(),
+        n: m.n,
+        threads: m.threads(),
+        elapsed_s: m.seconds(),
+        solutions: m.solutions().to_string(),
+        solutions_per_s: m.solutions_per_s().median,
+        nodes_per_s: m.nodes_per_s().map(|rate| rate.median),
+        ratio_to_textbook: m.ratio_to(yardstick),
+        energy_j: m.energy_j().map(|joules| joules.median),
+        published: Published::compare(Sequence::Total, m.n, m.solutions()),
+    });
+    Report { n, rounds: rounds.get(), contestants: contestants.collect() }
+}
+
+/// "2.13 (2.10 to 2.40) ms".
+fn spread(value: Spread, unit: &str) -> String {
+    let Spread { median, min, max } = value;
+    let (median, min, max) = (rounded(median), rounded(min), rounded(max));
+    let ends = if min == max { String::new() } else { format!(" ({min} to {max})") };
+    format!("{median}{ends}{unit}")
+}
+
+/// A time in s, or in ms below one.
+fn seconds(value: Spread) -> String {
+    if value.median >= 1.0 {
+        return spread(value, " s");
+    }
+    let [median, min, max] = [value.median, value.min, value.max].map(|s| 1000.0 * s);
+    spread(Spread { median, min, max }, " ms")
+}
+
+fn text(n: usize, rounds: NonZeroUsize, measured: &[Measured]) -> String {
+    const UNKNOWN: &str = "—";
+    let unknown = || UNKNOWN.to_owned();
+    let (yardstick, smaller) = yardstick(n, measured);
+    let head = ["contestant", "n", "threads", "time", "solutions/s", "nodes/s", "times textbook", "energy"];
+    let mut rows = vec![head.map(str::to_owned)];
+    rows.extend(measured.iter().map(|m| {
+        let mark = if m.n == yardstick.n { "" } else { " *" };
+        [
+            m.name.clone(),
+            m.n.to_string(),
+            m.threads().to_string(),
+            seconds(m.seconds()),
+            rounded(m.solutions_per_s().median),
+            m.nodes_per_s().map_or_else(unknown, |rate| rounded(rate.median)),
+            m.ratio_to(yardstick).map_or_else(unknown, |ratio| spread(ratio, mark)),
+            m.energy_j().map_or_else(unknown, |joules| format!("{} J", rounded(joules.median))),
+        ]
+    }));
+    let rounds = counted(rounds.get() as u128, "round");
+    let mut lines = vec![format!("{n} queens, {rounds} in turn: median (least to largest)")];
+    lines.extend(aligned(&rows));
+    lines.push("  every count agrees with OEIS A000170".into());
+    if let Some(smaller) = smaller {
+        lines.push(format!("  * solutions/s at n = {n} over those of the textbook kernel at n = {smaller}"));
+    }
+    lines.join("\n") + "\n"
+}
+
+/// The rows with their columns below each other.
+fn aligned<const COLUMNS: usize>(rows: &[[String; COLUMNS]]) -> Vec<String> {
+    let letters = |text: &String| text.chars().count();
+    let widths: [usize; COLUMNS] =
+        std::array::from_fn(|column| rows.iter().map(|row| letters(&row[column])).max().unwrap_or(0));
+    let line = |row: &[String; COLUMNS]| {
+        let cells = row.iter().zip(widths).map(|(cell, width)| format!("  {cell:<width$}"));
+        cells.collect::<String>().trim_end().to_owned()
+    };
+    rows.iter().map(line).collect()
+}
+
+/// The chart: solutions a second.
+fn drawn(n: usize, rounds: NonZeroUsize, measured: &[Measured]) -> String {
+    let (yardstick, smaller) = yardstick(n, measured);
+    let bars = measured.iter().map(|m| {
+        let value = m.solutions_per_s();
+        let times = m.ratio_to(yardstick).filter(|_| !std::ptr::eq(m, yardstick));
+        let times = times.map_or(String::new(), |ratio| format!(", {} × textbook", rounded(ratio.median)));
+        let size = if smaller.is_some() { format!(", n = {}", m.n) } else { String::new() };
+        Bar { name: format!("{}{size}", m.name), value, label: format!("{}{times}", rounded(value.median)) }
+    });
+    let unit = format!("solutions a second, median of {}", counted(rounds.get() as u128, "round"));
+    svg(&format!("Counting {n} queens"), &unit, &bars.collect::<Vec<Bar>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::engine::{ContestantKind, Run};
+
+    const ROUNDS: NonZeroUsize = NonZeroUsize::new(3).expect("three");
+
+    fn measured(name: &str, n: usize, ms: [u64; 3], solutions: u128, nodes: Option<u128>) -> Measured {
+        let run = |ms| Run {
+            elapsed: Duration::from_millis(ms),
+            solutions,
+            nodes,
+            threads: 2,
+            energy_j: nodes.map(|_| 1.5),
+        };
+        Measured { name: name.into(), kind: ContestantKind::Cpu, n, runs: ms.map(run).to_vec() }
+    }
+
+    fn pair(n: usize, solutions: u128) -> [Measured; 2] {
+        [
+            measured("textbook", 16, [2000, 1000, 4000], 14_772_512, None),
+            measured("avx512", n, [20, 20, 20], solutions, Some(1_000_000)),
+        ]
+    }
+
+    #[test]
+    fn json_has_the_documented_shape() {
+        let report = serde_json::to_value(report(16, ROUNDS, &pair(16, 14_772_512))).expect("serialises");
+        assert_eq!((&report["n"], &report["rounds"]), (&16.into(), &3.into()));
+        let expected = serde_json::json!({
+            "name": "avx512",
+            "kind": "cpu",
+            "n": 16,
+            "threads": 2,
+            "elapsed_s": { "median": 0.02, "min": 0.02, "max": 0.02 },
+            "solutions": "14772512",
+            "solutions_per_s": 738_625_600.0,
+            "nodes_per_s": 5e7,
+            "ratio_to_textbook": { "median": 100.0, "min": 50.0, "max": 200.0 },
+            "energy_j": 1.5,
+            "published": "agrees",
+        });
+        assert_eq!(report["contestants"][1], expected);
+        let textbook = &report["contestants"][0];
+        assert!(textbook["nodes_per_s"].is_null() && textbook["energy_j"].is_null());
+        assert_eq!(textbook["ratio_to_textbook"]["max"], 1.0);
+    }
+
+    #[test]
+    fn the_table_says_what_is_not_known() {
+        let table = text(16, ROUNDS, &pair(16, 14_772_512));
+        let lines: Vec<&str> = table.lines().collect();
+        assert_eq!(lines.len(), 5, "{table}");
+        for (line, words) in [
+            (lines[1], &["contestant", "threads", "time", "solutions/s", "nodes/s", "energy"][..]),
+            (lines[2], &["textbook", "2.00 (1.00 to 4.00) s", "7.39e6", "—", "1.00"]),
+            (lines[3], &["avx512", "20.0 ms", "7.39e8", "5.00e7", "100 (50.0 to 200)", "1.50 J"]),
+        ] {
+            assert!(words.iter().all(|word| line.contains(word)), "{words:?}: {line}");
+        }
+        assert!(!table.contains('*'));
+    }
+
+    #[test]
+    fn a_ratio_between_boards_of_different_sizes_is_marked() {
+        let pair = pair(18, 666_090_624);
+        let table = text(18, ROUNDS, &pair);
+        assert!(table.contains(") *\n") || table.contains(") * "), "{table}");
+        assert!(
+            table.contains("* solutions/s at n = 18 over those of the textbook kernel at n = 16"),
+            "{table}"
+        );
+        let chart = drawn(18, ROUNDS, &pair);
+        assert!(chart.contains("textbook, n = 16") && chart.contains("avx512, n = 18"), "{chart}");
+        let report = serde_json::to_value(report(18, ROUNDS, &pair)).expect("serialises");
+        assert_eq!(
+            (&report["contestants"][0]["n"], &report["contestants"][1]["n"]),
+            (&16.into(), &18.into())
+        );
+    }
+
+    #[test]
+    fn a_count_that_differs_is_exit_code_6_with_both_values() {
+        let error = BenchError::Differs { name: "avx2".into(), n: 8, found: 91, published: 92 };
+        let failure = Failure::from(error);
+        assert_eq!(failure.exit, Exit::CheckFailed);
+        assert!(
+            ["avx2", "91", "92"].iter().all(|word| failure.message.contains(word)),
+            "{}",
+            failure.message
+        );
+    }
+
+    #[test]
+    fn the_textbook_kernel_is_spared_large_boards_only() {
+        assert_eq!([0, 14, 16, 17, 27].map(smaller_for_textbook), [0, 14, 16, 16, 16]);
+    }
+}

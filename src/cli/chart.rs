@@ -1,0 +1,254 @@
+//! Bar charts in SVG.
+
+use std::fmt::Write as _;
+
+use crate::engine::Spread;
+
+/// One bar: as long as the median, with a line from the least to the largest value.
+#[derive(Clone, Debug)]
+pub(super) struct Bar {
+    /// What it is, on its left.
+    pub(super) name: String,
+    /// What it shows.
+    pub(super) value: Spread,
+    /// The value in words, on its right.
+    pub(super) label: String,
+}
+
+/// From this ratio between the largest and the smallest value on, lengths are logarithms.
+const LOG_FROM: f64 = 20.0;
+
+/// Lengths in px, at the usual size.
+const MARGIN: f64 = 24.0;
+const TOP: f64 = 72.0;
+const ROW: f64 = 34.0;
+const BAR: f64 = 20.0;
+const GAP: f64 = 10.0;
+const WIDTH: f64 = 760.0;
+/// The least that is left to the bars, however long the words are: the chart is wider then.
+const LEAST_PLOT: f64 = 240.0;
+/// A letter of the text; no font is at hand to measure it.
+const LETTER: f64 = 8.0;
+
+/// The chart as an SVG document. `unit` says what the bars show. The background is its own, so that it can be
+/// read on light and on dark pages.
+pub(super) fn svg(title: &str, unit: &str, bars: &[Bar]) -> String {
+    let letters = |text: fn(&Bar) -> &str| bars.iter().map(|b| text(b).chars().count()).max().unwrap_or(0);
+    let left = MARGIN + letters(|b| &b.name) as f64 * LETTER + GAP;
+    let right = MARGIN + letters(|b| &b.label) as f64 * LETTER + GAP;
+    let plot = (WIDTH - left - right).max(LEAST_PLOT);
+    let bottom = TOP + ROW * bars.len() as f64;
+    let (width, height) = (left + plot + right, bottom + 20.0 + MARGIN);
+    let scale = Scale::of(bars.iter().map(|b| b.value));
+    let x = |value: f64| left + plot * scale.share(value);
+    let note = if scale.is_log() { ", logarithmic scale" } else { "" };
+    let (title, unit) = (escaped(title), escaped(unit));
+
+    let mut out = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height:.0}\" \
+         viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\" font-family=\"system-ui, sans-serif\" \
+         font-size=\"14\" fill=\"#222222\">\n\
+         <title>{title}</title>\n\
+         <rect width=\"100%\" height=\"100%\" rx=\"6\" fill=\"#f2f2ef\"/>\n\
+         <text x=\"{MARGIN}\" y=\"32\" font-size=\"17\" font-weight=\"600\">{title}</text>\n\
+         <text x=\"{MARGIN}\" y=\"54\" fill=\"#555555\">{unit}{note}</text>\n"
+    );
+    let mut line = |text: String| {
+        out.push_str(&text);
+        out.push('\n');
+    };
+    for (value, label) in scale.ticks() {
+        let x = x(value);
+        line(format!("<path d=\"M{x:.1} {TOP:.1}V{bottom:.1}\" stroke=\"#cfcfca\"/>"));
+        line(format!(
+            "<text x=\"{x:.1}\" y=\"{:.1}\" font-size=\"12\" fill=\"#555555\" text-anchor=\"middle\">{label}</text>",
+            bottom + 18.0,
+        ));
+    }
+    for (i, bar) in bars.iter().enumerate() {
+        let middle = TOP + ROW * (i as f64 + 0.5);
+        let base = middle + 5.0;
+        let (from, to, end) = (x(bar.value.min), x(bar.value.max), x(bar.value.median));
+        line(format!(
+            "<text x=\"{:.1}\" y=\"{base:.1}\" text-anchor=\"end\">{}</text>",
+            left - GAP,
+            escaped(&bar.name)
+        ));
+        line(format!(
+            "<rect x=\"{left:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{BAR}\" fill=\"#4a7fb5\"/>",
+            middle - BAR / 2.0,
+            end - left
+        ));
+        line(format!("<path d=\"M{from:.1} {middle:.1}H{to:.1}\" stroke=\"#222222\" stroke-width=\"2\"/>"));
+        line(format!("<text x=\"{:.1}\" y=\"{base:.1}\">{}</text>", to + GAP, escaped(&bar.label)));
+    }
+    line("</svg>".into());
+    out
+}
+
+/// How values become lengths.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Scale {
+    /// From 0 to the largest value.
+    Linear { largest: f64 },
+    /// From one power of ten to another.
+    Log { low: i32, high: i32 },
+}
+
+impl Scale {
+    /// The scale for all of `values`; what is not positive has no length.
+    fn of(values: impl Iterator<Item = Spread> + Clone) -> Self {
+        let positive = |value: &f64| value.is_finite() && *value > 0.0;
+        let ends = values.clone().flat_map(|v| [v.min, v.max]).filter(positive);
+        let (least, largest) = (ends.clone().fold(f64::INFINITY, f64::min), ends.fold(0.0, f64::max));
+        let medians = values.map(|v| v.median).filter(positive);
+        let ratio = medians.clone().fold(0.0, f64::max) / medians.fold(f64::INFINITY, f64::min);
+        if ratio > LOG_FROM {
+            // A tenth of a decade at the least, so that the shortest bar can be seen.
+            Self::Log { low: (least.log10() - 0.1).floor() as i32, high: largest.log10().ceil() as i32 }
+        } else {
+            Self::Linear { largest }
+        }
+    }
+
+    const fn is_log(self) -> bool {
+        matches!(self, Self::Log { .. })
+    }
+
+    /// The length of a value as a share of the whole axis: 0 to 1.
+    fn share(self, value: f64) -> f64 {
+        let share = match self {
+            Self::Linear { largest } => value / largest,
+            Self::Log { low, high } => (value.log10() - f64::from(low)) / f64::from(high - low),
+        };
+        // No value and no scale have no length.
+        if share.is_nan() { 0.0 } else { share.clamp(0.0, 1.0) }
+    }
+
+    /// Powers of ten on a logarithmic axis, eight at the most, with their names. Bars that start at 0 need none.
+    fn ticks(self) -> Vec<(f64, String)> {
+        match self {
+            Self::Linear { .. } => Vec::new(),
+            Self::Log { low, high } => {
+                let step = (high - low) / 8 + 1;
+                let powers = (low..=high).step_by(step as usize);
+                powers.map(|power| (10f64.powi(power), format!("1e{power}"))).collect()
+            }
+        }
+    }
+}
+
+/// `text` as it stands between or within tags. What XML cannot hold is replaced.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' | '<' | '>' | '"' | '\'' => {
+                // Writing to memory does not fail.
+                let _ = write!(out, "&#{};", u32::from(c));
+            }
+            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bar(name: &str, median: f64) -> Bar {
+        let value = Spread { median, min: median * 0.9, max: median * 1.2 };
+        Bar { name: name.into(), value, label: format!("{median}") }
+    }
+
+    /// The elements of a document without comments and sections: every start has its end, every attribute its
+    /// quotes, and nothing in the text is left that could be a tag or an entity by mistake.
+    fn elements(document: &str) -> Vec<String> {
+        let (mut open, mut all) = (Vec::new(), Vec::new());
+        let mut rest = document.trim();
+        while let Some(tag) = rest.strip_prefix('<') {
+            let (tag, behind) = tag.split_once('>').expect("a tag ends");
+            assert!(!tag.contains('<'), "{tag}");
+            if let Some(name) = tag.strip_prefix('/') {
+                assert_eq!(open.pop().as_deref(), Some(name));
+            } else {
+                let (tag, empty) = tag.strip_suffix('/').map_or((tag, false), |tag| (tag, true));
+                let (name, attributes) = tag.split_once(' ').unwrap_or((tag, ""));
+                let quoted: Vec<&str> = attributes.split('"').collect();
+                assert!(quoted.len() % 2 == 1 && quoted[quoted.len() - 1].is_empty(), "{tag}");
+                let mut names: Vec<&str> = quoted.iter().step_by(2).map(|name| name.trim()).collect();
+                names.pop();
+                assert!(names.iter().all(|name| name.ends_with('=')), "{tag}");
+                names.sort_unstable();
+                assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "{tag}: an attribute twice");
+                all.push(name.to_owned());
+                if !empty {
+                    open.push(name.to_owned());
+                }
+            }
+            let text = &behind[..behind.find('<').unwrap_or(behind.len())];
+            assert!(text.split('&').skip(1).all(|entity| entity.starts_with('#')), "{text}");
+            assert!(!text.contains('>') && !text.contains('\u{1}'), "{text}");
+            rest = &behind[text.len()..];
+        }
+        assert!(rest.is_empty() && open.is_empty(), "{rest} {open:?}");
+        all
+    }
+
+    #[test]
+    fn charts_are_well_formed_whatever_the_names_are() {
+        let hostile =
+            ["<script>", "a & b", "]]>", "\"quoted\" 'twice'", "\u{1}\u{ffff}", "ñ → 𝄞", "", "&lt;"];
+        let bars: Vec<Bar> = hostile.iter().zip(1..).map(|(name, i)| bar(name, f64::from(i))).collect();
+        for bars in [&bars[..], &bars[..1], &[]] {
+            let document = svg("<n> & \"queens\"", "a > b", bars);
+            let elements = elements(&document);
+            assert_eq!(elements[0], "svg");
+            assert_eq!(elements.iter().filter(|name| *name == "rect").count(), 1 + bars.len());
+            assert!(!document.contains("<script>"));
+        }
+    }
+
+    #[test]
+    fn names_and_values_stand_in_the_chart_escaped() {
+        let document = svg("title", "unit", &[bar("a<b", 7.0)]);
+        for words in [">a&#60;b</text>", ">7</text>", ">title</text>", ">unit</text>"] {
+            assert!(document.contains(words), "{words}: {document}");
+        }
+    }
+
+    #[test]
+    fn lengths_are_logarithms_only_where_values_are_far_apart() {
+        let near = Scale::of([bar("", 1.0), bar("", 20.0)].iter().map(|b| b.value));
+        assert_eq!(near, Scale::Linear { largest: 24.0 });
+        assert!(svg("", "", &[bar("", 1.0), bar("", 21.0)]).contains("logarithmic"));
+        assert!(!svg("", "", &[bar("", 1.0), bar("", 20.0)]).contains("logarithmic"));
+        let far = Scale::of([bar("", 2e6), bar("", 3e8)].iter().map(|b| b.value));
+        assert_eq!(far, Scale::Log { low: 6, high: 9 });
+        assert_eq!(
+            far.ticks().iter().map(|tick| tick.1.as_str()).collect::<Vec<_>>(),
+            ["1e6", "1e7", "1e8", "1e9"]
+        );
+        assert!((far.share(1e8) - 2.0 / 3.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_shortest_bar_of_a_logarithmic_chart_can_be_seen() {
+        let even = |median: f64| Spread { median, min: median, max: median };
+        let scale = Scale::of([even(1000.0), even(1e6)].into_iter());
+        assert!(scale.share(1000.0) > 0.02 && scale.share(1e6) == 1.0, "{scale:?}");
+    }
+
+    #[test]
+    fn values_without_a_length_leave_the_chart_whole() {
+        let even = |median: f64| Spread { median, min: median, max: median };
+        for values in [vec![0.0, 0.0], vec![0.0, 5.0, 500.0], vec![f64::NAN, f64::INFINITY, 3.0]] {
+            let bars = values.iter().map(|&v| Bar { name: "a".into(), value: even(v), label: "v".into() });
+            let document = svg("title", "unit", &bars.collect::<Vec<_>>());
+            elements(&document);
+            assert!(!document.contains("NaN") && !document.contains("inf"), "{document}");
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! `nqueens devices`.
+
+use serde::Serialize;
+
+use super::{Exit, Failure, print};
+use crate::board::Piece;
+#[cfg(feature = "gpu")]
+use crate::engine::{Device, find_every_device};
+use crate::kernel::KernelKind;
+#[cfg(feature = "gpu")]
+use crate::kernel::gpu::{AdapterInfo, self_test};
+
+/// List what can count here: GPUs with their ids, limits and whether they pass their self-test, and the kernels of
+/// the CPU.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Do not open the devices for their self-test.
+    #[arg(long)]
+    no_test: bool,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What `--json` prints.
+#[derive(Debug, Serialize)]
+struct Report {
+    cpu: CpuReport,
+    adapters: Vec<AdapterReport>,
+}
+
+#[derive(Debug, Serialize)]
+struct CpuReport {
+    threads: usize,
+    kernels: Vec<KernelReport>,
+}
+
+#[derive(Debug, Serialize)]
+struct KernelReport {
+    name: &'static str,
+    runs_here: bool,
+    fastest: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct AdapterReport {
+    id: String,
+    name: String,
+    backend: String,
+    kind: &'static str,
+    driver: String,
+    most_buffer_bytes: u64,
+    workgroup_bytes: u32,
+    workgroup_lanes: u32,
+    subgroup_lanes: u32,
+    /// "passed", "not_run", or what is wrong.
+    self_test: String,
+}
+
+pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
+    let fastest = KernelKind::fastest(Piece::Queen);
+    let kernels = KernelKind::ALL.into_iter().map(|kind| KernelReport {
+        name: kind.name(),
+        runs_here: kind.runs_here(),
+        fastest: kind == fastest,
+    });
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let cpu = CpuReport { threads, kernels: kernels.collect() };
+    let report = Report { cpu, adapters: adapters(args) };
+    if args.json {
+        print(&(serde_json::to_string(&report).expect("numbers and strings serialise") + "\n"))?;
+    } else {
+        print(&text(&report))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Every adapter, software drivers included.
+#[cfg(feature = "gpu")]
+fn adapters(args: &Args) -> Vec<AdapterReport> {
+    let report = |device: Device| {
+        let info = device.info().cloned()?;
+        let tested = if args.no_test {
+            "not_run".to_owned()
+        } else {
+            let outcome = device.open().and_then(|mut kernel| self_test(&mut kernel, false));
+            outcome.map_or_else(|fault| fault.to_string(), |()| "passed".to_owned())
+        };
+        Some(adapter(&info, tested))
+    };
+    find_every_device().into_iter().filter_map(report).collect()
+}
+
+#[cfg(not(feature = "gpu"))]
+fn adapters(_args: &Args) -> Vec<AdapterReport> {
+    Vec::new()
+}
+
+#[cfg(feature = "gpu")]
+fn adapter(info: &AdapterInfo, self_test: String) -> AdapterReport {
+    AdapterReport {
+        id: info.id.clone(),
+        name: info.name.clone(),
+        backend: info.backend.clone(),
+        kind: info.kind.name(),
+        driver: info.driver.clone(),
+        most_buffer_bytes: info.most_buffer_bytes,
+        workgroup_bytes: info.workgroup_bytes,
+        workgroup_lanes: info.workgroup_lanes,
+        subgroup_lanes: info.subgroup_lanes,
+        self_test,
+    }
+}
+
+fn text(report: &Report) -> String {
+    let mut lines = vec![format!("cpu ({} threads)", report.cpu.threads)];
+    for kernel in &report.cpu.kernels {
+        let state = match (kernel.runs_here, kernel.fastest) {
+            (_, true) => "runs here, the fastest",
+            (true, _) => "runs here",
+            (false, _) => "needs instructions that this processor lacks",
+        };
+        lines.push(format!("  {:<19} {state}", kernel.name));
+    }
+    for adapter in &report.adapters {
+        lines.push(adapter.id.clone());
+        let mut line = |name: &str, value: &str| lines.push(format!("  {name:<19} {value}"));
+        line("name", &adapter.name);
+        line("kind", &format!("{}, {}", adapter.kind, adapter.backend));
+        line("driver", &adapter.driver);
+        let mebibytes = adapter.most_buffer_bytes >> 20;
+        let (bytes, lanes) = (adapter.workgroup_bytes, adapter.workgroup_lanes);
+        let step = adapter.subgroup_lanes;
+        line("buffers", &format!("up to {mebibytes} MiB"));
+        line("workgroups", &format!("{bytes} bytes, {lanes} lanes, {step} in step"));
+        line("self-test", if adapter.self_test == "not_run" { "not run" } else { &adapter.self_test });
+    }
+    if report.adapters.is_empty() {
+        lines.push(no_adapter().to_owned());
+    }
+    lines.join("\n") + "\n"
+}
+
+const fn no_adapter() -> &'static str {
+    if cfg!(feature = "gpu") { "no GPU adapter was found" } else { "built without GPU support (feature gpu)" }
+}

@@ -1,0 +1,387 @@
+//! The shaders on every adapter of this machine, a software driver will do: subproblem by subproblem against the
+//! oracle, and state by state against their mirrors.
+//!
+//! Without an adapter these tests say "skipped: no adapter". Where one is expected (`NQUEENS_EXPECT_ADAPTER=1`) they
+//! fail then.
+#![cfg(feature = "gpu")]
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use nqueens::board::{Piece, Problem, Square};
+use nqueens::kernel::gpu::layout::{Control, LEVELS, Lane, LowerState, SHADOW_LIMIT, Slot, UpperState};
+use nqueens::kernel::gpu::{
+    Adapters, Backend, Batch, DeviceKernel, Fault, JobMemory, Memory, Mirror, Order, Seen, Shape, self_test,
+};
+use nqueens::kernel::reference::completions;
+use nqueens::known::{Sequence, lookup};
+use nqueens::preplacement::{Decomposition, Job, Scheme};
+use nqueens::tally::Tally;
+use proptest::prelude::*;
+
+/// Every adapter's backend.
+fn backends() -> Vec<(String, Box<dyn Backend>)> {
+    let adapters = Adapters::find();
+    let opened: Vec<_> = adapters
+        .infos()
+        .map(|info| {
+            let backend = adapters.backend(&info.id).expect("an adapter that was found");
+            (info.id.clone(), backend.expect("an adapter that opens"))
+        })
+        .collect();
+    if opened.is_empty() {
+        let expected = std::env::var("NQUEENS_EXPECT_ADAPTER").is_ok_and(|value| value == "1");
+        assert!(!expected, "an adapter is expected here, and there is none");
+        let _ = writeln!(std::io::stderr(), "skipped: no adapter");
+    }
+    opened
+}
+
+const SMALL: Shape = Shape { lanes: 512, chunk: 512, ring: 1 << 15, prefixes: 3000 };
+
+/// A kernel on each adapter.
+fn kernels() -> Vec<(String, DeviceKernel)> {
+    backends().into_iter().map(|(id, backend)| (id, DeviceKernel::new(backend, SMALL, true))).collect()
+}
+
+fn decompose(problem: &Problem, depth: Option<usize>, unit_prefixes: u64) -> Decomposition {
+    let job = Job::new(problem.clone(), Scheme::best(problem), depth, unit_prefixes);
+    Decomposition::new(job.expect("a small board"))
+}
+
+/// The tallies of all units.
+fn count(kernel: &mut DeviceKernel, decomposition: &Decomposition) -> Vec<Tally> {
+    let units: Vec<u64> = (0..decomposition.units()).collect();
+    kernel.open(decomposition).and_then(|mut job| job.count(&units, &|| true)).expect("a device that works")
+}
+
+fn assert_every_subproblem_agrees(
+    id: &str,
+    kernel: &mut DeviceKernel,
+    problem: &Problem,
+    depth: Option<usize>,
+) {
+    let decomposition = decompose(problem, depth, 1);
+    let tallies = count(kernel, &decomposition);
+    let mut tallies = tallies.iter();
+    decomposition.for_each(0..decomposition.prefixes(), |plan, prefix| {
+        let expected = u128::from(completions(plan, prefix).0) * u128::from(plan.weight());
+        assert_eq!(
+            tallies.next().map(Tally::thirds),
+            Some(expected),
+            "{id}: {problem:?}, {plan:?}, {prefix:?}"
+        );
+    });
+}
+
+#[test]
+fn totals_of_n_8_to_14_are_the_known_ones() {
+    for (id, mut kernel) in kernels() {
+        for n in 0..=14 {
+            let mut total = Tally::default();
+            for tally in count(&mut kernel, &decompose(&Problem::empty(Piece::Queen, n), None, 100)) {
+                total.merge(&tally).expect("a small sum");
+            }
+            assert_eq!(total.solutions().ok(), lookup(Sequence::Total, n), "{id}, n = {n}");
+        }
+    }
+}
+
+#[test]
+fn every_subproblem_of_n_9_and_10_agrees_with_the_oracle() {
+    for (id, mut kernel) in kernels() {
+        for n in [9, 10] {
+            assert_every_subproblem_agrees(&id, &mut kernel, &Problem::empty(Piece::Queen, n), None);
+        }
+    }
+}
+
+#[test]
+fn completions_with_placed_and_blocked_squares_agree_with_the_oracle() {
+    let squares = |list: &[(usize, usize)]| list.iter().map(|&(row, col)| Square::new(row, col)).collect();
+    let cases: [(usize, &[(usize, usize)], &[(usize, usize)]); 4] = [
+        (10, &[(0, 3)], &[]),
+        (10, &[], &[(0, 0), (5, 5), (9, 2)]),
+        (11, &[(1, 3), (6, 0)], &[(0, 0), (9, 9), (4, 5)]),
+        // Gaps on both sides of the block.
+        (11, &[(2, 1), (8, 4)], &[(10, 10)]),
+    ];
+    for (id, mut kernel) in kernels() {
+        for (n, placed, blocked) in cases {
+            let problem =
+                Problem::new(Piece::Queen, n, squares(placed), squares(blocked)).expect("a problem");
+            assert_every_subproblem_agrees(&id, &mut kernel, &problem, None);
+        }
+    }
+}
+
+#[test]
+fn random_boards_with_decided_squares_agree_with_the_oracle() {
+    let square = |n: usize| (0..n, 0..n).prop_map(|(row, col)| Square::new(row, col));
+    let problems = (6usize..=9).prop_flat_map(move |n| {
+        let squares = |most| proptest::collection::vec(square(n), 0..=most);
+        (squares(2), squares(8), 0usize..5)
+            .prop_filter_map("a square is placed or blocked", move |(p, b, depth)| {
+                Some((Problem::new(Piece::Queen, n, p, b).ok()?, depth))
+            })
+    });
+    for (id, kernel) in kernels() {
+        let kernel = std::cell::RefCell::new(kernel);
+        let config = ProptestConfig { cases: 40, ..ProptestConfig::default() };
+        let outcome = proptest::test_runner::TestRunner::new(config).run(&problems, |(problem, depth)| {
+            assert_every_subproblem_agrees(&id, &mut kernel.borrow_mut(), &problem, Some(depth));
+            Ok(())
+        });
+        outcome.expect("agreement");
+    }
+}
+
+#[test]
+fn devices_pass_their_self_test() {
+    for (id, mut kernel) in kernels() {
+        assert_eq!(self_test(&mut kernel, false), Ok(()), "{id}");
+    }
+}
+
+/// What must be the same on the device and in the mirror, whichever lane takes which states.
+#[derive(Debug, PartialEq, Eq)]
+struct Likeness {
+    counters: [u32; 6],
+    level_count: [u32; LEVELS],
+    levels: Vec<Vec<LowerState>>,
+    ring: Vec<UpperState>,
+    /// States in the lanes, with their stacks.
+    states: Vec<(UpperState, u32, Vec<[u32; 4]>)>,
+    /// What slots and lanes hold for each slot: hits, turns, shadow, states finished.
+    sums: BTreeMap<u32, [u64; 4]>,
+}
+
+fn likeness(memory: &Memory) -> Likeness {
+    let Control { ring_write, ring_read, ring_returned, busy, expanded, appended, expansions, .. } =
+        memory.control;
+    let sorted = |mut states: Vec<LowerState>| {
+        states.sort_unstable();
+        states
+    };
+    let stack_of = |level: usize| {
+        let first = memory.control.level_first[level] as usize;
+        sorted(memory.levels[first..first + memory.control.level_count[level] as usize].to_vec())
+    };
+    let waiting = ring_write.wrapping_sub(ring_read).cast_signed().max(0).cast_unsigned();
+    let at = |index: u32| memory.ring[index as usize % memory.ring.len()];
+    let mut ring: Vec<UpperState> = (0..waiting).map(|i| at(ring_write.wrapping_sub(i + 1))).collect();
+    ring.extend((0..ring_returned).map(|i| at(ring_write.wrapping_add(i))));
+    ring.sort_unstable();
+    let lanes = memory.lanes.len();
+    let stack = |index: usize, lane: &Lane| {
+        (0..lane.height as usize).map(|height| memory.stacks[height * lanes + index]).collect()
+    };
+    let working = memory.lanes.iter().enumerate().filter(|(_, lane)| lane.open != 0);
+    let mut states: Vec<_> = working
+        .map(|(i, lane)| ([lane.free, lane.left, lane.right, lane.open], lane.label, stack(i, lane)))
+        .collect();
+    states.sort_unstable();
+    let pair = |low: u32, high: u32| u64::from(high) << 32 | u64::from(low);
+    let mut sums: BTreeMap<u32, [u64; 4]> = BTreeMap::new();
+    let mut add = |slot: u32, values: [u64; 4]| {
+        let sum = sums.entry(slot).or_default();
+        (0..4).for_each(|k| sum[k] = sum[k].wrapping_add(values[k]));
+    };
+    for (index, slot) in memory.slots.iter().enumerate() {
+        let shadow = slot.shadow.iter().rev().fold(0u64, |sum, &digit| (sum << 8) + u64::from(digit));
+        let (hits, turns) = (pair(slot.hits, slot.hits_high), pair(slot.turns, slot.turns_high));
+        add(index as u32, [hits, turns, shadow, slot.finished.into()]);
+    }
+    for lane in &memory.lanes {
+        let (hits, turns) = (pair(lane.hits, lane.hits_high), pair(lane.turns, lane.turns_high));
+        add(lane.label & 0xffff, [hits, turns, lane.shadow.into(), lane.finished.into()]);
+    }
+    Likeness {
+        counters: [waiting, ring_returned, busy, expanded, appended, expansions],
+        level_count: memory.control.level_count,
+        levels: (0..LEVELS).map(stack_of).collect(),
+        ring,
+        states,
+        sums,
+    }
+}
+
+/// Runs the device and the mirror side by side, a dispatch at a time, from the same memory each time.
+struct SideBySide {
+    mirror: Mirror,
+    device: Box<dyn Backend>,
+    steps: std::sync::Arc<std::sync::atomic::AtomicUsize>,
+    searches: u32,
+}
+
+impl SideBySide {
+    fn step(&mut self, order: &Order) -> Result<(), Fault> {
+        let before = self.mirror.memory()?;
+        self.device.set_memory(&before)?;
+        for backend in [&mut self.mirror as &mut dyn Backend, &mut *self.device] {
+            backend.submit(order)?;
+            backend.wait()?;
+        }
+        let (ours, theirs) = (likeness(&self.mirror.memory()?), likeness(&self.device.memory()?));
+        assert_eq!(ours, theirs, "after {order:?}");
+        self.steps.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+impl Backend for SideBySide {
+    fn open(&mut self, job: &JobMemory<'_>) -> Result<(), Fault> {
+        self.mirror.open(job)?;
+        self.device.open(job)
+    }
+
+    fn load(&mut self, batch: &Batch) -> Result<(), Fault> {
+        self.searches = 0;
+        self.mirror.load(batch)?;
+        self.device.load(batch)
+    }
+
+    fn submit(&mut self, order: &Order) -> Result<(), Fault> {
+        for _ in 0..order.rounds {
+            // Which states an idle lane takes is the same for all interleavings only if it takes once in a search,
+            // and if expansion and search do not meet: so a search of no turns after an expansion, and four turns.
+            let mut expansion = Order { rounds: 1, expansions: 1, ..*order };
+            (expansion.params.turns, expansion.params.flush) = (0, 0);
+            self.step(&expansion)?;
+            let mut search = Order { rounds: 1, expansions: 0, ..*order };
+            search.params.turns = 4;
+            self.step(&search)?;
+            self.searches += 1;
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self) -> Result<Seen, Fault> {
+        // The driver of the device may have several submissions in flight; here each is over when the next begins.
+        let control = Control { searches: self.searches, ..self.mirror.memory()?.control };
+        Ok(Seen { control })
+    }
+
+    fn slots(&mut self) -> Result<Vec<Slot>, Fault> {
+        self.device.slots()
+    }
+
+    fn memory(&mut self) -> Result<Memory, Fault> {
+        self.device.memory()
+    }
+
+    fn set_memory(&mut self, memory: &Memory) -> Result<(), Fault> {
+        self.device.set_memory(memory)
+    }
+}
+
+#[test]
+fn shaders_follow_their_mirrors_state_by_state() {
+    let shape = Shape { lanes: 64, chunk: 4096, ring: 1 << 17, prefixes: 500 };
+    for (id, device) in backends() {
+        let steps = std::sync::Arc::default();
+        let side_by_side = SideBySide {
+            mirror: Mirror::default(),
+            device,
+            steps: std::sync::Arc::clone(&steps),
+            searches: 0,
+        };
+        let mut kernel = DeviceKernel::new(Box::new(side_by_side), shape, true);
+        kernel.keep_one_in_flight();
+        let blocked = Problem::new(Piece::Queen, 9, vec![Square::new(1, 2)], vec![Square::new(8, 8)]);
+        for (problem, solutions) in [
+            (Problem::empty(Piece::Queen, 8), Some(92)),
+            (Problem::empty(Piece::Queen, 9), Some(352)),
+            (blocked.expect("a problem"), None),
+        ] {
+            let decomposition = decompose(&problem, Some(2), 3);
+            let mut total = Tally::default();
+            count(&mut kernel, &decomposition).iter().for_each(|t| total.merge(t).expect("a small sum"));
+            let found = total.solutions().expect("whole solutions");
+            assert!(solutions.is_none_or(|known| found == known), "{id}: {found}");
+        }
+        assert!(steps.load(std::sync::atomic::Ordering::Relaxed) > 50);
+    }
+}
+
+/// A backend whose lanes and slots start just below the ends of their counters.
+struct NearTheEnd(Box<dyn Backend>);
+
+/// What lanes and slots hold at the start: hits, turns; the pair is about to carry.
+const HEAD_START: u32 = u32::MAX - 3;
+
+impl Backend for NearTheEnd {
+    fn open(&mut self, job: &JobMemory<'_>) -> Result<(), Fault> {
+        self.0.open(job)
+    }
+
+    fn load(&mut self, batch: &Batch) -> Result<(), Fault> {
+        self.0.load(batch)?;
+        let mut memory = self.0.memory()?;
+        for slot in &mut memory.slots {
+            (slot.hits, slot.turns) = (HEAD_START, HEAD_START);
+        }
+        for lane in &mut memory.lanes {
+            (lane.hits, lane.turns, lane.shadow) = (HEAD_START, HEAD_START, SHADOW_LIMIT - 1);
+        }
+        self.0.set_memory(&memory)
+    }
+
+    fn submit(&mut self, order: &Order) -> Result<(), Fault> {
+        self.0.submit(order)
+    }
+
+    fn wait(&mut self) -> Result<Seen, Fault> {
+        self.0.wait()
+    }
+
+    fn slots(&mut self) -> Result<Vec<Slot>, Fault> {
+        // The head start is taken off again, in 64 bits.
+        let lanes = self.0.memory()?.lanes.len() as u64;
+        let mut slots = self.0.slots()?;
+        for (index, slot) in slots.iter_mut().enumerate() {
+            // All lanes begin with the label of slot 0.
+            let from_lanes = if index == 0 { lanes } else { 0 };
+            let start = u64::from(HEAD_START) * (1 + from_lanes);
+            for (low, high) in
+                [(&mut slot.hits, &mut slot.hits_high), (&mut slot.turns, &mut slot.turns_high)]
+            {
+                let sum = (u64::from(*high) << 32 | u64::from(*low)) - start;
+                (*low, *high) = (sum as u32, (sum >> 32) as u32);
+            }
+            let shadow = slot.shadow.iter().rev().fold(0u64, |sum, &digit| (sum << 8) + u64::from(digit));
+            let shadow = shadow - from_lanes * u64::from(SHADOW_LIMIT - 1);
+            slot.shadow = [0, 8, 16]
+                .map(|bit| (shadow >> bit & 0xff) as u32)
+                .into_iter()
+                .chain([(shadow >> 24) as u32])
+                .collect::<Vec<u32>>()
+                .try_into()
+                .expect("four digits");
+        }
+        Ok(slots)
+    }
+
+    fn memory(&mut self) -> Result<Memory, Fault> {
+        self.0.memory()
+    }
+
+    fn set_memory(&mut self, memory: &Memory) -> Result<(), Fault> {
+        self.0.set_memory(memory)
+    }
+}
+
+#[test]
+fn counters_that_pass_32_bits_carry() {
+    let mut backends = backends();
+    backends.push(("mirror".into(), Box::new(Mirror::default())));
+    for (id, backend) in backends {
+        let shape = Shape { lanes: 128, chunk: 256, ring: 1 << 14, prefixes: 3000 };
+        let mut kernel = DeviceKernel::new(Box::new(NearTheEnd(backend)), shape, true);
+        let mut total = Tally::default();
+        for tally in count(&mut kernel, &decompose(&Problem::empty(Piece::Queen, 11), None, 200)) {
+            total.merge(&tally).expect("a small sum");
+        }
+        assert_eq!(total.solutions(), Ok(2680), "{id}");
+    }
+}
