@@ -1,0 +1,353 @@
+//! Whatever a device does wrong, it is taken out of use and its units are counted elsewhere: never a wrong total,
+//! never a panic. The device is the mirror, made to fail on purpose.
+#![cfg(feature = "gpu")]
+
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use nqueens::board::{Piece, Problem};
+use nqueens::engine::{CountOptions, CountOutcome, CountTask, DeviceChoice, DeviceName, Event};
+use nqueens::kernel::gpu::layout::Slot;
+use nqueens::kernel::gpu::{
+    Backend, Batch, DeviceKernel, Fault, JobMemory, Memory, Mirror, Order, Seen, Shape, self_test,
+};
+use nqueens::preplacement::{Decomposition, Job, Scheme};
+
+/// What goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Failing {
+    /// Nothing.
+    No,
+    /// There is no room for the job.
+    OutOfMemory,
+    /// The driver gives the device up.
+    Lost,
+    /// It never answers.
+    Hangs,
+    /// A wrapper around the driver panics.
+    Panics,
+    /// A submission is not run, and says nothing.
+    DropsASubmission,
+    /// Counters come back as zeros.
+    ZeroCounters,
+    /// Counters come back as they were before.
+    StaleCounters,
+    /// Slots come back as zeros.
+    ZeroSlots,
+    /// Slots come back as those of the batch before.
+    StaleSlots,
+    /// Fewer slots come back.
+    FewerSlots,
+    /// A bit of a count flips on its way.
+    FlipsABit,
+    /// A bit of the shadow flips.
+    FlipsAShadowBit,
+    /// A lane forgets its state.
+    ForgetsALane,
+    /// A state that waits below the block is lost.
+    LosesALowerState,
+    /// A state that waits in the ring is lost.
+    LosesARingState,
+    /// A slot was flushed more often than its digits hold.
+    FlushesTooOften,
+}
+
+const ALL: [Failing; 16] = [
+    Failing::OutOfMemory,
+    Failing::Lost,
+    Failing::Hangs,
+    Failing::Panics,
+    Failing::DropsASubmission,
+    Failing::ZeroCounters,
+    Failing::StaleCounters,
+    Failing::ZeroSlots,
+    Failing::StaleSlots,
+    Failing::FewerSlots,
+    Failing::FlipsABit,
+    Failing::FlipsAShadowBit,
+    Failing::ForgetsALane,
+    Failing::LosesALowerState,
+    Failing::LosesARingState,
+    Failing::FlushesTooOften,
+];
+
+/// So small that a job has several batches.
+const SHAPE: Shape = Shape { lanes: 128, chunk: 64, ring: 1 << 13, prefixes: 100 };
+
+/// What happens to memory between two dispatches.
+const DAMAGES: [Failing; 3] = [Failing::ForgetsALane, Failing::LosesALowerState, Failing::LosesARingState];
+
+/// A mirror that begins to fail after some batches.
+struct FailingDevice {
+    mirror: Mirror,
+    failing: Failing,
+    /// Batches before it fails.
+    sound_batches: usize,
+    submissions: usize,
+    seen: VecDeque<Seen>,
+    stale_counters: Option<Seen>,
+    stale_slots: Vec<Slot>,
+}
+
+impl FailingDevice {
+    fn kernel(failing: Failing, sound_batches: usize) -> DeviceKernel {
+        let mirror = Mirror::default();
+        let device = Self {
+            mirror,
+            failing,
+            sound_batches,
+            submissions: 0,
+            seen: VecDeque::new(),
+            stale_counters: None,
+            stale_slots: Vec::new(),
+        };
+        DeviceKernel::new(Box::new(device), SHAPE, false)
+    }
+
+    /// Whether this goes wrong now.
+    fn fails(&self, failing: Failing) -> bool {
+        self.failing == failing && self.sound_batches == 0
+    }
+
+    fn run(&mut self, order: &Order) -> Result<(), Fault> {
+        self.mirror.submit(order)?;
+        self.seen.push_back(self.mirror.wait()?);
+        Ok(())
+    }
+
+    fn damage(&mut self, memory: &mut Memory) -> bool {
+        let control = &mut memory.control;
+        match self.failing {
+            Failing::ForgetsALane => {
+                let lane = memory.lanes.iter_mut().find(|lane| lane.open != 0);
+                lane.map(|lane| *lane = Default::default()).is_some()
+            }
+            Failing::LosesALowerState => {
+                let level = control.level_count.iter_mut().find(|count| **count > 0);
+                level.map(|count| *count -= 1).is_some()
+            }
+            Failing::LosesARingState => {
+                let there = control.ring_write.wrapping_sub(control.ring_read).cast_signed() > 0;
+                control.ring_read = control.ring_read.wrapping_add(there.into());
+                there
+            }
+            _ => false,
+        }
+    }
+}
+
+impl Backend for FailingDevice {
+    fn open(&mut self, job: &JobMemory<'_>) -> Result<(), Fault> {
+        if self.fails(Failing::OutOfMemory) {
+            return Err(Fault::OutOfMemory("there is too little of it".into()));
+        }
+        self.mirror.open(job)
+    }
+
+    fn load(&mut self, batch: &Batch) -> Result<(), Fault> {
+        self.sound_batches = self.sound_batches.saturating_sub(1);
+        self.submissions = 0;
+        self.stale_counters = None;
+        self.mirror.load(batch)
+    }
+
+    fn submit(&mut self, order: &Order) -> Result<(), Fault> {
+        self.submissions += 1;
+        if self.fails(Failing::Panics) {
+            panic!("on purpose");
+        }
+        if self.fails(Failing::DropsASubmission) && self.submissions == 2 {
+            return self.run(&Order { rounds: 0, ..*order });
+        }
+        if self.sound_batches == 0 && DAMAGES.contains(&self.failing) {
+            // A part of the work first, so that there is something to lose; nobody is to see that it was done.
+            let expansions = if self.failing == Failing::LosesALowerState { 1 } else { 64 };
+            let mut part = Order { rounds: 1, expansions, ..*order };
+            part.params.turns = if self.failing == Failing::ForgetsALane { 4 } else { 0 };
+            part.params.flush = 0;
+            let mut memory = self.mirror.memory()?;
+            let searches = memory.control.searches;
+            self.mirror.submit(&part)?;
+            self.mirror.wait()?;
+            memory = self.mirror.memory()?;
+            memory.control.searches = searches;
+            let damaged = self.damage(&mut memory);
+            self.mirror.set_memory(&memory)?;
+            if damaged {
+                // Once is enough.
+                self.failing = Failing::No;
+            }
+        }
+        self.run(order)
+    }
+
+    fn wait(&mut self) -> Result<Seen, Fault> {
+        if self.fails(Failing::Hangs) {
+            return Err(Fault::Hung(Duration::from_secs(30)));
+        }
+        if self.fails(Failing::Lost) && self.submissions > 1 {
+            return Err(Fault::Lost("it fell off the bus".into()));
+        }
+        let seen = self.seen.pop_front().expect("something was submitted");
+        if self.fails(Failing::ZeroCounters) {
+            return Ok(Seen { control: Default::default() });
+        }
+        let before = *self.stale_counters.get_or_insert(seen);
+        Ok(if self.fails(Failing::StaleCounters) { before } else { seen })
+    }
+
+    fn slots(&mut self) -> Result<Vec<Slot>, Fault> {
+        let mut slots = self.mirror.slots()?;
+        let stale = std::mem::replace(&mut self.stale_slots, slots.clone());
+        if self.sound_batches > 0 {
+            return Ok(slots);
+        }
+        match self.failing {
+            Failing::ZeroSlots => slots.fill(Slot::default()),
+            Failing::StaleSlots => slots = stale,
+            Failing::FewerSlots => drop(slots.pop()),
+            Failing::FlipsABit => slots[0].hits ^= 1 << 7,
+            Failing::FlipsAShadowBit => slots[0].shadow[1] ^= 1,
+            Failing::FlushesTooOften => slots[0].flushes = 1 << 25,
+            _ => {}
+        }
+        Ok(slots)
+    }
+
+    fn memory(&mut self) -> Result<Memory, Fault> {
+        self.mirror.memory()
+    }
+
+    fn set_memory(&mut self, memory: &Memory) -> Result<(), Fault> {
+        self.mirror.set_memory(memory)
+    }
+}
+
+fn problem() -> Problem {
+    Problem::empty(Piece::Queen, 11)
+}
+
+/// A count on the CPU, on these devices, or both; and what people were told.
+fn count(devices: Vec<DeviceKernel>, with_cpu: bool) -> (CountOutcome, Vec<String>) {
+    let cpu = DeviceChoice::These(vec![DeviceName::Cpu]);
+    let options = CountOptions { devices: cpu, ..CountOptions::default() };
+    let mut task = CountTask::plan(&problem(), &options).expect("plans");
+    if !with_cpu {
+        task.without_cpu();
+    }
+    for (number, device) in devices.into_iter().enumerate() {
+        task.add_device(&format!("failing-{number}"), device);
+    }
+    let mut notes = Vec::new();
+    let outcome = task.run(|event| {
+        if let Event::Note(note) = event {
+            notes.push(note.to_owned());
+        }
+        ControlFlow::Continue(())
+    });
+    (outcome.expect("counts whatever the devices do"), notes)
+}
+
+/// How many batches a sound device loads for its self-test.
+fn batches_of_the_self_test() -> usize {
+    let loaded = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    struct Counting(Mirror, std::sync::Arc<std::sync::atomic::AtomicUsize>);
+    impl Backend for Counting {
+        fn open(&mut self, job: &JobMemory<'_>) -> Result<(), Fault> {
+            self.0.open(job)
+        }
+        fn load(&mut self, batch: &Batch) -> Result<(), Fault> {
+            self.1.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            self.0.load(batch)
+        }
+        fn submit(&mut self, order: &Order) -> Result<(), Fault> {
+            self.0.submit(order)
+        }
+        fn wait(&mut self) -> Result<Seen, Fault> {
+            self.0.wait()
+        }
+        fn slots(&mut self) -> Result<Vec<Slot>, Fault> {
+            self.0.slots()
+        }
+        fn memory(&mut self) -> Result<Memory, Fault> {
+            self.0.memory()
+        }
+        fn set_memory(&mut self, memory: &Memory) -> Result<(), Fault> {
+            self.0.set_memory(memory)
+        }
+    }
+    let counting = Counting(Mirror::default(), std::sync::Arc::clone(&loaded));
+    self_test(&mut DeviceKernel::new(Box::new(counting), SHAPE, false), false).expect("a sound device");
+    loaded.load(std::sync::atomic::Ordering::Relaxed)
+}
+
+#[test]
+fn a_sound_device_counts_alone() {
+    let (outcome, notes) = count(vec![FailingDevice::kernel(Failing::No, 0)], false);
+    assert_eq!((outcome.solutions, &outcome.kernel[..]), (2680, "wgsl"));
+    assert_eq!(outcome.devices, ["failing-0"]);
+    assert_eq!(notes, [""; 0]);
+}
+
+#[test]
+fn a_batch_with_any_fault_is_refused() {
+    let scheme = Scheme::best(&problem());
+    let job = Job::new(problem(), scheme, None, 100).expect("a small board");
+    let decomposition = Decomposition::new(job);
+    let units: Vec<u64> = (0..decomposition.units()).collect();
+    for failing in ALL.into_iter().filter(|&failing| failing != Failing::Panics) {
+        // The second batch fails, so that there is one before it to be stale.
+        let mut kernel = FailingDevice::kernel(failing, if failing == Failing::OutOfMemory { 0 } else { 2 });
+        let outcome = kernel.open(&decomposition).and_then(|mut job| job.count(&units, &|| true));
+        let fault = outcome.expect_err(&format!("{failing:?} is noticed"));
+        let expected = match failing {
+            Failing::OutOfMemory => matches!(fault, Fault::OutOfMemory(_)),
+            Failing::Lost => matches!(fault, Fault::Lost(_)),
+            Failing::Hangs => matches!(fault, Fault::Hung(_)),
+            Failing::FlipsABit | Failing::FlipsAShadowBit => {
+                matches!(fault, Fault::Tally(_) | Fault::Miscounts(_))
+            }
+            _ => matches!(fault, Fault::Miscounts(_)),
+        };
+        assert!(expected, "{failing:?}: {fault}");
+    }
+}
+
+#[test]
+fn a_device_that_fails_its_self_test_counts_nothing() {
+    for failing in ALL {
+        let (outcome, notes) = count(vec![FailingDevice::kernel(failing, 0)], false);
+        assert_eq!(outcome.solutions, 2680, "{failing:?}");
+        assert_eq!(outcome.devices, ["cpu"], "{failing:?}");
+        assert!(notes.iter().any(|note| note.contains("failing-0 is out of use")), "{failing:?}: {notes:?}");
+        assert!(notes.iter().any(|note| note.contains("counting on the CPU")), "{failing:?}: {notes:?}");
+    }
+}
+
+#[test]
+fn a_device_that_fails_at_work_costs_nothing_but_time() {
+    let sound = batches_of_the_self_test();
+    for failing in ALL.into_iter().filter(|&failing| failing != Failing::OutOfMemory) {
+        for with_cpu in [false, true] {
+            let (outcome, notes) = count(vec![FailingDevice::kernel(failing, sound + 2)], with_cpu);
+            assert_eq!(outcome.solutions, 2680, "{failing:?}, CPU: {with_cpu}");
+            if !with_cpu {
+                assert!(outcome.devices.contains(&"cpu".to_owned()), "{failing:?}: {:?}", outcome.devices);
+                let told = notes.iter().any(|note| note.contains("its units are counted elsewhere"));
+                assert!(told, "{failing:?}: {notes:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_sound_device_goes_on_where_another_fails() {
+    let sound = batches_of_the_self_test();
+    for failing in [Failing::Lost, Failing::ZeroSlots, Failing::LosesALowerState] {
+        let devices = vec![FailingDevice::kernel(failing, sound + 1), FailingDevice::kernel(Failing::No, 0)];
+        let (outcome, _) = count(devices, false);
+        assert_eq!(outcome.solutions, 2680, "{failing:?}");
+        assert!(!outcome.devices.contains(&"cpu".to_owned()), "{failing:?}: {:?}", outcome.devices);
+    }
+}
