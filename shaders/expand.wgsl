@@ -1,12 +1,13 @@
-// Fills one more row below the block: each invocation takes a state and appends its children to the level
-// below, or, after the last of these rows, emits them to the ring from which `search` takes them.
+// Fills rows below the block: each invocation takes a state. From level 3 up it fills one row and puts the children on
+// the level below; from level 2 or 1 it fills all that are left and emits the states above the block to the ring, from
+// which `search` takes them.
 //
 // Mirror: src/kernel/gpu/expand.rs. Layouts: src/kernel/gpu/layout.rs.
 //
-// A child is kept only if the row after it has an open square. Children are counted first, so that a workgroup
-// asks for room once a level. Going down, lines along antidiagonals move right and those along diagonals left;
-// `upper_left` and `upper_right` are the columns of the first row above the block that queens so far attack,
-// where the lines move the other way.
+// A child is kept only if the row after it has an open square. Everything is done twice, first to count, so that a
+// workgroup asks for room once. Going down, lines along antidiagonals move right and those along diagonals left;
+// `upper_left` and `upper_right` are the columns of the first row above the block that queens so far attack, where the
+// lines move the other way.
 
 const LEVELS: u32 = 17u;
 const TAKE_IF_ANY_FREE: u32 = 1u;
@@ -34,10 +35,10 @@ struct Params {
     turns: u32,
     chunk: u32,
     ring_mask: u32,
-    ring_margin: u32,
+    ring_reserve: u32,
+    most_emitted: u32,
     flush: u32,
     lanes: u32,
-    pad: u32,
 }
 
 // A state below the block.
@@ -75,8 +76,8 @@ struct LowerRow {
 @group(0) @binding(4) var<storage, read> segments: array<Segment>;
 @group(0) @binding(5) var<storage, read> lower_rows: array<LowerRow>;
 
-// Children of the workgroup, by the level that they belong to (0: the ring), and where their room begins.
-var<workgroup> children: array<atomic<u32>, 17>;
+// What the workgroup puts on each level (0: the ring), and where the room for it begins.
+var<workgroup> wanted: array<atomic<u32>, 17>;
 var<workgroup> room: array<u32, 17>;
 
 // The open squares of a row below the block.
@@ -108,13 +109,43 @@ fn has_open_square(child: LowerState, segment: Segment, level: u32) -> bool {
     return available(lower_rows[segment.rows + level], child.free, child.left, child.right) != 0u;
 }
 
-fn emit(child: LowerState, segment: Segment, level: u32, at: u32) {
-    if (level == 0u) {
-        ring[at & params.ring_mask] =
-            vec4<u32>(child.free, child.upper_left, child.upper_right, segment.label);
-    } else {
-        levels[at] = child;
+// Puts a state where it belongs, if `emitting`; 1, or 0 if the row after it has no open square.
+fn put(state: LowerState, segment: Segment, level: u32, emitting: bool, at: u32) -> u32 {
+    if (!has_open_square(state, segment, level)) {
+        return 0u;
     }
+    if (emitting && level == 0u) {
+        ring[at & params.ring_mask] =
+            vec4<u32>(state.free, state.upper_left, state.upper_right, segment.label);
+    } else if (emitting) {
+        levels[at] = state;
+    }
+    return 1u;
+}
+
+// Makes all children of a state, or, from level 2, the children of its children; puts them from `at` on if `emitting`.
+// Returns how many there are.
+fn fill(state: LowerState, segment: Segment, level: u32, emitting: bool, at: u32) -> u32 {
+    if (level == 0u) {
+        // A prefix that leaves no row below the block open.
+        return put(state, segment, 0u, emitting, at);
+    }
+    var kept = 0u;
+    let row = lower_rows[segment.rows + level];
+    let last = lower_rows[segment.rows + 1u];
+    for (var rest = available(row, state.free, state.left, state.right); rest != 0u; rest &= rest - 1u) {
+        let child = child_of(state, row, rest & (~rest + 1u));
+        if (level == 2u) {
+            var below = available(last, child.free, child.left, child.right);
+            for (; below != 0u; below &= below - 1u) {
+                let grandchild = child_of(child, last, below & (~below + 1u));
+                kept += put(grandchild, segment, 0u, emitting, at + kept);
+            }
+        } else {
+            kept += put(child, segment, level - 1u, emitting, at + kept);
+        }
+    }
+    return kept;
 }
 
 @compute @workgroup_size(64)
@@ -122,60 +153,34 @@ fn expand(@builtin(global_invocation_id) id: vec3<u32>, @builtin(local_invocatio
     let works = id.x < control.source_count;
     var state: LowerState;
     var segment: Segment;
-    var row: LowerRow;
-    var open = 0u;
-    var below = 0u; // the level of the children
+    var level = 0u;
+    var onto = 0u; // the level of what is put; 0: the ring
     var kept = 0u;
-    var filled = false; // a prefix that leaves no row below the block open
+    var at = 0u;
     if (works) {
         state = levels[control.source_first + id.x];
         segment = segments[state.segment];
-        let level = countOneBits(state.free) - segment.upper_rows;
-        if (level == 0u) {
-            filled = has_open_square(state, segment, 0u);
-            kept = u32(filled);
-        } else {
-            below = level - 1u;
-            row = lower_rows[segment.rows + level];
-            open = available(row, state.free, state.left, state.right);
-            for (var rest = open; rest != 0u; rest &= rest - 1u) {
-                let child = child_of(state, row, rest & (~rest + 1u));
-                kept += u32(has_open_square(child, segment, below));
-            }
-        }
-    }
-
-    // Workgroup memory starts at zero.
-    var at = 0u;
-    if (kept != 0u) {
-        at = atomicAdd(&children[below], kept);
+        level = countOneBits(state.free) - segment.upper_rows;
+        onto = select(level - 1u, 0u, level <= 2u);
+        kept = fill(state, segment, level, false, 0u);
+        // Workgroup memory starts at zero.
+        at = atomicAdd(&wanted[onto], kept);
     }
     workgroupBarrier();
     if (lane < LEVELS) {
-        let wanted = atomicLoad(&children[lane]);
-        if (wanted != 0u) {
-            if (lane == 0u) {
-                room[0] = atomicAdd(&control.ring_write, wanted);
-            } else {
-                room[lane] = control.level_first[lane] + atomicAdd(&control.level_count[lane], wanted);
-                atomicAdd(&control.appended, wanted);
-            }
+        let count = atomicLoad(&wanted[lane]);
+        if (count != 0u && lane == 0u) {
+            room[0] = atomicAdd(&control.ring_write, count);
+        } else if (count != 0u) {
+            room[lane] = control.level_first[lane] + atomicAdd(&control.level_count[lane], count);
+            atomicAdd(&control.appended, count);
         }
     }
     if (lane == 0u && works) {
         atomicAdd(&control.expanded, min(control.source_count - id.x, 64u));
     }
     workgroupBarrier();
-
-    at += room[below];
-    if (filled) {
-        emit(state, segment, 0u, at);
-    }
-    for (var rest = open; rest != 0u; rest &= rest - 1u) {
-        let child = child_of(state, row, rest & (~rest + 1u));
-        if (has_open_square(child, segment, below)) {
-            emit(child, segment, below, at);
-            at += 1u;
-        }
+    if (kept != 0u) {
+        fill(state, segment, level, true, room[onto] + at);
     }
 }

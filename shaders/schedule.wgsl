@@ -8,6 +8,8 @@
 // full, new prefixes are taken, and at the end the shallowest level that is left, so that the deeper ones fill.
 
 const LEVELS: u32 = 17u;
+// From this level down, and from prefixes, which may belong to it, an expansion emits to the ring.
+const LAST_LEVEL: u32 = 2u;
 
 struct Control {
     stamp: u32,
@@ -31,10 +33,10 @@ struct Params {
     turns: u32,
     chunk: u32,
     ring_mask: u32,
-    ring_margin: u32,
+    ring_reserve: u32,
+    most_emitted: u32,
     flush: u32,
     lanes: u32,
-    pad: u32,
 }
 
 @group(0) @binding(0) var<storage, read_write> control: Control;
@@ -55,10 +57,6 @@ fn schedule() {
     control.returned_total += control.ring_returned;
     control.ring_returned = 0u;
 
-    // Room for whatever an expansion emits and a search returns.
-    if (params.ring_mask + 1u - (control.ring_write - control.ring_read) < params.ring_margin) {
-        return;
-    }
     var source = LEVELS;
     for (var level = 1u; level < LEVELS && source == LEVELS; level++) {
         if (control.level_count[level] >= params.chunk) {
@@ -76,7 +74,16 @@ fn schedule() {
     if (source == LEVELS) {
         return;
     }
-    let taken = min(control.level_count[source], params.chunk);
+    var taken = min(control.level_count[source], params.chunk);
+    if (source <= LAST_LEVEL) {
+        // Room for whatever the expansion emits, and what the next search gives back.
+        let filled = control.ring_write - control.ring_read + params.ring_reserve;
+        let room = params.ring_mask + 1u - min(filled, params.ring_mask + 1u);
+        taken = min(taken, room / params.most_emitted);
+    }
+    if (taken == 0u) {
+        return;
+    }
     control.level_count[source] -= taken;
     control.source_first = control.level_first[source] + control.level_count[source];
     control.source_count = taken;

@@ -52,10 +52,10 @@ struct Params {
     turns: u32,
     chunk: u32,
     ring_mask: u32,
-    ring_margin: u32,
+    ring_reserve: u32,
+    most_emitted: u32,
     flush: u32,
     lanes: u32,
-    pad: u32,
 }
 
 // A parked lane: its state (none if `open` is 0), and what it counted for the slot of `label` since it flushed.

@@ -290,8 +290,8 @@ fn shaders_follow_their_mirrors_state_by_state() {
         kernel.keep_one_in_flight();
         let blocked = Problem::new(Piece::Queen, 9, vec![Square::new(1, 2)], vec![Square::new(8, 8)]);
         for (problem, solutions) in [
-            (Problem::empty(Piece::Queen, 8), Some(92)),
-            (Problem::empty(Piece::Queen, 9), Some(352)),
+            (Problem::empty(Piece::Queen, 10), Some(724)),
+            (Problem::empty(Piece::Queen, 11), Some(2680)),
             (blocked.expect("a problem"), None),
         ] {
             let decomposition = decompose(&problem, Some(2), 3);

@@ -59,7 +59,7 @@ impl Queue {
                 Holder::Cpu => state.open.first().copied().into_iter().collect(),
                 Holder::Device(_) => {
                     let mut first = true;
-                    let more = |unit: &u64| std::mem::take(&mut first) | wants(*unit);
+                    let more = |unit: &u64| std::mem::take(&mut first) || wants(*unit);
                     state.open.iter().rev().copied().take_while(more).collect()
                 }
             };

@@ -35,9 +35,9 @@ impl AdapterKind {
     /// How much such a device does at once. Measured on no hardware yet: enough lanes to fill a large card.
     const fn shape(self) -> Shape {
         match self {
-            Self::Discrete => Shape { lanes: 1 << 18, chunk: 1 << 16, ring: 1 << 23, prefixes: 1 << 18 },
+            Self::Discrete => Shape { lanes: 1 << 18, chunk: 1 << 18, ring: 1 << 25, prefixes: 1 << 18 },
             Self::Integrated | Self::Virtual | Self::Other => {
-                Shape { lanes: 1 << 15, chunk: 1 << 13, ring: 1 << 20, prefixes: 1 << 16 }
+                Shape { lanes: 1 << 15, chunk: 1 << 14, ring: 1 << 21, prefixes: 1 << 16 }
             }
             Self::Software => Shape { lanes: 1 << 9, chunk: 1 << 9, ring: 1 << 15, prefixes: 1 << 14 },
         }

@@ -29,7 +29,7 @@ impl Shape {
         const SMALLEST: u32 = 64;
         let limit = most_bytes.min(u32::MAX.into());
         loop {
-            let margin = self.ring_margin(tables);
+            let reserve = u64::from(self.ring_reserve());
             let (_, levels) = tables.levels(self.prefixes, self.chunk);
             let largest = [
                 levels * size_of::<LowerState>() as u64,
@@ -37,14 +37,16 @@ impl Shape {
                 u64::from(self.lanes) * u64::from(tables.depth()) * size_of::<UpperState>() as u64,
                 u64::from(self.lanes) * size_of::<Lane>() as u64,
             ];
-            // Twice the margin: half of the ring is there to be filled.
-            if largest.into_iter().all(|bytes| bytes <= limit) && margin * 2 <= u64::from(self.ring) {
+            // Half of the ring at the most is kept free, and a workgroup of states finds room in what is left.
+            let ring_is_large =
+                |ring: u32| u64::from(ring) >= 2 * reserve + 64 * u64::from(tables.most_emitted());
+            if largest.into_iter().all(|bytes| bytes <= limit) && ring_is_large(self.ring) {
                 return Ok(self);
             }
             if self.lanes <= SMALLEST || self.chunk <= SMALLEST {
                 return Err(Fault::OutOfMemory(format!("{most_bytes} bytes in a buffer are too few")));
             }
-            if margin * 2 <= u64::from(self.ring) {
+            if ring_is_large(self.ring / 2) {
                 self.ring /= 2;
             }
             self.lanes /= 2;
@@ -52,10 +54,9 @@ impl Shape {
         }
     }
 
-    /// Free states that the ring must have before an expansion: what that may emit, and what the lanes may give
-    /// back.
-    pub(super) fn ring_margin(self, tables: &Tables) -> u64 {
-        u64::from(self.chunk) * u64::from(tables.most_emitted()) + u64::from(self.lanes) * u64::from(TAKE)
+    /// States of the ring that are kept free for what the lanes may give back.
+    pub(super) const fn ring_reserve(self) -> u32 {
+        self.lanes * TAKE
     }
 }
 

@@ -240,11 +240,10 @@ impl DeviceJob<'_> {
             turns: tuning.turns,
             chunk: shape.chunk,
             ring_mask: shape.ring - 1,
-            // Less than the size of the ring, by the choice of the shape.
-            ring_margin: shape.ring_margin(&self.tables) as u32,
+            ring_reserve: shape.ring_reserve(),
+            most_emitted: self.tables.most_emitted(),
             flush: flush.into(),
             lanes: shape.lanes,
-            pad: 0,
         };
         backend.submit(&Order { params, rounds, expansions, special })?;
         Ok(InFlight { stamp: self.stamp, rounds, expansions })

@@ -1,6 +1,6 @@
-//! The mirror of `shaders/expand.wgsl`: fills one more row below the block.
+//! The mirror of `shaders/expand.wgsl`: fills rows below the block.
 
-use super::layout::{LEVELS, LowerRow, LowerState, Params, Segment, WORKGROUP};
+use super::layout::{LAST_LEVEL, LEVELS, LowerRow, LowerState, Params, Segment, WORKGROUP};
 use super::mirror::Memory;
 use crate::preplacement::columns_of;
 
@@ -12,74 +12,88 @@ pub fn expand(memory: &mut Memory, params: &Params) {
     }
 }
 
-/// What an invocation knows before the first barrier.
-#[derive(Default)]
-struct Invocation {
-    state: LowerState,
-    segment: Segment,
-    row: LowerRow,
-    open: u32,
-    /// The level of the children.
-    below: usize,
-    kept: u32,
-    filled: bool,
-    at: u32,
-}
-
 fn workgroup(memory: &mut Memory, params: &Params, ids: std::ops::Range<u32>) {
-    let mut children = [0; LEVELS];
-    let mut invocations: Vec<Invocation> = ids.clone().map(|id| look(memory, id)).collect();
-    for it in invocations.iter_mut().filter(|it| it.kept != 0) {
-        it.at = children[it.below];
-        children[it.below] += it.kept;
+    let mut wanted = [0; LEVELS];
+    let mut work = Vec::new();
+    for id in ids.clone() {
+        let state = memory.levels[(memory.control.source_first + id) as usize];
+        let segment = memory.segments[state.segment as usize];
+        let level = (state.free.count_ones() - segment.upper_rows) as usize;
+        let onto = if level <= LAST_LEVEL { 0 } else { level - 1 };
+        let kept = fill(memory, params, state, segment, level, None);
+        work.push((state, segment, level, onto, wanted[onto]));
+        wanted[onto] += kept;
     }
     let mut room = [0; LEVELS];
-    for level in (0..LEVELS).filter(|&level| children[level] != 0) {
+    for level in (0..LEVELS).filter(|&level| wanted[level] != 0) {
         let control = &mut memory.control;
         if level == 0 {
             room[0] = control.ring_write;
-            control.ring_write = control.ring_write.wrapping_add(children[0]);
+            control.ring_write = control.ring_write.wrapping_add(wanted[0]);
         } else {
             room[level] = control.level_first[level] + control.level_count[level];
-            control.level_count[level] += children[level];
-            control.appended = control.appended.wrapping_add(children[level]);
+            control.level_count[level] += wanted[level];
+            control.appended = control.appended.wrapping_add(wanted[level]);
         }
     }
     memory.control.expanded = memory.control.expanded.wrapping_add(ids.end - ids.start);
-    for it in &invocations {
-        let mut at = it.at.wrapping_add(room[it.below]);
-        if it.filled {
-            emit(memory, params, it.state, it.segment, 0, at);
-        }
-        for column in columns_of(it.open) {
-            let child = child_of(it.state, it.row, 1 << column);
-            if has_open_square(memory, child, it.segment, it.below) {
-                emit(memory, params, child, it.segment, it.below, at);
-                at = at.wrapping_add(1);
-            }
-        }
+    for (state, segment, level, onto, at) in work {
+        fill(memory, params, state, segment, level, Some(room[onto].wrapping_add(at)));
     }
 }
 
-/// Takes a state and counts its children.
-fn look(memory: &Memory, id: u32) -> Invocation {
-    let state = memory.levels[(memory.control.source_first + id) as usize];
-    let segment = memory.segments[state.segment as usize];
-    let level = state.free.count_ones() - segment.upper_rows;
-    let mut it = Invocation { state, segment, ..Invocation::default() };
+/// Makes all children of a state, or, from level 2, the children of its children; puts them from `at` on if that
+/// is given. Returns how many there are.
+fn fill(
+    memory: &mut Memory,
+    params: &Params,
+    state: LowerState,
+    segment: Segment,
+    level: usize,
+    at: Option<u32>,
+) -> u32 {
     if level == 0 {
-        it.filled = has_open_square(memory, state, segment, 0);
-        it.kept = u32::from(it.filled);
-    } else {
-        it.below = level as usize - 1;
-        it.row = memory.lower_rows[(segment.rows + level) as usize];
-        it.open = available(it.row, state.free, state.left, state.right);
-        for column in columns_of(it.open) {
-            let child = child_of(state, it.row, 1 << column);
-            it.kept += u32::from(has_open_square(memory, child, segment, it.below));
+        return put(memory, params, state, segment, 0, at);
+    }
+    let mut kept = 0u32;
+    let row = memory.lower_rows[segment.rows as usize + level];
+    let last = memory.lower_rows[segment.rows as usize + 1];
+    for column in columns_of(available(row, state.free, state.left, state.right)) {
+        let child = child_of(state, row, 1 << column);
+        if level == 2 {
+            for column in columns_of(available(last, child.free, child.left, child.right)) {
+                let grandchild = child_of(child, last, 1 << column);
+                let at = at.map(|at| at.wrapping_add(kept));
+                kept += put(memory, params, grandchild, segment, 0, at);
+            }
+        } else {
+            kept += put(memory, params, child, segment, level - 1, at.map(|at| at.wrapping_add(kept)));
         }
     }
-    it
+    kept
+}
+
+/// Puts a state where it belongs, if `at` says where; 1, or 0 if the row after it has no open square.
+fn put(
+    memory: &mut Memory,
+    params: &Params,
+    state: LowerState,
+    segment: Segment,
+    level: usize,
+    at: Option<u32>,
+) -> u32 {
+    if !has_open_square(memory, state, segment, level) {
+        return 0;
+    }
+    match at {
+        Some(at) if level == 0 => {
+            memory.ring[(at & params.ring_mask) as usize] =
+                [state.free, state.upper_left, state.upper_right, segment.label];
+        }
+        Some(at) => memory.levels[at as usize] = state,
+        None => {}
+    }
+    1
 }
 
 /// The open squares of a row below the block.
@@ -110,13 +124,4 @@ fn has_open_square(memory: &Memory, child: LowerState, segment: Segment, level: 
     }
     let row = memory.lower_rows[segment.rows as usize + level];
     available(row, child.free, child.left, child.right) != 0
-}
-
-fn emit(memory: &mut Memory, params: &Params, child: LowerState, segment: Segment, level: usize, at: u32) {
-    if level == 0 {
-        memory.ring[(at & params.ring_mask) as usize] =
-            [child.free, child.upper_left, child.upper_right, segment.label];
-    } else {
-        memory.levels[at as usize] = child;
-    }
 }

@@ -5,6 +5,8 @@ use bytemuck::{Pod, Zeroable};
 
 /// Levels: one for each number of open rows left below the block, from 0 (the batch's prefixes) to 16.
 pub const LEVELS: usize = 17;
+/// From this level down an expansion fills all rows that are left below the block, and emits to the ring.
+pub const LAST_LEVEL: usize = 2;
 /// The most open rows that a plan may have on each side of the block.
 pub const MOST_ROWS: usize = LEVELS - 1;
 /// Lanes of a workgroup.
@@ -68,14 +70,14 @@ pub struct Params {
     pub chunk: u32,
     /// The size of the ring, a power of two, less 1.
     pub ring_mask: u32,
-    /// Free states that the ring must have before an expansion.
-    pub ring_margin: u32,
+    /// States of the ring that are kept free for what a search gives back.
+    pub ring_reserve: u32,
+    /// States that one state emits to the ring at most.
+    pub most_emitted: u32,
     /// 1 if lanes are to move what they counted to the slots.
     pub flush: u32,
     /// Lanes of the search.
     pub lanes: u32,
-    /// Nothing.
-    pub pad: u32,
 }
 
 /// A state below the block.
@@ -242,7 +244,7 @@ mod tests {
             assert_same_layout!(
                 source,
                 Params,
-                [stamp, turns, chunk, ring_mask, ring_margin, flush, lanes, pad]
+                [stamp, turns, chunk, ring_mask, ring_reserve, most_emitted, flush, lanes]
             );
         }
         assert_same_layout!(EXPAND, LowerState, [free, left, right, upper_left, upper_right, segment]);
@@ -270,6 +272,7 @@ mod tests {
         assert_eq!(constant(SEARCH, "TAKE"), TAKE.to_string());
         assert_eq!(constant(SEARCH, "SHADOW_LIMIT"), hex(SHADOW_LIMIT));
         assert_eq!(constant(SEARCH, "MANY_FLUSHES"), hex(MANY_FLUSHES));
+        assert_eq!(constant(SCHEDULE, "LAST_LEVEL"), LAST_LEVEL.to_string());
         assert_eq!(constant(SCHEDULE, "LEVELS"), LEVELS.to_string());
         assert_eq!(constant(EXPAND, "LEVELS"), LEVELS.to_string());
         let offsets = [

@@ -1,6 +1,6 @@
 //! The mirror of `shaders/schedule.wgsl`: chooses what the next expansion takes.
 
-use super::layout::{LEVELS, Params};
+use super::layout::{LAST_LEVEL, LEVELS, Params};
 use super::mirror::Memory;
 
 /// One run of the shader.
@@ -17,14 +17,19 @@ pub fn schedule(memory: &mut Memory, params: &Params) {
     control.returned_total = control.returned_total.wrapping_add(control.ring_returned);
     control.ring_returned = 0;
 
-    if params.ring_mask + 1 - control.ring_write.wrapping_sub(control.ring_read) < params.ring_margin {
-        return;
-    }
     let full = (1..LEVELS).find(|&level| control.level_count[level] >= params.chunk);
     let prefixes = || (control.level_count[0] > 0).then_some(0);
     let shallowest = || (1..LEVELS).rev().find(|&level| control.level_count[level] > 0);
     let Some(source) = full.or_else(prefixes).or_else(shallowest) else { return };
-    let taken = control.level_count[source].min(params.chunk);
+    let mut taken = control.level_count[source].min(params.chunk);
+    if source <= LAST_LEVEL {
+        let filled = control.ring_write.wrapping_sub(control.ring_read) + params.ring_reserve;
+        let room = (params.ring_mask + 1).saturating_sub(filled);
+        taken = taken.min(room / params.most_emitted);
+    }
+    if taken == 0 {
+        return;
+    }
     control.level_count[source] -= taken;
     control.source_first = control.level_first[source] + control.level_count[source];
     control.source_count = taken;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::layout::{CLASS_ROWS, LEVELS, LowerRow, LowerState, MOST_ROWS, UpperRow};
+use super::layout::{CLASS_ROWS, LAST_LEVEL, LEVELS, LowerRow, LowerState, MOST_ROWS, UpperRow};
 use crate::board::Piece;
 use crate::preplacement::{CentreRule, Decomposition, Plan, Prefix, full_row};
 
@@ -95,9 +95,11 @@ impl Tables {
         self.most_upper.saturating_sub(2).max(1) as u32
     }
 
-    /// The most children that a state emits to the ring.
+    /// The most states that one state emits to the ring: on its last two rows it has as many free columns as rows
+    /// left.
     pub(super) fn most_emitted(&self) -> u32 {
-        self.most_upper as u32 + 1
+        let upper = self.most_upper as u32;
+        (upper + 2) * (upper + 1)
     }
 
     /// Where the levels begin, and how many states they hold together, if level 0 is to hold `prefixes` and an
@@ -105,7 +107,8 @@ impl Tables {
     pub(super) fn levels(&self, prefixes: u32, chunk: u32) -> ([u32; LEVELS], u64) {
         let mut first = [0; LEVELS];
         let mut end = u64::from(prefixes);
-        for (level, first) in first.iter_mut().enumerate().skip(1).take(self.most_lower) {
+        // Nothing is put on the levels from which an expansion goes all the way.
+        for (level, first) in first.iter_mut().enumerate().skip(LAST_LEVEL).take(self.most_lower) {
             // The shape is chosen so that all indices fit.
             *first = u32::try_from(end).unwrap_or(u32::MAX);
             // A state of the level above has as many free columns as rows left.
