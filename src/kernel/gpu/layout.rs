@@ -13,8 +13,8 @@ pub const MOST_ROWS: usize = LEVELS - 1;
 pub const WORKGROUP: u32 = 64;
 /// States that a lane of the search takes from the ring at once.
 pub const TAKE: u32 = 8;
-/// Rows of a class in the table of rows above the block.
-pub const CLASS_ROWS: usize = 16;
+/// Entries of a class in the table of rows above the block, by the rows left: 0 to 16.
+pub const CLASS_ROWS: usize = MOST_ROWS + 1;
 /// A lane's `shadow` is emptied when it reaches this.
 pub const SHADOW_LIMIT: u32 = 1 << 31;
 /// Flushes that the digits of a slot's shadow hold: 255 × 2^24 < 2^32.

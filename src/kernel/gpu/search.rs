@@ -108,8 +108,7 @@ impl Running<'_> {
         let rest = open & open.wrapping_sub(1);
         let queen = open ^ rest;
         let child = free ^ queen;
-        let row =
-            if self.special.general && child != 0 { self.row(child) } else { [u32::MAX, u32::MAX, 1, 1] };
+        let row = if self.special.general { self.row(child) } else { [u32::MAX, u32::MAX, 1, 1] };
         let child_left = (left | queen) << row[2];
         let child_right = (right | queen) >> row[2];
         let child_open = child & !(child_left | child_right) & row[0];
@@ -145,7 +144,7 @@ impl Running<'_> {
     /// The row that is current when `free` columns are free.
     fn row(&self, free: u32) -> [u32; 4] {
         let class = (self.lane.label >> 16) as usize;
-        self.memory.upper_rows[class * CLASS_ROWS + free.count_ones() as usize - 1]
+        self.memory.upper_rows[class * CLASS_ROWS + free.count_ones() as usize]
     }
 
     /// Begins the next state, at turn `now`; `open` is 0 if there is none.

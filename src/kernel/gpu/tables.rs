@@ -77,7 +77,7 @@ impl Tables {
             }
         };
         let full = full_row(plan.n());
-        let general = rows[..upper]
+        let general = rows[1..=upper]
             .iter()
             .any(|&[here, next, _, step]| here & full != full || next & full != full || step != 1);
         self.most_upper = self.most_upper.max(upper);
@@ -144,11 +144,11 @@ fn lower_row(plan: &Plan, k: usize) -> LowerRow {
     }
 }
 
-/// The rows above the block by the rows left, from 1.
+/// The rows above the block by the rows left; 0 is that of a lane without a state.
 fn upper_rows(plan: &Plan) -> [UpperRow; CLASS_ROWS] {
     let (rows, allowed, end) = (plan.rows(), plan.allowed(), plan.rows().len());
     let mut table = [[u32::MAX, u32::MAX, 1, 1]; CLASS_ROWS];
-    for (left, entry) in (1..=end - plan.below()).zip(&mut table) {
+    for (left, entry) in (1..=end - plan.below()).zip(&mut table[1..]) {
         let k = end - left;
         let step_to = if k > plan.below() { rows[k - 1] - rows[k] } else { 1 };
         let (next, step_from) =
