@@ -10,6 +10,23 @@ use serde_json::Value;
 fn nqueens(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nqueens"));
     command.args(arguments).stdin(Stdio::null());
+    // Mesa's device-select layer has things to say on stderr.
+    command.env("NODEVICE_SELECT", "1");
+    command
+}
+
+/// Ctrl-C.
+#[cfg(unix)]
+fn interrupt(child: &std::process::Child) {
+    let id = rustix::process::Pid::from_child(child);
+    rustix::process::kill_process(id, rustix::process::Signal::INT).expect("a child of ours");
+}
+
+/// The program on a machine without a GPU driver.
+#[cfg(all(feature = "gpu", target_os = "linux"))]
+fn nqueens_without_adapters(arguments: &[&str]) -> Command {
+    let mut command = nqueens(arguments);
+    command.env("VK_DRIVER_FILES", "/no/driver.json").env("VK_ICD_FILENAMES", "/no/driver.json");
     command
 }
 
@@ -250,8 +267,7 @@ fn ctrl_c_stops_the_count_with_its_state_and_exit_code_130() {
         .spawn()
         .expect("the program starts");
     std::thread::sleep(Duration::from_millis(500));
-    let id = rustix::process::Pid::from_child(&child);
-    rustix::process::kill_process(id, rustix::process::Signal::INT).expect("a child of ours");
+    interrupt(&child);
     let output = child.wait_with_output().expect("a child of ours");
     assert_eq!(output.status.code(), Some(130));
     let complaint = text(&output.stderr);
@@ -260,16 +276,87 @@ fn ctrl_c_stops_the_count_with_its_state_and_exit_code_130() {
 }
 
 #[test]
+fn devices_lists_the_kernels_of_the_cpu_and_each_adapter_with_an_id() {
+    let report = json(&["devices", "--no-test", "--json"]);
+    let kernels = report["cpu"]["kernels"].as_array().expect("an array");
+    assert_eq!(kernels.iter().filter(|kernel| kernel["fastest"] == true).count(), 1);
+    assert!(kernels.iter().any(|kernel| kernel["name"] == "scalar" && kernel["runs_here"] == true));
+    for adapter in report["adapters"].as_array().expect("an array") {
+        assert_eq!(adapter["self_test"], "not_run");
+        let id = adapter["id"].as_str().expect("an id");
+        assert!(id.starts_with(adapter["backend"].as_str().expect("a backend")), "{id}");
+        let text = run(&["devices", "--no-test"]);
+        assert!(self::text(&text.stdout).contains(id));
+    }
+}
+
+#[test]
+fn the_self_test_of_the_cpu_passes() {
+    let output = run(&["selftest", "--device", "cpu"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).lines().all(|line| line.ends_with("passed")));
+}
+
+#[test]
+fn devices_that_cannot_count_are_refused_in_one_line() {
+    let cases: [(&[&str], i32, &[&str]); 5] = [
+        (&["count", "8", "--device", "tpu"], 2, &["tpu", "nqueens devices"]),
+        (&["count", "8", "--device", "auto,cpu"], 2, &["auto,cpu"]),
+        (&["count", "8", "--piece", "rook", "--device", "gpu"], 2, &["queens only"]),
+        (&["count", "8", "--kernel", "scalar", "--device", "gpu"], 2, &["--kernel", "add cpu"]),
+        (&["bench", "8", "--device", "vulkan-0-0"], 5, &["vulkan-0-0", "nqueens devices"]),
+    ];
+    let built_in = cfg!(feature = "gpu");
+    for (arguments, code, words) in cases {
+        assert_refused(arguments, code, if built_in || code == 2 { words } else { &["built without"] });
+    }
+}
+
+#[cfg(all(feature = "gpu", target_os = "linux"))]
+#[test]
+fn without_an_adapter_a_gpu_is_refused_and_the_cpu_counts() {
+    let output = nqueens_without_adapters(&["count", "8", "--device", "gpu"]).output().expect("starts");
+    assert_eq!(output.status.code(), Some(5));
+    let complaint = text(&output.stderr);
+    assert!(complaint.lines().count() == 1 && complaint.contains("no GPU adapter"), "{complaint}");
+    let output = nqueens_without_adapters(&["count", "10", "--json"]).output().expect("starts");
+    assert_eq!(output.status.code(), Some(0));
+    let report: Value = serde_json::from_slice(&output.stdout).expect("an object");
+    assert_eq!((&report["solutions"], &report["devices"][0]), (&"724".into(), &"cpu".into()));
+    assert!(output.stderr.is_empty(), "a short count wakes no driver");
+}
+
+#[cfg(all(feature = "gpu", target_os = "linux"))]
+#[test]
+fn a_long_count_without_an_adapter_says_so_once() {
+    use std::io::{BufRead, BufReader};
+    let mut child = nqueens_without_adapters(&["count", "22"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("starts");
+    let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines();
+    let first = lines.next().expect("a line").expect("UTF-8");
+    assert!(first.contains("no GPU adapter was found"), "{first}");
+    interrupt(&child);
+    let rest: Vec<String> = lines.map_while(Result::ok).collect();
+    assert!(rest.len() == 1 && rest[0].contains("interrupted"), "{rest:?}");
+    assert_eq!(child.wait().expect("a child of ours").code(), Some(130));
+}
+
+#[test]
 fn a_bench_compares_with_the_textbook_kernel_and_counts_right() {
-    let output = run(&["bench", "9", "--rounds", "2", "--threads", "1"]);
+    let output = run(&["bench", "9", "--rounds", "2", "--threads", "1", "--device", "cpu"]);
     let table = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert!(output.stderr.is_empty(), "{}", text(&output.stderr));
     for words in ["9 queens, 2 rounds", "contestant", "textbook", "solutions/s", "agrees with OEIS A000170"] {
         assert!(table.contains(words), "{words}: {table}");
     }
-    let report =
-        json(&["bench", "10", "--rounds", "3", "--kernel", "scalar", "--kernel", "generic", "--json"]);
+    let report = json(&[
+        "bench", "10", "--rounds", "3", "--kernel", "scalar", "--kernel", "generic", "--device", "cpu",
+        "--json",
+    ]);
     assert_eq!((&report["n"], &report["rounds"]), (&10.into(), &3.into()));
     let contestants = report["contestants"].as_array().expect("an array");
     let names: Vec<&Value> = contestants.iter().map(|contestant| &contestant["name"]).collect();
@@ -293,7 +380,8 @@ fn a_bench_compares_with_the_textbook_kernel_and_counts_right() {
 #[test]
 fn a_bench_names_each_kernel_once_and_boards_without_solutions_have_no_ratio() {
     let kernels = ["--kernel", "textbook", "--kernel", "scalar", "--kernel", "scalar"];
-    let report = json(&[&["bench", "3", "--rounds", "1", "--json"], &kernels[..]].concat());
+    let report =
+        json(&[&["bench", "3", "--rounds", "1", "--device", "cpu", "--json"], &kernels[..]].concat());
     let contestants = report["contestants"].as_array().expect("an array");
     assert_eq!(contestants.len(), 2);
     assert!(contestants.iter().all(|c| c["ratio_to_textbook"].is_null() && c["solutions"] == "0"));
@@ -304,14 +392,18 @@ fn the_chart_of_a_bench_is_written_whole_or_not_at_all() {
     let scratch = Scratch::new("chart");
     let chart = scratch.path("chart.svg");
     fs::write(&chart, "an older one").expect("writable");
-    json(&["bench", "8", "--rounds", "1", "--svg", &chart, "--json"]);
+    json(&["bench", "8", "--rounds", "1", "--device", "cpu", "--svg", &chart, "--json"]);
     let drawn = fs::read_to_string(&chart).expect("written");
     assert!(
         drawn.starts_with("<svg ") && drawn.ends_with("</svg>\n") && drawn.contains("textbook"),
         "{drawn}"
     );
     let bench = |place: &str, words: &[&str]| {
-        assert_refused(&["bench", "8", "--rounds", "1", "--svg", place], 7, &[words, &["chart"]].concat());
+        assert_refused(
+            &["bench", "8", "--rounds", "1", "--device", "cpu", "--svg", place],
+            7,
+            &[words, &["chart"]].concat(),
+        );
     };
     bench(&scratch.path("no/such/folder.svg"), &["folder.svg"]);
     bench(scratch.0.to_str().expect("a path"), &["not a regular file"]);
@@ -341,14 +433,14 @@ fn a_bench_that_cannot_be_run_is_one_clear_line() {
 fn ctrl_c_stops_a_bench_with_exit_code_130_and_no_chart() {
     let scratch = Scratch::new("bench-stopped");
     // A comparison of some minutes.
-    let child = nqueens(&["bench", "16", "--rounds", "1000", "--svg", &scratch.path("chart.svg")])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the program starts");
+    let child =
+        nqueens(&["bench", "16", "--rounds", "1000", "--device", "cpu", "--svg", &scratch.path("chart.svg")])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
     std::thread::sleep(Duration::from_millis(500));
-    let id = rustix::process::Pid::from_child(&child);
-    rustix::process::kill_process(id, rustix::process::Signal::INT).expect("a child of ours");
+    interrupt(&child);
     let output = child.wait_with_output().expect("a child of ours");
     let complaint = text(&output.stderr);
     assert_eq!(output.status.code(), Some(130), "{complaint}");

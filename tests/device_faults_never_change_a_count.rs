@@ -1,6 +1,5 @@
 //! Whatever a device does wrong, it is taken out of use and its units are counted elsewhere: never a wrong total,
 //! never a panic. The device is the mirror, made to fail on purpose.
-#![cfg(feature = "gpu")]
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;

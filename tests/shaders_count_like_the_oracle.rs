@@ -3,7 +3,6 @@
 //!
 //! Without an adapter these tests say "skipped: no adapter". Where one is expected (`NQUEENS_EXPECT_ADAPTER=1`) they
 //! fail then.
-#![cfg(feature = "gpu")]
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -99,7 +98,8 @@ fn every_subproblem_of_n_9_and_10_agrees_with_the_oracle() {
 #[test]
 fn completions_with_placed_and_blocked_squares_agree_with_the_oracle() {
     let squares = |list: &[(usize, usize)]| list.iter().map(|&(row, col)| Square::new(row, col)).collect();
-    let cases: [(usize, &[(usize, usize)], &[(usize, usize)]); 4] = [
+    type Squares = &'static [(usize, usize)];
+    let cases: [(usize, Squares, Squares); 4] = [
         (10, &[(0, 3)], &[]),
         (10, &[], &[(0, 0), (5, 5), (9, 2)]),
         (11, &[(1, 3), (6, 0)], &[(0, 0), (9, 9), (4, 5)]),

@@ -15,12 +15,8 @@ use super::whole_file::WholeFile;
 use super::{Exit, Failure, note, print};
 use crate::board::Piece;
 use crate::engine::{BenchError, Contestant, CountError, DeviceChoice, Measured, Spread, Turn, compare};
-#[cfg(feature = "gpu")]
 use crate::engine::{Device, find_devices};
-#[cfg(not(feature = "gpu"))]
-use crate::engine::{DeviceError, DeviceName};
 use crate::kernel::KernelKind;
-#[cfg(feature = "gpu")]
 use crate::kernel::gpu::self_test;
 use crate::known::{Sequence, lookup};
 
@@ -132,7 +128,6 @@ fn contestants(args: &Args) -> Result<Vec<Contestant<'static>>, CountError> {
 }
 
 /// The devices, each after its self-test, outside of what is timed.
-#[cfg(feature = "gpu")]
 fn on_devices(args: &Args) -> Result<Vec<Contestant<'static>>, CountError> {
     let devices = find_devices(&args.device)?;
     if devices.is_empty() && args.device == DeviceChoice::Auto {
@@ -147,15 +142,6 @@ fn on_devices(args: &Args) -> Result<Vec<Contestant<'static>>, CountError> {
         }
     };
     devices.into_iter().map(tested).collect()
-}
-
-#[cfg(not(feature = "gpu"))]
-fn on_devices(args: &Args) -> Result<Vec<Contestant<'static>>, CountError> {
-    let cpu = DeviceChoice::These(vec![DeviceName::Cpu]);
-    if args.device == DeviceChoice::Auto || args.device == cpu {
-        return Ok(Vec::new());
-    }
-    Err(DeviceError::NotBuilt.into())
 }
 
 /// The board that the textbook kernel is given where the others count n queens.

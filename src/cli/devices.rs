@@ -4,10 +4,8 @@ use serde::Serialize;
 
 use super::{Exit, Failure, print};
 use crate::board::Piece;
-#[cfg(feature = "gpu")]
 use crate::engine::{Device, find_every_device};
 use crate::kernel::KernelKind;
-#[cfg(feature = "gpu")]
 use crate::kernel::gpu::{AdapterInfo, self_test};
 
 /// List what can count here: GPUs with their ids, limits and whether they pass their self-test, and the kernels of
@@ -76,7 +74,6 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
 }
 
 /// Every adapter, software drivers included.
-#[cfg(feature = "gpu")]
 fn adapters(args: &Args) -> Vec<AdapterReport> {
     let report = |device: Device| {
         let info = device.info().cloned()?;
@@ -91,12 +88,6 @@ fn adapters(args: &Args) -> Vec<AdapterReport> {
     find_every_device().into_iter().filter_map(report).collect()
 }
 
-#[cfg(not(feature = "gpu"))]
-fn adapters(_args: &Args) -> Vec<AdapterReport> {
-    Vec::new()
-}
-
-#[cfg(feature = "gpu")]
 fn adapter(info: &AdapterInfo, self_test: String) -> AdapterReport {
     AdapterReport {
         id: info.id.clone(),

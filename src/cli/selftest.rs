@@ -3,10 +3,8 @@
 use super::{Exit, Failure, note, print};
 use crate::board::{Piece, Problem};
 use crate::engine::{CountError, CountOptions, DeviceChoice, DeviceName, count};
-#[cfg(feature = "gpu")]
 use crate::engine::{find_devices, find_every_device};
 use crate::kernel::KernelKind;
-#[cfg(feature = "gpu")]
 use crate::kernel::gpu::self_test;
 use crate::known::{Sequence, lookup};
 
@@ -66,7 +64,6 @@ fn test_kernel(kernel: KernelKind, long: bool) -> Result<Result<(), String>, Cou
     Ok(Ok(()))
 }
 
-#[cfg(feature = "gpu")]
 fn test_devices(args: &Args, failed: &mut Vec<String>) -> Result<(), Failure> {
     if args.device == DeviceChoice::These(vec![DeviceName::Cpu]) {
         return Ok(());
@@ -82,16 +79,6 @@ fn test_devices(args: &Args, failed: &mut Vec<String>) -> Result<(), Failure> {
         let id = device.id().to_owned();
         let outcome = device.open().and_then(|mut kernel| self_test(&mut kernel, args.long));
         print(&tell(&id, outcome.map_err(|fault| fault.to_string()), failed))?;
-    }
-    Ok(())
-}
-
-#[cfg(not(feature = "gpu"))]
-fn test_devices(args: &Args, _failed: &mut Vec<String>) -> Result<(), Failure> {
-    if args.device == DeviceChoice::Auto {
-        note("built without GPU support (feature gpu)");
-    } else if args.device != DeviceChoice::These(vec![DeviceName::Cpu]) {
-        return Err(CountError::from(crate::engine::DeviceError::NotBuilt).into());
     }
     Ok(())
 }

@@ -1,6 +1,5 @@
 //! Ways of counting n queens, compared in one run: in turn (A B A B …), each count held to the published value.
 
-#[cfg(feature = "gpu")]
 use std::cell::RefCell;
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -8,16 +7,13 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use super::count::{CountError, CountOptions, CountTask, Event};
-#[cfg(feature = "gpu")]
 use super::devices::{DeviceChoice, DeviceName};
 use super::energy::EnergyMeter;
 use super::progress::Progress;
 use crate::board::{Piece, Problem};
 use crate::kernel::KernelKind;
-#[cfg(feature = "gpu")]
 use crate::kernel::gpu::{DeviceKernel, Fault};
 use crate::known::{Sequence, lookup};
-#[cfg(feature = "gpu")]
 use crate::tally::Tally;
 
 /// What a contestant counts on.
@@ -123,7 +119,6 @@ impl<'a> Contestant<'a> {
 
     /// A device that is open and has passed its self-test. It counts all units at once, with nothing beside it but
     /// the thread that feeds it.
-    #[cfg(feature = "gpu")]
     pub fn device(id: &str, mut kernel: DeviceKernel, n: usize) -> Self {
         let name = id.to_owned();
         Self::new(id, ContestantKind::Gpu, n, move |n, watch| {

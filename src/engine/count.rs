@@ -7,16 +7,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-#[cfg(feature = "gpu")]
 use super::devices::{Device, find_devices};
 use super::devices::{DeviceChoice, DeviceError};
 use super::estimate::{Forecast, forecast};
 use super::progress::Progress;
-#[cfg(feature = "gpu")]
 use super::workers::Pace;
 use super::workers::{Message, Workers};
 use crate::board::{Piece, Problem};
-#[cfg(feature = "gpu")]
 use crate::kernel::gpu::DeviceKernel;
 use crate::kernel::{KernelError, KernelKind};
 use crate::ledger::{BookError, Damage, FinishedUnit, RunFile, RunFileError, UnitBook};
@@ -131,13 +128,12 @@ pub struct CountTask {
 }
 
 /// What counts.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Devices {
     /// Whether the CPU does.
     cpu: bool,
     /// Whether GPUs are looked for once it is clear that they pay.
     wake: bool,
-    #[cfg(feature = "gpu")]
     these: Vec<Device>,
 }
 
@@ -147,8 +143,9 @@ impl Devices {
         let choice = &options.devices;
         let cpu = choice.has_cpu();
         if !choice.has_adapters() {
-            let wake = *choice == DeviceChoice::Auto && options.kernel.is_none();
-            return Ok(Self { cpu, wake: wake && problem.piece() == Piece::Queen, ..Self::default() });
+            let free_to_choose = *choice == DeviceChoice::Auto && options.kernel.is_none();
+            let wake = free_to_choose && problem.piece() == Piece::Queen && cfg!(feature = "gpu");
+            return Ok(Self { cpu, wake, these: Vec::new() });
         }
         if problem.piece() != Piece::Queen {
             return Err(DeviceError::QueensOnly(problem.piece()));
@@ -156,10 +153,7 @@ impl Devices {
         if options.kernel.is_some() && !cpu {
             return Err(DeviceError::KernelWithoutCpu);
         }
-        #[cfg(feature = "gpu")]
-        return Ok(Self { cpu, wake: false, these: find_devices(choice)? });
-        #[cfg(not(feature = "gpu"))]
-        Err(DeviceError::NotBuilt)
+        Ok(Self { cpu, wake: false, these: find_devices(choice)? })
     }
 }
 
@@ -242,7 +236,6 @@ impl CountTask {
     }
 
     /// Adds a device that is open already: a backend of one's own.
-    #[cfg(feature = "gpu")]
     pub fn add_device(&mut self, id: &str, kernel: DeviceKernel) {
         self.devices.these.push(Device::opened(id, kernel));
     }
@@ -351,18 +344,14 @@ impl CountTask {
         if self.devices.cpu {
             workers.start_cpu(self.kernel, self.threads);
         }
-        #[cfg(feature = "gpu")]
-        {
-            let nodes = self.forecast.as_ref().map(|f| f.nodes(0..self.decomposition.prefixes()));
-            let nodes_per_s = usual_nodes_per_s(self.kernel) * self.threads.get() as f64;
-            let seconds = nodes.map_or(0.0, |nodes| nodes / nodes_per_s);
-            let cpu_units_per_s =
-                if self.devices.cpu { self.book().units() as f64 / seconds.max(1e-3) } else { 0.0 };
-            let pace = Pace { cpu_units_per_s };
-            workers.start_devices(std::mem::take(&mut self.devices.these), pace);
-            if self.devices.wake && seconds > WORTH_WAKING_S {
-                workers.wake_hardware(pace);
-            }
+        let nodes = self.forecast.as_ref().map(|f| f.nodes(0..self.decomposition.prefixes()));
+        let seconds = nodes.map_or(0.0, |nodes| nodes / self.usual_nodes_per_s());
+        let cpu_units_per_s =
+            if self.devices.cpu { self.book().units() as f64 / seconds.max(1e-3) } else { 0.0 };
+        let pace = Pace { cpu_units_per_s };
+        workers.start_devices(std::mem::take(&mut self.devices.these), pace);
+        if self.devices.wake && seconds > WORTH_WAKING_S {
+            workers.wake_hardware(pace);
         }
         workers
     }
@@ -391,8 +380,7 @@ impl CountTask {
         let measured = Progress::time_left(fraction_before, fraction, elapsed);
         let predicted = || {
             let nodes = self.forecast.as_ref()?.nodes(0..self.decomposition.prefixes());
-            let rate = usual_nodes_per_s(self.kernel) * self.threads.get() as f64;
-            Duration::try_from_secs_f64(nodes * (1.0 - fraction) / rate).ok()
+            Duration::try_from_secs_f64(nodes * (1.0 - fraction) / self.usual_nodes_per_s()).ok()
         };
         let in_session = self.book().so_far().thirds() - before;
         Progress {
@@ -404,6 +392,11 @@ impl CountTask {
             rate_per_s: (in_session > 0).then(|| in_session as f64 / 3.0 / elapsed.as_secs_f64()),
             left: measured.or_else(predicted),
         }
+    }
+
+    /// Nodes that the threads of the CPU make a second, roughly.
+    fn usual_nodes_per_s(&self) -> f64 {
+        usual_nodes_per_s(self.kernel) * self.threads.get() as f64
     }
 
     /// Nodes forecast for a unit; every unit the same where there is no forecast.
@@ -436,7 +429,6 @@ fn job(problem: &Problem, options: &CountOptions) -> Result<(Job, KernelKind), C
 }
 
 /// Seconds that the CPU must need for a count before a GPU's driver is woken: that and the self-test take about one.
-#[cfg(feature = "gpu")]
 const WORTH_WAKING_S: f64 = 3.0;
 
 /// The fewest units that a job is cut into, if it has as many prefixes: enough for some dozens of threads.

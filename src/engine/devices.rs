@@ -3,10 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-#[cfg(feature = "gpu")]
 use std::sync::Arc;
 
-#[cfg(feature = "gpu")]
 use crate::kernel::gpu::{AdapterInfo, AdapterKind, Adapters, DeviceKernel, Fault};
 
 /// Which devices are to count.
@@ -113,14 +111,12 @@ impl fmt::Display for DeviceChoice {
 }
 
 /// A device that may count; it is opened by the thread that will use it.
-#[cfg(feature = "gpu")]
 pub struct Device {
     id: String,
     info: Option<AdapterInfo>,
     open: Box<dyn FnOnce() -> Result<DeviceKernel, Fault> + Send>,
 }
 
-#[cfg(feature = "gpu")]
 impl Device {
     /// A device that is open already.
     pub(super) fn opened(id: &str, kernel: DeviceKernel) -> Self {
@@ -152,7 +148,6 @@ impl Device {
     }
 }
 
-#[cfg(feature = "gpu")]
 impl fmt::Debug for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Device").field("id", &self.id).finish_non_exhaustive()
@@ -164,8 +159,10 @@ impl fmt::Debug for Device {
 ///
 /// # Errors
 /// The choice names an adapter that is not there.
-#[cfg(feature = "gpu")]
 pub fn find_devices(choice: &DeviceChoice) -> Result<Vec<Device>, DeviceError> {
+    if choice.has_adapters() && !cfg!(feature = "gpu") {
+        return Err(DeviceError::NotBuilt);
+    }
     let adapters = Arc::new(Adapters::find());
     let hardware = || adapters.infos().filter(|info| info.kind != AdapterKind::Software);
     let mut chosen: Vec<&AdapterInfo> = Vec::new();
@@ -197,13 +194,11 @@ pub fn find_devices(choice: &DeviceChoice) -> Result<Vec<Device>, DeviceError> {
 }
 
 /// Every adapter of this machine, software drivers included.
-#[cfg(feature = "gpu")]
 pub fn find_every_device() -> Vec<Device> {
     let adapters = Arc::new(Adapters::find());
     adapters.infos().map(|info| Device::on(&adapters, info)).collect()
 }
 
-#[cfg(feature = "gpu")]
 fn no_such_device(id: &str, adapters: &Adapters) -> DeviceError {
     let ids: Vec<&str> = adapters.infos().map(|info| &info.id[..]).collect();
     let ids = if ids.is_empty() { "none".to_owned() } else { ids.join(", ") };

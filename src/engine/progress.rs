@@ -24,7 +24,6 @@ pub struct Progress {
 
 impl Progress {
     /// At the start of a job of so many units.
-    #[cfg(feature = "gpu")]
     pub(super) const fn nothing_yet(units: u64) -> Self {
         let elapsed = Duration::ZERO;
         Self { units_done: 0, units, fraction: 0.0, solutions: 0, elapsed, rate_per_s: None, left: None }

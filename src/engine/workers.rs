@@ -2,13 +2,12 @@
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::count::CountError;
-#[cfg(feature = "gpu")]
 use super::devices::{Device, DeviceChoice, find_devices};
 use super::queue::{Holder, Queue};
-#[cfg(feature = "gpu")]
 use crate::kernel::gpu::{DeviceKernel, Fault, self_test};
 use crate::kernel::{KernelKind, count_range};
 use crate::ledger::FinishedUnit;
@@ -50,8 +49,7 @@ pub(super) struct Workers {
     pub(super) cpu_threads: usize,
     /// Devices that were started and are not gone.
     pub(super) devices: usize,
-    #[cfg(feature = "gpu")]
-    device_threads: Vec<std::thread::JoinHandle<()>>,
+    device_threads: Vec<JoinHandle<()>>,
 }
 
 impl Workers {
@@ -59,14 +57,7 @@ impl Workers {
         let (sender, messages) = mpsc::channel();
         let context =
             Context { decomposition: Arc::clone(decomposition), queue: Arc::new(Queue::new(open)), sender };
-        Self {
-            context,
-            messages,
-            cpu_threads: 0,
-            devices: 0,
-            #[cfg(feature = "gpu")]
-            device_threads: Vec::new(),
-        }
+        Self { context, messages, cpu_threads: 0, devices: 0, device_threads: Vec::new() }
     }
 
     /// Starts threads of the CPU; where the system gives no more, those that run do the work.
@@ -82,7 +73,6 @@ impl Workers {
     }
 
     /// Starts a thread for each device.
-    #[cfg(feature = "gpu")]
     pub(super) fn start_devices(&mut self, devices: Vec<Device>, pace: Pace) {
         for device in devices {
             let number = self.devices;
@@ -99,7 +89,6 @@ impl Workers {
     }
 
     /// Looks for GPUs, and lets them join, while others count.
-    #[cfg(feature = "gpu")]
     pub(super) fn wake_hardware(&mut self, pace: Pace) {
         let context = self.context.clone();
         let look = move || {
@@ -136,16 +125,12 @@ impl Workers {
 
 impl Drop for Workers {
     fn drop(&mut self) {
+        /// A submission takes a tenth of a second.
+        const PATIENCE: Duration = Duration::from_secs(3);
         self.context.queue.stop();
-        #[cfg(feature = "gpu")]
-        {
-            /// A submission takes a tenth of a second.
-            const PATIENCE: Duration = Duration::from_secs(3);
-            let began = Instant::now();
-            let working = |threads: &[std::thread::JoinHandle<()>]| threads.iter().any(|t| !t.is_finished());
-            while working(&self.device_threads) && began.elapsed() < PATIENCE {
-                std::thread::sleep(Duration::from_millis(2));
-            }
+        let began = Instant::now();
+        while !self.device_threads.iter().all(JoinHandle::is_finished) && began.elapsed() < PATIENCE {
+            std::thread::sleep(Duration::from_millis(2));
         }
     }
 }
@@ -187,14 +172,12 @@ fn cpu_worker(context: &Context, kind: KernelKind) {
 }
 
 /// How many units a device takes at once.
-#[cfg(feature = "gpu")]
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
     /// Units a second that the CPU counts, roughly; 0 if it does not.
     pub(super) cpu_units_per_s: f64,
 }
 
-#[cfg(feature = "gpu")]
 impl Pace {
     /// Units to take of `open` ones, at a rate measured before: enough for some seconds, and near the end no more
     /// than the device's share of the work.
@@ -214,7 +197,6 @@ impl Pace {
     }
 }
 
-#[cfg(feature = "gpu")]
 fn device_worker(context: &Context, device: Device, holder: Holder, pace: Pace) {
     let id = device.id().to_owned();
     let work = || {
@@ -237,7 +219,6 @@ fn device_worker(context: &Context, device: Device, holder: Holder, pace: Pace) 
     context.tell(Message::DeviceGone);
 }
 
-#[cfg(feature = "gpu")]
 fn count_on(
     context: &Context,
     id: &str,

@@ -10,7 +10,6 @@
 //! | [`generic`] | any piece | all |
 
 pub mod generic;
-#[cfg(feature = "gpu")]
 pub mod gpu;
 pub mod reference;
 mod rook;

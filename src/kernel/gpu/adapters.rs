@@ -1,6 +1,7 @@
 //! The adapters of this machine. Vulkan, Metal and DX12; the OpenGL backend is left out (it hung on a barrier).
 
 use super::backend::{Backend, Shape};
+#[cfg(feature = "gpu")]
 use super::device::WgpuDevice;
 use super::device_kernel::DeviceKernel;
 use super::fault::Fault;
@@ -67,12 +68,26 @@ pub struct AdapterInfo {
     pub subgroup_lanes: u32,
 }
 
-/// The adapters of this machine.
+#[cfg(feature = "gpu")]
+type Handle = wgpu::Adapter;
+
+/// Without the feature `gpu` there are none.
+#[cfg(not(feature = "gpu"))]
+type Handle = std::convert::Infallible;
+
+/// The adapters of this machine; none if this was built without the feature `gpu`.
 #[derive(Debug)]
-pub struct Adapters(Vec<(AdapterInfo, wgpu::Adapter)>);
+pub struct Adapters(Vec<(AdapterInfo, Handle)>);
 
 impl Adapters {
     /// Asks the drivers. That can take a second or more.
+    #[cfg(not(feature = "gpu"))]
+    pub fn find() -> Self {
+        Self(Vec::new())
+    }
+
+    /// Asks the drivers. That can take a second or more.
+    #[cfg(feature = "gpu")]
     pub fn find() -> Self {
         let backends = wgpu::Backends::VULKAN | wgpu::Backends::METAL | wgpu::Backends::DX12;
         let descriptor = wgpu::InstanceDescriptor {
@@ -118,11 +133,21 @@ impl Adapters {
     /// The backend alone.
     pub fn backend(&self, id: &str) -> Option<Result<Box<dyn Backend>, Fault>> {
         let (info, adapter) = self.0.iter().find(|(info, _)| info.id == id)?;
-        let device = WgpuDevice::open(adapter, info.kind == AdapterKind::Software);
-        Some(device.map(|device| Box::new(device) as Box<dyn Backend>))
+        Some(open(adapter, info.kind == AdapterKind::Software))
     }
 }
 
+#[cfg(feature = "gpu")]
+fn open(adapter: &Handle, software: bool) -> Result<Box<dyn Backend>, Fault> {
+    Ok(Box::new(WgpuDevice::open(adapter, software)?))
+}
+
+#[cfg(not(feature = "gpu"))]
+fn open(adapter: &Handle, _software: bool) -> Result<Box<dyn Backend>, Fault> {
+    match *adapter {}
+}
+
+#[cfg(feature = "gpu")]
 fn describe(id: String, info: &wgpu::AdapterInfo, limits: &wgpu::Limits) -> AdapterInfo {
     let kind = match info.device_type {
         wgpu::DeviceType::DiscreteGpu => AdapterKind::Discrete,

@@ -12,6 +12,7 @@
 
 mod adapters;
 mod backend;
+#[cfg(feature = "gpu")]
 mod device;
 mod device_kernel;
 mod expand;
