@@ -8,7 +8,7 @@
 //! - [`schedule()`], [`expand()`], [`search()`]: the mirrors of the shaders on the CPU, of the same names;
 //! - [`Backend`]: what runs the shaders: wgpu, or the [`Mirror`];
 //! - [`DeviceKernel`]: counts units on a backend, and believes it only if its books balance;
-//! - [`self_test`]: known answers; [`adapters`]: the devices of this machine.
+//! - [`self_test`]: known answers; [`Adapters`]: the devices of this machine.
 
 mod adapters;
 mod backend;
