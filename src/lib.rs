@@ -21,6 +21,7 @@
 //! ```
 
 pub mod board;
+pub mod campaign;
 pub mod cli;
 pub mod engine;
 pub mod kernel;

@@ -76,6 +76,17 @@ impl Tally {
         Ok(())
     }
 
+    /// This tally with a part of it, merged before, taken out again.
+    #[must_use]
+    pub fn without(&self, part: &Self) -> Self {
+        Self {
+            // A part is not larger than the whole; if it were, the residues would tell.
+            thirds: self.thirds.saturating_sub(part.thirds),
+            residues: self.residues.minus(part.residues),
+            nodes: self.nodes.saturating_sub(part.nodes),
+        }
+    }
+
     /// Compares the sum with its residues.
     ///
     /// # Errors

@@ -1,0 +1,342 @@
+//! The campaign's state, and the events that change it.
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+
+use super::leases::Lease;
+use super::settings::Settings;
+use super::trust::{Source, Trust};
+use super::units::Units;
+use super::{UnitId, WorkerName};
+use crate::preplacement::JobHash;
+use crate::tally::Tally;
+
+/// What happened, for ever. A coordinator writes these to its ledger before it applies them.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// A job was submitted.
+    JobSubmitted {
+        /// The job.
+        job: JobHash,
+        /// Units that it has.
+        units: u64,
+        /// Higher goes first.
+        priority: i32,
+        /// When, in ms.
+        at_ms: u64,
+    },
+    /// A job's state changed.
+    JobState {
+        /// The job.
+        job: JobHash,
+        /// The new state.
+        state: JobState,
+    },
+    /// A unit was counted.
+    UnitDone {
+        /// The unit.
+        unit: UnitId,
+        /// What was counted.
+        tally: Tally,
+        /// By whom.
+        source: Source,
+        /// Seconds that it took.
+        elapsed_s: f64,
+    },
+    /// A unit that is done was counted again.
+    Recount {
+        /// The unit.
+        unit: UnitId,
+        /// What was counted.
+        tally: Tally,
+        /// By whom.
+        source: Source,
+        /// Whether that is the result that stands.
+        agrees: bool,
+    },
+    /// A result was taken back; the unit is open again.
+    UnitVoided {
+        /// The unit.
+        unit: UnitId,
+        /// Why.
+        reason: String,
+    },
+    /// A unit failed too often and is set aside.
+    UnitPoisoned {
+        /// The unit.
+        unit: UnitId,
+        /// Why.
+        reason: String,
+    },
+    /// A unit that was set aside is open again.
+    UnitRevived {
+        /// The unit.
+        unit: UnitId,
+    },
+    /// A worker is not believed any more.
+    WorkerQuarantined {
+        /// The worker.
+        worker: WorkerName,
+        /// Why.
+        reason: String,
+    },
+    /// A worker may begin anew.
+    WorkerReleased {
+        /// The worker.
+        worker: WorkerName,
+    },
+}
+
+/// What is done with a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum JobState {
+    /// It is counted.
+    Running,
+    /// It waits for somebody to let it go on.
+    Paused,
+    /// It was given up.
+    Cancelled,
+    /// Every unit is done, and every recount that was due agrees.
+    Finished,
+}
+
+/// A job.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub(super) units: Units,
+    pub(super) priority: i32,
+    pub(super) submitted_ms: u64,
+    pub(super) state: JobState,
+    /// Units that are to be counted again, oldest first. May hold units that are confirmed by now.
+    pub(super) to_check: VecDeque<u64>,
+    /// Units of which two results differ, until the referee has spoken: who came second, with what.
+    pub(super) disputes: BTreeMap<u64, (Source, Tally)>,
+    /// Failures of units: how many, on which workers.
+    pub(super) failures: HashMap<u64, (u32, HashSet<WorkerName>)>,
+    /// Units that were in leases that expired: they go in leases of at most so many units.
+    pub(super) suspects: HashMap<u64, u64>,
+}
+
+/// A worker as the coordinator knows it; volatile.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WorkerState {
+    /// Changes when the worker restarts.
+    pub boot: u64,
+    /// Units that it counts at once.
+    pub capacity: u32,
+    /// Kernels that it has.
+    pub kernels: Vec<String>,
+    /// Units a second that it measured, by job.
+    pub units_per_s: HashMap<JobHash, f64>,
+    /// When it was heard of last, in ms.
+    pub seen_ms: u64,
+    /// Whether it asked for nothing more, or was told to take nothing more.
+    pub draining: bool,
+    /// Units that it counted since the coordinator started.
+    pub units_done: u64,
+}
+
+/// How far a job is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JobProgress {
+    /// Its state.
+    pub state: JobState,
+    /// Higher goes first.
+    pub priority: i32,
+    /// When it was submitted, in ms.
+    pub submitted_ms: u64,
+    /// Units of the job.
+    pub units: u64,
+    /// Units counted.
+    pub done: u64,
+    /// Units counted and confirmed by another worker, kernel or device.
+    pub checked: u64,
+    /// Units set aside.
+    pub poisoned: u64,
+    /// Units that nobody counts at the moment.
+    pub open: u64,
+    /// Recounts that are still due.
+    pub checks_due: u64,
+    /// Units of which two results differ.
+    pub disputes: u64,
+    /// The sum of the units that are done.
+    pub total: Tally,
+}
+
+/// The jobs of a coordinator and who counts which unit.
+#[derive(Debug)]
+pub struct Campaign {
+    pub(super) settings: Settings,
+    pub(super) jobs: HashMap<JobHash, Job>,
+    pub(super) trust: Trust,
+    pub(super) leases: BTreeMap<u64, Lease>,
+    pub(super) workers: BTreeMap<WorkerName, WorkerState>,
+    /// The next lease's number. Higher than that of any lease of an earlier run.
+    pub(super) next_attempt: u64,
+    pub(super) random: fastrand::Rng,
+    /// The time of the first tick, in ms.
+    pub(super) started_ms: Option<u64>,
+}
+
+impl Campaign {
+    /// A campaign without jobs. `epoch` must be greater than at any earlier start of the same campaign (the time
+    /// in ms will do), so that leases of before are known as such.
+    pub fn new(settings: Settings, epoch: u64, seed: u64) -> Self {
+        Self {
+            settings,
+            jobs: HashMap::new(),
+            trust: Trust::default(),
+            leases: BTreeMap::new(),
+            workers: BTreeMap::new(),
+            next_attempt: epoch << 20,
+            random: fastrand::Rng::with_seed(seed),
+            started_ms: None,
+        }
+    }
+
+    /// Applies an event: one that was just written to the ledger, or, at the start, one that is read from it. Events
+    /// that make no sense (a second result for a unit, say) change nothing.
+    pub fn apply(&mut self, event: &Event) {
+        match event {
+            Event::JobSubmitted { job, units, priority, at_ms } => {
+                self.jobs.entry(*job).or_insert_with(|| Job {
+                    units: Units::new(*units),
+                    priority: *priority,
+                    submitted_ms: *at_ms,
+                    state: JobState::Running,
+                    to_check: VecDeque::new(),
+                    disputes: BTreeMap::new(),
+                    failures: HashMap::new(),
+                    suspects: HashMap::new(),
+                });
+            }
+            Event::JobState { job, state } => {
+                if let Some(job) = self.jobs.get_mut(job) {
+                    job.state = *state;
+                }
+            }
+            Event::UnitDone { unit, tally, source, .. } => self.apply_done(*unit, tally, source),
+            Event::Recount { unit, tally, source, agrees } => {
+                self.apply_recount(*unit, tally, source, *agrees);
+            }
+            Event::UnitVoided { unit, .. } => {
+                if let Some(job) = self.jobs.get_mut(&unit.job) {
+                    job.units.take_back(unit.unit);
+                    job.disputes.remove(&unit.unit);
+                }
+            }
+            Event::UnitPoisoned { unit, .. } => {
+                if let Some(job) = self.jobs.get_mut(&unit.job) {
+                    job.units.poison(unit.unit);
+                }
+            }
+            Event::UnitRevived { unit } => {
+                if let Some(job) = self.jobs.get_mut(&unit.job) {
+                    job.units.revive(unit.unit);
+                    job.failures.remove(&unit.unit);
+                }
+            }
+            Event::WorkerQuarantined { worker, reason } => self.apply_quarantine(worker, reason),
+            Event::WorkerReleased { worker } => self.trust.release(worker),
+        }
+    }
+
+    fn apply_done(&mut self, unit: UnitId, tally: &Tally, source: &Source) {
+        let number = self.trust.number(source);
+        let Some(job) = self.jobs.get_mut(&unit.job) else { return };
+        if !job.units.finish(unit.unit, tally, number) {
+            return;
+        }
+        job.suspects.remove(&unit.unit);
+        job.failures.remove(&unit.unit);
+        if self.random.f64() < self.trust.counted(number, &self.settings) {
+            job.to_check.push_back(unit.unit);
+        }
+        if let Some(worker) = self.workers.get_mut(&source.worker) {
+            worker.units_done += 1;
+        }
+    }
+
+    fn apply_recount(&mut self, unit: UnitId, tally: &Tally, source: &Source, agrees: bool) {
+        let number = self.trust.number(source);
+        let Some(job) = self.jobs.get_mut(&unit.job) else { return };
+        let Some(outcome) = job.units.outcome(unit.unit).copied() else { return };
+        if agrees {
+            job.disputes.remove(&unit.unit);
+            if outcome.checker.is_none() {
+                job.units.check(unit.unit, Some(number));
+                self.trust.confirmed(outcome.source);
+            }
+        } else {
+            job.disputes.entry(unit.unit).or_insert_with(|| (source.clone(), *tally));
+        }
+    }
+
+    /// What the worker confirmed is not confirmed any more.
+    fn apply_quarantine(&mut self, worker: &str, reason: &str) {
+        self.trust.quarantine(worker, reason);
+        let numbers = self.trust.of_worker(worker);
+        for job in self.jobs.values_mut() {
+            let confirmed_by = |checker: &Option<u32>| checker.is_some_and(|c| numbers.contains(&c));
+            let unconfirmed: Vec<u64> = job
+                .units
+                .outcomes()
+                .filter(|(_, outcome)| confirmed_by(&outcome.checker))
+                .map(|(unit, _)| unit)
+                .collect();
+            for unit in unconfirmed {
+                job.units.check(unit, None);
+                job.to_check.push_back(unit);
+            }
+        }
+        let attempts: Vec<u64> =
+            self.leases.iter().filter(|(_, lease)| lease.worker == worker).map(|(&a, _)| a).collect();
+        attempts.into_iter().for_each(|attempt| self.drop_lease(attempt));
+    }
+
+    /// How far a job is.
+    pub fn progress(&self, job: &JobHash) -> Option<JobProgress> {
+        let job = self.jobs.get(job)?;
+        let unchecked = |unit: &&u64| job.units.outcome(**unit).is_some_and(|o| o.checker.is_none());
+        Some(JobProgress {
+            state: job.state,
+            priority: job.priority,
+            submitted_ms: job.submitted_ms,
+            units: job.units.len(),
+            done: job.units.done(),
+            checked: job.units.checked(),
+            poisoned: job.units.poisoned(),
+            open: job.units.open(),
+            checks_due: job.to_check.iter().filter(unchecked).count() as u64,
+            disputes: job.disputes.len() as u64,
+            total: *job.units.total(),
+        })
+    }
+
+    /// The jobs, in no order.
+    pub fn jobs(&self) -> impl Iterator<Item = JobHash> {
+        self.jobs.keys().copied()
+    }
+
+    /// The workers that were heard of since the start, by name.
+    pub fn workers(&self) -> impl Iterator<Item = (&WorkerName, &WorkerState)> {
+        self.workers.iter()
+    }
+
+    /// Workers that are not believed, with the reason.
+    pub fn quarantined(&self) -> &HashMap<WorkerName, String> {
+        self.trust.quarantined()
+    }
+
+    /// Units of which two results differ: the referee is to count them.
+    pub fn disputes(&self) -> impl Iterator<Item = UnitId> {
+        self.jobs
+            .iter()
+            .flat_map(|(&job, state)| state.disputes.keys().map(move |&unit| UnitId { job, unit }))
+    }
+
+    /// Who counted a unit that is done, with what.
+    pub fn outcome(&self, unit: UnitId) -> Option<(&Source, &Tally)> {
+        let outcome = self.jobs.get(&unit.job)?.units.outcome(unit.unit)?;
+        Some((self.trust.source(outcome.source), &outcome.tally))
+    }
+}

@@ -1,0 +1,279 @@
+//! The units of a job, in memory: about 64 bytes each.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use crate::tally::Tally;
+
+/// What is known of a unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Status {
+    /// Nobody counts it.
+    Open,
+    /// It is in a lease, or in several.
+    Leased,
+    /// It is counted.
+    Done,
+    /// It failed too often and is set aside.
+    Poisoned,
+}
+
+/// The result of a unit that is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Outcome {
+    pub(super) tally: Tally,
+    /// The source, as a number.
+    pub(super) source: u32,
+    /// Who confirmed it, as the number of a source.
+    pub(super) checker: Option<u32>,
+}
+
+/// The units of a job.
+#[derive(Debug)]
+pub(super) struct Units {
+    status: Vec<Status>,
+    outcomes: Vec<Option<Outcome>>,
+    /// Stretches of open units: first and length.
+    open: BTreeMap<u64, u64>,
+    done: u64,
+    poisoned: u64,
+    checked: u64,
+    total: Tally,
+}
+
+impl Units {
+    pub(super) fn new(units: u64) -> Self {
+        let count = usize::try_from(units).unwrap_or(usize::MAX);
+        Self {
+            status: vec![Status::Open; count],
+            outcomes: vec![None; count],
+            open: if units > 0 { BTreeMap::from([(0, units)]) } else { BTreeMap::new() },
+            done: 0,
+            poisoned: 0,
+            checked: 0,
+            total: Tally::default(),
+        }
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        self.status.len() as u64
+    }
+
+    pub(super) const fn done(&self) -> u64 {
+        self.done
+    }
+
+    pub(super) const fn poisoned(&self) -> u64 {
+        self.poisoned
+    }
+
+    pub(super) const fn checked(&self) -> u64 {
+        self.checked
+    }
+
+    /// The sum of the units that are done.
+    pub(super) const fn total(&self) -> &Tally {
+        &self.total
+    }
+
+    /// Units that nobody counts.
+    pub(super) fn open(&self) -> u64 {
+        self.open.values().sum()
+    }
+
+    /// `None` if there is no such unit.
+    pub(super) fn status(&self, unit: u64) -> Option<Status> {
+        self.status.get(usize::try_from(unit).ok()?).copied()
+    }
+
+    pub(super) fn outcome(&self, unit: u64) -> Option<&Outcome> {
+        self.outcomes.get(usize::try_from(unit).ok()?)?.as_ref()
+    }
+
+    /// Units that are done, with their results.
+    pub(super) fn outcomes(&self) -> impl Iterator<Item = (u64, &Outcome)> {
+        (0..).zip(&self.outcomes).filter_map(|(unit, outcome)| Some((unit, outcome.as_ref()?)))
+    }
+
+    fn set(&mut self, unit: u64, status: Status) {
+        let index = unit as usize;
+        let old = std::mem::replace(&mut self.status[index], status);
+        if old == status {
+            return;
+        }
+        match old {
+            Status::Open => self.remove_open(unit),
+            Status::Done => self.done -= 1,
+            Status::Poisoned => self.poisoned -= 1,
+            Status::Leased => {}
+        }
+        match status {
+            Status::Open => self.insert_open(unit),
+            Status::Done => self.done += 1,
+            Status::Poisoned => self.poisoned += 1,
+            Status::Leased => {}
+        }
+    }
+
+    /// The stretch of open units that holds `unit`.
+    fn stretch(&self, unit: u64) -> Option<(u64, u64)> {
+        let (&first, &length) = self.open.range(..=unit).next_back()?;
+        (unit < first + length).then_some((first, length))
+    }
+
+    fn remove_open(&mut self, unit: u64) {
+        if let Some((first, length)) = self.stretch(unit) {
+            self.open.remove(&first);
+            if unit > first {
+                self.open.insert(first, unit - first);
+            }
+            if unit + 1 < first + length {
+                self.open.insert(unit + 1, first + length - unit - 1);
+            }
+        }
+    }
+
+    fn insert_open(&mut self, unit: u64) {
+        let mut first = unit;
+        let mut length = 1;
+        if let Some((before, size)) = self.open.range(..unit).next_back().map(|(&f, &l)| (f, l))
+            && before + size == unit
+        {
+            self.open.remove(&before);
+            first = before;
+            length += size;
+        }
+        if let Some(size) = self.open.remove(&(unit + 1)) {
+            length += size;
+        }
+        self.open.insert(first, length);
+    }
+
+    /// Takes the first stretch of open units, at most `most` of them, into a lease.
+    pub(super) fn lease(&mut self, most: u64) -> Option<Range<u64>> {
+        let (&first, &length) = self.open.first_key_value()?;
+        let range = first..first + length.min(most.max(1));
+        range.clone().for_each(|unit| self.set(unit, Status::Leased));
+        Some(range)
+    }
+
+    /// Takes the open units of a range into a lease; how many there were.
+    pub(super) fn adopt(&mut self, range: Range<u64>) -> u64 {
+        let mut adopted = 0;
+        for unit in range {
+            if self.status(unit) == Some(Status::Open) {
+                self.set(unit, Status::Leased);
+                adopted += 1;
+            }
+        }
+        adopted
+    }
+
+    /// Opens the leased units of a range again, but those for which `keep` says that another lease has them.
+    pub(super) fn release(&mut self, range: Range<u64>, keep: impl Fn(u64) -> bool) {
+        for unit in range {
+            if self.status(unit) == Some(Status::Leased) && !keep(unit) {
+                self.set(unit, Status::Open);
+            }
+        }
+    }
+
+    /// Enters a result. False if the unit does not exist, is done, or the sum leaves 128 bits.
+    pub(super) fn finish(&mut self, unit: u64, tally: &Tally, source: u32) -> bool {
+        if !matches!(self.status(unit), Some(status) if status != Status::Done) {
+            return false;
+        }
+        if self.total.merge(tally).is_err() {
+            return false;
+        }
+        self.set(unit, Status::Done);
+        self.outcomes[unit as usize] = Some(Outcome { tally: *tally, source, checker: None });
+        true
+    }
+
+    /// Takes a result back; the unit is open again.
+    pub(super) fn take_back(&mut self, unit: u64) -> Option<Outcome> {
+        let outcome = self.outcomes.get_mut(usize::try_from(unit).ok()?)?.take()?;
+        self.total = self.total.without(&outcome.tally);
+        self.checked -= u64::from(outcome.checker.is_some());
+        self.set(unit, Status::Open);
+        Some(outcome)
+    }
+
+    /// Notes who confirmed a unit, or that nobody did.
+    pub(super) fn check(&mut self, unit: u64, checker: Option<u32>) {
+        if let Some(Some(outcome)) = self.outcomes.get_mut(unit as usize) {
+            self.checked -= u64::from(outcome.checker.is_some());
+            self.checked += u64::from(checker.is_some());
+            outcome.checker = checker;
+        }
+    }
+
+    /// Sets a unit aside, if it is not done.
+    pub(super) fn poison(&mut self, unit: u64) {
+        if matches!(self.status(unit), Some(Status::Open | Status::Leased)) {
+            self.set(unit, Status::Poisoned);
+        }
+    }
+
+    /// Opens a unit that was set aside.
+    pub(super) fn revive(&mut self, unit: u64) {
+        if self.status(unit) == Some(Status::Poisoned) {
+            self.set(unit, Status::Open);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::tally::Residues;
+
+    fn tally(solutions: u64) -> Tally {
+        let mut tally = Tally::default();
+        tally.add(3, solutions, Residues::of(solutions.into()), 1).expect("a small sum");
+        tally
+    }
+
+    #[test]
+    fn a_result_is_entered_once_and_can_be_taken_back() {
+        let mut units = Units::new(3);
+        assert!(
+            units.finish(1, &tally(7), 0) && !units.finish(1, &tally(7), 0) && !units.finish(3, &tally(1), 0)
+        );
+        assert_eq!((units.done(), units.open(), units.total().thirds()), (1, 2, 21));
+        units.check(1, Some(4));
+        assert_eq!(units.checked(), 1);
+        assert_eq!(units.take_back(1).map(|o| o.tally), Some(tally(7)));
+        assert_eq!((units.done(), units.open(), units.total().thirds(), units.checked()), (0, 3, 0, 0));
+        assert_eq!(*units.total(), Tally::default());
+    }
+
+    proptest! {
+        #[test]
+        fn stretches_of_open_units_follow_every_change(steps in proptest::collection::vec((0u8..6, 0u64..12), 0..60)) {
+            let mut units = Units::new(12);
+            for (what, unit) in steps {
+                match what {
+                    0 => drop(units.lease(unit)),
+                    1 => units.release(unit / 2..unit, |_| false),
+                    2 => drop(units.finish(unit, &tally(unit), 1)),
+                    3 => drop(units.take_back(unit)),
+                    4 => units.poison(unit),
+                    _ => units.revive(unit),
+                }
+                let open: Vec<u64> = (0..12).filter(|&u| units.status(u) == Some(Status::Open)).collect();
+                let stretches: Vec<u64> = units.open.iter().flat_map(|(&f, &l)| f..f + l).collect();
+                prop_assert_eq!(&open, &stretches);
+                prop_assert!(units.open.iter().zip(units.open.iter().skip(1)).all(|((f, l), (g, _))| f + l < *g));
+                let done = (0..12).filter(|&u| units.status(u) == Some(Status::Done)).count() as u64;
+                prop_assert_eq!(done, units.done());
+                let mut total = Tally::default();
+                units.outcomes().for_each(|(_, o)| total.merge(&o.tally).expect("a small sum"));
+                prop_assert_eq!(&total, units.total());
+            }
+        }
+    }
+}
