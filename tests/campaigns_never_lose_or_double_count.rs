@@ -84,8 +84,9 @@ impl Worker {
             attempt: assignment.attempt,
             job: assignment.job,
             units: assignment.units.clone(),
-            left: left.len() as u64,
+            left: (left.len() + self.unacknowledged(assignment.attempt)) as u64,
             mirrored: assignment.mirrored,
+            not_kernel: assignment.not_kernel.clone(),
         });
         SyncRequest {
             worker: self.name.clone(),
@@ -96,6 +97,11 @@ impl Worker {
             held: held.collect(),
             draining: false,
         }
+    }
+
+    /// Results of a lease that are not acknowledged: until they are, the worker has it in hand.
+    fn unacknowledged(&self, attempt: u64) -> usize {
+        self.outbox.iter().filter(|completion| completion.attempt == attempt).count()
     }
 
     fn obey(&mut self, response: &SyncResponse) {
@@ -226,7 +232,12 @@ impl World {
                 self.send(Message::Answered(worker, unit, attempt));
             }
             Message::Answered(worker, unit, attempt) => {
-                self.workers[worker].outbox.retain(|c| (c.unit, c.attempt) != (unit, attempt));
+                let worker = &mut self.workers[worker];
+                worker.outbox.retain(|c| (c.unit, c.attempt) != (unit, attempt));
+                let finished = worker.held.get(&attempt).is_some_and(|(_, left)| left.is_empty());
+                if finished && worker.unacknowledged(attempt) == 0 {
+                    worker.held.remove(&attempt);
+                }
             }
         }
     }
@@ -261,16 +272,17 @@ impl World {
             }
             1 => {
                 // One unit is counted.
-                let found = self.workers[which]
-                    .held
-                    .iter_mut()
-                    .find_map(|(&attempt, (assignment, left))| Some((attempt, assignment.job, left.pop()?)));
-                if let Some((attempt, job, unit)) = found {
+                let mut held = self.workers[which].held.values_mut();
+                let found = held.find_map(|(assignment, left)| Some((assignment.clone(), left.pop()?)));
+                if let Some((assignment, unit)) = found {
                     let mut random = self.random.fork();
-                    let completion = self.workers[which].count(job, attempt, unit, &mut random);
+                    let Assignment { job, attempt, not_kernel, .. } = assignment;
+                    let mut completion = self.workers[which].count(job, attempt, unit, &mut random);
+                    if not_kernel.is_some() {
+                        completion.source.kernel = "slow".into();
+                    }
                     self.workers[which].outbox.push(completion);
                 }
-                self.workers[which].held.retain(|_, (_, left)| !left.is_empty());
             }
             2 => {
                 if let Some(completion) = self.workers[which].outbox.first().cloned() {

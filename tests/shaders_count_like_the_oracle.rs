@@ -287,7 +287,7 @@ fn shaders_follow_their_mirrors_state_by_state() {
             searches: 0,
         };
         let mut kernel = DeviceKernel::new(Box::new(side_by_side), shape, true);
-        kernel.keep_one_in_flight();
+        kernel.set_in_flight(1);
         let blocked = Problem::new(Piece::Queen, 9, vec![Square::new(1, 2)], vec![Square::new(8, 8)]);
         for (problem, solutions) in [
             (Problem::empty(Piece::Queen, 10), Some(724)),

@@ -47,10 +47,12 @@ pub struct Held {
     pub job: JobHash,
     /// The units of the lease.
     pub units: Range<u64>,
-    /// Units of it that are not finished.
+    /// Units of it whose results were not acknowledged yet. A worker has a lease in hand until there are none.
     pub left: u64,
     /// Whether mirror images are counted.
     pub mirrored: bool,
+    /// The kernel that must not be used.
+    pub not_kernel: Option<String>,
 }
 
 /// A worker's sync.
@@ -99,7 +101,7 @@ impl Campaign {
                     job: held.job,
                     units: held.units.clone(),
                     mirrored: held.mirrored,
-                    not_kernel: None,
+                    not_kernel: held.not_kernel.clone(),
                 });
             } else {
                 cancel.push(held.attempt);

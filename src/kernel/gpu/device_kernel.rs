@@ -28,8 +28,6 @@ use crate::kernel::scalar::Scalar;
 use crate::preplacement::{Decomposition, Plan, Prefix};
 use crate::tally::{Residues, Tally, Thirds};
 
-/// While the host looks at what a submission left, the device works on the next.
-const IN_FLIGHT: usize = 2;
 /// Slots of a batch: a label has 16 bits for them.
 const MOST_SLOTS: usize = 1 << 16;
 
@@ -52,6 +50,9 @@ impl std::fmt::Debug for DeviceKernel {
 }
 
 impl DeviceKernel {
+    /// Submissions in flight: while the host looks at what one left, the device works on the next.
+    pub const IN_FLIGHT: usize = 2;
+
     /// A kernel on `backend`, which does as much at once as `shape` says. On software drivers searches stay
     /// below the number of loops that these make.
     pub fn new(backend: Box<dyn Backend>, shape: Shape, software: bool) -> Self {
@@ -61,7 +62,7 @@ impl DeviceKernel {
             tuning: Tuning::first(software),
             look_ahead: true,
             tuned: true,
-            in_flight: IN_FLIGHT,
+            in_flight: Self::IN_FLIGHT,
         }
     }
 
@@ -71,25 +72,43 @@ impl DeviceKernel {
         self.look_ahead = look_ahead;
     }
 
-    /// Submits nothing before the submission before it was seen; for backends that do not queue.
-    pub fn keep_one_in_flight(&mut self) {
-        self.in_flight = 1;
+    /// Submissions in flight, 1 at least; 1 for backends that do not queue, others for measurements.
+    pub fn set_in_flight(&mut self, in_flight: usize) {
+        self.in_flight = in_flight.max(1);
+    }
+
+    /// How much the device does at once. A job whose buffers would be too large has a smaller shape of its own.
+    pub const fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// The shape of jobs opened from now on; for measurements.
+    pub const fn set_shape(&mut self, shape: Shape) {
+        self.shape = shape;
     }
 
     /// Does something in another shape and with the longest searches that there may be; for self-tests.
     pub(super) fn with_longest_searches<T>(&mut self, shape: Shape, act: impl FnOnce(&mut Self) -> T) -> T {
-        let before = (self.shape, self.tuning);
-        (self.shape, self.tuning) = (shape, self.tuning.longest());
-        self.tuned = false;
+        let before = (self.shape, self.tuning, self.tuned);
+        (self.shape, self.tuning, self.tuned) = (shape, self.tuning.longest(), false);
         let outcome = act(self);
-        (self.shape, self.tuning) = before;
-        self.tuned = true;
+        (self.shape, self.tuning, self.tuned) = before;
         outcome
     }
 
     /// What was tuned so far.
     pub const fn tuning(&self) -> Tuning {
         self.tuning
+    }
+
+    /// Goes on with these amounts, or the nearest that are allowed; for measurements.
+    pub fn set_tuning(&mut self, tuning: Tuning) {
+        self.tuning = tuning.allowed();
+    }
+
+    /// Whether the tuning stays as it is, whatever is seen; for measurements.
+    pub const fn freeze_tuning(&mut self, frozen: bool) {
+        self.tuned = !frozen;
     }
 
     /// Makes the device ready for a job.
@@ -128,6 +147,11 @@ struct InFlight {
 }
 
 impl DeviceJob<'_> {
+    /// How much is done at once: the kernel's shape, or a smaller one that fits.
+    pub const fn shape(&self) -> Shape {
+        self.shape
+    }
+
     /// Counts units, each with a tally of its own, in the order of `units`. Breaks off with [`Fault::Stopped`]
     /// soon after `go_on` says no.
     ///
@@ -436,6 +460,31 @@ mod tests {
                 let expected = u128::from(completions(plan, prefix).0) * u128::from(plan.weight());
                 assert_eq!(tallies.next().map(Tally::thirds), Some(expected), "n = {n}, {plan:?} {prefix:?}");
             });
+        }
+    }
+
+    #[test]
+    fn what_is_set_for_measurements_changes_no_count() {
+        let decomposition = decompose(&Problem::empty(Piece::Queen, 11), None, 50);
+        let units: Vec<u64> = (0..decomposition.units()).collect();
+        let mut kernel = DeviceKernel::new(Box::new(Mirror::default()), SMALL, false);
+        for (in_flight, lanes, turns) in [(0, 64, 0), (1, 128, 1023), (3, 256, u32::MAX)] {
+            let shape = Shape { lanes, ..SMALL };
+            let mut tuning = kernel.tuning();
+            (tuning.turns, tuning.rounds, tuning.expansions) = (turns, in_flight as u32, 0);
+            kernel.set_in_flight(in_flight);
+            kernel.set_shape(shape);
+            kernel.set_tuning(tuning);
+            kernel.freeze_tuning(true);
+            let frozen = kernel.tuning();
+            let mut job = kernel.open(&decomposition).expect("opens");
+            assert_eq!(job.shape(), shape);
+            let mut total = Tally::default();
+            for tally in job.count(&units, &|| true).expect("counts") {
+                total.merge(&tally).expect("a small sum");
+            }
+            assert_eq!(total.solutions(), Ok(2680), "{in_flight} in flight, {lanes} lanes, {turns} turns");
+            assert_eq!(kernel.tuning(), frozen);
         }
     }
 }

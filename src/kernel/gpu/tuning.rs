@@ -51,9 +51,17 @@ impl Tuning {
         Self { turns: FEWEST_TURNS, rounds: 1, expansions: 4, most_turns }
     }
 
-    /// The most turns, in a round each: the long-running part of a self-test.
-    pub(super) const fn longest(self) -> Self {
+    /// The most turns, in a round each: the long-running part of a self-test, and what bounded searches are
+    /// measured against.
+    pub const fn longest(self) -> Self {
         Self { turns: self.most_turns, rounds: 1, expansions: 16, ..self }
+    }
+
+    /// The nearest amounts with which a count ends: turns a multiple of 4, as many as a search may make at the most,
+    /// and one round and expansion at the least.
+    pub(super) fn allowed(self) -> Self {
+        let turns = self.turns.clamp(4, self.most_turns) / 4 * 4;
+        Self { turns, rounds: self.rounds.max(1), expansions: self.expansions.max(1), ..self }
     }
 
     /// Learns from a submission. Nothing more than doubles, so that a device on which one took less than the
