@@ -26,6 +26,11 @@ struct Control {
     expanded: atomic<u32>,
     appended: atomic<u32>,
     searches: u32,
+    lower_put: atomic<u32>,
+    lower_taken: atomic<u32>,
+    ring_put: atomic<u32>,
+    ring_taken: u32,
+    faults: u32,
     level_first: array<u32, 17>,
     level_count: array<atomic<u32>, 17>,
 }
@@ -79,6 +84,24 @@ struct LowerRow {
 // What the workgroup puts on each level (0: the ring), and where the room for it begins.
 var<workgroup> wanted: array<atomic<u32>, 17>;
 var<workgroup> room: array<u32, 17>;
+// Sums of marks: states taken, states put on levels, states put into the ring.
+var<workgroup> marks: array<atomic<u32>, 3>;
+var<private> lower_put: u32;
+var<private> ring_put: u32;
+
+// A number that depends on every bit of a state, so that sums over what was put and what was taken tell whether memory
+// kept it. The constants are odd and otherwise arbitrary.
+fn mark(w: vec4<u32>) -> u32 {
+    var h = w.x * 0x9e3779b1u + w.y * 0x85ebca77u + 0x7feb352du;
+    h = (h ^ (h >> 16u)) + w.z * 0xc2b2ae3du + w.w * 0x27d4eb2fu;
+    h = (h ^ (h >> 15u)) * 0x165667b1u;
+    return h ^ (h >> 13u);
+}
+
+fn lower_mark(state: LowerState) -> u32 {
+    let half = mark(vec4<u32>(state.free, state.left, state.right, state.segment));
+    return mark(vec4<u32>(half, state.upper_left, state.upper_right, 1u));
+}
 
 // The open squares of a row below the block.
 fn available(row: LowerRow, free: u32, left: u32, right: u32) -> u32 {
@@ -115,10 +138,12 @@ fn put(state: LowerState, segment: Segment, level: u32, emitting: bool, at: u32)
         return 0u;
     }
     if (emitting && level == 0u) {
-        ring[at & params.ring_mask] =
-            vec4<u32>(state.free, state.upper_left, state.upper_right, segment.label);
+        let words = vec4<u32>(state.free, state.upper_left, state.upper_right, segment.label);
+        ring[at & params.ring_mask] = words;
+        ring_put += mark(words);
     } else if (emitting) {
         levels[at] = state;
+        lower_put += lower_mark(state);
     }
     return 1u;
 }
@@ -161,10 +186,14 @@ fn expand(@builtin(global_invocation_id) id: vec3<u32>, @builtin(local_invocatio
         state = levels[control.source_first + id.x];
         segment = segments[state.segment];
         level = countOneBits(state.free) - segment.upper_rows;
-        onto = select(level - 1u, 0u, level <= 2u);
-        kept = fill(state, segment, level, false, 0u);
         // Workgroup memory starts at zero.
-        at = atomicAdd(&wanted[onto], kept);
+        atomicAdd(&marks[0], lower_mark(state));
+        // A state that memory did not keep may have any level; the marks tell.
+        if (level < LEVELS) {
+            onto = select(level - 1u, 0u, level <= 2u);
+            kept = fill(state, segment, level, false, 0u);
+            at = atomicAdd(&wanted[onto], kept);
+        }
     }
     workgroupBarrier();
     if (lane < LEVELS) {
@@ -182,5 +211,13 @@ fn expand(@builtin(global_invocation_id) id: vec3<u32>, @builtin(local_invocatio
     workgroupBarrier();
     if (kept != 0u) {
         fill(state, segment, level, true, room[onto] + at);
+        atomicAdd(&marks[1], lower_put);
+        atomicAdd(&marks[2], ring_put);
+    }
+    workgroupBarrier();
+    if (lane == 0u) {
+        atomicAdd(&control.lower_taken, atomicLoad(&marks[0]));
+        atomicAdd(&control.lower_put, atomicLoad(&marks[1]));
+        atomicAdd(&control.ring_put, atomicLoad(&marks[2]));
     }
 }

@@ -24,6 +24,11 @@ struct Control {
     expanded: u32,
     appended: u32,
     searches: u32,
+    lower_put: u32,
+    lower_taken: u32,
+    ring_put: u32,
+    ring_taken: u32,
+    faults: u32,
     level_first: array<u32, 17>,
     level_count: array<u32, 17>,
 }

@@ -12,8 +12,8 @@
 //
 // Bounds. A turn adds 1 to `hits` or to `misses`, and a dispatch makes fewer than 2^16 turns, so neither overflows.
 // Hits and turns go to carried pairs of 32 bits. `shadow`, hits as turns less misses, is emptied whenever it reaches
-// 2^31, and grows by less than 2^16 in between. Slots keep it in four sums of 8-bit digits, without carries: 2^24
-// flushes fit, and the host refuses more.
+// 2^31, and grows by less than 2^16 in between. Slots keep it as two sums of 16-bit digits, so that it carries where hits
+// do not.
 
 // Cost of a turn, read from RDNA 2 code (Mesa 22.3's RADV compiler for Navi 21; the turn is unrolled four times): 23
 // vector ALU instructions up to the choice between entering the child and leaving it, 7 to enter it after a push, 5 to
@@ -33,8 +33,6 @@ const TAKE: u32 = 8u;
 const SLOT_WORDS: u32 = 12u;
 const CLASS_ROWS: u32 = 17u;
 const SHADOW_LIMIT: u32 = 0x80000000u;
-// More than a slot may have; the count stops there, so that it cannot wrap.
-const MANY_FLUSHES: u32 = 0x2000000u;
 
 struct Control {
     stamp: u32,
@@ -49,6 +47,11 @@ struct Control {
     expanded: u32,
     appended: u32,
     searches: atomic<u32>,
+    lower_put: u32,
+    lower_taken: u32,
+    ring_put: u32,
+    ring_taken: atomic<u32>,
+    faults: atomic<u32>,
     level_first: array<u32, 17>,
     level_count: array<u32, 17>,
 }
@@ -78,6 +81,7 @@ struct Lane {
     turns_high: u32,
     shadow: u32,
     finished: u32,
+    check: u32,
 }
 
 @group(0) @binding(0) var<storage, read_write> control: Control;
@@ -92,6 +96,7 @@ struct Lane {
 
 var<workgroup> stack: array<vec4<u32>, LANES * DEPTH>;
 var<workgroup> busy: atomic<u32>;
+var<workgroup> taken: atomic<u32>;
 
 // The lane, and its column of the stack.
 var<private> this_lane: u32;
@@ -116,6 +121,27 @@ var<private> settled: u32;
 var<private> ended: u32;
 // States finished since the last flush.
 var<private> finished: u32;
+// The sum of the marks of the states that the lane began in this dispatch.
+var<private> begun: u32;
+
+// A number that depends on every bit of a state, so that sums over what was put and what was taken tell whether memory
+// kept it. The constants are odd and otherwise arbitrary.
+fn mark(w: vec4<u32>) -> u32 {
+    var h = w.x * 0x9e3779b1u + w.y * 0x85ebca77u + 0x7feb352du;
+    h = (h ^ (h >> 16u)) + w.z * 0xc2b2ae3du + w.w * 0x27d4eb2fu;
+    h = (h ^ (h >> 15u)) * 0x165667b1u;
+    return h ^ (h >> 13u);
+}
+
+// The same for all that a parked lane is.
+fn lane_mark(open_now: u32, height: u32) -> u32 {
+    var sum = mark(vec4<u32>(free, left, right, open_now)) + mark(vec4<u32>(label, height, finished, 2u));
+    sum += mark(vec4<u32>(lanes[this_lane].hits, lanes[this_lane].turns, lanes[this_lane].shadow, 3u));
+    for (var i = 0u; i < height; i++) {
+        sum = sum * 3u + mark(stack[base + i * LANES]);
+    }
+    return sum;
+}
 
 fn add_pair(at: u32, low: u32, high: u32) {
     let old = atomicAdd(&slots[at], low);
@@ -128,13 +154,9 @@ fn flush() {
     add_pair(at, lanes[this_lane].hits, lanes[this_lane].hits_high);
     add_pair(at + 2u, lanes[this_lane].turns, lanes[this_lane].turns_high);
     let shadow = lanes[this_lane].shadow;
-    for (var digit = 0u; digit < 4u; digit++) {
-        atomicAdd(&slots[at + 4u + digit], (shadow >> (8u * digit)) & 0xffu);
-    }
+    add_pair(at + 4u, shadow & 0xffffu, 0u);
+    add_pair(at + 6u, shadow >> 16u, 0u);
     atomicAdd(&slots[at + 8u], finished);
-    if (atomicLoad(&slots[at + 9u]) < MANY_FLUSHES) {
-        atomicAdd(&slots[at + 9u], 1u);
-    }
     lanes[this_lane].hits = 0u;
     lanes[this_lane].hits_high = 0u;
     lanes[this_lane].turns = 0u;
@@ -182,6 +204,7 @@ fn begin(now: u32) {
     }
     let state = ring[next & params.ring_mask];
     next += 1u;
+    begun += mark(state);
     if (((state.w ^ label) & 0xffffu) != 0u) {
         settle(now, true);
     }
@@ -251,9 +274,13 @@ fn search(@builtin(global_invocation_id) id: vec3<u32>, @builtin(local_invocatio
     open = parked.open;
     label = parked.label;
     finished = parked.finished;
-    top = base + parked.height * LANES;
-    for (var i = 0u; i < parked.height; i++) {
+    top = base + min(parked.height, DEPTH) * LANES;
+    for (var i = 0u; i < min(parked.height, DEPTH); i++) {
         stack[base + i * LANES] = stacks[i * params.lanes + this_lane];
+    }
+    // A lane that was never parked has nothing to check.
+    if ((open | parked.height | finished) != 0u && lane_mark(open, parked.height) != parked.check) {
+        atomicAdd(&control.faults, 1u);
     }
 
     var now = 0u;
@@ -302,12 +329,17 @@ fn search(@builtin(global_invocation_id) id: vec3<u32>, @builtin(local_invocatio
     lanes[this_lane].label = label;
     lanes[this_lane].height = height;
     lanes[this_lane].finished = finished;
+    lanes[this_lane].check = lane_mark(open, height);
+    if (begun != 0u) {
+        atomicAdd(&taken, begun);
+    }
     workgroupBarrier();
     if (local == 0u) {
         let working = atomicLoad(&busy);
         if (working != 0u) {
             atomicAdd(&control.busy, working);
         }
+        atomicAdd(&control.ring_taken, atomicLoad(&taken));
     }
     if (id.x == 0u) {
         atomicAdd(&control.searches, 1u);

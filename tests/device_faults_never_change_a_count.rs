@@ -48,11 +48,15 @@ enum Failing {
     LosesALowerState,
     /// A state that waits in the ring is lost.
     LosesARingState,
-    /// A slot was flushed more often than its digits hold.
-    FlushesTooOften,
+    /// The prefixes never arrive in the device's memory.
+    ZeroLevels,
+    /// States of the ring are those of their neighbours.
+    StaleRing,
+    /// Parked stacks come back as zeros.
+    ZeroStacks,
 }
 
-const ALL: [Failing; 16] = [
+const ALL: [Failing; 18] = [
     Failing::OutOfMemory,
     Failing::Lost,
     Failing::Hangs,
@@ -68,14 +72,23 @@ const ALL: [Failing; 16] = [
     Failing::ForgetsALane,
     Failing::LosesALowerState,
     Failing::LosesARingState,
-    Failing::FlushesTooOften,
+    Failing::ZeroLevels,
+    Failing::StaleRing,
+    Failing::ZeroStacks,
 ];
 
 /// So small that a job has several batches.
 const SHAPE: Shape = Shape { lanes: 128, chunk: 64, ring: 1 << 13, prefixes: 100 };
 
 /// What happens to memory between two dispatches.
-const DAMAGES: [Failing; 3] = [Failing::ForgetsALane, Failing::LosesALowerState, Failing::LosesARingState];
+const DAMAGES: [Failing; 6] = [
+    Failing::ForgetsALane,
+    Failing::LosesALowerState,
+    Failing::LosesARingState,
+    Failing::ZeroLevels,
+    Failing::StaleRing,
+    Failing::ZeroStacks,
+];
 
 /// A mirror that begins to fail after some batches.
 struct FailingDevice {
@@ -131,6 +144,24 @@ impl FailingDevice {
                 control.ring_read = control.ring_read.wrapping_add(there.into());
                 there
             }
+            Failing::ZeroLevels => {
+                let there = control.level_count.iter().any(|&count| count > 0);
+                memory.levels.fill(Default::default());
+                there
+            }
+            Failing::StaleRing => {
+                let waiting = control.ring_write.wrapping_sub(control.ring_read).cast_signed();
+                let (size, first) = (memory.ring.len(), control.ring_read as usize);
+                let (a, b) = (first % size, (first + 1) % size);
+                let differ = waiting > 1 && memory.ring[a] != memory.ring[b];
+                memory.ring[a] = if differ { memory.ring[b] } else { memory.ring[a] };
+                differ
+            }
+            Failing::ZeroStacks => {
+                let there = memory.lanes.iter().any(|lane| lane.open != 0 && lane.height > 0);
+                memory.stacks.fill([0; 4]);
+                there
+            }
             _ => false,
         }
     }
@@ -161,9 +192,11 @@ impl Backend for FailingDevice {
         }
         if self.sound_batches == 0 && DAMAGES.contains(&self.failing) {
             // A part of the work first, so that there is something to lose; nobody is to see that it was done.
-            let expansions = if self.failing == Failing::LosesALowerState { 1 } else { 64 };
+            let below = [Failing::LosesALowerState, Failing::ZeroLevels].contains(&self.failing);
+            let expansions = if below { 1 } else { 64 };
             let mut part = Order { rounds: 1, expansions, ..*order };
-            part.params.turns = if self.failing == Failing::ForgetsALane { 4 } else { 0 };
+            let parks = [Failing::ForgetsALane, Failing::ZeroStacks].contains(&self.failing);
+            part.params.turns = if parks { 4 } else { 0 };
             part.params.flush = 0;
             let mut memory = self.mirror.memory()?;
             let searches = memory.control.searches;
@@ -208,7 +241,6 @@ impl Backend for FailingDevice {
             Failing::FewerSlots => drop(slots.pop()),
             Failing::FlipsABit => slots[0].hits ^= 1 << 7,
             Failing::FlipsAShadowBit => slots[0].shadow[1] ^= 1,
-            Failing::FlushesTooOften => slots[0].flushes = 1 << 25,
             _ => {}
         }
         Ok(slots)

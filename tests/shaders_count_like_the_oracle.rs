@@ -146,7 +146,7 @@ fn devices_pass_their_self_test() {
 /// What must be the same on the device and in the mirror, whichever lane takes which states.
 #[derive(Debug, PartialEq, Eq)]
 struct Likeness {
-    counters: [u32; 6],
+    counters: [u32; 11],
     level_count: [u32; LEVELS],
     levels: Vec<Vec<LowerState>>,
     ring: Vec<UpperState>,
@@ -156,9 +156,15 @@ struct Likeness {
     sums: BTreeMap<u32, [u64; 4]>,
 }
 
+fn shadow_of(slot: &Slot) -> u64 {
+    let [low, low_high, high, high_high] = slot.shadow.map(u64::from);
+    (low | low_high << 32) + ((high | high_high << 32) << 16)
+}
+
 fn likeness(memory: &Memory) -> Likeness {
     let Control { ring_write, ring_read, ring_returned, busy, expanded, appended, expansions, .. } =
         memory.control;
+    let Control { lower_put, lower_taken, ring_put, ring_taken, faults, .. } = memory.control;
     let sorted = |mut states: Vec<LowerState>| {
         states.sort_unstable();
         states
@@ -188,7 +194,7 @@ fn likeness(memory: &Memory) -> Likeness {
         (0..4).for_each(|k| sum[k] = sum[k].wrapping_add(values[k]));
     };
     for (index, slot) in memory.slots.iter().enumerate() {
-        let shadow = slot.shadow.iter().rev().fold(0u64, |sum, &digit| (sum << 8) + u64::from(digit));
+        let shadow = shadow_of(slot);
         let (hits, turns) = (pair(slot.hits, slot.hits_high), pair(slot.turns, slot.turns_high));
         add(index as u32, [hits, turns, shadow, slot.finished.into()]);
     }
@@ -197,7 +203,19 @@ fn likeness(memory: &Memory) -> Likeness {
         add(lane.label & 0xffff, [hits, turns, lane.shadow.into(), lane.finished.into()]);
     }
     Likeness {
-        counters: [waiting, ring_returned, busy, expanded, appended, expansions],
+        counters: [
+            waiting,
+            ring_returned,
+            busy,
+            expanded,
+            appended,
+            expansions,
+            lower_put,
+            lower_taken,
+            ring_put,
+            ring_taken,
+            faults,
+        ],
         level_count: memory.control.level_count,
         levels: (0..LEVELS).map(stack_of).collect(),
         ring,
@@ -322,6 +340,7 @@ impl Backend for NearTheEnd {
             (slot.hits, slot.turns) = (HEAD_START, HEAD_START);
         }
         for lane in &mut memory.lanes {
+            // `finished` is 0, so that nothing says that the lane was parked.
             (lane.hits, lane.turns, lane.shadow) = (HEAD_START, HEAD_START, SHADOW_LIMIT - 1);
         }
         self.0.set_memory(&memory)
@@ -349,15 +368,9 @@ impl Backend for NearTheEnd {
                 let sum = (u64::from(*high) << 32 | u64::from(*low)) - start;
                 (*low, *high) = (sum as u32, (sum >> 32) as u32);
             }
-            let shadow = slot.shadow.iter().rev().fold(0u64, |sum, &digit| (sum << 8) + u64::from(digit));
+            let shadow = shadow_of(slot);
             let shadow = shadow - from_lanes * u64::from(SHADOW_LIMIT - 1);
-            slot.shadow = [0, 8, 16]
-                .map(|bit| (shadow >> bit & 0xff) as u32)
-                .into_iter()
-                .chain([(shadow >> 24) as u32])
-                .collect::<Vec<u32>>()
-                .try_into()
-                .expect("four digits");
+            slot.shadow = [shadow as u32, (shadow >> 32) as u32, 0, 0];
         }
         Ok(slots)
     }

@@ -12,7 +12,7 @@ use wgpu::BufferUsages as Usage;
 
 use super::backend::{Backend, Batch, JobMemory, Order, Seen};
 use super::fault::Fault;
-use super::layout::{Control, Lane, LowerState, Params, Slot, WORKGROUP};
+use super::layout::{Control, Lane, LowerRow, LowerState, Params, Segment, Slot, UpperRow, WORKGROUP};
 use super::mirror::Memory;
 use super::tables::Specialisation;
 
@@ -135,6 +135,11 @@ impl Trouble {
         });
     }
 
+    fn forgive_out_of_memory(&self) {
+        let mut trouble = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        trouble.take_if(|fault| matches!(fault, Fault::OutOfMemory(_)));
+    }
+
     fn check(&self) -> Result<(), Fault> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone().map_or(Ok(()), Err)
     }
@@ -241,7 +246,8 @@ struct Reading {
 
 impl Inner {
     fn open(&mut self, job: &JobMemory<'_>) -> Result<(), Fault> {
-        // What belongs to the job before is freed first.
+        // What belongs to the job before is freed first; too large a job is no trouble for a smaller one.
+        self.trouble.forgive_out_of_memory();
         self.job = None;
         self.flying.clear();
         let shape = job.shape;
@@ -262,8 +268,15 @@ impl Inner {
             spare: Vec::new(),
         };
         self.trouble.check()?;
+        let (lower, upper) = (&job_buffers.lower_rows, &job_buffers.upper_rows);
+        let arrived = self.fetch::<LowerRow>(lower)? == job.lower_rows
+            && self.fetch::<UpperRow>(upper)? == job.upper_rows;
         self.job = Some(job_buffers);
-        Ok(())
+        if arrived {
+            Ok(())
+        } else {
+            Err(Fault::Miscounts("tables were not kept as they were written".into()))
+        }
     }
 
     fn buffer(&self, label: &str, size: u64, usage: Usage) -> wgpu::Buffer {
@@ -283,6 +296,9 @@ impl Inner {
         let slot_bytes = bytes::<Slot>(batch.slots as u64);
         // A new buffer is zero.
         let slots = self.buffer("slots", slot_bytes, STORAGE);
+        if self.fetch::<Segment>(&segments)? != batch.segments {
+            return Err(Fault::Miscounts("segments were not kept as they were written".into()));
+        }
         let Self { device, queue, pipelines, .. } = self;
         let job = self.job.as_mut().ok_or_else(|| Fault::Refused("no job is open".into()))?;
         queue.write_buffer(&job.control, 0, bytes_of(&batch.control));

@@ -1,6 +1,6 @@
 //! The mirror of `shaders/expand.wgsl`: fills rows below the block.
 
-use super::layout::{LAST_LEVEL, LEVELS, LowerRow, LowerState, Params, Segment, WORKGROUP};
+use super::layout::{LAST_LEVEL, LEVELS, LowerRow, LowerState, Params, Segment, WORKGROUP, mark};
 use super::mirror::Memory;
 use crate::preplacement::columns_of;
 
@@ -18,7 +18,12 @@ fn workgroup(memory: &mut Memory, params: &Params, ids: std::ops::Range<u32>) {
     for id in ids.clone() {
         let state = memory.levels[(memory.control.source_first + id) as usize];
         let segment = memory.segments[state.segment as usize];
-        let level = (state.free.count_ones() - segment.upper_rows) as usize;
+        let level = state.free.count_ones().wrapping_sub(segment.upper_rows) as usize;
+        let taken = &mut memory.control.lower_taken;
+        *taken = taken.wrapping_add(state.mark());
+        if level >= LEVELS {
+            continue;
+        }
         let onto = if level <= LAST_LEVEL { 0 } else { level - 1 };
         let kept = fill(memory, params, state, segment, level, None);
         work.push((state, segment, level, onto, wanted[onto]));
@@ -87,10 +92,14 @@ fn put(
     }
     match at {
         Some(at) if level == 0 => {
-            memory.ring[(at & params.ring_mask) as usize] =
-                [state.free, state.upper_left, state.upper_right, segment.label];
+            let words = [state.free, state.upper_left, state.upper_right, segment.label];
+            memory.ring[(at & params.ring_mask) as usize] = words;
+            memory.control.ring_put = memory.control.ring_put.wrapping_add(mark(words));
         }
-        Some(at) => memory.levels[at as usize] = state,
+        Some(at) => {
+            memory.levels[at as usize] = state;
+            memory.control.lower_put = memory.control.lower_put.wrapping_add(state.mark());
+        }
         None => {}
     }
     1

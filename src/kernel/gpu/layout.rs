@@ -17,10 +17,6 @@ pub const TAKE: u32 = 8;
 pub const CLASS_ROWS: usize = MOST_ROWS + 1;
 /// A lane's `shadow` is emptied when it reaches this.
 pub const SHADOW_LIMIT: u32 = 1 << 31;
-/// Flushes that the digits of a slot's shadow hold: 255 × 2^24 < 2^32.
-pub const MOST_FLUSHES: u32 = 1 << 24;
-/// Where the count of a slot's flushes stops.
-pub const MANY_FLUSHES: u32 = 1 << 25;
 /// Turns of a lane in one dispatch, at most: hits and misses have 16 bits each.
 pub const MOST_TURNS: u32 = 65_532;
 
@@ -52,6 +48,16 @@ pub struct Control {
     pub appended: u32,
     /// Searches that ran.
     pub searches: u32,
+    /// The sum of the marks of the states put on levels, the prefixes included.
+    pub lower_put: u32,
+    /// The same of those taken from levels.
+    pub lower_taken: u32,
+    /// The same of those put into the ring.
+    pub ring_put: u32,
+    /// The same of those that a lane took from it and began.
+    pub ring_taken: u32,
+    /// Lanes that were not as they had been parked.
+    pub faults: u32,
     /// Where each level's stack begins.
     pub level_first: [u32; LEVELS],
     /// States on each level's stack.
@@ -166,6 +172,8 @@ pub struct Lane {
     pub shadow: u32,
     /// States finished.
     pub finished: u32,
+    /// The mark of all this and of the stack.
+    pub check: u32,
 }
 
 /// What was counted under one weight in one unit.
@@ -180,14 +188,30 @@ pub struct Slot {
     pub turns: u32,
     /// High half.
     pub turns_high: u32,
-    /// Turns less misses, in digits of 8 bits, lowest first.
+    /// Turns less misses: the sum of the low 16 bits, as a pair, then that of the high 16 bits.
     pub shadow: [u32; 4],
     /// States finished.
     pub finished: u32,
-    /// Times that a lane added to this slot; stops at [`MANY_FLUSHES`].
-    pub flushes: u32,
     /// Nothing.
-    pub pad: [u32; 2],
+    pub pad: [u32; 3],
+}
+
+/// A number that depends on every bit of a state; the same as in the shaders.
+pub const fn mark(w: [u32; 4]) -> u32 {
+    let mut h = w[0].wrapping_mul(0x9e37_79b1).wrapping_add(w[1].wrapping_mul(0x85eb_ca77));
+    h = h.wrapping_add(0x7feb_352d);
+    h = (h ^ (h >> 16)).wrapping_add(w[2].wrapping_mul(0xc2b2_ae3d));
+    h = h.wrapping_add(w[3].wrapping_mul(0x27d4_eb2f));
+    h = (h ^ (h >> 15)).wrapping_mul(0x1656_67b1);
+    h ^ (h >> 13)
+}
+
+impl LowerState {
+    /// Its mark.
+    pub const fn mark(&self) -> u32 {
+        let half = mark([self.free, self.left, self.right, self.segment]);
+        mark([half, self.upper_left, self.upper_right, 1])
+    }
 }
 
 #[cfg(test)]
@@ -237,6 +261,11 @@ mod tests {
                     expanded,
                     appended,
                     searches,
+                    lower_put,
+                    lower_taken,
+                    ring_put,
+                    ring_taken,
+                    faults,
                     level_first,
                     level_count
                 ]
@@ -253,7 +282,10 @@ mod tests {
         assert_same_layout!(
             SEARCH,
             Lane,
-            [free, left, right, open, label, height, hits, hits_high, turns, turns_high, shadow, finished]
+            [
+                free, left, right, open, label, height, hits, hits_high, turns, turns_high, shadow, finished,
+                check
+            ]
         );
     }
 
@@ -271,17 +303,10 @@ mod tests {
         assert_eq!(constant(SEARCH, "LANES"), WORKGROUP.to_string());
         assert_eq!(constant(SEARCH, "TAKE"), TAKE.to_string());
         assert_eq!(constant(SEARCH, "SHADOW_LIMIT"), hex(SHADOW_LIMIT));
-        assert_eq!(constant(SEARCH, "MANY_FLUSHES"), hex(MANY_FLUSHES));
         assert_eq!(constant(SCHEDULE, "LAST_LEVEL"), LAST_LEVEL.to_string());
         assert_eq!(constant(SCHEDULE, "LEVELS"), LEVELS.to_string());
         assert_eq!(constant(EXPAND, "LEVELS"), LEVELS.to_string());
-        let offsets = [
-            offset_of!(Slot, turns),
-            offset_of!(Slot, shadow),
-            offset_of!(Slot, finished),
-            offset_of!(Slot, flushes),
-        ];
-        assert_eq!(offsets.map(|bytes| bytes / 4), [2, 4, 8, 9]);
-        assert!(255 * u64::from(MOST_FLUSHES) <= u64::from(u32::MAX));
+        let offsets = [offset_of!(Slot, turns), offset_of!(Slot, shadow), offset_of!(Slot, finished)];
+        assert_eq!(offsets.map(|bytes| bytes / 4), [2, 4, 8]);
     }
 }

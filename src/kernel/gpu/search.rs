@@ -1,6 +1,6 @@
 //! The mirror of `shaders/search.wgsl`: the deep search above the block. See there for the bounds.
 
-use super::layout::{CLASS_ROWS, Lane, MANY_FLUSHES, Params, SHADOW_LIMIT, TAKE};
+use super::layout::{CLASS_ROWS, Lane, Params, SHADOW_LIMIT, TAKE, mark};
 use super::mirror::Memory;
 use super::tables::Specialisation;
 
@@ -25,7 +25,9 @@ pub fn search(memory: &mut Memory, params: &Params, special: Specialisation) {
             settled: 0,
             ended: 0,
         };
-        lane.stack = (0..parked.height as usize).map(|i| lane.memory.stacks[lane.stacked(i)]).collect();
+        lane.stack = (0..parked.height.min(special.depth) as usize)
+            .map(|i| lane.memory.stacks[lane.stacked(i)])
+            .collect();
         lane.run();
     }
     memory.control.searches = memory.control.searches.wrapping_add(1);
@@ -56,7 +58,21 @@ impl Running<'_> {
         i * self.params.lanes as usize + self.index
     }
 
+    /// The mark of all that a parked lane is.
+    fn mark(&self) -> u32 {
+        let Lane { free, left, right, open, label, finished, hits, turns, shadow, .. } = self.lane;
+        // A stack has at most 14 entries.
+        let sum =
+            mark([free, left, right, open]).wrapping_add(mark([label, self.stack.len() as u32, finished, 2]));
+        let sum = sum.wrapping_add(mark([hits, turns, shadow, 3]));
+        self.stack.iter().fold(sum, |sum, &entry| sum.wrapping_mul(3).wrapping_add(mark(entry)))
+    }
+
     fn run(mut self) {
+        let parked = self.lane;
+        if parked.open | parked.height | parked.finished != 0 && self.mark() != parked.check {
+            self.memory.control.faults += 1;
+        }
         let mut now = 0;
         while now < self.params.turns {
             if self.lane.open == 0 {
@@ -98,6 +114,7 @@ impl Running<'_> {
             let at = self.stacked(i);
             self.memory.stacks[at] = entry;
         }
+        self.lane.check = self.mark();
         self.memory.lanes[self.index] = self.lane;
     }
 
@@ -154,6 +171,8 @@ impl Running<'_> {
         }
         let [free, left, right, label] = self.memory.ring[(self.next & self.params.ring_mask) as usize];
         self.next = self.next.wrapping_add(1);
+        let taken = &mut self.memory.control.ring_taken;
+        *taken = taken.wrapping_add(mark([free, left, right, label]));
         if (label ^ self.lane.label) & 0xffff != 0 {
             self.settle(now, true);
         }
@@ -203,13 +222,10 @@ impl Running<'_> {
         let slot = &mut self.memory.slots[(lane.label & 0xffff) as usize];
         add_pair(&mut slot.hits, &mut slot.hits_high, lane.hits, lane.hits_high);
         add_pair(&mut slot.turns, &mut slot.turns_high, lane.turns, lane.turns_high);
-        for (digit, byte) in slot.shadow.iter_mut().zip(lane.shadow.to_le_bytes()) {
-            *digit = digit.wrapping_add(byte.into());
-        }
+        let [low, low_high, high, high_high] = &mut slot.shadow;
+        add_pair(low, low_high, lane.shadow & 0xffff, 0);
+        add_pair(high, high_high, lane.shadow >> 16, 0);
         slot.finished = slot.finished.wrapping_add(lane.finished);
-        if slot.flushes < MANY_FLUSHES {
-            slot.flushes += 1;
-        }
         *lane = Lane { hits: 0, hits_high: 0, turns: 0, turns_high: 0, shadow: 0, finished: 0, ..*lane };
     }
 }
