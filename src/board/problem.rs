@@ -58,6 +58,17 @@ impl Problem {
         Ok(Self { piece, n, placed, blocked })
     }
 
+    /// Its mirror image, left and right exchanged: as many completions, each the mirror image of one.
+    #[must_use]
+    pub fn mirrored(&self) -> Self {
+        let mirrored = |squares: &[Square]| {
+            let mut squares: Vec<Square> = squares.iter().map(|s| s.mirrored(self.n)).collect();
+            squares.sort_unstable();
+            squares
+        };
+        Self { placed: mirrored(&self.placed), blocked: mirrored(&self.blocked), ..*self }
+    }
+
     /// The piece to place.
     pub const fn piece(&self) -> Piece {
         self.piece
@@ -119,6 +130,25 @@ mod tests {
         let a = Problem::new(Piece::Queen, 8, vec![at(3, 1), at(0, 0), at(3, 1)], vec![]);
         let b = Problem::new(Piece::Queen, 8, vec![at(0, 0), at(3, 1)], vec![]);
         assert_eq!(a, b);
+    }
+
+    #[test]
+    fn a_mirrored_problem_allows_the_mirrored_squares_to_every_piece() {
+        let at = Square::new;
+        for piece in Piece::ALL {
+            for n in [5, 6] {
+                let problem =
+                    Problem::new(piece, n, vec![at(2, 4), at(0, 1)], vec![at(3, 1), at(3, 0), at(4, 2)])
+                        .expect("squares on the board");
+                let mirrored = problem.mirrored();
+                for square in (0..n * n).map(|i| at(i / n, i % n)) {
+                    let image = at(square.row, n - 1 - square.col);
+                    assert_eq!(mirrored.allows(image), problem.allows(square), "{piece}, {square}, n = {n}");
+                }
+                assert_ne!(mirrored, problem);
+                assert_eq!(mirrored.mirrored(), problem);
+            }
+        }
     }
 
     #[test]

@@ -22,6 +22,12 @@ impl Square {
     pub const fn new(row: usize, col: usize) -> Self {
         Self { row, col }
     }
+
+    /// Its mirror image on the board of size `n`: in the same row, as far from the other side.
+    #[must_use]
+    pub const fn mirrored(self, n: usize) -> Self {
+        Self { row: self.row, col: n - 1 - self.col }
+    }
 }
 
 impl fmt::Display for Square {

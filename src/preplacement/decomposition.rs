@@ -3,6 +3,7 @@
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
+use super::image::Image;
 use super::job::{Job, Scheme};
 use super::plan::Plan;
 use super::state::{State, columns_of};
@@ -48,9 +49,10 @@ impl Prefix {
 }
 
 /// The plans of a job and the numbering of its prefixes.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decomposition {
     job: Job,
+    image: Image,
     plans: Vec<Plan>,
     /// The index of each plan's first prefix, and at the end the number of all prefixes.
     first: Vec<u64>,
@@ -79,7 +81,7 @@ impl Decomposition {
             total += count_prefixes(plan, Prefix::start(plan), depth);
             first.push(total);
         }
-        Self { job, plans, first }
+        Self { job, image: Image::Itself, plans, first }
     }
 
     /// The same prefixes in units of another size. This is another job, with another hash.
@@ -89,12 +91,34 @@ impl Decomposition {
         self
     }
 
-    /// The job.
+    /// Its mirror image: left and right are exchanged in every plan and every prefix. All is numbered as here and
+    /// belongs to the same job, so the tally of a unit is the same, found in other bits.
+    #[must_use]
+    pub fn mirrored(&self) -> Self {
+        let problem = match self.image {
+            Image::Itself => self.job.problem().mirrored(),
+            Image::Mirrored => self.job.problem().clone(),
+        };
+        let problem = &Arc::new(problem);
+        Self {
+            job: self.job.clone(),
+            image: self.image.mirrored(),
+            plans: self.plans.iter().map(|plan| plan.mirrored(problem)).collect(),
+            first: self.first.clone(),
+        }
+    }
+
+    /// Whether this is the job itself, or its mirror image.
+    pub const fn image(&self) -> Image {
+        self.image
+    }
+
+    /// The job, which is the same for both images.
     pub const fn job(&self) -> &Job {
         &self.job
     }
 
-    /// The plans, in order.
+    /// The plans of this image, in the order of the job itself.
     pub fn plans(&self) -> &[Plan] {
         &self.plans
     }
@@ -116,7 +140,8 @@ impl Decomposition {
         end(index)..end(index.saturating_add(1))
     }
 
-    /// Calls `visit` for each prefix of `range` in order, with its plan.
+    /// Calls `visit` for each prefix of `range` in order, with its plan. Prefixes of the mirror image are
+    /// the images of those with the same numbers.
     pub fn for_each<'a>(&'a self, range: Range<u64>, mut visit: impl FnMut(&'a Plan, &Prefix)) {
         let starts_in = self.first.partition_point(|&first| first <= range.start).saturating_sub(1);
         for (plan, bounds) in self.plans.iter().zip(self.first.windows(2)).skip(starts_in) {
@@ -126,6 +151,7 @@ impl Decomposition {
             }
             let mut walk = Walk {
                 plan,
+                image: self.image,
                 rows: prefix_rows(&self.job, plan),
                 skip: range.start.saturating_sub(first),
                 left: range.end.min(end) - range.start.max(first).min(range.end),
@@ -190,6 +216,7 @@ fn count_prefixes(plan: &Plan, prefix: Prefix, rows: usize) -> u64 {
 /// A walk over the prefixes of one plan: passes over `skip` of them, then visits `left`.
 struct Walk<'a> {
     plan: &'a Plan,
+    image: Image,
     rows: usize,
     skip: u64,
     left: u64,
@@ -212,6 +239,9 @@ impl Walk<'_> {
             self.skip -= u64::from(candidates.count_ones());
             return ControlFlow::Continue(());
         }
-        columns_of(candidates).try_for_each(|col| self.descend(prefix.extended(self.plan, col)))
+        // In the order of the columns of the job itself.
+        let (plan, image, n) = (self.plan, self.image, self.plan.n());
+        columns_of(image.row(n, candidates))
+            .try_for_each(|col| self.descend(prefix.extended(plan, image.column(n, col))))
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::image::mirrored_row;
 use super::state::{State, full_row, state_of};
 use crate::board::{Piece, Problem, Square, first_attack};
 use crate::tally::Thirds;
@@ -57,12 +58,30 @@ impl Plan {
         let below = rows.len();
         rows.extend((0..centre_rows.start).rev().filter(open));
         let allowed = rows.iter().map(|&row| allowed_columns(problem, row)).collect();
-        let mut start = state_of(n, &block);
-        // Placed pieces act through the masks; only their columns are used up.
-        start.columns |= problem.placed().iter().fold(0, |used, s| used | 1 << s.col);
+        let start = start_of(problem, &block);
         let rules = vec![CentreRule::None; rows.len()];
         let problem = Arc::clone(problem);
         Some(Self { problem, weight, block, rows, below, allowed, rules, centre_columns: 0, start })
+    }
+
+    /// Its mirror image, a plan of the mirrored `problem`: the completions that it counts are the mirror images
+    /// of those that this plan counts.
+    #[must_use]
+    pub(super) fn mirrored(&self, problem: &Arc<Problem>) -> Self {
+        let n = self.n();
+        // Queens of a block stand in different rows, so they stay in order.
+        let block: Vec<Square> = self.block.iter().map(|s| s.mirrored(n)).collect();
+        Self {
+            problem: Arc::clone(problem),
+            weight: self.weight,
+            start: start_of(problem, &block),
+            block,
+            rows: self.rows.clone(),
+            below: self.below,
+            allowed: self.allowed.iter().map(|&row| mirrored_row(n, row)).collect(),
+            rules: self.rules.clone(),
+            centre_columns: mirrored_row(n, self.centre_columns),
+        }
     }
 
     /// Names the two (or one) centre columns that the rules speak of.
@@ -194,6 +213,14 @@ impl Plan {
         });
         open_rows_agree && self.block.iter().all(|s| columns[s.row] == s.col)
     }
+}
+
+/// The state after placing `block`.
+fn start_of(problem: &Problem, block: &[Square]) -> State {
+    let mut start = state_of(problem.n(), block);
+    // Placed pieces act through the masks; only their columns are used up.
+    start.columns |= problem.placed().iter().fold(0, |used, s| used | 1 << s.col);
+    start
 }
 
 /// The columns of `row` in which a piece may stand as far as the placed and blocked squares say.
