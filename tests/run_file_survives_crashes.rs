@@ -363,6 +363,28 @@ fn options() -> CountOptions {
 }
 
 #[test]
+fn a_disputed_unit_is_open_again_when_the_file_is_used_the_next_time() {
+    let scratch = Scratch::new("dispute");
+    let whole = {
+        let mut file = RunFile::open(&scratch.file()).expect("a new file");
+        file.begin(&job(), 5).expect("writable");
+        file.append(&[finished(0), finished(3)]).expect("writable");
+        let mut other = finished(3);
+        other.tally = finished(4).tally;
+        assert!(matches!(file.append(&[other]), Err(RunFileError::Refused { .. })));
+        file.dispute(3).expect("writable");
+        assert!(file.book().has(0) && !file.book().has(3));
+        *file.book().so_far()
+    };
+    let mut file = RunFile::open(&scratch.file()).expect("reads back");
+    assert!(file.book().has(0) && !file.book().has(3));
+    assert_eq!(*file.book().so_far(), whole);
+    // The next result for it is believed.
+    file.append(&[finished(3)]).expect("writable");
+    assert!(file.book().has(3));
+}
+
+#[test]
 fn a_count_that_was_stopped_goes_on_where_it_was() {
     let scratch = Scratch::new("resume");
     let problem = Problem::empty(Piece::Queen, 12);

@@ -141,7 +141,12 @@ fn on_devices(args: &Args) -> Result<Vec<Contestant<'static>>, CountError> {
             Err(fault) => Err(CountError::DeviceFault(id, fault.to_string())),
         }
     };
-    devices.into_iter().map(tested).collect()
+    let tested = devices.into_iter().map(tested);
+    if args.device != DeviceChoice::Auto {
+        return tested.collect();
+    }
+    // A device that nobody asked for does not stop the others.
+    Ok(tested.filter_map(|contestant| contestant.map_err(|error| note(&error.to_string())).ok()).collect())
 }
 
 /// The board that the textbook kernel is given where the others count n queens.

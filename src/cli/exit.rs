@@ -48,7 +48,9 @@ impl From<CountError> for Failure {
             CountError::Job(_) => Exit::Usage,
             CountError::Kernel(crate::kernel::KernelError::QueensOnly(..)) => Exit::Usage,
             CountError::Kernel(crate::kernel::KernelError::NotOnThisMachine(_)) => Exit::NotAvailable,
-            CountError::Device(DeviceError::QueensOnly(_) | DeviceError::KernelWithoutCpu) => Exit::Usage,
+            CountError::Device(
+                DeviceError::QueensOnly(_) | DeviceError::KernelWithoutCpu | DeviceError::AnotherScheme(_),
+            ) => Exit::Usage,
             CountError::DeviceFault(..)
             | CountError::Device(
                 DeviceError::NoAdapter | DeviceError::NoSuchDevice(..) | DeviceError::NotBuilt,
@@ -60,7 +62,7 @@ impl From<CountError> for Failure {
                 | RunFileError::AnotherJob { .. }
                 | RunFileError::FailedBefore(_),
             ) => Exit::File,
-            CountError::RunFile(RunFileError::Refused { .. })
+            CountError::RunFile(RunFileError::Refused { .. } | RunFileError::Disputed { .. })
             | CountError::Unit { .. }
             | CountError::Book(_)
             | CountError::Total(_)

@@ -17,7 +17,7 @@ use crate::board::{Piece, Problem};
 use crate::kernel::gpu::DeviceKernel;
 use crate::kernel::{KernelError, KernelKind};
 use crate::ledger::{BookError, Damage, FinishedUnit, RunFile, RunFileError, UnitBook};
-use crate::preplacement::{Decomposition, Job, JobError};
+use crate::preplacement::{Decomposition, Job, JobError, Scheme};
 use crate::tally::TallyError;
 
 /// How to count.
@@ -153,6 +153,11 @@ impl Devices {
         if options.kernel.is_some() && !cpu {
             return Err(DeviceError::KernelWithoutCpu);
         }
+        if let Some(kernel) = options.kernel
+            && kernel.scheme(problem) != Scheme::best(problem)
+        {
+            return Err(DeviceError::AnotherScheme(kernel));
+        }
         Ok(Self { cpu, wake: false, these: find_devices(choice)? })
     }
 }
@@ -176,7 +181,14 @@ impl Books {
     fn keep(&mut self, units: &[FinishedUnit]) -> Result<(), CountError> {
         match self {
             Self::InMemory(book) => units.iter().try_for_each(|f| book.enter(f.unit, &f.tally).map(drop))?,
-            Self::OnDisk(file) => file.append(units)?,
+            Self::OnDisk(file) => match file.append(units) {
+                // Nobody knows which of the two is right. Neither is believed when the file is used again.
+                Err(RunFileError::Refused { source: BookError::Conflict(unit), path }) => {
+                    file.dispute(unit)?;
+                    return Err(RunFileError::Disputed { path, unit }.into());
+                }
+                outcome => outcome?,
+            },
         }
         Ok(())
     }

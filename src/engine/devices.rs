@@ -50,6 +50,9 @@ pub enum DeviceError {
     /// The shaders count queens only.
     #[error("GPUs count queens only; use --device cpu or auto for {0}s")]
     QueensOnly(crate::board::Piece),
+    /// A kernel that shares nothing with the shaders, and has plans that these cannot count.
+    #[error("--kernel {0} counts by plans that GPUs cannot count; choose another kernel, or --device cpu")]
+    AnotherScheme(crate::kernel::KernelKind),
     /// A kernel of the CPU was chosen where the CPU does not count.
     #[error("--kernel chooses a kernel of the CPU, which --device leaves out; add cpu to the devices")]
     KernelWithoutCpu,
@@ -164,7 +167,15 @@ pub fn find_devices(choice: &DeviceChoice) -> Result<Vec<Device>, DeviceError> {
         return Err(DeviceError::NotBuilt);
     }
     let adapters = Arc::new(Adapters::find());
-    let hardware = || adapters.infos().filter(|info| info.kind != AdapterKind::Software);
+    // Windows shows a card once for each backend; Vulkan will do.
+    let shown_twice = |info: &AdapterInfo| {
+        info.backend != "vulkan"
+            && adapters.infos().any(|other| {
+                other.backend == "vulkan" && (other.vendor, other.device) == (info.vendor, info.device)
+            })
+    };
+    let hardware =
+        || adapters.infos().filter(|info| info.kind != AdapterKind::Software && !shown_twice(info));
     let mut chosen: Vec<&AdapterInfo> = Vec::new();
     match choice {
         DeviceChoice::Auto => chosen.extend(hardware()),

@@ -97,7 +97,8 @@ impl Workers {
                 context.tell(Message::Note("no GPU adapter was found: counting on the CPU alone".into()));
             }
             std::thread::scope(|scope| {
-                for (number, device) in devices.into_iter().enumerate() {
+                // Apart from the numbers of devices that were named.
+                for (number, device) in (1 << 16..).zip(devices) {
                     let context = &context;
                     scope.spawn(move || device_worker(context, device, Holder::Device(number), pace));
                 }
@@ -184,10 +185,9 @@ impl Pace {
     fn units(self, rate: Option<f64>, open: usize) -> usize {
         /// Filling and draining the device costs some milliseconds.
         const BATCH_S: f64 = 2.0;
-        /// The first time: a sample.
-        const SAMPLE: usize = 32;
         match rate {
-            None => open.div_ceil(SAMPLE),
+            // The first time one, whatever it takes: how long that is, nobody knows.
+            None => 1,
             Some(rate) => {
                 let share = open as f64 * rate / (rate + self.cpu_units_per_s);
                 // The cast saturates.
@@ -228,6 +228,9 @@ fn count_on(
 ) -> Result<(), Fault> {
     let Context { decomposition, queue, .. } = context;
     let mut job = kernel.open(decomposition)?;
+    if !job.suits() {
+        return Err(Fault::Unsuited);
+    }
     let mut rate = None;
     loop {
         let mut room = pace.units(rate, queue.open().len()).saturating_sub(1);

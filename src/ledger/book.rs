@@ -85,6 +85,13 @@ impl UnitBook {
         Ok(new)
     }
 
+    /// Opens a unit again: its result is not believed any more.
+    pub(super) fn reopen(&mut self, unit: u64) {
+        if let Some(tally) = self.finished.remove(&unit) {
+            self.total = self.total.without(&tally);
+        }
+    }
+
     /// Those of `units` that are new, each once: what is to be written before it is entered. Enters nothing.
     ///
     /// # Errors

@@ -9,6 +9,8 @@
 //! 77ee… {"unit":0,"tally":{"thirds":"31213344","residues":[31213344,31213344],"nodes":"55180493"},…}
 //! ```
 //!
+//! {"disputed":N} takes back unit N, of which two results differed; it is open again.
+//!
 //! # Promises
 //! - A unit is believed only after [`RunFile::append`] returned, that is, after the disk has it.
 //! - What follows the last line feed was being written when the program was killed. The next record
@@ -49,6 +51,13 @@ struct Header {
     job: String,
     job_hash: JobHash,
     units: u64,
+}
+
+/// A unit that is taken back.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Dispute {
+    disputed: u64,
 }
 
 /// A run file in use.
@@ -111,6 +120,16 @@ pub enum RunFileError {
         path: PathBuf,
         /// What is wrong with the unit.
         source: BookError,
+    },
+    /// A unit was counted twice, with different results.
+    #[error(
+        "run file {path}: unit {unit} was counted twice with different results, so a kernel or a device is faulty; the unit is open again: run nqueens selftest --long, then the same command on what passed"
+    )]
+    Disputed {
+        /// The file.
+        path: PathBuf,
+        /// The unit.
+        unit: u64,
     },
     /// An earlier write failed.
     #[error("run file {0}: a write failed before, and nothing more is written; open it again to go on")]
@@ -188,6 +207,10 @@ impl<S: Storage> RunFile<S> {
             checked(line).ok_or(if self.job.is_none() { Damage::NoHeader } else { Damage::Checksum })?;
         let unknown = |what: &dyn std::fmt::Display| Damage::Unknown(what.to_string());
         if self.job.is_some() {
+            if let Ok(Dispute { disputed }) = serde_json::from_slice(json) {
+                self.book.reopen(disputed);
+                return Ok(());
+            }
             let finished: FinishedUnit = serde_json::from_slice(json).map_err(|e| unknown(&e))?;
             self.book.enter(finished.unit, &finished.tally)?;
         } else {
@@ -257,6 +280,16 @@ impl<S: Storage> RunFile<S> {
         for finished in new {
             self.book.enter(finished.unit, &finished.tally).expect("the book took it ahead");
         }
+        Ok(())
+    }
+
+    /// Takes a unit back, durably: two results for it differ.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn dispute(&mut self, unit: u64) -> Result<(), RunFileError> {
+        self.write(&record(&Dispute { disputed: unit }))?;
+        self.book.reopen(unit);
         Ok(())
     }
 

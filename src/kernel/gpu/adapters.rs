@@ -54,6 +54,10 @@ pub struct AdapterInfo {
     pub name: String,
     /// vulkan, metal or dx12.
     pub backend: String,
+    /// The vendor's number.
+    pub vendor: u32,
+    /// The device's number.
+    pub device: u32,
     /// What kind of device it is.
     pub kind: AdapterKind,
     /// Driver and version.
@@ -160,6 +164,8 @@ fn describe(id: String, info: &wgpu::AdapterInfo, limits: &wgpu::Limits) -> Adap
         id,
         name: info.name.clone(),
         backend: info.backend.to_str().to_owned(),
+        vendor: info.vendor,
+        device: info.device,
         kind,
         driver: [&info.driver[..], &info.driver_info].join(" ").trim().to_owned(),
         most_buffer_bytes: limits.max_storage_buffer_binding_size.min(limits.max_buffer_size),

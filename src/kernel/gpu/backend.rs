@@ -54,6 +54,18 @@ impl Shape {
         }
     }
 
+    /// Half of everything, or `None` if that is too little.
+    pub(super) fn halved(self) -> Option<Self> {
+        const FEWEST_LANES: u32 = 4096;
+        let Self { lanes, chunk, ring, prefixes } = self;
+        (lanes >= 2 * FEWEST_LANES).then_some(Self {
+            lanes: lanes / 2,
+            chunk: chunk / 2,
+            ring: ring / 2,
+            prefixes,
+        })
+    }
+
     /// States of the ring that are kept free for what the lanes may give back.
     pub(super) const fn ring_reserve(self) -> u32 {
         self.lanes * TAKE

@@ -119,11 +119,24 @@ impl DeviceKernel {
     /// The device fails, or its memory is too small.
     pub fn open<'a>(&'a mut self, decomposition: &'a Decomposition) -> Result<DeviceJob<'a>, Fault> {
         let tables = Tables::new(decomposition);
-        let shape = self.shape.fit(&tables, self.backend.most_bytes())?;
-        let (level_first, levels) = tables.levels(shape.prefixes, shape.chunk);
+        let most_bytes = self.backend.most_bytes();
+        let mut shape = self.shape.fit(&tables, most_bytes)?;
         let (lower_rows, upper_rows) = (&tables.lower_rows[..], &tables.upper_rows[..]);
         let depth = tables.depth();
-        self.backend.open(&JobMemory { shape, levels, lower_rows, upper_rows, depth })?;
+        let level_first = loop {
+            let (level_first, levels) = tables.levels(shape.prefixes, shape.chunk);
+            let job = JobMemory { shape, levels, lower_rows, upper_rows, depth };
+            match self.backend.open(&job) {
+                // Others may use the device's memory, too: less will do.
+                Err(fault @ Fault::OutOfMemory(_)) => {
+                    shape = shape.halved().ok_or(fault)?.fit(&tables, most_bytes)?;
+                }
+                outcome => {
+                    outcome?;
+                    break level_first;
+                }
+            }
+        };
         let control = Control { level_first, ..Control::default() };
         Ok(DeviceJob { kernel: self, decomposition, tables: Arc::new(tables), shape, control, stamp: 0 })
     }
@@ -152,6 +165,12 @@ impl DeviceJob<'_> {
     /// How much is done at once: the kernel's shape, or a smaller one that fits.
     pub const fn shape(&self) -> Shape {
         self.shape
+    }
+
+    /// Whether the shaders count anything of this job. Prefixes of plans that are not for them are counted by the
+    /// scalar kernel on the thread that calls.
+    pub fn suits(&self) -> bool {
+        self.tables.suits()
     }
 
     /// Counts units, each with a tally of its own, in the order of `units`. Breaks off with [`Fault::Stopped`]

@@ -26,6 +26,9 @@ pub enum Fault {
     /// Its sums disagree with their residues.
     #[error("the device miscounts: {0}")]
     Tally(#[from] TallyError),
+    /// The shaders count nothing of this job.
+    #[error("this board leaves the shaders nothing to count")]
+    Unsuited,
     /// Nobody wants the result any more.
     #[error("stopped")]
     Stopped,

@@ -90,6 +90,11 @@ impl Tables {
         Some(PlanEntry { rows: first, upper_rows: upper as u32, class, general, upper_allowed })
     }
 
+    /// Whether any plan is for the shaders.
+    pub(super) fn suits(&self) -> bool {
+        self.plans.iter().any(Option::is_some)
+    }
+
     /// Entries that a lane's stack needs.
     pub fn depth(&self) -> u32 {
         self.most_upper.saturating_sub(2).max(1) as u32

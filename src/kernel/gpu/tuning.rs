@@ -64,34 +64,35 @@ impl Tuning {
         Self { turns, rounds: self.rounds.max(1), expansions: self.expansions.max(1), ..self }
     }
 
-    /// Learns from a submission. Nothing more than doubles, so that a device on which one took less than the
-    /// target is never asked for much more than twice as long.
+    /// Learns from a submission. Only one that had work for nearly all lanes says how long more would take: after it
+    /// nothing more than doubles, and after any other nothing grows.
     pub fn observe(&mut self, seen: &Observed) {
         let plenty = seen.control.level_count[..LEVELS].iter().any(|&count| count > 0);
-        let dry = plenty && seen.control.busy < seen.lanes / 8 * 7;
+        let full = seen.control.busy >= seen.lanes / 8 * 7;
         let used = f64::from(seen.used) / f64::from(seen.expansions.max(1));
-        let mut factor = TARGET.as_secs_f64() / seen.elapsed.as_secs_f64().max(1e-6);
-        factor = factor.clamp(0.125, 2.0);
-        if dry && used > 0.9 && self.expansions < MOST_EXPANSIONS {
+        let factor = TARGET.as_secs_f64() / seen.elapsed.as_secs_f64().max(1e-6);
+        let factor = factor.clamp(0.125, if full { 2.0 } else { 1.0 });
+        let before = f64::from(self.rounds);
+        let mut rounds = before * factor;
+        if !full && plenty && used > 0.9 {
             // Lanes ran dry though every expansion was used: more of them.
             self.expansions = (self.expansions * 2).min(MOST_EXPANSIONS);
-            factor = factor.min(1.0);
-        } else if dry && used <= 0.9 && self.turns > FEWEST_TURNS {
+        } else if !full && plenty && self.turns > FEWEST_TURNS {
             // The ring cannot hold what a search takes: shorter searches, more often.
             self.turns = (self.turns / 2).max(FEWEST_TURNS);
-            factor *= 2.0;
-        } else if !dry && used < 0.5 && self.expansions > 1 {
+            rounds = before * (2.0 * factor).min(2.0);
+        } else if full && used < 0.5 && self.expansions > 1 {
             self.expansions -= 1;
-        } else if !dry && factor > 1.0 && self.turns < 4096.min(self.most_turns) {
+        } else if full && factor > 1.0 && self.turns < 4096.min(self.most_turns) {
             // Longer searches before more rounds, as far as the ring feeds them.
             self.turns = (self.turns * 2).min(self.most_turns);
-            return;
+            rounds = before;
         }
         if factor < 1.0 && self.rounds == 1 {
             // Expansions aside, the time goes by the turns.
             self.turns = ((f64::from(self.turns) * factor) as u32).clamp(FEWEST_TURNS, self.most_turns);
         }
-        self.rounds = ((f64::from(self.rounds) * factor).round() as u32).clamp(1, MOST_ROUNDS);
+        self.rounds = (rounds.round() as u32).clamp(1, MOST_ROUNDS);
         self.turns -= self.turns % 4;
     }
 }
@@ -132,6 +133,25 @@ mod tests {
             assert!(tuning.turns < 60_000 && tuning.turns.is_multiple_of(4));
         }
         assert!(tuning.longest().turns < 60_000);
+    }
+
+    #[test]
+    fn nothing_grows_after_submissions_that_had_work_for_few_lanes() {
+        let mut tuning = Tuning { turns: 1024, rounds: 3, expansions: 4, most_turns: MOST_TURNS };
+        for plenty in [0, 1] {
+            for used in [0, 1] {
+                let mut seen = run(&tuning, 1e9, 10);
+                seen.control.level_count = [plenty; LEVELS];
+                seen.used = seen.expansions * used;
+                let mut after = tuning;
+                after.observe(&seen);
+                assert!(after.turns * after.rounds <= tuning.turns * tuning.rounds, "{after:?}");
+            }
+        }
+        // A full one follows, on a device that does 10^6 turns a second.
+        let seen = run(&tuning, 1e6, 64);
+        tuning.observe(&seen);
+        assert!(run(&tuning, 1e6, 64).elapsed <= 2 * seen.elapsed);
     }
 
     #[test]
