@@ -360,7 +360,8 @@ impl CountTask {
         let seconds = nodes.map_or(0.0, |nodes| nodes / self.usual_nodes_per_s());
         let cpu_units_per_s =
             if self.devices.cpu { self.book().units() as f64 / seconds.max(1e-3) } else { 0.0 };
-        let pace = Pace { cpu_units_per_s };
+        let unit_s = seconds * self.threads.get() as f64 / self.book().units() as f64;
+        let pace = Pace { cpu_units_per_s, unit_s };
         workers.start_devices(std::mem::take(&mut self.devices.these), pace);
         if self.devices.wake && seconds > WORTH_WAKING_S {
             workers.wake_hardware(pace);

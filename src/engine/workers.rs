@@ -12,6 +12,7 @@ use crate::kernel::gpu::{DeviceKernel, Fault, self_test};
 use crate::kernel::{KernelKind, count_range};
 use crate::ledger::FinishedUnit;
 use crate::preplacement::Decomposition;
+use crate::tally::Tally;
 
 /// What a worker tells the keeper of the books.
 pub(super) enum Message {
@@ -177,6 +178,8 @@ fn cpu_worker(context: &Context, kind: KernelKind) {
 pub(super) struct Pace {
     /// Units a second that the CPU counts, roughly; 0 if it does not.
     pub(super) cpu_units_per_s: f64,
+    /// Seconds that a thread of the CPU needs for a unit, roughly.
+    pub(super) unit_s: f64,
 }
 
 impl Pace {
@@ -219,6 +222,22 @@ fn device_worker(context: &Context, device: Device, holder: Holder, pace: Pace) 
     context.tell(Message::DeviceGone);
 }
 
+/// A thread of the CPU may spend so many seconds on checking a device.
+const LONGEST_CHECK_S: f64 = 5.0;
+
+/// Counts a device's first unit of a job again: the self-test knows neither the job's memory nor its shaders.
+fn check_on_cpu(decomposition: &Decomposition, unit: u64, found: &Tally) -> Result<(), Fault> {
+    let piece = decomposition.job().problem().piece();
+    let kernel = KernelKind::fastest(piece).build(piece);
+    let mut kernel = kernel.map_err(|error| Fault::Refused(error.to_string()))?;
+    let expected = count_range(&mut *kernel, decomposition, decomposition.unit(unit))?;
+    if found.thirds() == expected.thirds() {
+        return Ok(());
+    }
+    let (found, expected) = (found.thirds(), expected.thirds());
+    Err(Fault::Miscounts(format!("unit {unit}: {found} thirds, where the CPU counts {expected}")))
+}
+
 fn count_on(
     context: &Context,
     id: &str,
@@ -250,6 +269,9 @@ fn count_on(
             outcome => outcome?,
         };
         let elapsed_s = began.elapsed().as_secs_f64();
+        if rate.is_none() && pace.unit_s <= LONGEST_CHECK_S {
+            check_on_cpu(decomposition, units[0], &tallies[0])?;
+        }
         rate = Some(units.len() as f64 / elapsed_s.max(1e-6));
         let each_s = elapsed_s / units.len() as f64;
         let finished = units.iter().zip(tallies).map(|(&unit, tally)| FinishedUnit {
