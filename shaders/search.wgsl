@@ -265,6 +265,12 @@ fn turn(now: u32) {
 
 @compute @workgroup_size(64)
 fn search(@builtin(global_invocation_id) id: vec3<u32>, @builtin(local_invocation_index) local: u32) {
+    // The host asks for memory that is not set to zero: the stack need not be.
+    if (local == 0u) {
+        atomicStore(&busy, 0u);
+        atomicStore(&taken, 0u);
+    }
+    workgroupBarrier();
     this_lane = id.x;
     base = local;
     let parked = lanes[this_lane];

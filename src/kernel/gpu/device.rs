@@ -171,8 +171,8 @@ struct Pipelines {
 
 impl Pipelines {
     fn new(device: &wgpu::Device) -> Self {
-        let schedule = pipeline(device, &module(device, "schedule", SCHEDULE), "schedule", &[]);
-        let expand = pipeline(device, &module(device, "expand", EXPAND), "expand", &[]);
+        let schedule = pipeline(device, &module(device, "schedule", SCHEDULE), "schedule", &[], true);
+        let expand = pipeline(device, &module(device, "expand", EXPAND), "expand", &[], true);
         let search_module = module(device, "search", SEARCH);
         Self { schedule, expand, search_module, search: HashMap::new() }
     }
@@ -184,7 +184,8 @@ impl Pipelines {
                 ("GENERAL", f64::from(u8::from(special.general))),
                 ("LOOK_AHEAD", f64::from(u8::from(special.look_ahead))),
             ];
-            pipeline(device, &self.search_module, "search", &constants)
+            // Its stacks are written before they are read; what must be zero it sets itself.
+            pipeline(device, &self.search_module, "search", &constants, false)
         })
     }
 }
@@ -199,8 +200,10 @@ fn pipeline(
     module: &wgpu::ShaderModule,
     entry_point: &str,
     constants: &[(&str, f64)],
+    zero_initialize_workgroup_memory: bool,
 ) -> wgpu::ComputePipeline {
-    let compilation_options = wgpu::PipelineCompilationOptions { constants, ..Default::default() };
+    let compilation_options =
+        wgpu::PipelineCompilationOptions { constants, zero_initialize_workgroup_memory };
     device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
         label: Some(entry_point),
         layout: None,
