@@ -193,8 +193,10 @@ impl Units {
 
     /// Takes a result back; the unit is open again.
     pub(super) fn take_back(&mut self, unit: u64) -> Option<Outcome> {
-        let outcome = self.outcomes.get_mut(usize::try_from(unit).ok()?)?.take()?;
-        self.total = self.total.without(&outcome.tally);
+        let slot = self.outcomes.get_mut(usize::try_from(unit).ok()?)?;
+        // What was merged can be taken out.
+        self.total.take_back(&slot.as_ref()?.tally).ok()?;
+        let outcome = slot.take()?;
         self.checked -= u64::from(outcome.checker.is_some());
         self.set(unit, Status::Open);
         Some(outcome)

@@ -1,7 +1,7 @@
 //! Exit codes, in one place.
 
 use crate::engine::{BenchError, CountError, DeviceError};
-use crate::ledger::RunFileError;
+use crate::ledger::{LedgerError, RunFileError};
 
 /// How the program ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,5 +83,16 @@ impl From<BenchError> for Failure {
             BenchError::Stopped { .. } => Exit::Interrupted,
         };
         Self { exit, message }
+    }
+}
+
+impl From<LedgerError> for Failure {
+    fn from(error: LedgerError) -> Self {
+        let exit = match &error {
+            LedgerError::Damaged { damage, .. } if damage.is_disagreement() => Exit::CheckFailed,
+            LedgerError::Refused { .. } => Exit::CheckFailed,
+            _ => Exit::File,
+        };
+        Self { exit, message: error.to_string() }
     }
 }

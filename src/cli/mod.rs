@@ -8,6 +8,7 @@ mod count;
 mod devices;
 mod estimate;
 mod exit;
+mod ledger;
 mod man;
 mod report;
 mod selftest;
@@ -37,6 +38,7 @@ enum Command {
     Estimate(estimate::Args),
     Bench(bench::Args),
     Selftest(selftest::Args),
+    Ledger(ledger::Args),
     Completions(completions::Args),
     Man(man::Args),
 }
@@ -64,6 +66,7 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<Exit, Failure> {
         Command::Estimate(args) => estimate::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Selftest(args) => selftest::run(&args),
+        Command::Ledger(args) => ledger::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
     }

@@ -56,14 +56,14 @@ impl DiskFile {
 
 /// Makes the file's entry in its directory durable.
 #[cfg(unix)]
-fn sync_directory_of(path: &Path) -> io::Result<()> {
+pub(super) fn sync_directory_of(path: &Path) -> io::Result<()> {
     let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(parent)?.sync_all()
 }
 
 /// Elsewhere directories cannot be opened; the system writes entries in its own time.
 #[cfg(not(unix))]
-fn sync_directory_of(_path: &Path) -> io::Result<()> {
+pub(super) fn sync_directory_of(_path: &Path) -> io::Result<()> {
     Ok(())
 }
 

@@ -33,6 +33,9 @@ pub enum TallyError {
     /// The sum left 128 bits; no board that this program counts can do that.
     #[error("the sum left 128 bits")]
     Overflow,
+    /// More is to be taken back than was merged.
+    #[error("the tally to take back is larger than the sum, so it cannot be part of it")]
+    NotContained,
     /// The main sum and its residues disagree: a counter wrapped or memory is faulty.
     #[error(
         "the sum {thirds} (in thirds) disagrees with its residues {residues}: a counter wrapped or memory is faulty"
@@ -76,15 +79,20 @@ impl Tally {
         Ok(())
     }
 
-    /// This tally with a part of it, merged before, taken out again.
-    #[must_use]
-    pub fn without(&self, part: &Self) -> Self {
-        Self {
-            // A part is not larger than the whole; if it were, the residues would tell.
-            thirds: self.thirds.saturating_sub(part.thirds),
-            residues: self.residues.minus(part.residues),
-            nodes: self.nodes.saturating_sub(part.nodes),
-        }
+    /// Takes another tally, merged before, out of this one again.
+    ///
+    /// # Errors
+    /// It is larger than this one, so it was never merged; the tally is unchanged then.
+    pub fn take_back(&mut self, other: &Self) -> Result<(), TallyError> {
+        let thirds = self.thirds.checked_sub(other.thirds).ok_or(TallyError::NotContained)?;
+        let nodes = self.nodes.checked_sub(other.nodes).ok_or(TallyError::NotContained)?;
+        *self = Self { thirds, residues: self.residues.minus(other.residues), nodes };
+        Ok(())
+    }
+
+    /// The tally with these parts, as they were written somewhere. Nothing is compared: see [`Self::verify`].
+    pub const fn from_parts(thirds: u128, residues: Residues, nodes: u128) -> Self {
+        Self { thirds, residues, nodes }
     }
 
     /// Compares the sum with its residues.
@@ -111,6 +119,11 @@ impl Tally {
     /// Σ weight × completions, in thirds of a solution.
     pub const fn thirds(&self) -> u128 {
         self.thirds
+    }
+
+    /// The same sum modulo [`MODULI`], accumulated apart.
+    pub const fn residues(&self) -> Residues {
+        self.residues
     }
 
     /// Placements that the kernel made.
@@ -160,6 +173,17 @@ mod tests {
         sum.merge(&tally(1, 2)).expect("exactly the last number");
         assert_eq!(sum.thirds(), u128::MAX);
         assert_eq!(sum.verify(), Ok(()));
+    }
+
+    #[test]
+    fn what_was_merged_can_be_taken_back_and_nothing_else() {
+        let mut sum = tally(24, 5);
+        sum.merge(&tally(12, 1 << 40)).expect("fits");
+        sum.take_back(&tally(24, 5)).expect("was merged");
+        assert_eq!(sum, tally(12, 1 << 40));
+        assert_eq!(sum.take_back(&tally(12, 1 << 41)), Err(TallyError::NotContained));
+        assert_eq!(sum, tally(12, 1 << 40));
+        assert_eq!(Tally::from_parts(sum.thirds(), sum.residues(), sum.nodes()), sum);
     }
 
     #[test]

@@ -23,6 +23,16 @@ impl Residues {
         }
     }
 
+    /// The residues with these values modulo [`MODULI`], as they were written somewhere.
+    pub const fn from_values(values: [u64; 2]) -> Self {
+        Self(values)
+    }
+
+    /// The values modulo [`MODULI`].
+    pub const fn values(self) -> [u64; 2] {
+        self.0
+    }
+
     /// The residues of the sum.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {

@@ -1,0 +1,148 @@
+//! What a coordinator waits for: units made durable a second, by the size of a batch; and opening and loading a ledger
+//! of many units, with the memory that it takes. `cargo bench --bench ledger [UNITS [FOLDER]]`; the folder should be on
+//! the disk that is asked about.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use nqueens::board::{Piece, Problem};
+use nqueens::ledger::{CampaignFile, Entry, JobSubmitted, Loaded, UnitDone, check, show};
+use nqueens::preplacement::{Job, JobHash, Scheme};
+use nqueens::tally::{Residues, Tally};
+
+const SECONDS: f64 = 3.0;
+
+fn say(text: &str) {
+    let _ = writeln!(io::stdout(), "{text}");
+}
+
+fn submitted(units: u64) -> (JobHash, Entry) {
+    let problem = Problem::empty(Piece::Queen, 24);
+    let job = Job::new(problem, Scheme::CentreCross, None, 64).expect("a board that can be counted");
+    let entry = JobSubmitted {
+        job: job.hash(),
+        text: job.to_string(),
+        units,
+        priority: 0,
+        submitter: "bench".into(),
+        at_ms: 1_790_000_000_000,
+    };
+    (job.hash(), Entry::JobSubmitted(entry))
+}
+
+fn done(job: JobHash, unit: u64) -> Entry {
+    let completions = unit.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
+    let mut tally = Tally::default();
+    tally.add(24, completions, Residues::of(completions.into()), completions).expect("fits");
+    Entry::UnitDone(UnitDone {
+        job,
+        unit,
+        tally,
+        worker: format!("worker-{:04}.example.org", unit % 1000),
+        kernel: "avx512".into(),
+        device: "cpu".into(),
+        build: "0.1.0".into(),
+        attempt: 1,
+        elapsed_s: 60.0 + (unit % 100) as f64 / 7.0,
+        at_ms: 1_790_000_000_000 + unit,
+    })
+}
+
+/// A new ledger with one job.
+fn begin(path: &Path, units: u64) -> (CampaignFile, JobHash) {
+    let mut file = CampaignFile::open(path).expect("a new file");
+    let (job, entry) = submitted(units);
+    file.append(&[entry]).expect("a new job");
+    (file, job)
+}
+
+/// The most memory that this process ever held, in MiB; only Linux tells.
+fn peak_mib() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(line.trim().trim_end_matches("kB").trim().parse::<u64>().ok()? / 1024)
+}
+
+fn remove(path: &Path) {
+    for ending in ["", "-wal", "-shm", ".lock"] {
+        let _ = std::fs::remove_file(format!("{}{ending}", path.display()));
+    }
+}
+
+fn completions(folder: &Path, batch: u64) {
+    let path = folder.join(format!("ledger-bench-{}-{batch}", std::process::id()));
+    let (mut file, job) = begin(&path, u64::MAX);
+    let start = Instant::now();
+    let (mut unit, mut worst) = (0, 0.0f64);
+    while start.elapsed().as_secs_f64() < SECONDS {
+        let entries: Vec<Entry> = (unit..unit + batch).map(|unit| done(job, unit)).collect();
+        let before = Instant::now();
+        file.append(&entries).expect("the disk works");
+        worst = worst.max(before.elapsed().as_secs_f64());
+        unit += batch;
+    }
+    let elapsed = start.elapsed().as_secs_f64();
+    let (rate, commits) = (unit as f64 / elapsed, (unit / batch) as f64 / elapsed);
+    say(&format!(
+        "batches of {batch:>4}: {rate:>7.0} units/s, {commits:>5.0} commits/s, slowest {:.1} ms",
+        1e3 * worst
+    ));
+    drop(file);
+    remove(&path);
+}
+
+/// Writes a ledger of so many units, for the process that is to load it.
+fn fill(path: &Path, units: u64) {
+    let (mut file, job) = begin(path, units);
+    for from in (0..units).step_by(10_000) {
+        let entries: Vec<Entry> = (from..units.min(from + 10_000)).map(|unit| done(job, unit)).collect();
+        file.append(&entries).expect("the disk works");
+    }
+}
+
+/// Runs in a process of its own, so that its memory is only that of loading.
+fn load(path: &Path) {
+    let start = Instant::now();
+    let mut file = CampaignFile::open(path).expect("sound");
+    let opened = start.elapsed().as_secs_f64();
+    let start = Instant::now();
+    let mut units = 0u64;
+    file.load(&mut |loaded| units += u64::from(matches!(loaded, Loaded::Unit(_)))).expect("sound");
+    let loaded = start.elapsed().as_secs_f64();
+    let peak = peak_mib().map_or("unknown".to_owned(), |mib| format!("{mib} MiB"));
+    say(&format!("{units} units: opened in {opened:.2} s, loaded in {loaded:.2} s, peak memory {peak}"));
+}
+
+fn main() {
+    // Cargo says --bench to every bench, and --test when it only tries them.
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|a| a != "--bench").collect();
+    if arguments.iter().any(|a| a == "--test") {
+        return;
+    }
+    if let [word, path] = arguments.as_slice()
+        && word == "load"
+    {
+        return load(Path::new(path));
+    }
+    let units = arguments.first().and_then(|units| units.parse().ok()).unwrap_or(1_000_000);
+    let folder = arguments.get(1).map_or_else(std::env::temp_dir, PathBuf::from);
+    for batch in [1, 10, 100, 1000] {
+        completions(&folder, batch);
+    }
+    let path = folder.join(format!("ledger-bench-{}-long", std::process::id()));
+    let start = Instant::now();
+    fill(&path, units);
+    let length = std::fs::metadata(&path).expect("there").len() / (1 << 20);
+    say(&format!("{units} units written in {:.1} s, {length} MiB", start.elapsed().as_secs_f64()));
+    let program = std::env::current_exe().expect("this program");
+    let status = std::process::Command::new(program).arg("load").arg(&path).status();
+    assert!(status.is_ok_and(|status| status.success()), "loading failed");
+    let start = Instant::now();
+    show(&path).expect("sound");
+    let shown = start.elapsed().as_secs_f64();
+    let start = Instant::now();
+    assert!(check(&path).expect("sound").sound);
+    say(&format!("shown in {shown:.3} s, checked in {:.2} s", start.elapsed().as_secs_f64()));
+    remove(&path);
+}

@@ -1,0 +1,123 @@
+//! `nqueens ledger`.
+
+use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
+
+use clap::Subcommand;
+
+use super::report::{counted, grouped};
+use super::{Exit, Failure, print};
+use crate::ledger::{CheckReport, LedgerError, check, export, show};
+use crate::preplacement::JobHash;
+
+/// Read the ledger of a campaign, also while a coordinator writes it. Nothing in it is changed.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Sum all entries anew and compare: checksums, residues, running totals.
+    Check(FileArgs),
+    /// Print the jobs and their running totals.
+    Show(FileArgs),
+    /// Print all entries as JSON lines, in order.
+    Export(ExportArgs),
+}
+
+#[derive(Debug, clap::Args)]
+struct FileArgs {
+    /// The ledger.
+    file: PathBuf,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+struct ExportArgs {
+    /// The ledger.
+    file: PathBuf,
+    /// Only the entries of this job (32 hexadecimal digits).
+    #[arg(long, value_name = "HASH", value_parser = job_hash)]
+    job: Option<JobHash>,
+}
+
+fn job_hash(text: &str) -> Result<JobHash, &'static str> {
+    JobHash::try_from(text.to_owned())
+}
+
+pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
+    match &args.action {
+        Action::Check(args) => run_check(args),
+        Action::Show(args) => {
+            let overview = show(&args.file)?;
+            print(&if args.json { json(&overview) } else { overview.to_string() })?;
+            Ok(Exit::Done)
+        }
+        Action::Export(args) => run_export(args),
+    }
+}
+
+fn json(report: &impl serde::Serialize) -> String {
+    serde_json::to_string(report).expect("numbers and strings serialise") + "\n"
+}
+
+fn run_check(args: &FileArgs) -> Result<Exit, Failure> {
+    let report = check(&args.file)?;
+    print(&if args.json { json(&report) } else { text(&report) })?;
+    let Some(first) = report.findings.first() else { return Ok(Exit::Done) };
+    let file = args.file.display();
+    Err(if report.as_written {
+        Failure { exit: Exit::CheckFailed, message: format!("ledger {file}: {first}") }
+    } else {
+        Failure { exit: Exit::File, message: format!("ledger {file} cannot be trusted: {first}") }
+    })
+}
+
+fn text(report: &CheckReport) -> String {
+    let mut text = String::new();
+    for finding in &report.findings {
+        text += &format!("WRONG: {finding}\n");
+    }
+    let more = report.findings_in_all - report.findings.len() as u64;
+    if more > 0 {
+        text += &format!("WRONG: {} more of that kind\n", grouped(more.into()));
+    }
+    let entries = counted(report.entries.into(), "entry").replace("entrys", "entries");
+    let jobs = counted(report.jobs.len() as u128, "job");
+    if report.sound {
+        text += &format!("{entries} of {jobs}: checksums, residues and running totals agree\n");
+    }
+    for job in &report.jobs {
+        text += &job.to_string();
+    }
+    text
+}
+
+fn run_export(args: &ExportArgs) -> Result<Exit, Failure> {
+    let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
+    let exported = export(&args.file, args.job.as_ref(), &mut out);
+    match exported {
+        // A reader that went away has what it wanted.
+        Err(LedgerError::Output { source, .. }) if source.kind() == io::ErrorKind::BrokenPipe => {
+            // What is left in the buffer has no reader either.
+            let _ = out.into_parts();
+            Ok(Exit::Done)
+        }
+        Ok(0) if args.job.is_some() => Err(Failure::usage(format!(
+            "ledger {}: no entry belongs to that job; nqueens ledger show lists the jobs",
+            args.file.display()
+        ))),
+        Ok(_) => {
+            out.flush().map_err(|error| Failure {
+                exit: Exit::File,
+                message: format!("the output cannot be written: {error}"),
+            })?;
+            Ok(Exit::Done)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
