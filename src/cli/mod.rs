@@ -4,13 +4,16 @@
 mod bench;
 mod chart;
 mod completions;
+mod coordinator;
 mod count;
 mod devices;
 mod estimate;
 mod exit;
 mod man;
 mod report;
+mod revoke;
 mod selftest;
+mod token;
 mod whole_file;
 
 use std::ffi::OsString;
@@ -37,6 +40,9 @@ enum Command {
     Estimate(estimate::Args),
     Bench(bench::Args),
     Selftest(selftest::Args),
+    Coordinator(coordinator::Args),
+    Token(token::Args),
+    Revoke(revoke::Args),
     Completions(completions::Args),
     Man(man::Args),
 }
@@ -64,6 +70,9 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<Exit, Failure> {
         Command::Estimate(args) => estimate::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Selftest(args) => selftest::run(&args),
+        Command::Coordinator(args) => coordinator::run(&args),
+        Command::Token(args) => token::run(&args),
+        Command::Revoke(args) => revoke::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
     }
