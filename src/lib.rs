@@ -9,7 +9,7 @@
 //! | 1 | [`symmetry`]: the group of the square; [`known`]: published values |
 //! | 2 | [`preplacement`]: canonical weighted prefixes, jobs, units; [`tally`]: exact sums |
 //! | 3 | [`kernel`]: what counts one subproblem; [`ledger`]: what keeps a finished one |
-//! | 4 | [`engine`]: whole jobs on every core, estimates |
+//! | 4 | [`engine`]: whole jobs on every core, estimates; [`authority`]: who may talk to a coordinator |
 //! | 6 | [`cli`]: the commands |
 //!
 //! ```
@@ -20,6 +20,7 @@
 //! assert_eq!(outcome.solutions, 92);
 //! ```
 
+pub mod authority;
 pub mod board;
 pub mod campaign;
 pub mod cli;

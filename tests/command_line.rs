@@ -460,11 +460,62 @@ fn estimates_are_near_the_truth_and_say_how_near() {
 }
 
 #[test]
+fn an_authority_is_made_once_and_gives_and_revokes_tokens() {
+    let scratch = Scratch::new("authority");
+    let data = scratch.path("coordinator");
+    assert_refused(&["token", "create", "--data", &data], 7, &["there is no authority", "coordinator init"]);
+    let made = json(&["coordinator", "init", "--data", &data, "--name", "queens.example.org", "--json"]);
+    assert_eq!(made["names"][0], "queens.example.org");
+    assert_refused(&["coordinator", "init", "--data", &data], 7, &["is kept"]);
+    let other = scratch.path("other");
+    assert_refused(&["coordinator", "init", "--data", &other, "--name", "a b"], 2, &["'a b'", "DNS name"]);
+
+    let created = json(&["token", "create", "--data", &data, "--json"]);
+    let token = created["token"].as_str().expect("a string");
+    assert!(
+        token.starts_with(&format!("nqt1.{}.", made["fingerprint"].as_str().expect("a string"))),
+        "{token}"
+    );
+    assert_eq!((&created["role"], &created["uses"]), (&"worker".into(), &1.into()));
+    assert_eq!(created["expires_in_s"], 3600);
+    let plain =
+        run(&["token", "create", "--data", &data, "--role", "operator", "--uses", "3", "--expires", "7d"]);
+    assert!(text(&plain.stdout).starts_with("nqt1.") && plain.stderr.is_empty());
+
+    let listed = json(&["token", "list", "--data", &data, "--json"]);
+    assert_eq!(listed["tokens"].as_array().map(Vec::len), Some(2));
+    assert!(!listed.to_string().contains(&token[5 + 53..]), "the secret is shown once");
+    let list = run(&["token", "list", "--data", &data]);
+    assert!(text(&list.stdout).contains("3 of 3 left, expires in 6 d 23 h"), "{}", text(&list.stdout));
+
+    let id = created["id"].as_str().expect("a string");
+    let revoked = run(&["token", "revoke", "--data", &data, id]);
+    assert_eq!(revoked.status.code(), Some(0));
+    assert_refused(&["token", "revoke", "--data", &data, id], 2, &["no token", id]);
+    assert_refused(&["revoke", "--data", &data, "gpu-1"], 2, &["gpu-1", "token list"]);
+    assert_refused(&["revoke", "--data", &data, "GPU"], 2, &["GPU", "a-z"]);
+    for (flag, value, word) in
+        [("--role", "admin", "viewer"), ("--uses", "0", "1 to"), ("--expires", "1w", "1h")]
+    {
+        assert_refused(&["token", "create", "--data", &data, flag, value], 2, &[value, word]);
+    }
+    assert_refused(&["token"], 2, &["no command"]);
+
+    let register = std::path::Path::new(&data).join("authority/register");
+    let bytes = fs::read(&register).expect("readable");
+    fs::write(&register, &bytes[..bytes.len() - 2]).expect("writable");
+    assert_refused(&["token", "list", "--data", &data], 7, &["register", "not as it was written"]);
+}
+
+#[test]
 fn help_completions_and_man_pages_are_data() {
     for arguments in [
         &["--help"][..],
         &["count", "--help"],
         &["bench", "--help"],
+        &["coordinator", "init", "--help"],
+        &["token", "create", "--help"],
+        &["revoke", "--help"],
         &["--version"],
         &["completions", "bash"],
         &["completions", "zsh"],

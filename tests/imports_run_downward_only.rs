@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use proc_macro2::{TokenStream, TokenTree};
 
 /// Every room of ARCHITECTURE.md, those to come included, with its floor.
-const FLOORS: [(&str, u32); 17] = [
+const FLOORS: [(&str, u32); 18] = [
     ("board", 0),
     ("symmetry", 1),
     ("known", 1),
@@ -18,6 +18,7 @@ const FLOORS: [(&str, u32); 17] = [
     ("ledger", 3),
     ("engine", 4),
     ("wire", 4),
+    ("authority", 4),
     ("coordinator", 5),
     ("worker", 5),
     ("dashboard", 5),

@@ -1,5 +1,6 @@
 //! Exit codes, in one place.
 
+use crate::authority::{AuthorityError, CertificateError};
 use crate::engine::{BenchError, CountError, DeviceError};
 use crate::ledger::{LedgerError, RunFileError};
 
@@ -92,6 +93,24 @@ impl From<LedgerError> for Failure {
             LedgerError::Damaged { damage, .. } if damage.is_disagreement() => Exit::CheckFailed,
             LedgerError::Refused { .. } => Exit::CheckFailed,
             _ => Exit::File,
+        };
+        Self { exit, message: error.to_string() }
+    }
+}
+
+impl From<AuthorityError> for Failure {
+    fn from(error: AuthorityError) -> Self {
+        let exit = match &error {
+            AuthorityError::NoSuchName(_)
+            | AuthorityError::NoSuchToken(_)
+            | AuthorityError::Certificate(CertificateError::ServerName(_)) => Exit::Usage,
+            AuthorityError::File(_)
+            | AuthorityError::Exists(_)
+            | AuthorityError::Missing(_)
+            | AuthorityError::Damaged(_)
+            | AuthorityError::OpenToOthers { .. }
+            | AuthorityError::Register(_)
+            | AuthorityError::Certificate(_) => Exit::File,
         };
         Self { exit, message: error.to_string() }
     }

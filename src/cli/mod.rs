@@ -4,6 +4,7 @@
 mod bench;
 mod chart;
 mod completions;
+mod coordinator;
 mod count;
 mod devices;
 mod estimate;
@@ -11,7 +12,9 @@ mod exit;
 mod ledger;
 mod man;
 mod report;
+mod revoke;
 mod selftest;
+mod token;
 mod whole_file;
 
 use std::ffi::OsString;
@@ -39,6 +42,9 @@ enum Command {
     Bench(bench::Args),
     Selftest(selftest::Args),
     Ledger(ledger::Args),
+    Coordinator(coordinator::Args),
+    Token(token::Args),
+    Revoke(revoke::Args),
     Completions(completions::Args),
     Man(man::Args),
 }
@@ -67,6 +73,9 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<Exit, Failure> {
         Command::Bench(args) => bench::run(&args),
         Command::Selftest(args) => selftest::run(&args),
         Command::Ledger(args) => ledger::run(&args),
+        Command::Coordinator(args) => coordinator::run(&args),
+        Command::Token(args) => token::run(&args),
+        Command::Revoke(args) => revoke::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
     }

@@ -1,0 +1,255 @@
+//! The certificates themselves: what is written into each, and what is read back.
+
+use std::net::IpAddr;
+
+use rcgen::{
+    BasicConstraints, Certificate, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose,
+    IsCa, Issuer, KeyPair, KeyUsagePurpose, PublicKeyData, SanType, SerialNumber, SubjectPublicKeyInfo,
+};
+use rustls::pki_types::ServerName;
+use time::OffsetDateTime;
+use x509_parser::certificate::X509Certificate;
+use x509_parser::certification_request::X509CertificationRequest;
+use x509_parser::extensions::GeneralName;
+use x509_parser::prelude::FromDer;
+
+use super::fingerprint::base32;
+use super::name::Name;
+use super::role::Role;
+
+const MINUTE_MS: u64 = 60 * 1000;
+const DAY_MS: u64 = 24 * 60 * MINUTE_MS;
+
+/// The authority outlives every campaign: when it ends, everybody has to enrol anew.
+const AUTHORITY_LIFE_MS: u64 = 20 * 365 * DAY_MS;
+
+/// A server certificate is made anew while a third of this is left.
+pub(super) const SERVER_LIFE_MS: u64 = 90 * DAY_MS;
+
+/// A client certificate is renewed after half of it.
+pub(super) const CLIENT_LIFE_MS: u64 = 7 * DAY_MS;
+
+/// Client certificates are valid from a little before they were issued: clocks differ.
+const CLIENT_BACKDATED_MS: u64 = 5 * MINUTE_MS;
+
+/// Those that clients check are so by more: it costs nothing, and their clocks are anybody's.
+const SERVER_BACKDATED_MS: u64 = DAY_MS;
+
+/// How the role stands in a client certificate, as a URI among its alternative names.
+const ROLE_URI: &str = "nqueens:role:";
+
+/// No certificate request of one key is larger.
+const MOST_REQUEST_BYTES: usize = 8 << 10;
+
+/// What is wrong with a certificate, or a request for one.
+#[derive(Debug, thiserror::Error)]
+pub enum CertificateError {
+    /// A request that is none.
+    #[error("the certificate request is not one that can be read; send PKCS #10 in DER, of at most 8 KiB")]
+    Request,
+    /// Whoever sent the request does not have the private key.
+    #[error("the certificate request is not signed by the key that it names")]
+    RequestSignature,
+    /// A weak or unknown kind of key.
+    #[error("the certificate request has a key of another kind; send ECDSA P-256, P-384 or Ed25519")]
+    KeyKind,
+    /// A certificate that is not a client's.
+    #[error("this is not a client certificate of a coordinator's authority")]
+    NotAClients,
+    /// A server name that is none.
+    #[error("'{0}' is neither a DNS name nor an IP address")]
+    ServerName(String),
+    /// A certificate could not be made.
+    #[error("the certificate cannot be made: {0}")]
+    Making(#[from] rcgen::Error),
+    /// No random numbers.
+    #[error("the system has no random numbers: {0}")]
+    Random(#[from] getrandom::Error),
+}
+
+/// From when until when, in whole seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Validity {
+    pub(super) not_before_ms: u64,
+    pub(super) not_after_ms: u64,
+}
+
+impl Validity {
+    fn new(now_ms: u64, backdated_ms: u64, life_ms: u64) -> Self {
+        let whole = |ms: u64| ms - ms % 1000;
+        let not_before_ms = whole(now_ms.saturating_sub(backdated_ms));
+        Self { not_before_ms, not_after_ms: whole(now_ms.saturating_add(life_ms)) }
+    }
+}
+
+fn date(ms: u64) -> OffsetDateTime {
+    // Past the year 9999 there are no dates; what is dated 1970 is valid nowhere.
+    let seconds = i64::try_from(ms / 1000).ok();
+    seconds.and_then(|s| OffsetDateTime::from_unix_timestamp(s).ok()).unwrap_or(OffsetDateTime::UNIX_EPOCH)
+}
+
+/// What all certificates have in common.
+fn params(common_name: &str, validity: Validity) -> Result<CertificateParams, CertificateError> {
+    let mut params = CertificateParams::default();
+    params.distinguished_name = DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, common_name);
+    params.not_before = date(validity.not_before_ms);
+    params.not_after = date(validity.not_after_ms);
+    params.serial_number = Some(random_serial()?);
+    Ok(params)
+}
+
+/// 127 random bits.
+fn random_serial() -> Result<SerialNumber, CertificateError> {
+    let mut serial = [0; 16];
+    getrandom::fill(&mut serial)?;
+    // Positive, and of full length.
+    serial[0] = serial[0] & 0x7f | 0x40;
+    Ok(SerialNumber::from_slice(&serial))
+}
+
+/// The certificate of a new authority.
+pub(super) fn authority(key: &KeyPair, now_ms: u64) -> Result<Certificate, CertificateError> {
+    let mut random = [0; 5];
+    getrandom::fill(&mut random)?;
+    // Authorities differ in name, so that a certificate of another one is known as such at once.
+    let name = format!("nqueens authority {}", base32(&random));
+    let mut params = params(&name, Validity::new(now_ms, SERVER_BACKDATED_MS, AUTHORITY_LIFE_MS))?;
+    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    Ok(params.self_signed(key)?)
+}
+
+/// The authority's certificate and key as what signs others; `None` if they do not belong together.
+pub(super) fn issuer(certificate: &[u8], key: KeyPair) -> Option<Issuer<'static, KeyPair>> {
+    let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
+    let same = parsed.public_key().raw == key.subject_public_key_info();
+    if !same {
+        return None;
+    }
+    Issuer::from_ca_cert_der(&certificate.into(), key).ok()
+}
+
+/// Names by which a coordinator on this machine is always reached.
+const OWN_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
+
+/// Checks that each is a DNS name or an address, and drops what is there twice.
+pub(super) fn server_names(names: &[String]) -> Result<Vec<String>, CertificateError> {
+    let mut good: Vec<String> = Vec::new();
+    for name in names {
+        ServerName::try_from(name.as_str()).map_err(|_| CertificateError::ServerName(name.clone()))?;
+        if !good.contains(name) && !OWN_NAMES.contains(&name.as_str()) {
+            good.push(name.clone());
+        }
+    }
+    Ok(good)
+}
+
+/// A certificate for the server of these names, which must be good ones.
+pub(super) fn server(
+    names: &[String],
+    key: &KeyPair,
+    issuer: &Issuer<'_, KeyPair>,
+    now_ms: u64,
+) -> Result<Certificate, CertificateError> {
+    let mut params =
+        params("nqueens coordinator", Validity::new(now_ms, SERVER_BACKDATED_MS, SERVER_LIFE_MS))?;
+    for name in names.iter().map(String::as_str).chain(OWN_NAMES) {
+        params.subject_alt_names.push(match name.parse::<IpAddr>() {
+            Ok(address) => SanType::IpAddress(address),
+            Err(_) => SanType::DnsName(name.try_into()?),
+        });
+    }
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    params.use_authority_key_identifier_extension = true;
+    Ok(params.signed_by(key, issuer)?)
+}
+
+/// A client's certificate as it was made.
+#[derive(Debug)]
+pub(super) struct MadeForClient {
+    pub(super) certificate: Certificate,
+    pub(super) serial: String,
+    pub(super) validity: Validity,
+}
+
+/// A certificate for a client. It is good for that alone: nobody takes it for a server's.
+pub(super) fn client(
+    name: &Name,
+    role: Role,
+    key: &SubjectPublicKeyInfo,
+    issuer: &Issuer<'_, KeyPair>,
+    now_ms: u64,
+) -> Result<MadeForClient, CertificateError> {
+    let validity = Validity::new(now_ms, CLIENT_BACKDATED_MS, CLIENT_LIFE_MS);
+    let mut params = params(name.as_str(), validity)?;
+    params.subject_alt_names = vec![SanType::URI(format!("{ROLE_URI}{role}").try_into()?)];
+    params.is_ca = IsCa::ExplicitNoCa;
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+    params.use_authority_key_identifier_extension = true;
+    let serial = params.serial_number.iter().flat_map(SerialNumber::to_bytes);
+    let serial = serial.map(|byte| format!("{byte:02x}")).collect();
+    Ok(MadeForClient { certificate: params.signed_by(key, issuer)?, serial, validity })
+}
+
+/// A request for a certificate, in DER. The name is for people: whoever issues the certificate decides about it.
+pub(super) fn request(name: &Name, key: &KeyPair) -> Result<Vec<u8>, CertificateError> {
+    let mut params = CertificateParams::default();
+    params.distinguished_name = DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, name.as_str());
+    Ok(params.serialize_request(key)?.der().to_vec())
+}
+
+/// The public key of a request that is signed by it. All else that the request says is left unread.
+pub(super) fn requested_key(request: &[u8]) -> Result<SubjectPublicKeyInfo, CertificateError> {
+    if request.len() > MOST_REQUEST_BYTES {
+        return Err(CertificateError::Request);
+    }
+    let (rest, parsed) =
+        X509CertificationRequest::from_der(request).map_err(|_| CertificateError::Request)?;
+    if !rest.is_empty() {
+        return Err(CertificateError::Request);
+    }
+    let key = SubjectPublicKeyInfo::from_der(parsed.certification_request_info.subject_pki.raw);
+    let key = key.map_err(|_| CertificateError::KeyKind)?;
+    let known = [&rcgen::PKCS_ECDSA_P256_SHA256, &rcgen::PKCS_ECDSA_P384_SHA384, &rcgen::PKCS_ED25519];
+    if !known.contains(&key.algorithm()) {
+        return Err(CertificateError::KeyKind);
+    }
+    parsed.verify_signature().map_err(|_| CertificateError::RequestSignature)?;
+    Ok(key)
+}
+
+/// What a client's certificate says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ReadFromClient {
+    pub(super) name: Name,
+    pub(super) role: Role,
+    pub(super) validity: Validity,
+    /// The public key, in DER.
+    pub(super) key: Vec<u8>,
+}
+
+/// Reads a client's certificate that `authority` has signed.
+pub(super) fn read_client(certificate: &[u8], authority: &[u8]) -> Result<ReadFromClient, CertificateError> {
+    let read = || {
+        let (rest, parsed) = X509Certificate::from_der(certificate).ok()?;
+        let (_, issuer) = X509Certificate::from_der(authority).ok()?;
+        parsed.verify_signature(Some(issuer.public_key())).ok()?;
+        let name = parsed.subject().iter_common_name().next()?.as_str().ok()?.parse().ok()?;
+        let names = parsed.subject_alternative_name().ok()??;
+        let role = names.value.general_names.iter().find_map(|name| match name {
+            GeneralName::URI(uri) => uri.strip_prefix(ROLE_URI)?.parse().ok(),
+            _ => None,
+        })?;
+        let ms = |time: x509_parser::time::ASN1Time| u64::try_from(time.timestamp()).ok()?.checked_mul(1000);
+        let (not_before_ms, not_after_ms) =
+            (ms(parsed.validity().not_before)?, ms(parsed.validity().not_after)?);
+        let key = parsed.public_key().raw.to_vec();
+        let validity = Validity { not_before_ms, not_after_ms };
+        rest.is_empty().then_some(ReadFromClient { name, role, validity, key })
+    };
+    read().ok_or(CertificateError::NotAClients)
+}

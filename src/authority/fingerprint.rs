@@ -1,0 +1,74 @@
+//! SHA-256 of something, as people and files have it.
+
+use std::fmt;
+use std::str::FromStr;
+
+use data_encoding::BASE32_NOPAD_NOCASE;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// The SHA-256 of a certificate, a key or a secret. As a text: 52 letters of base 32 (a-z, 2-7).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Fingerprint([u8; 32]);
+
+impl Fingerprint {
+    /// The fingerprint of these bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(Sha256::digest(bytes).into())
+    }
+
+    /// The 32 bytes.
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+/// A text that is no fingerprint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a fingerprint has 52 letters of a-z and 2-7")]
+pub struct FingerprintError;
+
+/// Bytes in base 32, in small letters.
+pub(super) fn base32(bytes: &[u8]) -> String {
+    BASE32_NOPAD_NOCASE.encode(bytes).to_ascii_lowercase()
+}
+
+/// `N` bytes from base 32 in letters of any size.
+pub(super) fn from_base32<const N: usize>(text: &str) -> Option<[u8; N]> {
+    BASE32_NOPAD_NOCASE.decode(text.as_bytes()).ok()?.try_into().ok()
+}
+
+impl FromStr for Fingerprint {
+    type Err = FingerprintError;
+
+    fn from_str(text: &str) -> Result<Self, FingerprintError> {
+        from_base32(text).map(Self).ok_or(FingerprintError)
+    }
+}
+
+impl TryFrom<String> for Fingerprint {
+    type Error = FingerprintError;
+
+    fn try_from(text: String) -> Result<Self, FingerprintError> {
+        text.parse()
+    }
+}
+
+impl From<Fingerprint> for String {
+    fn from(fingerprint: Fingerprint) -> Self {
+        fingerprint.to_string()
+    }
+}
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&base32(&self.0))
+    }
+}
+
+impl fmt::Debug for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}

@@ -1,0 +1,245 @@
+//! The side of those who hold certificates: workers, operators, viewers.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rcgen::{KeyPair, PublicKeyData};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use serde::{Deserialize, Serialize};
+
+use super::certificates::{self, CertificateError, ReadFromClient};
+use super::files::{self, FileError};
+use super::fingerprint::Fingerprint;
+use super::name::Name;
+use super::role::Role;
+
+const CREDENTIALS: &str = "credentials.json";
+const ENROLMENT_KEY: &str = "enrolment.key";
+const FORMAT: &str = "nqueens-credentials/1";
+const MOST_BYTES: u64 = 256 << 10;
+
+/// Why a certificate cannot be asked for, kept or used.
+#[derive(Debug, thiserror::Error)]
+pub enum HolderError {
+    /// The system refused.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// There is none.
+    #[error("there is no certificate in {path}; enrol with a token", path = .0.display())]
+    Missing(PathBuf),
+    /// It is not as it was written.
+    #[error("{path} is not as it was written; remove it and enrol with a new token", path = .0.display())]
+    Damaged(PathBuf),
+    /// The private key could be anybody's by now.
+    #[error("{path} has mode {mode:o}, open to everybody on this machine; chmod 600 closes it", path = path.display())]
+    OpenToOthers {
+        /// The file.
+        path: PathBuf,
+        /// Its mode.
+        mode: u32,
+    },
+    /// An answer that does not belong to the request.
+    #[error("the certificate that was sent is not one for this key, from the authority that was asked")]
+    WrongAnswer,
+    /// The certificate or the request.
+    #[error(transparent)]
+    Certificate(#[from] CertificateError),
+}
+
+/// A new private key, and the request for a certificate that goes with it. The key never leaves this machine.
+#[derive(Debug)]
+pub struct KeyRequest {
+    key: KeyPair,
+    request: Vec<u8>,
+}
+
+impl KeyRequest {
+    /// A key for the next certificate of somebody who has one. If the answer is lost, that one is good still.
+    ///
+    /// # Errors
+    /// There are no random numbers.
+    pub fn new(name: &Name) -> Result<Self, HolderError> {
+        let key = KeyPair::generate().map_err(CertificateError::Making)?;
+        let request = certificates::request(name, &key)?;
+        Ok(Self { key, request })
+    }
+
+    /// A key for a first certificate, kept in `folder` until [`Credentials::save`]: if the answer is lost, or this
+    /// process is, the same key asks again, and the token is not used twice.
+    ///
+    /// # Errors
+    /// It cannot be kept.
+    pub fn for_enrolment(folder: &Path, name: &Name) -> Result<Self, HolderError> {
+        let path = folder.join(ENROLMENT_KEY);
+        files::create_private_folder(folder).map_err(FileError::at(folder, "created"))?;
+        if let Some(pem) = read_private(&path)? {
+            let damaged = || HolderError::Damaged(path.clone());
+            let pem = String::from_utf8(pem).map_err(|_| damaged())?;
+            let key = KeyPair::from_pem(&pem).map_err(|_| damaged())?;
+            let request = certificates::request(name, &key)?;
+            return Ok(Self { key, request });
+        }
+        let new = Self::new(name)?;
+        files::replace(&path, new.key.serialize_pem().as_bytes())?;
+        Ok(new)
+    }
+
+    /// The request, PKCS #10 in DER.
+    pub fn request(&self) -> &[u8] {
+        &self.request
+    }
+
+    /// The answer to it, from the authority of the fingerprint that the token or the earlier credentials have.
+    ///
+    /// # Errors
+    /// The certificate is for another key or from another authority.
+    pub fn answered(
+        self,
+        authority: Fingerprint,
+        certificate_pem: &str,
+        authority_pem: &str,
+    ) -> Result<Credentials, HolderError> {
+        let stored = Stored {
+            format: FORMAT.into(),
+            authority,
+            authority_certificate: authority_pem.to_owned(),
+            certificate: certificate_pem.to_owned(),
+            key: self.key.serialize_pem(),
+        };
+        Credentials::read(stored).ok_or(HolderError::WrongAnswer)
+    }
+}
+
+/// The file.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Stored {
+    format: String,
+    /// The fingerprint of the authority's certificate.
+    authority: Fingerprint,
+    authority_certificate: String,
+    certificate: String,
+    key: String,
+}
+
+/// A certificate with its private key, and the authority that both ends trust.
+#[derive(Clone)]
+pub struct Credentials {
+    stored: Stored,
+    said: ReadFromClient,
+    certificate: CertificateDer<'static>,
+}
+
+impl Credentials {
+    /// `None` unless all parts belong together.
+    fn read(stored: Stored) -> Option<Self> {
+        let der = |pem: &str| CertificateDer::from_pem_slice(pem.as_bytes()).ok();
+        let (certificate, authority) = (der(&stored.certificate)?, der(&stored.authority_certificate)?);
+        let said = certificates::read_client(&certificate, &authority).ok()?;
+        let key = KeyPair::from_pem(&stored.key).ok()?;
+        let fits = stored.format == FORMAT
+            && Fingerprint::of(&authority) == stored.authority
+            && key.subject_public_key_info() == said.key;
+        fits.then_some(Self { stored, said, certificate })
+    }
+
+    /// The credentials in `folder`.
+    ///
+    /// # Errors
+    /// There are none, they are not as they were written, or others may read them.
+    pub fn load(folder: &Path) -> Result<Self, HolderError> {
+        let path = folder.join(CREDENTIALS);
+        let bytes = read_private(&path)?.ok_or_else(|| HolderError::Missing(folder.to_owned()))?;
+        let stored = serde_json::from_slice(&bytes).ok();
+        stored.and_then(Self::read).ok_or(HolderError::Damaged(path))
+    }
+
+    /// Keeps them in `folder`, in place of earlier ones. A crash leaves the earlier or the new ones.
+    ///
+    /// # Errors
+    /// They cannot be written.
+    pub fn save(&self, folder: &Path) -> Result<(), HolderError> {
+        let json = serde_json::to_vec(&self.stored).expect("strings serialise");
+        files::create_private_folder(folder).map_err(FileError::at(folder, "created"))?;
+        files::replace(&folder.join(CREDENTIALS), &json)?;
+        let key = folder.join(ENROLMENT_KEY);
+        match fs::remove_file(&key) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(FileError::at(&key, "removed")(error).into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The holder.
+    pub const fn name(&self) -> &Name {
+        &self.said.name
+    }
+
+    /// What the holder is.
+    pub const fn role(&self) -> Role {
+        self.said.role
+    }
+
+    /// Until when the certificate is valid, in ms since 1970.
+    pub const fn not_after_ms(&self) -> u64 {
+        self.said.validity.not_after_ms
+    }
+
+    /// Whether it is time to renew: half of the certificate's life is over.
+    pub const fn renewal_is_due(&self, now_ms: u64) -> bool {
+        let validity = self.said.validity;
+        now_ms >= validity.not_before_ms.midpoint(validity.not_after_ms)
+    }
+
+    /// The fingerprint of the authority's certificate.
+    pub const fn authority(&self) -> Fingerprint {
+        self.stored.authority
+    }
+
+    /// The authority's certificate.
+    pub fn authority_pem(&self) -> &str {
+        &self.stored.authority_certificate
+    }
+
+    /// The certificate.
+    pub fn certificate_pem(&self) -> &str {
+        &self.stored.certificate
+    }
+
+    /// The private key.
+    pub fn key_pem(&self) -> &str {
+        &self.stored.key
+    }
+
+    pub(super) fn certificate(&self) -> CertificateDer<'static> {
+        self.certificate.clone()
+    }
+
+    pub(super) fn key(&self) -> PrivateKeyDer<'static> {
+        PrivateKeyDer::from_pem_slice(self.stored.key.as_bytes()).expect("it was read before")
+    }
+}
+
+/// Without the private key.
+impl std::fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let ReadFromClient { name, role, validity, .. } = &self.said;
+        let mut shown = f.debug_struct("Credentials");
+        shown.field("name", name).field("role", role).field("validity", validity).finish_non_exhaustive()
+    }
+}
+
+/// The bytes of a file that nobody else may read; `None` if there is none.
+fn read_private(path: &Path) -> Result<Option<Vec<u8>>, HolderError> {
+    let (file, bytes) = match files::read_at_most(path, MOST_BYTES) {
+        Err(error) if error.source.kind() == io::ErrorKind::NotFound => return Ok(None),
+        read => read?,
+    };
+    if let Some(mode) = files::open_to_others(&file).map_err(FileError::at(path, "read"))? {
+        return Err(HolderError::OpenToOthers { path: path.to_owned(), mode });
+    }
+    Ok(Some(bytes))
+}

@@ -1,0 +1,316 @@
+//! The register: tokens, issued certificates and revocations, in one file that is replaced as a whole.
+//!
+//! The file is one line: the SHA-256 of a JSON object in base 32, a space, the object, a line feed.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use serde::{Deserialize, Serialize};
+
+use super::files::{self, FileError, Stamp};
+use super::fingerprint::{Fingerprint, base32, from_base32};
+use super::name::Name;
+use super::role::Role;
+
+const FORMAT: &str = "nqueens-register/1";
+
+/// What has ended is listed for a week more, and then forgotten.
+const KEPT_AFTER_END_MS: u64 = 7 * 24 * 60 * 60 * 1000;
+
+/// More than a million certificates.
+const MOST_BYTES: u64 = 512 << 20;
+
+/// A token's name in lists: the first 40 bits of its hash in base 32.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct TokenId([u8; 5]);
+
+/// A token, without its secret.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TokenEntry {
+    /// The role of the certificates that it buys.
+    pub role: Role,
+    /// How many it could buy when it was new.
+    pub uses: u32,
+    /// How many it can buy still.
+    pub uses_left: u32,
+    /// When it was created, in ms since 1970.
+    pub created_ms: u64,
+    /// From when on it buys none, in ms since 1970.
+    pub expires_ms: u64,
+    /// The hash of the secret.
+    pub(super) hash: Fingerprint,
+}
+
+/// A certificate that was issued.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CertificateEntry {
+    /// Its serial number, in hexadecimal digits.
+    pub serial: String,
+    /// Who holds it.
+    pub name: Name,
+    /// What the holder is.
+    pub role: Role,
+    /// From when on it is valid, in ms since 1970.
+    pub not_before_ms: u64,
+    /// Until when it is valid, in ms since 1970.
+    pub not_after_ms: u64,
+    /// When it was revoked, in ms since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revoked_ms: Option<u64>,
+    /// The fingerprint of its public key.
+    pub(super) key: Fingerprint,
+    /// The token that bought it; none if it was issued for an earlier certificate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<TokenId>,
+}
+
+impl CertificateEntry {
+    /// Whether it is good for anything.
+    pub fn is_live(&self, now_ms: u64) -> bool {
+        self.revoked_ms.is_none() && now_ms <= self.not_after_ms
+    }
+}
+
+/// All that the register says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Content {
+    pub(super) format: String,
+    /// The fingerprint of the authority's certificate.
+    pub(super) authority: Fingerprint,
+    /// DNS names and addresses of the server, besides this machine's own.
+    pub(super) server_names: Vec<String>,
+    pub(super) tokens: BTreeMap<TokenId, TokenEntry>,
+    /// By the fingerprint of the whole certificate.
+    pub(super) certificates: BTreeMap<Fingerprint, CertificateEntry>,
+}
+
+/// What every version of a register has.
+#[derive(Debug, Deserialize)]
+struct Format {
+    format: String,
+}
+
+/// Why the register cannot be used. Each is about this machine, and of no use to a caller from elsewhere.
+#[derive(Debug, thiserror::Error)]
+pub enum RegisterError {
+    /// The system refused.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// It is not as it was written.
+    #[error("{path} is not as it was written; nobody is let in: restore a copy of it", path = .0.display())]
+    Damaged(PathBuf),
+    /// Another version wrote it.
+    #[error("{path} was written by another version ({found}; this one writes {FORMAT})", path = path.display())]
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// The version that it names, or what is not understood.
+        found: String,
+    },
+    /// Anybody on this machine could change it.
+    #[error("{path} has mode {mode:o}, open to everybody on this machine; chmod 600 closes it", path = path.display())]
+    OpenToOthers {
+        /// The file.
+        path: PathBuf,
+        /// Its mode.
+        mode: u32,
+    },
+}
+
+impl Content {
+    pub(super) fn new(authority: Fingerprint, server_names: Vec<String>) -> Self {
+        let (tokens, certificates) = (BTreeMap::new(), BTreeMap::new());
+        Self { format: FORMAT.into(), authority, server_names, tokens, certificates }
+    }
+
+    /// Forgets what ended long ago. It is refused all the same, as unknown.
+    fn forget(&mut self, now_ms: u64) {
+        let kept = |end_ms: u64| now_ms <= end_ms.saturating_add(KEPT_AFTER_END_MS);
+        self.tokens.retain(|_, token| kept(token.expires_ms));
+        self.certificates.retain(|_, certificate| kept(certificate.not_after_ms));
+    }
+
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let json = serde_json::to_vec(self).expect("numbers and strings serialise");
+        [Fingerprint::of(&json).to_string().as_bytes(), b" ", &json, b"\n"].concat()
+    }
+
+    fn from_bytes(path: &Path, bytes: &[u8]) -> Result<Self, RegisterError> {
+        let json = checked(bytes).ok_or_else(|| RegisterError::Damaged(path.to_owned()))?;
+        let unknown = |found: String| RegisterError::Version { path: path.to_owned(), found };
+        let Format { format } = serde_json::from_slice(json).map_err(|error| unknown(error.to_string()))?;
+        if format != FORMAT {
+            return Err(unknown(format));
+        }
+        serde_json::from_slice(json).map_err(|error| unknown(error.to_string()))
+    }
+}
+
+/// The JSON of a line whose checksum fits.
+fn checked(line: &[u8]) -> Option<&[u8]> {
+    let (sum, rest) = line.split_at_checked(52)?;
+    let json = rest.strip_prefix(b" ")?.strip_suffix(b"\n")?;
+    (Fingerprint::of(json).to_string().as_bytes() == sum).then_some(json)
+}
+
+/// A register in use, by this process and others.
+#[derive(Debug)]
+pub(super) struct Register {
+    path: PathBuf,
+    lock: PathBuf,
+    loaded: RwLock<Loaded>,
+    /// One thread of this process changes it at a time.
+    writing: Mutex<()>,
+    #[cfg(test)]
+    pub(super) fault: Mutex<Option<Fault>>,
+}
+
+/// A version of the file.
+#[derive(Debug)]
+struct Loaded {
+    content: Arc<Content>,
+    stamp: Stamp,
+    /// Open, so that no other version gets the same inode.
+    _file: File,
+}
+
+/// Where a test has the disk fail.
+#[cfg(test)]
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Fault {
+    /// Before the new version is there.
+    BeforeWriting,
+    /// After that, before anybody is told.
+    AfterWriting,
+}
+
+impl Register {
+    pub(super) const FILE: &'static str = "register";
+    const LOCK: &'static str = "lock";
+
+    /// Opens the register in `folder`.
+    pub(super) fn open(folder: &Path) -> Result<Self, RegisterError> {
+        let path = folder.join(Self::FILE);
+        let loaded = RwLock::new(load(&path)?);
+        Ok(Self {
+            path,
+            lock: folder.join(Self::LOCK),
+            loaded,
+            writing: Mutex::new(()),
+            #[cfg(test)]
+            fault: Mutex::new(None),
+        })
+    }
+
+    /// What it says now, after whatever another process has written.
+    pub(super) fn read(&self) -> Result<Arc<Content>, RegisterError> {
+        let metadata = fs::metadata(&self.path).map_err(FileError::at(&self.path, "read"))?;
+        let stamp = Stamp::of(&metadata);
+        {
+            let loaded = self.loaded.read().unwrap_or_else(PoisonError::into_inner);
+            if loaded.stamp == stamp {
+                return Ok(Arc::clone(&loaded.content));
+            }
+        }
+        let mut loaded = self.loaded.write().unwrap_or_else(PoisonError::into_inner);
+        if loaded.stamp != stamp {
+            *loaded = load(&self.path)?;
+        }
+        Ok(Arc::clone(&loaded.content))
+    }
+
+    /// Changes it. What `change` returns is returned once the disk has the change; if it fails, or the disk
+    /// does, so does this.
+    pub(super) fn change<T, E: From<RegisterError>>(
+        &self,
+        now_ms: u64,
+        change: impl FnOnce(&mut Content) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let _one_thread = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one_process = files::lock(&self.lock).map_err(RegisterError::File)?;
+        let mut content = Content::clone(&*self.read()?);
+        let result = change(&mut content)?;
+        content.forget(now_ms);
+        self.write(content)?;
+        Ok(result)
+    }
+
+    fn write(&self, content: Content) -> Result<(), RegisterError> {
+        #[cfg(test)]
+        self.fail_if(|fault| matches!(fault, Fault::BeforeWriting))?;
+        let file = files::replace(&self.path, &content.to_bytes())?;
+        #[cfg(test)]
+        self.fail_if(|fault| matches!(fault, Fault::AfterWriting))?;
+        let stamp = Stamp::of(&file.metadata().map_err(FileError::at(&self.path, "read"))?);
+        let mut loaded = self.loaded.write().unwrap_or_else(PoisonError::into_inner);
+        *loaded = Loaded { content: Arc::new(content), stamp, _file: file };
+        Ok(())
+    }
+
+    #[cfg(test)]
+    fn fail_if(&self, here: impl FnOnce(Fault) -> bool) -> Result<(), RegisterError> {
+        let fault = *self.fault.lock().expect("no test panics with it");
+        if !fault.is_some_and(here) {
+            return Ok(());
+        }
+        Err(FileError::at(&self.path, "written")(std::io::Error::other("a fault of the test's")).into())
+    }
+}
+
+fn load(path: &Path) -> Result<Loaded, RegisterError> {
+    let (file, bytes) = files::read_at_most(path, MOST_BYTES)?;
+    if let Some(mode) = files::open_to_others(&file).map_err(FileError::at(path, "read"))? {
+        return Err(RegisterError::OpenToOthers { path: path.to_owned(), mode });
+    }
+    let stamp = Stamp::of(&file.metadata().map_err(FileError::at(path, "read"))?);
+    let content = Arc::new(Content::from_bytes(path, &bytes)?);
+    Ok(Loaded { content, stamp, _file: file })
+}
+
+/// A text that names no token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("this is no token's id; nqueens token list shows them, 8 letters each")]
+pub struct TokenIdError;
+
+impl TokenId {
+    pub(super) fn of(hash: &[u8; 32]) -> Self {
+        let [a, b, c, d, e, ..] = *hash;
+        Self([a, b, c, d, e])
+    }
+}
+
+impl FromStr for TokenId {
+    type Err = TokenIdError;
+
+    fn from_str(text: &str) -> Result<Self, TokenIdError> {
+        from_base32(text).map(Self).ok_or(TokenIdError)
+    }
+}
+
+impl TryFrom<String> for TokenId {
+    type Error = TokenIdError;
+
+    fn try_from(text: String) -> Result<Self, TokenIdError> {
+        text.parse()
+    }
+}
+
+impl From<TokenId> for String {
+    fn from(id: TokenId) -> Self {
+        id.to_string()
+    }
+}
+
+impl fmt::Display for TokenId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&base32(&self.0))
+    }
+}

@@ -1,0 +1,167 @@
+//! Roles, and what each may do.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// What the holder of a certificate is to a coordinator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Counts units.
+    Worker,
+    /// Runs the campaign.
+    Operator,
+    /// Looks on.
+    Viewer,
+}
+
+/// What a call does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Lease units, and say which are in hand.
+    Sync,
+    /// Hand in a unit's tally.
+    Complete,
+    /// Hand back a unit that could not be counted.
+    Fail,
+    /// Read how a campaign stands.
+    Status,
+    /// Read that as a stream.
+    Watch,
+    /// Start a campaign.
+    Submit,
+    /// Pause, resume, cancel, drain.
+    Control,
+    /// Get a first certificate. The token decides, so that no role is needed and none is enough.
+    Enroll,
+    /// Get the next certificate before this one ends.
+    Renew,
+    /// Create tokens, revoke certificates.
+    Administer,
+}
+
+/// A role that does not exist.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is not a role; choose one of worker, operator, viewer")]
+pub struct RoleError(String);
+
+impl Role {
+    /// Every role.
+    pub const ALL: [Self; 3] = [Self::Worker, Self::Operator, Self::Viewer];
+
+    /// The role's name, as the command line and certificates have it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Worker => "worker",
+            Self::Operator => "operator",
+            Self::Viewer => "viewer",
+        }
+    }
+
+    /// Whether a certificate of this role is enough for `action`.
+    pub const fn may(self, action: Action) -> bool {
+        use Action as A;
+        match action {
+            A::Sync | A::Complete | A::Fail => matches!(self, Self::Worker),
+            A::Status | A::Watch => matches!(self, Self::Operator | Self::Viewer),
+            A::Submit | A::Control | A::Administer => matches!(self, Self::Operator),
+            A::Renew => true,
+            A::Enroll => false,
+        }
+    }
+}
+
+impl Action {
+    /// Every action.
+    pub const ALL: [Self; 10] = [
+        Self::Sync,
+        Self::Complete,
+        Self::Fail,
+        Self::Status,
+        Self::Watch,
+        Self::Submit,
+        Self::Control,
+        Self::Enroll,
+        Self::Renew,
+        Self::Administer,
+    ];
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Sync => "sync",
+            Self::Complete => "complete",
+            Self::Fail => "fail",
+            Self::Status => "status",
+            Self::Watch => "watch",
+            Self::Submit => "submit",
+            Self::Control => "control",
+            Self::Enroll => "enroll",
+            Self::Renew => "renew",
+            Self::Administer => "administer",
+        })
+    }
+}
+
+impl FromStr for Role {
+    type Err = RoleError;
+
+    fn from_str(text: &str) -> Result<Self, RoleError> {
+        Self::ALL.into_iter().find(|role| role.name() == text).ok_or_else(|| RoleError(text.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_role_may_do_what_the_table_says_and_nothing_else() {
+        let table = [
+            // worker, operator, viewer
+            (Action::Sync, [true, false, false]),
+            (Action::Complete, [true, false, false]),
+            (Action::Fail, [true, false, false]),
+            (Action::Status, [false, true, true]),
+            (Action::Watch, [false, true, true]),
+            (Action::Submit, [false, true, false]),
+            (Action::Control, [false, true, false]),
+            (Action::Enroll, [false, false, false]),
+            (Action::Renew, [true, true, true]),
+            (Action::Administer, [false, true, false]),
+        ];
+        let mut printed = format!("{:<12}", "");
+        for role in Role::ALL {
+            printed += &format!("{role:>10}");
+        }
+        for (action, allowed) in table {
+            printed += &format!("\n{action:<12}");
+            for (role, allowed) in Role::ALL.into_iter().zip(allowed) {
+                printed += &format!("{:>10}", if role.may(action) { "yes" } else { "-" });
+                assert_eq!(role.may(action), allowed, "{role} {action}\n{printed}");
+            }
+        }
+        std::io::Write::write_all(&mut std::io::stdout(), (printed + "\n").as_bytes()).expect("stdout");
+        assert_eq!(table.map(|(action, _)| action), Action::ALL);
+    }
+
+    #[test]
+    fn a_role_is_read_as_it_is_written() {
+        for role in Role::ALL {
+            assert_eq!(role.to_string().parse(), Ok(role));
+            assert_eq!(serde_json::to_value(role).expect("a string"), role.name());
+        }
+        let error = "admin".parse::<Role>().expect_err("no role");
+        assert_eq!(error.to_string(), "'admin' is not a role; choose one of worker, operator, viewer");
+        assert!("Worker".parse::<Role>().is_err() && "".parse::<Role>().is_err());
+    }
+}

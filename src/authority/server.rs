@@ -1,0 +1,108 @@
+//! The coordinator's side of a connection.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use rcgen::KeyPair;
+use rustls::RootCertStore;
+use rustls::pki_types::PrivateKeyDer;
+use rustls::server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier};
+use rustls::sign::CertifiedKey;
+
+use super::certificates::{self, CertificateError, SERVER_LIFE_MS};
+use super::issuing::{Authority, AuthorityError};
+use super::tls::{ALPN, provider};
+
+/// The key and the certificate that a coordinator shows, made anew before they end.
+#[derive(Debug)]
+pub struct ServerIdentity {
+    current: RwLock<Current>,
+}
+
+/// What is shown now.
+#[derive(Debug)]
+struct Current {
+    certified: Arc<CertifiedKey>,
+    chain_pem: String,
+    key: Arc<KeyPair>,
+    names: Vec<String>,
+    renewed_from_ms: u64,
+}
+
+impl Current {
+    fn new(authority: &Authority, now_ms: u64) -> Result<Self, AuthorityError> {
+        let names = authority.server_names()?;
+        let key = KeyPair::generate().map_err(CertificateError::Making)?;
+        let certificate = certificates::server(&names, &key, authority.issuer(), now_ms)?;
+        // The clients look for the authority's certificate, whose fingerprint they have, in the chain.
+        let chain = vec![certificate.der().clone(), authority.certificate().clone()];
+        let chain_pem = certificate.pem() + authority.certificate_pem();
+        let der = PrivateKeyDer::Pkcs8(key.serialize_der().into());
+        let certified = CertifiedKey::from_der(chain, der, &provider());
+        // Both were made above; ring has made the key, and reads it.
+        let certified =
+            certified.map_err(|_| CertificateError::Making(rcgen::Error::CouldNotParseKeyPair))?;
+        let renewed_from_ms = now_ms.saturating_add(SERVER_LIFE_MS / 3 * 2);
+        Ok(Self { certified: Arc::new(certified), chain_pem, key: Arc::new(key), names, renewed_from_ms })
+    }
+}
+
+impl ServerIdentity {
+    /// A new key with a certificate for the coordinator's names.
+    ///
+    /// # Errors
+    /// The register cannot be used, or there are no random numbers.
+    pub fn new(authority: &Authority, now_ms: u64) -> Result<Self, AuthorityError> {
+        Ok(Self { current: RwLock::new(Current::new(authority, now_ms)?) })
+    }
+
+    /// Makes a new key and certificate if less than a third of the life is left or the names have changed, and
+    /// says whether it did. New connections see them; those that are open go on. Once an hour is often enough.
+    ///
+    /// # Errors
+    /// The register cannot be used, or there are no random numbers; what was shown is shown still.
+    pub fn renew_if_due(&self, authority: &Authority, now_ms: u64) -> Result<bool, AuthorityError> {
+        let names = authority.server_names()?;
+        {
+            let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+            if now_ms < current.renewed_from_ms && current.names == names {
+                return Ok(false);
+            }
+        }
+        let next = Current::new(authority, now_ms)?;
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = next;
+        Ok(true)
+    }
+
+    /// The certificate, followed by the authority's, and the private key, for a server that takes PEM. Such a
+    /// server shows them for as long as it runs.
+    pub fn chain_and_key_pem(&self) -> (String, String) {
+        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        (current.chain_pem.clone(), current.key.serialize_pem())
+    }
+
+    /// TLS 1.3 for HTTP/2 that shows this identity and asks for a client certificate of `authority`. A caller
+    /// without one gets as far as the handlers, which let it enrol and nothing else; one with a wrong or expired
+    /// certificate does not get that far.
+    ///
+    /// # Errors
+    /// The authority's certificate is not one that rustls takes.
+    pub fn config(self: Arc<Self>, authority: &Authority) -> Result<rustls::ServerConfig, rustls::Error> {
+        let mut roots = RootCertStore::empty();
+        roots.add(authority.certificate().clone())?;
+        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider());
+        let verifier = verifier.allow_unauthenticated().build();
+        let verifier = verifier.map_err(|error| rustls::Error::General(error.to_string()))?;
+        let builder = rustls::ServerConfig::builder_with_provider(provider());
+        let builder = builder.with_protocol_versions(&[&rustls::version::TLS13])?;
+        let mut config = builder.with_client_cert_verifier(verifier).with_cert_resolver(self);
+        config.alpn_protocols = vec![ALPN.to_vec()];
+        Ok(config)
+    }
+}
+
+impl ResolvesServerCert for ServerIdentity {
+    fn resolve(&self, _hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        Some(Arc::clone(&current.certified))
+    }
+}

@@ -1,0 +1,27 @@
+//! `nqueens revoke`.
+
+use super::coordinator::{Data, now_ms};
+use super::report::counted;
+use super::{Exit, Failure, note, print};
+use crate::authority::{Name, Revoked};
+
+/// Revoke the certificate of a worker, an operator or a viewer: its next call is refused.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    #[command(flatten)]
+    data: Data,
+    /// Whose certificate, as nqueens token list shows it.
+    name: Name,
+}
+
+pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
+    let Revoked { certificates, tokens } = args.data.authority()?.revoke(&args.name, now_ms())?;
+    print(&format!("{} of {} revoked\n", counted(certificates as u128, "certificate"), args.name))?;
+    for token in tokens {
+        note(&format!(
+            "token {token}, by which {} enrolled, can be used still; nqueens token revoke ends it",
+            args.name
+        ));
+    }
+    Ok(Exit::Done)
+}
