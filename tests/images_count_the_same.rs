@@ -8,7 +8,7 @@ use nqueens::kernel::gpu::{Adapters, Backend, DeviceKernel, Mirror, Shape};
 use nqueens::kernel::{Kernel, KernelKind, count_range};
 use nqueens::preplacement::{Decomposition, Image, Job, Plan, Prefix, Scheme, State, columns_of};
 use nqueens::symmetry::{Group, Symmetry};
-use nqueens::tally::{Residues, Tally, TallyError};
+use nqueens::tally::{Parts, Residues, Tally, TallyError};
 use proptest::prelude::*;
 
 fn decompose(problem: &Problem, scheme: Scheme, depth: Option<usize>, unit: u64) -> Decomposition {
@@ -345,10 +345,10 @@ impl Blind {
 }
 
 impl Kernel for Blind {
-    fn count(&mut self, plan: &Plan, prefixes: &[Prefix], tally: &mut Tally) -> Result<(), TallyError> {
+    fn count(&mut self, plan: &Plan, prefixes: &[Prefix], parts: &mut Parts) -> Result<(), TallyError> {
         for prefix in prefixes {
             let completions = self.completions(plan, prefix.filled(), prefix.state());
-            tally.add(plan.weight(), completions, Residues::of(completions.into()), 0)?;
+            parts.add(plan.weight(), completions, Residues::of(completions.into()), 0u64)?;
         }
         Ok(())
     }

@@ -9,17 +9,17 @@
 use super::Kernel;
 use crate::board::{Problem, Square};
 use crate::preplacement::{Plan, Prefix};
-use crate::tally::{Residues, Tally, TallyError};
+use crate::tally::{Parts, Residues, TallyError};
 
 /// The oracle that every kernel answers to.
 #[derive(Debug)]
 pub struct Reference;
 
 impl Kernel for Reference {
-    fn count(&mut self, plan: &Plan, prefixes: &[Prefix], tally: &mut Tally) -> Result<(), TallyError> {
+    fn count(&mut self, plan: &Plan, prefixes: &[Prefix], parts: &mut Parts) -> Result<(), TallyError> {
         for prefix in prefixes {
             let (completions, nodes) = completions(plan, prefix);
-            tally.add(plan.weight(), completions, Residues::of(completions.into()), nodes)?;
+            parts.add(plan.weight(), completions, Residues::of(completions.into()), nodes)?;
         }
         Ok(())
     }

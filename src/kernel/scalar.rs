@@ -7,19 +7,19 @@
 
 use super::Kernel;
 use crate::preplacement::{Plan, Prefix, State, full_row};
-use crate::tally::{Residues, Tally, TallyError};
+use crate::tally::{Parts, Residues, TallyError};
 
 /// The portable kernel for one core.
 #[derive(Debug)]
 pub struct Scalar;
 
 impl Kernel for Scalar {
-    fn count(&mut self, plan: &Plan, prefixes: &[Prefix], tally: &mut Tally) -> Result<(), TallyError> {
+    fn count(&mut self, plan: &Plan, prefixes: &[Prefix], parts: &mut Parts) -> Result<(), TallyError> {
         let mut search = Search::new(plan);
         for prefix in prefixes {
             let before = search.nodes;
             let completions = search.completions(prefix.filled(), prefix.state());
-            tally.add(plan.weight(), completions, Residues::of(completions.into()), search.nodes - before)?;
+            parts.add(plan.weight(), completions, Residues::of(completions.into()), search.nodes - before)?;
         }
         Ok(())
     }

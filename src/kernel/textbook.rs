@@ -9,14 +9,14 @@
 
 use super::Kernel;
 use crate::preplacement::{Plan, Prefix, full_row};
-use crate::tally::{Residues, Tally, TallyError};
+use crate::tally::{Parts, Residues, TallyError};
 
 /// The textbook kernel. Its plans fill the rows downward only.
 #[derive(Debug)]
 pub struct Textbook;
 
 impl Kernel for Textbook {
-    fn count(&mut self, plan: &Plan, prefixes: &[Prefix], tally: &mut Tally) -> Result<(), TallyError> {
+    fn count(&mut self, plan: &Plan, prefixes: &[Prefix], parts: &mut Parts) -> Result<(), TallyError> {
         assert_eq!(plan.below(), plan.rows().len(), "the textbook kernel fills rows downward");
         let full = full_row(plan.n());
         let plain = plan.problem().is_empty();
@@ -34,7 +34,7 @@ impl Kernel for Textbook {
                     }
                 }
             };
-            tally.add(plan.weight(), completions, Residues::of(completions.into()), 0)?;
+            parts.add(plan.weight(), completions, Residues::of(completions.into()), 0u64)?;
         }
         Ok(())
     }

@@ -1,9 +1,11 @@
 //! Exact sums: 128-bit, every addition checked, each total shadowed by residues that took another way.
 
+mod parts;
 mod residues;
 
 use serde::{Deserialize, Serialize};
 
+pub use parts::{Part, Parts};
 pub use residues::{MODULI, Residues};
 
 /// How many thirds of a solution one found completion stands for (see [`crate::preplacement`]): 3 is one

@@ -28,7 +28,7 @@ use super::tuning::{Observed, Tuning};
 use crate::kernel::Kernel;
 use crate::kernel::scalar::Scalar;
 use crate::preplacement::{Decomposition, Plan, Prefix};
-use crate::tally::{Residues, Tally, Thirds};
+use crate::tally::{Parts, Residues, Tally, Thirds};
 
 /// Slots of a batch: a label has 16 bits for them.
 const MOST_SLOTS: usize = 1 << 16;
@@ -179,21 +179,26 @@ impl DeviceJob<'_> {
     /// # Errors
     /// The device fails; nothing that it counted in this call is to be believed then.
     pub fn count(&mut self, units: &[u64], go_on: &dyn Fn() -> bool) -> Result<Vec<Tally>, Fault> {
-        let mut tallies = vec![Tally::default(); units.len()];
+        self.count_parts(units, go_on)?.iter().map(|parts| Ok(parts.total()?)).collect()
+    }
+
+    /// The same, itemised by weight.
+    ///
+    /// # Errors
+    /// As for [`Self::count`].
+    pub fn count_parts(&mut self, units: &[u64], go_on: &dyn Fn() -> bool) -> Result<Vec<Parts>, Fault> {
+        let mut results = vec![Parts::default(); units.len()];
         let tables = Arc::clone(&self.tables);
         let mut pieces = self.pieces(units).peekable();
         while pieces.peek().is_some() {
             let mut loading = Loading::new(self.decomposition, &tables, self.control);
             let room = u64::from(self.shape.prefixes);
             while let Some((index, range)) = pieces.next_if(|(_, range)| loading.has_room(range, room)) {
-                loading.add(index, range, &mut tallies[index])?;
+                loading.add(index, range, &mut results[index])?;
             }
-            self.run(&loading, &mut tallies, go_on)?;
+            self.run(&loading, &mut results, go_on)?;
         }
-        for tally in &tallies {
-            tally.verify()?;
-        }
-        Ok(tallies)
+        Ok(results)
     }
 
     /// The prefixes of the units, in pieces that fit in a batch, with the unit's index in `units`.
@@ -211,11 +216,11 @@ impl DeviceJob<'_> {
         pieces.into_iter()
     }
 
-    /// Runs a batch and adds what its slots hold to the tallies of their units.
+    /// Runs a batch and adds what its slots hold to the results of their units.
     fn run(
         &mut self,
         loading: &Loading<'_>,
-        tallies: &mut [Tally],
+        results: &mut [Parts],
         go_on: &dyn Fn() -> bool,
     ) -> Result<(), Fault> {
         let batch = &loading.batch;
@@ -270,7 +275,7 @@ impl DeviceJob<'_> {
         let slots = self.kernel.backend.slots()?;
         audit(batch, &end, &slots)?;
         for (slot, &(unit, weight)) in slots.iter().zip(&loading.slots) {
-            enter(slot, weight, &mut tallies[unit])?;
+            enter(slot, weight, &mut results[unit])?;
         }
         Ok(())
     }
@@ -348,16 +353,14 @@ fn audit(batch: &Batch, end: &Control, slots: &[Slot]) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Adds a slot's count to a tally.
-fn enter(slot: &Slot, weight: Thirds, tally: &mut Tally) -> Result<(), Fault> {
+/// Adds a slot's count to a unit's result.
+fn enter(slot: &Slot, weight: Thirds, parts: &mut Parts) -> Result<(), Fault> {
     let [low, low_high, high, high_high] = slot.shadow;
     let shadow = u128::from(pair(low, low_high)) + (u128::from(pair(high, high_high)) << 16);
     let (hits, turns) = (pair(slot.hits, slot.hits_high), pair(slot.turns, slot.turns_high));
-    let before = *tally;
-    tally.add(weight, hits, Residues::of(shadow), turns)?;
     // Here, and not only in the sum: two wrongs in one unit must not make a right.
-    tally.verify().inspect_err(|_| *tally = before)?;
-    Ok(())
+    Tally::from_parts(hits.into(), Residues::of(shadow), turns.into()).verify()?;
+    Ok(parts.add(weight, hits, Residues::of(shadow), turns)?)
 }
 
 const fn pair(low: u32, high: u32) -> u64 {
@@ -392,7 +395,7 @@ impl<'a> Loading<'a> {
     }
 
     /// Adds a piece of the unit with this index. What is not for the shaders is counted here and now.
-    fn add(&mut self, unit: usize, range: Range<u64>, tally: &mut Tally) -> Result<(), Fault> {
+    fn add(&mut self, unit: usize, range: Range<u64>, parts: &mut Parts) -> Result<(), Fault> {
         let decomposition = self.decomposition;
         let mut plans = decomposition.plans().iter().zip(&self.tables.plans);
         let mut current: Option<(&Plan, Option<u32>)> = None;
@@ -437,7 +440,7 @@ impl<'a> Loading<'a> {
         // Fewer than 2^32 prefixes fit in a batch.
         self.batch.control.level_count[0] = self.batch.prefixes.len() as u32;
         for (plan, prefix) in left_over {
-            Scalar.count(plan, &[prefix], tally)?;
+            Scalar.count(plan, &[prefix], parts)?;
         }
         Ok(())
     }

@@ -34,7 +34,7 @@ use super::level::{CLOSING, Found, Level, Outcome};
 use crate::kernel::Kernel;
 use crate::kernel::scalar::Scalar;
 use crate::preplacement::{MAX_COUNT_SIZE, Plan, Prefix, full_row};
-use crate::tally::{Tally, TallyError};
+use crate::tally::{Parts, TallyError};
 
 /// How far [`Engine::drain`] goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,39 +58,39 @@ impl<D: FnMut(&mut Engine, Flush) + Send> Batch<D> {
         Self { engine: Engine::new(), drain }
     }
 
-    /// Runs the engine and moves what it found to `tally`.
-    fn drain(&mut self, flush: Flush, tally: &mut Tally) -> Result<(), TallyError> {
+    /// Runs the engine and moves what it found to `parts`.
+    fn drain(&mut self, flush: Flush, parts: &mut Parts) -> Result<(), TallyError> {
         let Some(weight) = self.engine.plan.as_ref().map(Plan::weight) else { return Ok(()) };
         (self.drain)(&mut self.engine, flush);
         let Found { solutions, shadow, nodes } = std::mem::take(&mut self.engine.found);
-        tally.add(weight, solutions, shadow, nodes)
+        parts.add(weight, solutions, shadow, nodes)
     }
 }
 
 impl<D: FnMut(&mut Engine, Flush) + Send> Kernel for Batch<D> {
-    fn count(&mut self, plan: &Plan, prefixes: &[Prefix], tally: &mut Tally) -> Result<(), TallyError> {
+    fn count(&mut self, plan: &Plan, prefixes: &[Prefix], parts: &mut Parts) -> Result<(), TallyError> {
         let Some(filled) = prefixes.first().map(Prefix::filled) else { return Ok(()) };
         if plan.rows().len() - plan.below() < CLOSING || plan.rows().len() - filled <= CLOSING {
-            return Scalar.count(plan, prefixes, tally);
+            return Scalar.count(plan, prefixes, parts);
         }
         let top = plan.rows().len() - filled;
         if self.engine.plan.as_ref() != Some(plan) || self.engine.top != top {
             let pools =
                 self.engine.plan.as_ref().is_some_and(|old| pool(old, plan)) && self.engine.top == top;
-            self.drain(if pools { Flush::Lower } else { Flush::Everything }, tally)?;
+            self.drain(if pools { Flush::Lower } else { Flush::Everything }, parts)?;
             self.engine.plan = Some(plan.clone());
             self.engine.top = top;
         }
         for prefix in prefixes {
             if self.engine.push(prefix) {
-                self.drain(Flush::Nothing, tally)?;
+                self.drain(Flush::Nothing, parts)?;
             }
         }
         Ok(())
     }
 
-    fn finish(&mut self, tally: &mut Tally) -> Result<(), TallyError> {
-        self.drain(Flush::Everything, tally)?;
+    fn finish(&mut self, parts: &mut Parts) -> Result<(), TallyError> {
+        self.drain(Flush::Everything, parts)?;
         self.engine.plan = None;
         Ok(())
     }
