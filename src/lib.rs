@@ -31,3 +31,4 @@ pub mod ledger;
 pub mod preplacement;
 pub mod symmetry;
 pub mod tally;
+pub mod wire;

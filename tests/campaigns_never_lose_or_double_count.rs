@@ -11,7 +11,7 @@ use nqueens::campaign::{
     UnitId, Verdict,
 };
 use nqueens::preplacement::{Job, JobHash, Scheme};
-use nqueens::tally::{Residues, Tally};
+use nqueens::tally::{Parts, Residues, Tally};
 
 /// How a worker counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,23 +26,43 @@ enum Honesty {
     Replay,
     /// The right count with wrong residues.
     WrongResidues,
+    /// A right sum with parts that are not its own.
+    WrongParts,
     /// Right for its first 25 units, then one in five is wrong.
     Sleeper,
 }
 
-const LIARS: [Honesty; 6] = [
+const LIARS: [Honesty; 7] = [
     Honesty::PlusOne,
     Honesty::OneInTen,
     Honesty::Zeros,
     Honesty::Replay,
     Honesty::WrongResidues,
+    Honesty::WrongParts,
     Honesty::Sleeper,
 ];
 
-fn tally_of(solutions: u64, shadow: u64) -> Tally {
+/// A result with residues that need not be its own.
+fn parts_of(solutions: u64, shadow: u64) -> Parts {
+    let mut parts = Parts::default();
+    parts.add(24, solutions / 2, Residues::of((solutions / 2).into()), solutions + 1).expect("a small sum");
+    let (rest, shadow) = (solutions - solutions / 2, shadow - solutions / 2);
+    parts.add(12, 2 * rest, Residues::of((2 * shadow).into()), 0u64).expect("a small sum");
+    parts
+}
+
+/// What parts add up to, whether or not that agrees with their residues.
+fn sum(parts: &Parts) -> Tally {
     let mut tally = Tally::default();
-    tally.add(24, solutions, Residues::of(shadow.into()), solutions + 1).expect("a small sum");
+    for part in parts.iter() {
+        let nodes = u64::try_from(part.nodes).expect("few");
+        tally.add(part.weight, part.completions, part.residues, nodes).expect("a small sum");
+    }
     tally
+}
+
+fn tally_of(solutions: u64) -> Tally {
+    parts_of(solutions, solutions).total().expect("agrees with its residues")
 }
 
 /// The right count of a unit: all different.
@@ -67,16 +87,20 @@ impl Worker {
     fn count(&mut self, job: JobHash, attempt: u64, unit: u64, random: &mut fastrand::Rng) -> Completion {
         let right = truth(unit);
         self.counted += 1;
-        let tally = match self.honesty {
-            Honesty::PlusOne => tally_of(right + 1, right + 1),
-            Honesty::OneInTen if random.u8(..10) == 0 => tally_of(right - 1, right - 1),
-            Honesty::Sleeper if self.counted > 25 && random.u8(..5) == 0 => tally_of(right + 2, right + 2),
-            Honesty::Zeros => tally_of(0, 0),
-            Honesty::Replay => tally_of(truth(unit + 1), truth(unit + 1)),
-            Honesty::WrongResidues => tally_of(right, right + 1),
-            Honesty::Honest | Honesty::OneInTen | Honesty::Sleeper => tally_of(right, right),
+        let parts = match self.honesty {
+            Honesty::PlusOne => parts_of(right + 1, right + 1),
+            Honesty::OneInTen if random.u8(..10) == 0 => parts_of(right - 1, right - 1),
+            Honesty::Sleeper if self.counted > 25 && random.u8(..5) == 0 => parts_of(right + 2, right + 2),
+            Honesty::Zeros => parts_of(0, 0),
+            Honesty::Replay => parts_of(truth(unit + 1), truth(unit + 1)),
+            Honesty::WrongResidues => parts_of(right, right + 1),
+            Honesty::WrongParts => parts_of(right - 1, right - 1),
+            Honesty::Honest | Honesty::OneInTen | Honesty::Sleeper => parts_of(right, right),
         };
-        Completion { unit: UnitId { job, unit }, attempt, tally, source: source(&self.name), elapsed_s: 1.0 }
+        // A sum that its own residues confirm, and that is not the sum of its parts.
+        let tally = if self.honesty == Honesty::WrongParts { tally_of(right) } else { sum(&parts) };
+        let (unit, source) = (UnitId { job, unit }, source(&self.name));
+        Completion { unit, attempt, tally, parts, source, elapsed_s: 1.0 }
     }
 
     fn sync(&self) -> SyncRequest {
@@ -299,8 +323,8 @@ impl World {
         }
         let disputes: Vec<UnitId> = self.campaign.disputes().collect();
         for unit in disputes {
-            let right = tally_of(truth(unit.unit), truth(unit.unit));
-            let events = self.campaign.referee(unit, &right, &source("coordinator"));
+            let right = tally_of(truth(unit.unit));
+            let events = self.campaign.referee(unit, &right, &source("coordinator"), 1.0);
             self.record(events);
         }
         let events = self.campaign.tick(self.now_ms);

@@ -18,7 +18,7 @@ const FLOORS: [(&str, u32); 18] = [
     ("ledger", 3),
     ("engine", 4),
     ("wire", 4),
-    ("authority", 4),
+    ("authority", 3),
     ("coordinator", 5),
     ("worker", 5),
     ("dashboard", 5),

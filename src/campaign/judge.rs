@@ -4,7 +4,7 @@ use super::UnitId;
 use super::state::{Campaign, Event, JobState};
 use super::trust::Source;
 use super::units::Status;
-use crate::tally::Tally;
+use crate::tally::{Parts, Tally};
 
 /// A result that a worker reports.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,6 +15,8 @@ pub struct Completion {
     pub attempt: u64,
     /// What was counted.
     pub tally: Tally,
+    /// The same, itemised by weight.
+    pub parts: Parts,
     /// By whom.
     pub source: Source,
     /// Seconds that it took.
@@ -57,7 +59,7 @@ impl Campaign {
     /// Judges a result. Changes nothing: the events do, once they are applied. Two results for the same unit must not
     /// both be judged before the events of the first are applied.
     pub fn judge(&self, completion: &Completion) -> Judgement {
-        let Completion { unit, tally, source, elapsed_s, .. } = completion;
+        let Completion { unit, attempt, tally, parts, source, elapsed_s } = completion;
         if self.trust.is_quarantined(&source.worker) {
             return Judgement::nothing(Verdict::Quarantined);
         }
@@ -66,39 +68,46 @@ impl Campaign {
         if job.state == JobState::Cancelled {
             return Judgement::nothing(Verdict::StaleJob);
         }
-        if tally.verify().is_err() {
-            let reason = format!("its result for {unit} disagrees with its residues");
+        // Added up anew, from parts each of which has residues of its own.
+        if parts.total().as_ref() != Ok(tally) {
+            let reason = format!("its result for {unit} disagrees with its residues or its parts");
             let events = self.quarantine(&source.worker, &reason);
             return Judgement { verdict: Verdict::Refused, events };
         }
         let Some(outcome) = job.units.outcome(unit.unit).filter(|_| status == Status::Done) else {
-            let (unit, tally, elapsed_s) = (*unit, *tally, *elapsed_s);
-            let events = vec![Event::UnitDone { unit, tally, source: source.clone(), elapsed_s }];
+            let (unit, attempt, tally, elapsed_s) = (*unit, *attempt, *tally, *elapsed_s);
+            let events = vec![Event::UnitDone { unit, attempt, tally, source: source.clone(), elapsed_s }];
             return Judgement { verdict: Verdict::Accepted, events };
         };
         let agrees = outcome.tally.thirds() == tally.thirds();
         let first = self.trust.source(outcome.source);
-        let recount = || Event::Recount { unit: *unit, tally: *tally, source: source.clone(), agrees };
+        let asked = self.leases.get(attempt).filter(|lease| {
+            lease.worker == source.worker && lease.job == unit.job && lease.units.contains(&unit.unit)
+        });
+        let recount = || Event::Recount {
+            unit: *unit,
+            tally: *tally,
+            source: source.clone(),
+            mirrored: asked.is_some_and(|lease| lease.mirrored),
+            agrees,
+            elapsed_s: *elapsed_s,
+        };
         if !agrees {
             return Judgement { verdict: Verdict::Conflict, events: vec![recount()] };
         }
         // Only whom the coordinator asked for a recount, of the mirror image, can confirm: so nobody confirms itself
         // or its friends unasked.
-        let asked = self.leases.get(&completion.attempt).is_some_and(|lease| {
-            lease.mirrored
-                && lease.worker == source.worker
-                && lease.job == unit.job
-                && lease.units.contains(&unit.unit)
-        });
-        let confirms = first != source && asked && outcome.checker.is_none();
+        let asked_to_check = asked.is_some_and(|lease| lease.mirrored);
+        let confirms = first != source && asked_to_check && outcome.checker.is_none();
         if confirms {
             return Judgement { verdict: Verdict::Accepted, events: vec![recount()] };
         }
         Judgement::nothing(Verdict::Duplicate)
     }
 
-    /// What the referee found: whoever counted something else is quarantined, and the truth stands.
-    pub fn referee(&self, unit: UnitId, truth: &Tally, referee: &Source) -> Vec<Event> {
+    /// What the referee found in `elapsed_s` seconds, by the unit and by its mirror image: whoever counted something
+    /// else is quarantined, and the truth stands.
+    pub fn referee(&self, unit: UnitId, truth: &Tally, referee: &Source, elapsed_s: f64) -> Vec<Event> {
         let Some(job) = self.jobs.get(&unit.job) else { return Vec::new() };
         let Some(outcome) = job.units.outcome(unit.unit) else { return Vec::new() };
         let mut events = Vec::new();
@@ -121,10 +130,10 @@ impl Campaign {
                 events.push(Event::UnitVoided { unit, reason });
             }
             let (tally, source) = (*truth, referee.clone());
-            events.push(Event::UnitDone { unit, tally, source, elapsed_s: 0.0 });
+            events.push(Event::UnitDone { unit, attempt: 0, tally, source, elapsed_s });
         } else {
             let (tally, source) = (*truth, referee.clone());
-            events.push(Event::Recount { unit, tally, source, agrees: true });
+            events.push(Event::Recount { unit, tally, source, mirrored: true, agrees: true, elapsed_s });
         }
         events
     }

@@ -21,7 +21,7 @@ mod units;
 pub use judge::{Completion, Judgement, Verdict};
 pub use leases::{Assignment, Held, SyncRequest, SyncResponse};
 pub use settings::Settings;
-pub use state::{Campaign, Event, JobProgress, JobState, WorkerState};
+pub use state::{Campaign, Event, JobProgress, JobState, SourceShare, WorkerState};
 pub use trust::Source;
 
 use std::fmt;

@@ -35,6 +35,8 @@ pub enum Event {
     UnitDone {
         /// The unit.
         unit: UnitId,
+        /// Under which lease; 0 for the referee.
+        attempt: u64,
         /// What was counted.
         tally: Tally,
         /// By whom.
@@ -50,8 +52,12 @@ pub enum Event {
         tally: Tally,
         /// By whom.
         source: Source,
+        /// Whether its mirror image was counted.
+        mirrored: bool,
         /// Whether that is the result that stands.
         agrees: bool,
+        /// Seconds that it took.
+        elapsed_s: f64,
     },
     /// A result was taken back; the unit is open again.
     UnitVoided {
@@ -114,6 +120,13 @@ pub(super) struct Job {
     pub(super) failures: HashMap<u64, (u32, HashSet<WorkerName>)>,
     /// Units that were in leases that expired: they go in leases of at most so many units.
     pub(super) suspects: HashMap<u64, u64>,
+    /// Seconds of counting and of recounting.
+    pub(super) counting_s: f64,
+    pub(super) checking_s: f64,
+    /// Recounts that agreed, those that did not, and results that were taken back, ever.
+    pub(super) agreements: u64,
+    pub(super) disagreements: u64,
+    pub(super) voided: u64,
 }
 
 /// A worker as the coordinator knows it; volatile.
@@ -160,6 +173,29 @@ pub struct JobProgress {
     pub disputes: u64,
     /// The sum of the units that are done.
     pub total: Tally,
+    /// Seconds of counting, summed over all that counted.
+    pub counting_s: f64,
+    /// The same of recounts.
+    pub checking_s: f64,
+    /// Recounts that agreed, ever.
+    pub agreements: u64,
+    /// Recounts that did not agree, ever.
+    pub disagreements: u64,
+    /// Results that were taken back, ever.
+    pub voided: u64,
+}
+
+/// What a source has done for a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceShare {
+    /// Who.
+    pub source: Source,
+    /// Units in force that it counted first.
+    pub units: u64,
+    /// Those of them that another source confirmed.
+    pub confirmed: u64,
+    /// Units in force of others that it confirmed.
+    pub confirmations: u64,
 }
 
 /// The jobs of a coordinator and who counts which unit.
@@ -207,6 +243,11 @@ impl Campaign {
                     disputes: BTreeMap::new(),
                     failures: HashMap::new(),
                     suspects: HashMap::new(),
+                    counting_s: 0.0,
+                    checking_s: 0.0,
+                    agreements: 0,
+                    disagreements: 0,
+                    voided: 0,
                 });
             }
             Event::JobState { job, state } => {
@@ -214,14 +255,20 @@ impl Campaign {
                     job.state = *state;
                 }
             }
-            Event::UnitDone { unit, tally, source, .. } => self.apply_done(*unit, tally, source),
-            Event::Recount { unit, tally, source, agrees } => {
-                self.apply_recount(*unit, tally, source, *agrees);
+            Event::UnitDone { unit, tally, source, elapsed_s, .. } => {
+                self.apply_done(*unit, tally, source, *elapsed_s);
+            }
+            Event::Recount { unit, tally, source, agrees, elapsed_s, .. } => {
+                self.apply_recount(*unit, tally, source, *agrees, *elapsed_s);
             }
             Event::UnitVoided { unit, .. } => {
                 if let Some(job) = self.jobs.get_mut(&unit.job) {
-                    job.units.take_back(unit.unit);
+                    job.voided += u64::from(job.units.take_back(unit.unit).is_some());
                     job.disputes.remove(&unit.unit);
+                    // What was finished is not any more.
+                    if job.state == JobState::Finished {
+                        job.state = JobState::Running;
+                    }
                 }
             }
             Event::UnitPoisoned { unit, .. } => {
@@ -240,12 +287,13 @@ impl Campaign {
         }
     }
 
-    fn apply_done(&mut self, unit: UnitId, tally: &Tally, source: &Source) {
+    fn apply_done(&mut self, unit: UnitId, tally: &Tally, source: &Source, elapsed_s: f64) {
         let number = self.trust.number(source);
         let Some(job) = self.jobs.get_mut(&unit.job) else { return };
         if !job.units.finish(unit.unit, tally, number) {
             return;
         }
+        job.counting_s += elapsed_s;
         job.suspects.remove(&unit.unit);
         job.failures.remove(&unit.unit);
         if self.random.f64() < self.trust.counted(number, &self.settings) {
@@ -256,17 +304,20 @@ impl Campaign {
         }
     }
 
-    fn apply_recount(&mut self, unit: UnitId, tally: &Tally, source: &Source, agrees: bool) {
+    fn apply_recount(&mut self, unit: UnitId, tally: &Tally, source: &Source, agrees: bool, elapsed_s: f64) {
         let number = self.trust.number(source);
         let Some(job) = self.jobs.get_mut(&unit.job) else { return };
         let Some(outcome) = job.units.outcome(unit.unit).copied() else { return };
+        job.checking_s += elapsed_s;
         if agrees {
+            job.agreements += 1;
             job.disputes.remove(&unit.unit);
             if outcome.checker.is_none() {
                 job.units.check(unit.unit, Some(number));
                 self.trust.confirmed(outcome.source);
             }
         } else {
+            job.disagreements += 1;
             job.disputes.entry(unit.unit).or_insert_with(|| (source.clone(), *tally));
         }
     }
@@ -309,7 +360,34 @@ impl Campaign {
             checks_due: job.to_check.iter().filter(unchecked).count() as u64,
             disputes: job.disputes.len() as u64,
             total: *job.units.total(),
+            counting_s: job.counting_s,
+            checking_s: job.checking_s,
+            agreements: job.agreements,
+            disagreements: job.disagreements,
+            voided: job.voided,
         })
+    }
+
+    /// Who counted how much of a job, by name.
+    pub fn shares(&self, job: &JobHash) -> Vec<SourceShare> {
+        let Some(job) = self.jobs.get(job) else { return Vec::new() };
+        let mut shares: Vec<SourceShare> = job
+            .units
+            .shares()
+            .map(|(&number, share)| SourceShare {
+                source: self.trust.source(number).clone(),
+                units: share.units,
+                confirmed: share.confirmed,
+                confirmations: share.confirmations,
+            })
+            .collect();
+        shares.sort_by(|a, b| a.source.cmp(&b.source));
+        shares
+    }
+
+    /// Units of a job that are set aside.
+    pub fn poisoned(&self, job: &JobHash) -> Vec<u64> {
+        self.jobs.get(job).map(|job| job.units.poisoned_units().collect()).unwrap_or_default()
     }
 
     /// The jobs, in no order.

@@ -6,7 +6,7 @@ use super::WorkerName;
 use super::settings::Settings;
 
 /// Where a result comes from.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Source {
     /// The worker.
     pub worker: WorkerName,

@@ -28,6 +28,17 @@ pub(super) struct Outcome {
     pub(super) checker: Option<u32>,
 }
 
+/// What a source has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Share {
+    /// Units in force that it counted first.
+    pub(super) units: u64,
+    /// Those of them that another source confirmed.
+    pub(super) confirmed: u64,
+    /// Units in force of others that it confirmed.
+    pub(super) confirmations: u64,
+}
+
 /// The units of a job.
 #[derive(Debug)]
 pub(super) struct Units {
@@ -39,6 +50,8 @@ pub(super) struct Units {
     poisoned: u64,
     checked: u64,
     total: Tally,
+    /// By the number of the source.
+    shares: BTreeMap<u32, Share>,
 }
 
 impl Units {
@@ -52,7 +65,18 @@ impl Units {
             poisoned: 0,
             checked: 0,
             total: Tally::default(),
+            shares: BTreeMap::new(),
         }
+    }
+
+    /// What each source has done.
+    pub(super) fn shares(&self) -> impl Iterator<Item = (&u32, &Share)> {
+        self.shares.iter()
+    }
+
+    /// Units that are set aside.
+    pub(super) fn poisoned_units(&self) -> impl Iterator<Item = u64> {
+        (0..).zip(&self.status).filter(|(_, status)| **status == Status::Poisoned).map(|(unit, _)| unit)
     }
 
     pub(super) fn len(&self) -> u64 {
@@ -187,28 +211,39 @@ impl Units {
             return false;
         }
         self.set(unit, Status::Done);
+        self.shares.entry(source).or_default().units += 1;
         self.outcomes[unit as usize] = Some(Outcome { tally: *tally, source, checker: None });
         true
     }
 
     /// Takes a result back; the unit is open again.
     pub(super) fn take_back(&mut self, unit: u64) -> Option<Outcome> {
-        let slot = self.outcomes.get_mut(usize::try_from(unit).ok()?)?;
+        let slot = self.outcomes.get(usize::try_from(unit).ok()?)?.as_ref()?;
         // What was merged can be taken out.
-        self.total.take_back(&slot.as_ref()?.tally).ok()?;
-        let outcome = slot.take()?;
-        self.checked -= u64::from(outcome.checker.is_some());
+        self.total.take_back(&slot.tally).ok()?;
+        self.check(unit, None);
+        let outcome = self.outcomes[unit as usize].take()?;
+        if let Some(share) = self.shares.get_mut(&outcome.source) {
+            share.units -= 1;
+        }
         self.set(unit, Status::Open);
         Some(outcome)
     }
 
     /// Notes who confirmed a unit, or that nobody did.
     pub(super) fn check(&mut self, unit: u64, checker: Option<u32>) {
-        if let Some(Some(outcome)) = self.outcomes.get_mut(unit as usize) {
-            self.checked -= u64::from(outcome.checker.is_some());
-            self.checked += u64::from(checker.is_some());
-            outcome.checker = checker;
-        }
+        let Some(Some(outcome)) = self.outcomes.get_mut(unit as usize) else { return };
+        let before = std::mem::replace(&mut outcome.checker, checker);
+        let first = outcome.source;
+        let mut change = |checker: u32, by: i64| {
+            self.checked = self.checked.saturating_add_signed(by);
+            let confirmed = &mut self.shares.entry(first).or_default().confirmed;
+            *confirmed = confirmed.saturating_add_signed(by);
+            let confirmations = &mut self.shares.entry(checker).or_default().confirmations;
+            *confirmations = confirmations.saturating_add_signed(by);
+        };
+        before.into_iter().for_each(|checker| change(checker, -1));
+        checker.into_iter().for_each(|checker| change(checker, 1));
     }
 
     /// Sets a unit aside, if it is not done.
@@ -255,7 +290,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn stretches_of_open_units_follow_every_change(steps in proptest::collection::vec((0u8..6, 0u64..12), 0..60)) {
+        fn stretches_of_open_units_follow_every_change(steps in proptest::collection::vec((0u8..8, 0u64..12), 0..60)) {
             let mut units = Units::new(12);
             for (what, unit) in steps {
                 match what {
@@ -264,6 +299,8 @@ mod tests {
                     2 => drop(units.finish(unit, &tally(unit), 1)),
                     3 => drop(units.take_back(unit)),
                     4 => units.poison(unit),
+                    5 => units.check(unit, Some(2)),
+                    6 => units.check(unit, None),
                     _ => units.revive(unit),
                 }
                 let open: Vec<u64> = (0..12).filter(|&u| units.status(u) == Some(Status::Open)).collect();
@@ -275,6 +312,10 @@ mod tests {
                 let mut total = Tally::default();
                 units.outcomes().for_each(|(_, o)| total.merge(&o.tally).expect("a small sum"));
                 prop_assert_eq!(&total, units.total());
+                let share = |source| units.shares.get(&source).copied().unwrap_or_default();
+                let checked = |by: u32| units.outcomes().filter(|(_, o)| o.checker == Some(by)).count() as u64;
+                prop_assert_eq!((share(1).units, share(1).confirmed), (done, checked(2)));
+                prop_assert_eq!((share(2).confirmations, units.checked()), (checked(2), checked(2)));
             }
         }
     }

@@ -351,6 +351,9 @@ impl JobBook {
             Entry::Recount(recount) => {
                 let unit = recount.unit;
                 let (in_force, result) = self.must_be_done(unit, result)?;
+                if !(recount.elapsed_s.is_finite() && recount.elapsed_s >= 0.0) {
+                    return Err(Refusal::Elapsed { job, unit });
+                }
                 recount.tally.verify().map_err(|source| Refusal::Tally { job, unit, source })?;
                 let agrees = recount.tally.thirds() == result.thirds();
                 if agrees != recount.agrees {

@@ -119,7 +119,7 @@ pub struct UnitDone {
 }
 
 /// A second count of a unit that is done.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recount {
     /// The job.
@@ -134,10 +134,14 @@ pub struct Recount {
     pub kernel: String,
     /// The device that counted.
     pub device: String,
+    /// The build of the program that counted.
+    pub build: String,
     /// Whether an image of the unit under a symmetry was counted instead of the unit itself.
     pub mirrored: bool,
     /// Whether the sum is that of the result in force.
     pub agrees: bool,
+    /// Seconds that it took.
+    pub elapsed_s: f64,
     /// When it arrived.
     pub at_ms: u64,
 }

@@ -208,6 +208,18 @@ fn parse(text: &str) -> Option<Job> {
 #[serde(into = "String", try_from = "String")]
 pub struct JobHash([u8; 16]);
 
+impl JobHash {
+    /// The hash with these bytes, as they were written somewhere.
+    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+
+    /// Its bytes.
+    pub const fn to_bytes(self) -> [u8; 16] {
+        self.0
+    }
+}
+
 impl fmt::Display for JobHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))

@@ -1,0 +1,328 @@
+//! Messages become what the campaign knows, and back. What comes from outside is looked at here, once.
+
+use crate::campaign::{
+    Assignment, Completion, Held, JobState, Source, SyncRequest, SyncResponse, UnitId, Verdict,
+};
+use crate::preplacement::JobHash;
+use crate::tally::{Parts, Residues, Tally};
+
+use super::v1;
+
+/// The most bytes of a message.
+pub const MOST_MESSAGE_BYTES: usize = 1 << 20;
+/// The most leases in a sync.
+pub const MOST_HELD: usize = 4096;
+/// The most results in a call.
+pub const MOST_RESULTS: usize = 1024;
+const MOST_PARTS: usize = 64;
+const MOST_DEVICES: usize = 64;
+const MOST_KERNELS: usize = 64;
+const MOST_JOBS: usize = 4096;
+const MOST_NAME_BYTES: usize = 256;
+
+/// A message that does not mean anything.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Malformed {
+    /// A field that must be there.
+    #[error("{0} is missing")]
+    Missing(&'static str),
+    /// Bytes of the wrong length.
+    #[error("{0} has {1} bytes, not {2}")]
+    Length(&'static str, usize, usize),
+    /// Too many of something.
+    #[error("{1} {0}; at most {2} are taken")]
+    TooMany(&'static str, usize, usize),
+    /// A value out of range.
+    #[error("{0} is out of range")]
+    Range(&'static str),
+}
+
+fn at_most(what: &'static str, found: usize, most: usize) -> Result<(), Malformed> {
+    if found <= most { Ok(()) } else { Err(Malformed::TooMany(what, found, most)) }
+}
+
+fn bytes<const N: usize>(what: &'static str, bytes: &[u8]) -> Result<[u8; N], Malformed> {
+    bytes.try_into().map_err(|_| Malformed::Length(what, bytes.len(), N))
+}
+
+/// The job that some bytes name.
+///
+/// # Errors
+/// They are not 16.
+pub fn job_hash(hash: &[u8]) -> Result<JobHash, Malformed> {
+    Ok(JobHash::from_bytes(bytes("a job's name", hash)?))
+}
+
+fn name(what: &'static str, name: String) -> Result<String, Malformed> {
+    let plain = name.len() <= MOST_NAME_BYTES && !name.chars().any(char::is_control);
+    if plain { Ok(name) } else { Err(Malformed::Range(what)) }
+}
+
+fn seconds(what: &'static str, seconds: f64) -> Result<f64, Malformed> {
+    if seconds.is_finite() && seconds >= 0.0 { Ok(seconds) } else { Err(Malformed::Range(what)) }
+}
+
+fn residues(values: &[u64]) -> Result<Residues, Malformed> {
+    let values: [u64; 2] = values.try_into().map_err(|_| Malformed::Length("residues", values.len(), 2))?;
+    Ok(Residues::from_values(values))
+}
+
+fn number(what: &'static str, be: &[u8]) -> Result<u128, Malformed> {
+    Ok(u128::from_be_bytes(bytes(what, be)?))
+}
+
+impl From<&Tally> for v1::Tally {
+    fn from(tally: &Tally) -> Self {
+        Self {
+            thirds: tally.thirds().to_be_bytes().into(),
+            residues: tally.residues().values().into(),
+            nodes: tally.nodes().to_be_bytes().into(),
+        }
+    }
+}
+
+impl TryFrom<&v1::Tally> for Tally {
+    type Error = Malformed;
+
+    /// As it was sent: nothing is compared.
+    fn try_from(tally: &v1::Tally) -> Result<Self, Malformed> {
+        let thirds = number("a sum", &tally.thirds)?;
+        Ok(Self::from_parts(thirds, residues(&tally.residues)?, number("nodes", &tally.nodes)?))
+    }
+}
+
+fn parts(sent: &[v1::Part]) -> Result<Parts, Malformed> {
+    at_most("parts", sent.len(), MOST_PARTS)?;
+    let mut parts = Parts::default();
+    for part in sent {
+        let completions = number("completions", &part.completions)?;
+        let (residues, nodes) = (residues(&part.residues)?, number("nodes", &part.nodes)?);
+        let added = parts.add(part.weight, completions, residues, nodes);
+        added.map_err(|_| Malformed::Range("the sum of parts"))?;
+    }
+    Ok(parts)
+}
+
+fn lease(assignment: &Assignment) -> v1::Lease {
+    v1::Lease {
+        attempt: assignment.attempt,
+        job: assignment.job.to_bytes().into(),
+        first_unit: assignment.units.start,
+        units: assignment.units.end - assignment.units.start,
+        mirrored: assignment.mirrored,
+        not_kernel: assignment.not_kernel.clone().unwrap_or_default(),
+    }
+}
+
+fn assignment(lease: v1::Lease) -> Result<Assignment, Malformed> {
+    let end = lease.first_unit.checked_add(lease.units).ok_or(Malformed::Range("a lease"))?;
+    let not_kernel = name("a kernel", lease.not_kernel)?;
+    Ok(Assignment {
+        attempt: lease.attempt,
+        job: job_hash(&lease.job)?,
+        units: lease.first_unit..end,
+        mirrored: lease.mirrored,
+        not_kernel: (!not_kernel.is_empty()).then_some(not_kernel),
+    })
+}
+
+/// Messages from and to what the campaign knows.
+pub mod messages {
+    use super::*;
+
+    /// A worker's sync, by the worker that the call's credentials name.
+    ///
+    /// # Errors
+    /// It is beyond a limit, or makes no sense.
+    pub fn sync_request(request: v1::SyncRequest, worker: String) -> Result<SyncRequest, Malformed> {
+        at_most("leases", request.held.len(), MOST_HELD)?;
+        at_most("kernels", request.kernels.len(), MOST_KERNELS)?;
+        at_most("rates", request.rates.len(), MOST_JOBS)?;
+        at_most("devices", request.devices.len(), MOST_DEVICES)?;
+        let held = request.held.into_iter().map(|held| {
+            let Assignment { attempt, job, units, mirrored, not_kernel } =
+                assignment(held.lease.ok_or(Malformed::Missing("a lease"))?)?;
+            Ok(Held { attempt, job, units, left: held.left, mirrored, not_kernel })
+        });
+        let rates = request.rates.iter().map(|rate| Ok((job_hash(&rate.job)?, rate.units_per_s)));
+        Ok(SyncRequest {
+            worker,
+            boot: request.boot,
+            capacity: request.capacity,
+            kernels: request.kernels.into_iter().map(|k| name("a kernel", k)).collect::<Result<_, _>>()?,
+            units_per_s: rates.collect::<Result<_, _>>()?,
+            held: held.collect::<Result<_, _>>()?,
+            draining: request.draining,
+        })
+    }
+
+    /// What a worker has in hand, as it is sent.
+    pub fn held(held: &Held) -> v1::Held {
+        let Held { attempt, job, units, left, mirrored, not_kernel } = held.clone();
+        let assignment = Assignment { attempt, job, units, mirrored, not_kernel };
+        v1::Held { lease: Some(lease(&assignment)), left }
+    }
+
+    /// The answer to a sync, with the texts of its jobs still to be filled in.
+    pub fn sync_response(response: &SyncResponse) -> v1::SyncResponse {
+        v1::SyncResponse {
+            desired: response.desired.iter().map(lease).collect(),
+            cancel: response.cancel.clone(),
+            // The cast saturates where it matters: nobody waits for weeks.
+            next_sync_ms: u32::try_from(response.next_sync_ms).unwrap_or(u32::MAX),
+            ..v1::SyncResponse::default()
+        }
+    }
+
+    /// The leases of an answer.
+    ///
+    /// # Errors
+    /// One makes no sense.
+    pub fn desired(leases: Vec<v1::Lease>) -> Result<Vec<Assignment>, Malformed> {
+        leases.into_iter().map(assignment).collect()
+    }
+
+    /// A result, of a worker of this name and build.
+    ///
+    /// # Errors
+    /// It is beyond a limit, or makes no sense. That it contradicts itself is not looked for here.
+    pub fn completion(result: v1::Result, worker: &str, build: &str) -> Result<Completion, Malformed> {
+        let unit = UnitId { job: job_hash(&result.job)?, unit: result.unit };
+        let source = Source {
+            worker: worker.to_owned(),
+            kernel: name("a kernel", result.kernel)?,
+            device: name("a device", result.device)?,
+            build: build.to_owned(),
+        };
+        Ok(Completion {
+            unit,
+            attempt: result.attempt,
+            tally: Tally::try_from(&result.tally.ok_or(Malformed::Missing("a tally"))?)?,
+            parts: parts(&result.parts)?,
+            source,
+            elapsed_s: seconds("the time that a unit took", result.elapsed_s)?,
+        })
+    }
+
+    /// A result, as it is sent. Who counted is what the call's credentials say.
+    pub fn result(completion: &Completion) -> v1::Result {
+        let parts = completion.parts.iter().map(|part| v1::Part {
+            weight: part.weight,
+            completions: part.completions.to_be_bytes().into(),
+            residues: part.residues.values().into(),
+            nodes: part.nodes.to_be_bytes().into(),
+        });
+        v1::Result {
+            attempt: completion.attempt,
+            job: completion.unit.job.to_bytes().into(),
+            unit: completion.unit.unit,
+            tally: Some((&completion.tally).into()),
+            parts: parts.collect(),
+            kernel: completion.source.kernel.clone(),
+            device: completion.source.device.clone(),
+            elapsed_s: completion.elapsed_s,
+        }
+    }
+}
+
+impl From<Verdict> for v1::Verdict {
+    fn from(verdict: Verdict) -> Self {
+        match verdict {
+            Verdict::Accepted => Self::Accepted,
+            Verdict::Duplicate => Self::Duplicate,
+            Verdict::Conflict => Self::Conflict,
+            Verdict::StaleJob => Self::StaleJob,
+            Verdict::Refused => Self::Refused,
+            Verdict::Quarantined => Self::Quarantined,
+        }
+    }
+}
+
+impl From<JobState> for v1::JobState {
+    fn from(state: JobState) -> Self {
+        match state {
+            JobState::Running => Self::Running,
+            JobState::Paused => Self::Paused,
+            JobState::Cancelled => Self::Cancelled,
+            JobState::Finished => Self::Finished,
+        }
+    }
+}
+
+impl TryFrom<v1::JobState> for JobState {
+    type Error = Malformed;
+
+    fn try_from(state: v1::JobState) -> Result<Self, Malformed> {
+        match state {
+            v1::JobState::Running => Ok(Self::Running),
+            v1::JobState::Paused => Ok(Self::Paused),
+            v1::JobState::Cancelled => Ok(Self::Cancelled),
+            v1::JobState::Finished => Ok(Self::Finished),
+            v1::JobState::Unspecified => Err(Malformed::Missing("a state")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use prost::Message;
+
+    use super::*;
+
+    fn completion(counts: &[(u32, u128)], unit: u64, attempt: u64) -> Completion {
+        let mut parts = Parts::default();
+        for &(weight, count) in counts {
+            parts.add(weight, count, Residues::of(count), count / 2).expect("small");
+        }
+        let source = Source { worker: "w".into(), kernel: "k".into(), device: "d".into(), build: "0".into() };
+        let unit = UnitId { job: JobHash::from_bytes([7; 16]), unit };
+        Completion { unit, attempt, tally: parts.total().expect("small"), parts, source, elapsed_s: 1.5 }
+    }
+
+    proptest! {
+        #[test]
+        fn a_result_arrives_as_it_was_sent(
+            counts in proptest::collection::vec((1u32..25, 0u128..1 << 100), 0..9), unit: u64, attempt: u64
+        ) {
+            let sent = completion(&counts, unit, attempt);
+            let bytes = messages::result(&sent).encode_to_vec();
+            let read = v1::Result::decode(&bytes[..]).expect("what was encoded");
+            prop_assert_eq!(messages::completion(read, "w", "0"), Ok(sent));
+        }
+
+        #[test]
+        fn no_bytes_make_a_message_that_upsets_anything(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            if let Ok(result) = v1::Result::decode(&bytes[..]) {
+                let _ = messages::completion(result, "w", "0");
+            }
+            if let Ok(request) = v1::SyncRequest::decode(&bytes[..]) {
+                let _ = messages::sync_request(request, "w".into());
+            }
+        }
+    }
+
+    #[test]
+    fn a_result_with_a_field_of_tomorrow_is_understood() {
+        let mut bytes = messages::result(&completion(&[(24, 5)], 1, 2)).encode_to_vec();
+        // Field 1000, a string.
+        bytes.extend([0xc2, 0x3e, 3, b'n', b'e', b'w']);
+        let read = v1::Result::decode(&bytes[..]).expect("a message");
+        assert_eq!(messages::completion(read, "w", "0"), Ok(completion(&[(24, 5)], 1, 2)));
+    }
+
+    #[test]
+    fn what_is_malformed_is_refused() {
+        let good = || messages::result(&completion(&[(24, 5)], 1, 2));
+        let refused = |result| messages::completion(result, "w", "0").expect_err("malformed");
+        assert_eq!(refused(v1::Result { tally: None, ..good() }), Malformed::Missing("a tally"));
+        assert!(matches!(refused(v1::Result { job: vec![1], ..good() }), Malformed::Length(_, 1, 16)));
+        assert!(matches!(refused(v1::Result { elapsed_s: f64::NAN, ..good() }), Malformed::Range(_)));
+        assert!(matches!(refused(v1::Result { kernel: "a\nb".into(), ..good() }), Malformed::Range(_)));
+        let parts = vec![good().parts[0].clone(); 65];
+        assert!(matches!(refused(v1::Result { parts, ..good() }), Malformed::TooMany(_, 65, 64)));
+        let held = vec![v1::Held::default(); MOST_HELD + 1];
+        let request = v1::SyncRequest { held, ..v1::SyncRequest::default() };
+        assert!(matches!(messages::sync_request(request, "w".into()), Err(Malformed::TooMany(..))));
+    }
+}

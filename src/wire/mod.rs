@@ -1,0 +1,18 @@
+//! What goes over the network: the messages of `proto/nqueens.proto`, what they mean here, and connections.
+
+mod convert;
+mod link;
+mod version;
+
+pub use convert::{MOST_HELD, MOST_MESSAGE_BYTES, MOST_RESULTS, Malformed, job_hash, messages};
+pub use link::{Address, AddressError, Link, LinkError, Security};
+pub use version::{AnotherProtocol, BUILD, PROTOCOL, check, peer};
+
+/// The messages and services, as they are generated.
+#[allow(missing_docs, unreachable_pub, unused_qualifications, clippy::all)]
+pub mod v1 {
+    tonic::include_proto!("nqueens.v1");
+
+    /// What the reflection service tells of them.
+    pub const DESCRIPTORS: &[u8] = tonic::include_file_descriptor_set!("nqueens");
+}
