@@ -238,6 +238,8 @@ pub(super) fn read_client(certificate: &[u8], authority: &[u8]) -> Result<ReadFr
         let (rest, parsed) = X509Certificate::from_der(certificate).ok()?;
         let (_, issuer) = X509Certificate::from_der(authority).ok()?;
         parsed.verify_signature(Some(issuer.public_key())).ok()?;
+        // The only byte that the signature does not vouch for and that is not looked at above.
+        (parsed.signature_value.unused_bits == 0).then_some(())?;
         let name = parsed.subject().iter_common_name().next()?.as_str().ok()?.parse().ok()?;
         let names = parsed.subject_alternative_name().ok()??;
         let role = names.value.general_names.iter().find_map(|name| match name {
