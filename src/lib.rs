@@ -24,6 +24,7 @@ pub mod authority;
 pub mod board;
 pub mod campaign;
 pub mod cli;
+pub mod coordinator;
 pub mod engine;
 pub mod kernel;
 pub mod known;

@@ -123,10 +123,6 @@ pub(super) struct Job {
     /// Seconds of counting and of recounting.
     pub(super) counting_s: f64,
     pub(super) checking_s: f64,
-    /// Recounts that agreed, those that did not, and results that were taken back, ever.
-    pub(super) agreements: u64,
-    pub(super) disagreements: u64,
-    pub(super) voided: u64,
 }
 
 /// A worker as the coordinator knows it; volatile.
@@ -177,12 +173,6 @@ pub struct JobProgress {
     pub counting_s: f64,
     /// The same of recounts.
     pub checking_s: f64,
-    /// Recounts that agreed, ever.
-    pub agreements: u64,
-    /// Recounts that did not agree, ever.
-    pub disagreements: u64,
-    /// Results that were taken back, ever.
-    pub voided: u64,
 }
 
 /// What a source has done for a job.
@@ -245,9 +235,6 @@ impl Campaign {
                     suspects: HashMap::new(),
                     counting_s: 0.0,
                     checking_s: 0.0,
-                    agreements: 0,
-                    disagreements: 0,
-                    voided: 0,
                 });
             }
             Event::JobState { job, state } => {
@@ -263,7 +250,7 @@ impl Campaign {
             }
             Event::UnitVoided { unit, .. } => {
                 if let Some(job) = self.jobs.get_mut(&unit.job) {
-                    job.voided += u64::from(job.units.take_back(unit.unit).is_some());
+                    job.units.take_back(unit.unit);
                     job.disputes.remove(&unit.unit);
                     // What was finished is not any more.
                     if job.state == JobState::Finished {
@@ -310,14 +297,12 @@ impl Campaign {
         let Some(outcome) = job.units.outcome(unit.unit).copied() else { return };
         job.checking_s += elapsed_s;
         if agrees {
-            job.agreements += 1;
             job.disputes.remove(&unit.unit);
             if outcome.checker.is_none() {
                 job.units.check(unit.unit, Some(number));
                 self.trust.confirmed(outcome.source);
             }
         } else {
-            job.disagreements += 1;
             job.disputes.entry(unit.unit).or_insert_with(|| (source.clone(), *tally));
         }
     }
@@ -362,9 +347,6 @@ impl Campaign {
             total: *job.units.total(),
             counting_s: job.counting_s,
             checking_s: job.checking_s,
-            agreements: job.agreements,
-            disagreements: job.disagreements,
-            voided: job.voided,
         })
     }
 
@@ -398,6 +380,15 @@ impl Campaign {
     /// The workers that were heard of since the start, by name.
     pub fn workers(&self) -> impl Iterator<Item = (&WorkerName, &WorkerState)> {
         self.workers.iter()
+    }
+
+    /// Units in the leases of each worker that has any.
+    pub fn held(&self) -> HashMap<&WorkerName, u64> {
+        let mut held: HashMap<&WorkerName, u64> = HashMap::new();
+        for lease in self.leases.values() {
+            *held.entry(&lease.worker).or_default() += lease.units.end - lease.units.start;
+        }
+        held
     }
 
     /// Workers that are not believed, with the reason.

@@ -462,6 +462,27 @@ const fn usual_nodes_per_s(kernel: KernelKind) -> f64 {
     }
 }
 
+/// Cuts `problem` into units for many machines, the same on each: a unit takes about a second of one thread with the
+/// fastest kernel, more in jobs that would have over a million.
+///
+/// # Errors
+/// The board is too large.
+pub fn plan_for_campaign(problem: &Problem) -> Result<Decomposition, JobError> {
+    const UNIT_S: f64 = 1.25;
+    const MOST_UNITS: u64 = 1_000_000;
+    let job = Job::new(problem.clone(), Scheme::best(problem), None, 1)?;
+    let decomposition = Decomposition::new(job);
+    // Not the kernel of this machine: the units must not depend on where they were planned.
+    let kernel = KernelKind::Avx512;
+    let units = forecast_if_long(&decomposition, kernel).map_or(FEWEST_UNITS, |forecast| {
+        let nodes = forecast.nodes(0..decomposition.prefixes());
+        // The cast saturates.
+        ((nodes / usual_nodes_per_s(kernel) / UNIT_S) as u64).clamp(FEWEST_UNITS, MOST_UNITS)
+    });
+    let size = decomposition.prefixes().div_ceil(units);
+    Ok(decomposition.with_unit_prefixes(size))
+}
+
 /// Into how many units to cut a job with so many nodes: one takes a second, or more in very long jobs, and less
 /// where many threads would otherwise wait for the last ones.
 fn units_for(nodes: f64, kernel: KernelKind, threads: NonZeroUsize) -> u64 {

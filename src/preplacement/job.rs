@@ -204,7 +204,7 @@ fn parse(text: &str) -> Option<Job> {
 }
 
 /// Names a job: 128 bits, written as 32 hexadecimal digits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct JobHash([u8; 16]);
 

@@ -1,0 +1,98 @@
+//! Who calls, what they may do, and how often.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use governor::clock::DefaultClock;
+use governor::state::keyed::HashMapStateStore;
+use governor::{Quota, RateLimiter};
+use tonic::{Request, Status};
+
+use super::now_ms;
+use crate::authority::{AccessError, Action, Authority, Name};
+
+type Limiter<K> = RateLimiter<K, HashMapStateStore<K>, DefaultClock>;
+
+const fn quota(per_s: u32, burst: u32) -> Quota {
+    let (Some(per_s), Some(burst)) = (NonZeroU32::new(per_s), NonZeroU32::new(burst)) else {
+        panic!("a quota of nothing")
+    };
+    Quota::per_second(per_s).allow_burst(burst)
+}
+
+/// Calls of whoever is known: a worker makes about one a second if its units are short.
+const CALLS: Quota = quota(100, 400);
+/// Calls from an address that enrol, or are refused for want of credentials.
+const STRANGERS: Quota = quota(5, 100);
+
+/// Who calls.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Caller {
+    pub(super) name: String,
+}
+
+/// Lets callers in.
+pub(super) struct Access {
+    /// None if everybody on this machine is trusted.
+    authority: Option<Arc<Authority>>,
+    calls: Limiter<String>,
+    strangers: Limiter<IpAddr>,
+}
+
+/// The address of the other end.
+pub(super) fn address<T>(request: &Request<T>) -> IpAddr {
+    request.remote_addr().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |address| address.ip())
+}
+
+impl Access {
+    pub(super) fn new(authority: Option<Arc<Authority>>) -> Self {
+        Self { authority, calls: RateLimiter::hashmap(CALLS), strangers: RateLimiter::hashmap(STRANGERS) }
+    }
+
+    pub(super) const fn authority(&self) -> Option<&Arc<Authority>> {
+        self.authority.as_ref()
+    }
+
+    /// Who calls, if they may do that. Without an authority a caller is who it says it is.
+    pub(super) fn admit<T>(&self, request: &Request<T>, action: Action, claimed: &str) -> Result<Caller, Status> {
+        let Some(authority) = &self.authority else {
+            let claimed = if claimed.is_empty() { "operator" } else { claimed };
+            let name: Name = claimed.parse().map_err(|error| Status::invalid_argument(format!("{error}")))?;
+            return self.within_quota(name.to_string());
+        };
+        let shown = request.peer_certs();
+        let certificate = shown.as_ref().and_then(|chain| chain.first()).map(|der| der.as_ref());
+        match authority.authorize(certificate, action, now_ms()) {
+            Ok(identity) => self.within_quota(identity.name.to_string()),
+            Err(AccessError::Register(error)) => {
+                tracing::error!("nobody is let in: {error}");
+                Err(Status::unavailable("try again later"))
+            }
+            Err(error @ AccessError::Forbidden { .. }) => Err(Status::permission_denied(error.to_string())),
+            Err(error) => {
+                self.stranger(request)?;
+                Err(Status::unauthenticated(error.to_string()))
+            }
+        }
+    }
+
+    /// Whether a caller without credentials may try once more.
+    pub(super) fn stranger<T>(&self, request: &Request<T>) -> Result<(), Status> {
+        let within = self.strangers.check_key(&address(request));
+        within.map_err(|_| Status::resource_exhausted("too many calls without credentials; try again later"))
+    }
+
+    fn within_quota(&self, name: String) -> Result<Caller, Status> {
+        match self.calls.check_key(&name) {
+            Ok(()) => Ok(Caller { name }),
+            Err(_) => Err(Status::resource_exhausted("too many calls; wait a little")),
+        }
+    }
+
+    /// Forgets callers that have not called for a while.
+    pub(super) fn tidy(&self) {
+        self.calls.retain_recent();
+        self.strangers.retain_recent();
+    }
+}

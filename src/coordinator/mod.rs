@@ -1,0 +1,50 @@
+//! The coordinator: it hands out units to workers over gRPC, judges what comes back, and keeps the ledger.
+//!
+//! All that changes a campaign goes through one thread, the [`Keeper`](keeper): it takes what arrived meanwhile, judges
+//! it, writes one batch to the ledger, and only then applies it and answers. So an acknowledged result is on disk, and a
+//! thousand workers cost one sync of the disk for each batch, not for each result.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `ledger.db` | the ledger (see [`crate::ledger`]) |
+//! | `authority/` | who may call, if it was made (see [`crate::authority`]) |
+//! | `operator/` | a certificate for whoever works on this machine |
+//! | `address.json` | where the coordinator listens while it runs |
+
+mod access;
+mod address;
+mod books;
+mod keeper;
+mod metrics;
+mod plan;
+mod referee;
+mod serve;
+mod service;
+mod status;
+
+pub use address::{AddressFile, AddressFileError};
+pub use serve::{Options, ServeError, serve};
+
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Now, in ms since 1970.
+pub fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The ledger of the coordinator with this folder.
+pub fn ledger_file(data: &Path) -> PathBuf {
+    data.join("ledger.db")
+}
+
+/// The authority of the coordinator with this folder.
+pub fn authority_folder(data: &Path) -> PathBuf {
+    data.join("authority")
+}
+
+/// The credentials for whoever works on the machine of the coordinator with this folder.
+pub fn operator_folder(data: &Path) -> PathBuf {
+    data.join("operator")
+}

@@ -1,0 +1,441 @@
+//! Listening, and everything that runs beside it.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::transport::Server;
+use tonic::transport::server::Connected;
+
+use super::access::Access;
+use super::address::AddressFile;
+use super::keeper::{self, Request, StartError};
+use super::metrics::Metrics;
+use super::service::Service;
+use super::{authority_folder, ledger_file, now_ms, operator_folder};
+use crate::authority::{
+    Authority, AuthorityError, Credentials, HolderError, KeyRequest, Name, Role, ServerIdentity,
+};
+use crate::campaign::Settings;
+use crate::ledger::LedgerError;
+use crate::wire::MOST_MESSAGE_BYTES;
+use crate::wire::v1::enrolment_server::EnrolmentServer;
+use crate::wire::v1::operations_server::OperationsServer;
+use crate::wire::v1::work_server::WorkServer;
+
+/// What a coordinator is told at its start.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Its folder.
+    pub data: PathBuf,
+    /// Where to listen; port 0 takes one that is free.
+    pub listen: SocketAddr,
+    /// Without TLS, whatever the address.
+    pub insecure: bool,
+    /// Where Prometheus may ask, in plain HTTP.
+    pub metrics: Option<SocketAddr>,
+    /// Whether to serve gRPC's reflection.
+    pub reflection: bool,
+    /// The campaign's constants.
+    pub settings: Settings,
+}
+
+/// What a coordinator that listens says.
+#[derive(Clone, Debug)]
+pub struct Listening {
+    /// Where.
+    pub address: SocketAddr,
+    /// Whether with TLS.
+    pub tls: bool,
+    /// Where Prometheus may ask.
+    pub metrics: Option<SocketAddr>,
+}
+
+/// Why a coordinator does not run.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// Strangers could call.
+    #[error(
+        "{0} can be reached by others, and there is no authority in {path}: make one with nqueens coordinator init \
+         --data {path}, or say --insecure",
+        path = .1.display()
+    )]
+    NoAuthority(SocketAddr, PathBuf),
+    /// The ledger.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// The authority.
+    #[error(transparent)]
+    Authority(#[from] AuthorityError),
+    /// The operator's credentials.
+    #[error(transparent)]
+    Holder(#[from] HolderError),
+    /// TLS.
+    #[error("TLS cannot be set up: {0}")]
+    Tls(#[from] rustls::Error),
+    /// The address.
+    #[error("cannot listen on {0}: {1}")]
+    Listen(SocketAddr, io::Error),
+    /// The folder.
+    #[error("{path} cannot be written: {1}", path = .0.display())]
+    Folder(PathBuf, io::Error),
+    /// A thread.
+    #[error("the system gives no thread: {0}")]
+    Thread(io::Error),
+    /// Something else.
+    #[error("the coordinator cannot serve: {0}")]
+    Transport(#[from] tonic::transport::Error),
+}
+
+impl From<StartError> for ServeError {
+    fn from(error: StartError) -> Self {
+        match error {
+            StartError::Ledger(error) => Self::Ledger(error),
+            StartError::Thread(error) => Self::Thread(error),
+        }
+    }
+}
+
+/// Runs a coordinator until `stop` is ready. Says where it listens once it does.
+///
+/// # Errors
+/// The ledger, the authority or the address cannot be used.
+pub async fn serve(
+    options: Options,
+    stop: impl Future<Output = ()> + Send + 'static,
+    listening: impl FnOnce(&Listening),
+) -> Result<(), ServeError> {
+    let Options { data, listen, insecure, metrics: metrics_at, reflection, settings } = options;
+    let folder = |error| ServeError::Folder(data.clone(), error);
+    std::fs::create_dir_all(&data).map_err(folder)?;
+    let has_authority = authority_folder(&data).exists();
+    if !insecure && !has_authority && !listen.ip().is_loopback() {
+        return Err(ServeError::NoAuthority(listen, data));
+    }
+    let authority = if has_authority && !insecure {
+        Some(Arc::new(Authority::open(&authority_folder(&data))?))
+    } else {
+        None
+    };
+    let identity = match &authority {
+        None => None,
+        Some(authority) => Some(Arc::new(ServerIdentity::new(authority, now_ms())?)),
+    };
+    if let Some(authority) = &authority {
+        keep_operator(authority, &data)?;
+    }
+
+    let metrics = Arc::new(Metrics::new());
+    let opened = {
+        let (path, metrics) = (ledger_file(&data), Arc::clone(&metrics));
+        // A ledger of a million units takes seconds to read.
+        tokio::task::spawn_blocking(move || keeper::start(path, settings, metrics)).await
+    };
+    let (keeper, thread) = opened.map_err(|error| ServeError::Thread(error.into()))??;
+
+    let listener = TcpListener::bind(listen).await.map_err(|error| ServeError::Listen(listen, error))?;
+    let address = listener.local_addr().map_err(|error| ServeError::Listen(listen, error))?;
+    let (stopping, stopped) = watch::channel(false);
+    let access = Arc::new(Access::new(authority.clone()));
+    let service = Service::new(keeper.clone(), Arc::clone(&access), Arc::clone(&metrics), stopped.clone());
+
+    // They end with this function, whatever happens.
+    let mut beside: JoinSet<()> = JoinSet::new();
+    let metrics_address = match metrics_at {
+        None => None,
+        Some(at) => Some(serve_metrics(&mut beside, at, Arc::clone(&metrics)).await?),
+    };
+    let (reporter, health) = tonic_health::server::health_reporter();
+    reporter.set_serving::<WorkServer<Service>>().await;
+    beside.spawn(tick(keeper.clone()));
+    beside.spawn(watch_health(reporter, Arc::clone(&metrics)));
+    if let (Some(authority), Some(identity)) = (&authority, &identity) {
+        beside.spawn(renew(Arc::clone(authority), Arc::clone(identity), data.clone(), Arc::clone(&access)));
+    }
+
+    let reflection = reflection.then(|| {
+        tonic_reflection::server::Builder::configure()
+            .register_encoded_file_descriptor_set(crate::wire::v1::DESCRIPTORS)
+            .build_v1()
+    });
+    // The descriptors were made with the program.
+    let reflection = reflection.and_then(Result::ok);
+    let router = Server::builder()
+        .http2_keepalive_interval(Some(Duration::from_secs(30)))
+        .http2_keepalive_timeout(Some(Duration::from_secs(20)))
+        .max_concurrent_streams(Some(64))
+        .add_service(health)
+        .add_service(EnrolmentServer::new(service.clone()).max_decoding_message_size(MOST_MESSAGE_BYTES))
+        .add_service(WorkServer::new(service.clone()).max_decoding_message_size(MOST_MESSAGE_BYTES))
+        .add_service(OperationsServer::new(service).max_decoding_message_size(MOST_MESSAGE_BYTES))
+        .add_optional_service(reflection);
+
+    AddressFile { address: address.to_string(), tls: identity.is_some() }.write(&data).map_err(folder)?;
+    listening(&Listening { address, tls: identity.is_some(), metrics: metrics_address });
+    let end = async move {
+        stop.await;
+        let _ = stopping.send(true);
+    };
+    let served = match (identity, &authority) {
+        (Some(identity), Some(authority)) => {
+            let acceptor = TlsAcceptor::from(Arc::new(identity.config(authority)?));
+            let (sender, incoming) = mpsc::channel(64);
+            beside.spawn(accept(listener, sender, move |stream| {
+                let acceptor = acceptor.clone();
+                async move { acceptor.accept(stream).await }
+            }));
+            within(stopped, router.serve_with_incoming_shutdown(ReceiverStream::new(incoming), end)).await
+        }
+        _ => {
+            let (sender, incoming) = mpsc::channel(64);
+            beside.spawn(accept(listener, sender, |stream| async move { Ok(stream) }));
+            within(stopped, router.serve_with_incoming_shutdown(ReceiverStream::new(incoming), end)).await
+        }
+    };
+    AddressFile::remove(&data);
+    beside.shutdown().await;
+    drop(keeper);
+    // Calls that were cut off may still wait for the keeper: it ends after the last of them.
+    let _ = tokio::task::spawn_blocking(move || thread.join()).await;
+    Ok(served?)
+}
+
+/// Once it is told to stop, a server has a few seconds for calls that are under way.
+async fn within(
+    mut stopped: watch::Receiver<bool>,
+    serving: impl Future<Output = Result<(), tonic::transport::Error>>,
+) -> Result<(), tonic::transport::Error> {
+    const GRACE: Duration = Duration::from_secs(5);
+    let too_late = async move {
+        let _ = stopped.wait_for(|stop| *stop).await;
+        tokio::time::sleep(GRACE).await;
+    };
+    tokio::select! {
+        served = serving => served,
+        () = too_late => Ok(()),
+    }
+}
+
+/// Connections that are open, by address.
+#[derive(Debug, Default)]
+struct Gate(Mutex<HashMap<IpAddr, usize>>);
+
+impl Gate {
+    /// Lets a connection in, unless its address has too many, or all have.
+    fn enter(self: &Arc<Self>, address: IpAddr) -> Option<Pass> {
+        const MOST_OF_ONE: usize = 4096;
+        const MOST: usize = 16_384;
+        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_one = open.get(&address).copied().unwrap_or(0);
+        if of_one >= MOST_OF_ONE || open.values().sum::<usize>() >= MOST {
+            return None;
+        }
+        *open.entry(address).or_default() += 1;
+        Some(Pass { gate: Arc::clone(self), address })
+    }
+}
+
+/// A connection that was let in.
+#[derive(Debug)]
+struct Pass {
+    gate: Arc<Gate>,
+    address: IpAddr,
+}
+
+impl Drop for Pass {
+    fn drop(&mut self) {
+        let mut open = self.gate.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(of_one) = open.get_mut(&self.address) {
+            *of_one -= 1;
+            if *of_one == 0 {
+                open.remove(&self.address);
+            }
+        }
+    }
+}
+
+/// A connection with its pass.
+#[derive(Debug)]
+struct Guarded<S> {
+    stream: S,
+    _pass: Pass,
+}
+
+impl<S: Connected> Connected for Guarded<S> {
+    type ConnectInfo = S::ConnectInfo;
+
+    fn connect_info(&self) -> Self::ConnectInfo {
+        self.stream.connect_info()
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Guarded<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Guarded<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, buffer)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+/// Takes connections and shakes hands with each on a task of its own, so that nobody waits for a slow one.
+async fn accept<S, F>(
+    listener: TcpListener,
+    sender: mpsc::Sender<io::Result<Guarded<S>>>,
+    handshake: impl Fn(TcpStream) -> F + Clone + Send + 'static,
+) where
+    S: Send + 'static,
+    F: Future<Output = io::Result<S>> + Send + 'static,
+{
+    const HANDSHAKE: Duration = Duration::from_secs(10);
+    let gate = Arc::new(Gate::default());
+    loop {
+        let (stream, from) = match listener.accept().await {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                // Too many open files, say: it passes.
+                tracing::warn!("a connection could not be taken: {error}");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                continue;
+            }
+        };
+        let Some(pass) = gate.enter(from.ip()) else {
+            tracing::warn!(%from, "too many connections");
+            continue;
+        };
+        let (sender, handshake) = (sender.clone(), handshake.clone());
+        tokio::spawn(async move {
+            let _ = stream.set_nodelay(true);
+            match tokio::time::timeout(HANDSHAKE, handshake(stream)).await {
+                Ok(Ok(stream)) => drop(sender.send(Ok(Guarded { stream, _pass: pass })).await),
+                Ok(Err(error)) => tracing::debug!(%from, "no handshake: {error}"),
+                Err(_) => tracing::debug!(%from, "no handshake in time"),
+            }
+        });
+    }
+}
+
+/// Lets the keeper look at the clock.
+async fn tick(keeper: keeper::Handle) {
+    let mut every = tokio::time::interval(Duration::from_millis(500));
+    every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        every.tick().await;
+        if keeper.send(Request::Tick).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Says "not serving" while the ledger cannot be written.
+async fn watch_health(reporter: tonic_health::server::HealthReporter, metrics: Arc<Metrics>) {
+    let mut well = true;
+    loop {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        if metrics.is_well() != well {
+            well = !well;
+            if well {
+                reporter.set_serving::<WorkServer<Service>>().await;
+            } else {
+                reporter.set_not_serving::<WorkServer<Service>>().await;
+            }
+        }
+    }
+}
+
+/// Renews the server's certificate and the operator's before they end.
+async fn renew(authority: Arc<Authority>, identity: Arc<ServerIdentity>, data: PathBuf, access: Arc<Access>) {
+    loop {
+        tokio::time::sleep(Duration::from_secs(3600)).await;
+        access.tidy();
+        let (authority, identity, data) = (Arc::clone(&authority), Arc::clone(&identity), data.clone());
+        let renewed = tokio::task::spawn_blocking(move || {
+            identity.renew_if_due(&authority, now_ms())?;
+            keep_operator(&authority, &data)
+        });
+        if let Ok(Err(error)) = renewed.await {
+            tracing::error!("a certificate cannot be renewed: {error}");
+        }
+    }
+}
+
+/// Sees to it that whoever works on this machine has a certificate.
+fn keep_operator(authority: &Authority, data: &Path) -> Result<(), ServeError> {
+    const A_MINUTE_MS: u64 = 60_000;
+    let folder = operator_folder(data);
+    let now_ms = now_ms();
+    if let Ok(credentials) = Credentials::load(&folder)
+        && credentials.authority() == authority.fingerprint()
+        && !credentials.renewal_is_due(now_ms)
+        && authority.certificates().is_ok_and(|all| {
+            all.iter().any(|one| one.name == *credentials.name() && one.revoked_ms.is_none())
+        })
+    {
+        return Ok(());
+    }
+    // A constant that is a name.
+    let Ok(name) = "local-operator".parse::<Name>() else { return Ok(()) };
+    match authority.revoke(&name, now_ms) {
+        Err(AuthorityError::NoSuchName(_)) => {}
+        revoked => drop(revoked?),
+    }
+    let token = authority.create_token(Role::Operator, NonZeroU32::MIN, A_MINUTE_MS, now_ms)?;
+    let key = KeyRequest::new(&name)?;
+    let issued = authority.enroll(&token, &name, key.request(), now_ms);
+    let issued = issued.map_err(|error| ServeError::Folder(folder.clone(), io::Error::other(error.to_string())))?;
+    let credentials =
+        key.answered(authority.fingerprint(), &issued.certificate_pem, &issued.authority_pem)?;
+    Ok(credentials.save(&folder)?)
+}
+
+/// Serves the metrics in plain HTTP.
+async fn serve_metrics(
+    beside: &mut JoinSet<()>,
+    at: SocketAddr,
+    metrics: Arc<Metrics>,
+) -> Result<SocketAddr, ServeError> {
+    const KIND: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    let listen = |error| ServeError::Listen(at, error);
+    let listener = TcpListener::bind(at).await.map_err(listen)?;
+    let address = listener.local_addr().map_err(listen)?;
+    let text = move || async move { ([("content-type", KIND)], metrics.text()) };
+    let router = axum::Router::new().route("/metrics", axum::routing::get(text));
+    beside.spawn(async move {
+        if let Err(error) = axum::serve(listener, router).await {
+            tracing::error!("the metrics are not served any more: {error}");
+        }
+    });
+    Ok(address)
+}

@@ -1,0 +1,412 @@
+//! The calls of the protocol.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::{Semaphore, oneshot, watch};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Code, Request, Response, Status};
+
+use super::access::{Access, address};
+use super::keeper::{self, About, Handle, StateError, Submitted, Synced, Unavailable};
+use super::metrics::Metrics;
+use super::{now_ms, plan};
+use crate::authority::{Action, EnrollError, Issued, Name, Token};
+use crate::board::{Piece, Problem, Square};
+use crate::campaign::{Completion, JobState, UnitId};
+use crate::wire::v1::{self, enrolment_server, operations_server, work_server};
+use crate::wire::{self, MOST_RESULTS, Malformed, messages};
+
+/// The handlers; cheap to clone.
+#[derive(Clone)]
+pub(super) struct Service {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    keeper: Handle,
+    access: Arc<Access>,
+    metrics: Arc<Metrics>,
+    /// One problem is planned at a time: that may take seconds and gigabytes.
+    planning: Semaphore,
+    /// True once the coordinator stops.
+    stopping: watch::Receiver<bool>,
+}
+
+fn malformed(error: Malformed) -> Status {
+    match error {
+        Malformed::TooMany(..) => Status::resource_exhausted(error.to_string()),
+        _ => Status::invalid_argument(error.to_string()),
+    }
+}
+
+fn unavailable(error: Unavailable) -> Status {
+    Status::unavailable(error.to_string())
+}
+
+const fn code_name(code: Code) -> &'static str {
+    match code {
+        Code::Ok => "OK",
+        Code::InvalidArgument => "INVALID_ARGUMENT",
+        Code::NotFound => "NOT_FOUND",
+        Code::PermissionDenied => "PERMISSION_DENIED",
+        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
+        Code::FailedPrecondition => "FAILED_PRECONDITION",
+        Code::Unavailable => "UNAVAILABLE",
+        Code::Unauthenticated => "UNAUTHENTICATED",
+        _ => "OTHER",
+    }
+}
+
+impl Service {
+    pub(super) fn new(
+        keeper: Handle,
+        access: Arc<Access>,
+        metrics: Arc<Metrics>,
+        stopping: watch::Receiver<bool>,
+    ) -> Self {
+        Self { shared: Arc::new(Shared { keeper, access, metrics, planning: Semaphore::new(1), stopping }) }
+    }
+
+    /// Asks the keeper and waits for its answer.
+    async fn ask<T>(&self, request: impl FnOnce(oneshot::Sender<T>) -> keeper::Request) -> Result<T, Status> {
+        let (reply, answer) = oneshot::channel();
+        let gone = || Status::unavailable("the coordinator stops; try again later");
+        self.shared.keeper.send(request(reply)).await.map_err(|_| gone())?;
+        answer.await.map_err(|_| gone())
+    }
+
+    /// Counts the answer.
+    fn answer<T>(&self, call: &'static str, result: Result<T, Status>) -> Result<Response<T>, Status> {
+        let code = result.as_ref().map_or_else(Status::code, |_| Code::Ok);
+        self.shared.metrics.called(call, code_name(code));
+        result.map(Response::new)
+    }
+
+    fn build(peer: Option<&v1::Peer>) -> Result<String, Status> {
+        wire::check(peer).map_err(|error| Status::failed_precondition(error.to_string()))
+    }
+
+    async fn sync(&self, request: Request<v1::SyncRequest>) -> Result<v1::SyncResponse, Status> {
+        let began = Instant::now();
+        let caller = self.shared.access.admit(&request, Action::Sync, &request.get_ref().worker)?;
+        let from = request.remote_addr().map(|address| address.to_string()).unwrap_or_default();
+        let mut request = request.into_inner();
+        let build = Self::build(request.peer.as_ref())?;
+        let about = About { build, address: from, devices: std::mem::take(&mut request.devices) };
+        let request = messages::sync_request(request, caller.name).map_err(malformed)?;
+        let answer = self.ask(|reply| keeper::Request::Sync(request, about, reply)).await?;
+        let Synced { response, jobs, running_jobs, quarantined } = answer;
+        let text = |job: &crate::preplacement::Job| v1::Job {
+            job: job.hash().to_bytes().into(),
+            text: job.to_string(),
+        };
+        self.shared.metrics.synced(began.elapsed());
+        Ok(v1::SyncResponse {
+            jobs: jobs.iter().map(text).collect(),
+            running_jobs,
+            quarantined: quarantined.unwrap_or_default(),
+            ..messages::sync_response(&response)
+        })
+    }
+
+    async fn complete(&self, request: Request<v1::CompleteRequest>) -> Result<v1::CompleteResponse, Status> {
+        let caller = self.shared.access.admit(&request, Action::Complete, &request.get_ref().worker)?;
+        let request = request.into_inner();
+        let build = Self::build(request.peer.as_ref())?;
+        if request.results.len() > MOST_RESULTS {
+            return Err(malformed(Malformed::TooMany("results", request.results.len(), MOST_RESULTS)));
+        }
+        let results = request.results.into_iter();
+        let completions: Result<Vec<Completion>, Malformed> =
+            results.map(|result| messages::completion(result, &caller.name, &build)).collect();
+        let completions = completions.map_err(malformed)?;
+        let verdicts = self.ask(|reply| keeper::Request::Complete(completions, reply)).await?;
+        let verdicts = verdicts.map_err(unavailable)?;
+        Ok(v1::CompleteResponse {
+            verdicts: verdicts.into_iter().map(|verdict| v1::Verdict::from(verdict).into()).collect(),
+        })
+    }
+
+    async fn fail(&self, request: Request<v1::FailRequest>) -> Result<v1::FailResponse, Status> {
+        /// Enough to understand what happened.
+        const MOST_LETTERS: usize = 500;
+        let caller = self.shared.access.admit(&request, Action::Fail, &request.get_ref().worker)?;
+        let request = request.into_inner();
+        Self::build(request.peer.as_ref())?;
+        let unit = UnitId { job: wire::job_hash(&request.job).map_err(malformed)?, unit: request.unit };
+        let class = match request.reason() {
+            v1::FailReason::Unspecified => "no reason given",
+            v1::FailReason::Job => "the job is not understood",
+            v1::FailReason::Device => "a device failed",
+            v1::FailReason::Check => "the count contradicts itself",
+            v1::FailReason::Unsuited => "no kernel there can count it",
+        };
+        let detail = request.detail.chars().filter(|letter| !letter.is_control()).take(MOST_LETTERS);
+        let reason = format!("{class}: {}", detail.collect::<String>());
+        let worker = caller.name;
+        let kept = self.ask(|reply| keeper::Request::Fail { unit, worker, reason, reply }).await?;
+        kept.map_err(unavailable).map(|()| v1::FailResponse {})
+    }
+
+    async fn enroll(&self, request: Request<v1::EnrollRequest>) -> Result<v1::EnrollResponse, Status> {
+        self.shared.access.stranger(&request)?;
+        let from = address(&request);
+        let request = request.into_inner();
+        Self::build(request.peer.as_ref())?;
+        let Some(authority) = self.shared.access.authority().cloned() else {
+            return Err(Status::failed_precondition(
+                "this coordinator has no authority, so there is nothing to enrol for; call without a token",
+            ));
+        };
+        let token: Token = request.token.parse().map_err(|e| Status::unauthenticated(format!("{e}")))?;
+        let name: Name = request.name.parse().map_err(|e| Status::invalid_argument(format!("{e}")))?;
+        let enrolled = name.clone();
+        let work = move || authority.enroll(&token, &name, &request.request, now_ms());
+        let issued = issue(work).await?;
+        tracing::info!(name = %enrolled, %from, "somebody enrolled");
+        Ok(issued)
+    }
+
+    async fn renew(&self, request: Request<v1::RenewRequest>) -> Result<v1::EnrollResponse, Status> {
+        self.shared.access.admit(&request, Action::Renew, "")?;
+        Self::build(request.get_ref().peer.as_ref())?;
+        let shown = request.peer_certs().and_then(|chain| chain.first().cloned());
+        let (Some(authority), Some(shown)) = (self.shared.access.authority().cloned(), shown) else {
+            return Err(Status::failed_precondition("there is no certificate that could be renewed"));
+        };
+        let request = request.into_inner().request;
+        issue(move || authority.renew(&shown, &request, now_ms())).await
+    }
+
+    async fn submit(&self, request: Request<v1::SubmitRequest>) -> Result<v1::SubmitResponse, Status> {
+        let caller = self.shared.access.admit(&request, Action::Submit, "")?;
+        let request = request.into_inner();
+        let problem = problem(&request)?;
+        let _one = self.shared.planning.acquire().await;
+        let planned = tokio::task::spawn_blocking(move || plan::plan(&problem)).await;
+        let planned = planned.map_err(|_| Status::internal("the problem could not be planned"))?;
+        let planned = planned.map_err(|error| Status::invalid_argument(error.to_string()))?;
+        let (job, priority, submitter) = (planned.job.hash(), request.priority, caller.name);
+        let submitted =
+            self.ask(|reply| keeper::Request::Submit { planned, priority, submitter, reply }).await?;
+        let Submitted { known, state } = submitted.map_err(unavailable)?;
+        Ok(v1::SubmitResponse {
+            job: job.to_bytes().into(),
+            known,
+            state: v1::JobState::from(state).into(),
+        })
+    }
+
+    async fn set_state(
+        &self,
+        request: Request<v1::SetJobStateRequest>,
+    ) -> Result<v1::SetJobStateResponse, Status> {
+        self.shared.access.admit(&request, Action::Control, "")?;
+        let request = request.into_inner();
+        let state = JobState::try_from(request.state()).map_err(malformed)?;
+        let job = request.job;
+        let changed = self.ask(|reply| keeper::Request::SetState { job, state, reply }).await?;
+        let (job, before) = changed.map_err(|error| match error {
+            StateError::NoSuchJob(_) => Status::not_found(error.to_string()),
+            StateError::Ambiguous(..) => Status::invalid_argument(error.to_string()),
+            StateError::Over(..) => Status::failed_precondition(error.to_string()),
+            StateError::Unavailable(error) => unavailable(error),
+        })?;
+        Ok(v1::SetJobStateResponse {
+            job: job.to_bytes().into(),
+            before: v1::JobState::from(before).into(),
+        })
+    }
+
+    async fn status(&self, request: Request<v1::StatusRequest>) -> Result<v1::StatusResponse, Status> {
+        self.shared.access.admit(&request, Action::Status, "")?;
+        let job = request.into_inner().job;
+        let digits = job.clone();
+        let status = self.ask(|reply| keeper::Request::Status(job, reply)).await?;
+        if status.jobs.is_empty() && !digits.is_empty() {
+            return Err(Status::not_found(StateError::NoSuchJob(digits).to_string()));
+        }
+        Ok(status)
+    }
+}
+
+/// Runs what waits for the disk where that is allowed.
+async fn issue(
+    work: impl FnOnce() -> Result<Issued, EnrollError> + Send + 'static,
+) -> Result<v1::EnrollResponse, Status> {
+    let issued = tokio::task::spawn_blocking(work).await;
+    let issued = issued.map_err(|_| Status::internal("no certificate could be made"))?;
+    let Issued { certificate_pem, authority_pem, .. } = issued.map_err(|error| match error {
+        EnrollError::Register(error) => {
+            tracing::error!("nobody can enrol: {error}");
+            Status::unavailable("try again later")
+        }
+        EnrollError::NameInUse(_) => Status::already_exists(error.to_string()),
+        EnrollError::Certificate(_) => Status::invalid_argument(error.to_string()),
+        _ => Status::unauthenticated(error.to_string()),
+    })?;
+    Ok(v1::EnrollResponse { certificate_pem, authority_pem })
+}
+
+/// The problem that is submitted.
+fn problem(request: &v1::SubmitRequest) -> Result<Problem, Status> {
+    const MOST_SQUARES: usize = 4096;
+    if request.placed.len() + request.blocked.len() > MOST_SQUARES {
+        let found = request.placed.len() + request.blocked.len();
+        return Err(malformed(Malformed::TooMany("squares", found, MOST_SQUARES)));
+    }
+    let piece: Piece = request.piece.parse().map_err(|e| Status::invalid_argument(format!("{e}")))?;
+    let squares = |squares: &[v1::Square]| -> Result<Vec<Square>, Status> {
+        let off = || Status::invalid_argument("rows and columns of squares begin at 1");
+        let zero_based = |from_one: u32| from_one.checked_sub(1).map(|i| i as usize).ok_or_else(off);
+        squares.iter().map(|s| Ok(Square::new(zero_based(s.row)?, zero_based(s.column)?))).collect()
+    };
+    let (placed, blocked) = (squares(&request.placed)?, squares(&request.blocked)?);
+    Problem::new(piece, request.n as usize, placed, blocked)
+        .map_err(|error| Status::invalid_argument(error.to_string()))
+}
+
+#[tonic::async_trait]
+impl enrolment_server::Enrolment for Service {
+    async fn enroll(
+        &self,
+        request: Request<v1::EnrollRequest>,
+    ) -> Result<Response<v1::EnrollResponse>, Status> {
+        self.answer("Enroll", Self::enroll(self, request).await)
+    }
+
+    async fn renew(
+        &self,
+        request: Request<v1::RenewRequest>,
+    ) -> Result<Response<v1::EnrollResponse>, Status> {
+        self.answer("Renew", Self::renew(self, request).await)
+    }
+}
+
+#[tonic::async_trait]
+impl work_server::Work for Service {
+    async fn sync(&self, request: Request<v1::SyncRequest>) -> Result<Response<v1::SyncResponse>, Status> {
+        self.answer("Sync", Self::sync(self, request).await)
+    }
+
+    async fn complete(
+        &self,
+        request: Request<v1::CompleteRequest>,
+    ) -> Result<Response<v1::CompleteResponse>, Status> {
+        self.answer("Complete", Self::complete(self, request).await)
+    }
+
+    async fn fail(&self, request: Request<v1::FailRequest>) -> Result<Response<v1::FailResponse>, Status> {
+        self.answer("Fail", Self::fail(self, request).await)
+    }
+}
+
+#[tonic::async_trait]
+impl operations_server::Operations for Service {
+    async fn submit(
+        &self,
+        request: Request<v1::SubmitRequest>,
+    ) -> Result<Response<v1::SubmitResponse>, Status> {
+        self.answer("Submit", Self::submit(self, request).await)
+    }
+
+    async fn status(
+        &self,
+        request: Request<v1::StatusRequest>,
+    ) -> Result<Response<v1::StatusResponse>, Status> {
+        self.answer("Status", Self::status(self, request).await)
+    }
+
+    type WatchStream =
+        Pin<Box<dyn tokio_stream::Stream<Item = Result<v1::StatusResponse, Status>> + Send + 'static>>;
+
+    async fn watch(
+        &self,
+        request: Request<v1::StatusRequest>,
+    ) -> Result<Response<Self::WatchStream>, Status> {
+        const EVERY: Duration = Duration::from_secs(1);
+        self.shared.access.admit(&request, Action::Watch, "")?;
+        let digits = request.get_ref().job.clone();
+        let first = Self::status(self, request).await?;
+        let (sender, receiver) = tokio::sync::mpsc::channel(1);
+        let service = self.clone();
+        let mut stopping = self.shared.stopping.clone();
+        tokio::spawn(async move {
+            let mut last = v1::StatusResponse { now_ms: 0, ..first.clone() };
+            let mut next = Some(first);
+            loop {
+                if let Some(status) = next.take()
+                    && sender.send(Ok(status)).await.is_err()
+                {
+                    return;
+                }
+                tokio::select! {
+                    () = tokio::time::sleep(EVERY) => {}
+                    () = sender.closed() => return,
+                    _ = stopping.wait_for(|stop| *stop) => return,
+                }
+                let digits = digits.clone();
+                let asked = service.ask(|reply| keeper::Request::Status(digits, reply)).await;
+                let Ok(status) = asked else { return };
+                let timeless = v1::StatusResponse { now_ms: 0, ..status.clone() };
+                if timeless != last {
+                    last = timeless;
+                    next = Some(status);
+                }
+            }
+        });
+        self.answer("Watch", Ok(Box::pin(ReceiverStream::new(receiver)) as Self::WatchStream))
+    }
+
+    async fn set_job_state(
+        &self,
+        request: Request<v1::SetJobStateRequest>,
+    ) -> Result<Response<v1::SetJobStateResponse>, Status> {
+        self.answer("SetJobState", self.set_state(request).await)
+    }
+
+    async fn workers(
+        &self,
+        request: Request<v1::WorkersRequest>,
+    ) -> Result<Response<v1::WorkersResponse>, Status> {
+        let found = match self.shared.access.admit(&request, Action::Status, "") {
+            Ok(_) => self.ask(keeper::Request::Workers).await,
+            Err(status) => Err(status),
+        };
+        self.answer("Workers", found)
+    }
+
+    async fn drain(&self, request: Request<v1::DrainRequest>) -> Result<Response<v1::DrainResponse>, Status> {
+        let drained = async {
+            self.shared.access.admit(&request, Action::Control, "")?;
+            let worker = request.into_inner().worker;
+            let name = worker.clone();
+            let known = self.ask(|reply| keeper::Request::Drain(worker, reply)).await?;
+            if known { Ok(v1::DrainResponse {}) } else { Err(no_such_worker(&name)) }
+        };
+        self.answer("Drain", drained.await)
+    }
+
+    async fn release(
+        &self,
+        request: Request<v1::ReleaseRequest>,
+    ) -> Result<Response<v1::ReleaseResponse>, Status> {
+        let released = async {
+            self.shared.access.admit(&request, Action::Control, "")?;
+            let worker = request.into_inner().worker;
+            let name = worker.clone();
+            let known = self.ask(|reply| keeper::Request::Release(worker, reply)).await?;
+            match known.map_err(unavailable)? {
+                true => Ok(v1::ReleaseResponse {}),
+                false => Err(Status::not_found(format!("{name} is not in quarantine"))),
+            }
+        };
+        self.answer("Release", released.await)
+    }
+}
+
+fn no_such_worker(name: &str) -> Status {
+    Status::not_found(format!("no worker '{name}' was heard of; nqueens workers lists those that were"))
+}
