@@ -1,19 +1,57 @@
 //! `nqueens coordinator`.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use clap::Subcommand;
 use serde::Serialize;
 
+use super::logs::Logs;
+use super::remote::{block_on, stop_signal, usual_data};
+use super::token::time;
 use super::{Exit, Failure, print};
 use crate::authority::{Authority, AuthorityError};
+use crate::campaign::Settings;
+use crate::coordinator::{self, Listening, Options, authority_folder, now_ms};
 
-/// Prepare and run a coordinator, which hands out units to workers.
+/// Run a coordinator, which hands out units to workers and keeps the ledger.
+///
+/// On an address that others can reach it speaks TLS and needs an authority: nqueens coordinator init makes one.
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(super) struct Args {
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
+    #[command(flatten)]
+    serve: ServeArgs,
+}
+
+/// How to serve.
+#[derive(Debug, clap::Args)]
+struct ServeArgs {
+    #[command(flatten)]
+    data: Data,
+    /// Where to listen; port 0 takes one that is free.
+    #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:7878")]
+    listen: SocketAddr,
+    /// Without TLS, whoever can reach the address.
+    #[arg(long)]
+    insecure: bool,
+    /// Where Prometheus may ask for /metrics, in plain HTTP.
+    #[arg(long, value_name = "IP:PORT")]
+    metrics: Option<SocketAddr>,
+    /// Serve gRPC's reflection, for tools such as grpcurl.
+    #[arg(long)]
+    reflection: bool,
+    /// How long a worker may be silent before its units go to others.
+    #[arg(long, value_name = "TIME", default_value = "90s", value_parser = time)]
+    lease: Duration,
+    /// How often workers report.
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time)]
+    sync: Duration,
+    #[command(flatten)]
+    logs: Logs,
 }
 
 #[derive(Debug, Subcommand)]
@@ -39,14 +77,14 @@ struct InitArgs {
 #[derive(Debug, clap::Args)]
 pub(super) struct Data {
     /// The coordinator's folder.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", default_value_os_t = usual_data())]
     data: PathBuf,
 }
 
 impl Data {
     /// The folder of its authority.
     pub(super) fn authority_folder(&self) -> PathBuf {
-        self.data.join("authority")
+        authority_folder(&self.data)
     }
 
     /// Its authority.
@@ -59,12 +97,6 @@ impl Data {
     }
 }
 
-/// Now, in ms since 1970.
-pub(super) fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-}
-
 /// What `init --json` prints.
 #[derive(Debug, Serialize)]
 struct Report {
@@ -75,7 +107,51 @@ struct Report {
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     match &args.command {
-        Command::Init(args) => init(args),
+        Some(Command::Init(args)) => init(args),
+        None => serve(&args.serve),
+    }
+}
+
+fn serve(args: &ServeArgs) -> Result<Exit, Failure> {
+    args.logs.start();
+    let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    let settings = Settings {
+        lease_ms: milliseconds(args.lease),
+        sync_ms: milliseconds(args.sync),
+        ..Settings::default()
+    };
+    if settings.sync_ms.saturating_mul(2) > settings.lease_ms {
+        return Err(Failure::usage(
+            "a lease must outlive two reports, or workers lose units that they count; raise --lease or lower --sync",
+        ));
+    }
+    let options = Options {
+        data: args.data.data.clone(),
+        listen: args.listen,
+        insecure: args.insecure,
+        metrics: args.metrics,
+        reflection: args.reflection,
+        settings,
+    };
+    block_on(async move {
+        let stop = async {
+            stop_signal().await;
+            tracing::info!("stopping");
+        };
+        coordinator::serve(options, stop, told).await?;
+        Ok(Exit::Done)
+    })
+}
+
+/// Says where the coordinator listens.
+fn told(listening: &Listening) {
+    let Listening { address, tls, metrics } = listening;
+    tracing::info!(%address, tls, "listening");
+    if let Some(at) = metrics {
+        tracing::info!(%at, "metrics");
+    }
+    if !tls && !address.ip().is_loopback() {
+        tracing::warn!("without TLS: whoever can reach this address may do everything");
     }
 }
 

@@ -82,9 +82,9 @@ pub(super) fn kernel(text: &str) -> Result<Kernel, UnknownKernel> {
 
 /// The squares of one flag.
 #[derive(Clone, Debug)]
-struct Squares(Vec<Square>);
+pub(super) struct Squares(pub(super) Vec<Square>);
 
-fn squares(text: &str) -> Result<Squares, SquareError> {
+pub(super) fn squares(text: &str) -> Result<Squares, SquareError> {
     parse_squares(text).map(Squares)
 }
 
@@ -317,7 +317,7 @@ impl Compared {
 }
 
 /// The sequence of the totals of a piece.
-const fn sequence(piece: Piece) -> Sequence {
+pub(super) const fn sequence(piece: Piece) -> Sequence {
     match piece {
         Piece::Queen => Sequence::Total,
         Piece::Rook => Sequence::Rooks,

@@ -1,6 +1,7 @@
 //! Exit codes, in one place.
 
 use crate::authority::{AuthorityError, CertificateError};
+use crate::coordinator::ServeError;
 use crate::engine::{BenchError, CountError, DeviceError};
 use crate::ledger::{LedgerError, RunFileError};
 
@@ -18,6 +19,8 @@ pub enum Exit {
     CheckFailed = 6,
     /// A file cannot be read, written or trusted.
     File = 7,
+    /// The coordinator cannot be reached, or refuses.
+    Coordinator = 8,
     /// Interrupted.
     Interrupted = 130,
 }
@@ -25,7 +28,8 @@ pub enum Exit {
 /// The same for `--help`; the README has all of the contract.
 pub(super) const TABLE: &str = "\
 Exit codes: 0 done; 2 wrong usage or input; 5 not available here (kernel, device); 6 a check failed (counts \
-disagree); 7 a file cannot be read, written or trusted; 130 interrupted.";
+disagree); 7 a file cannot be read, written or trusted; 8 the coordinator cannot be reached or refuses; \
+130 interrupted.";
 
 /// Why the program ends early: one line for stderr, and the exit code.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,6 +99,23 @@ impl From<LedgerError> for Failure {
             _ => Exit::File,
         };
         Self { exit, message: error.to_string() }
+    }
+}
+
+impl From<ServeError> for Failure {
+    fn from(error: ServeError) -> Self {
+        let message = error.to_string();
+        let exit = match error {
+            ServeError::NoAuthority(..) => Exit::Usage,
+            ServeError::Ledger(error) => Self::from(error).exit,
+            ServeError::Authority(error) => Self::from(error).exit,
+            ServeError::Holder(_) | ServeError::Folder(..) => Exit::File,
+            ServeError::Tls(_)
+            | ServeError::Listen(..)
+            | ServeError::Thread(_)
+            | ServeError::Transport(_) => Exit::NotAvailable,
+        };
+        Self { exit, message }
     }
 }
 

@@ -9,13 +9,21 @@ mod count;
 mod devices;
 mod estimate;
 mod exit;
+mod job_report;
+mod job_state;
+mod jobs;
 mod ledger;
+mod logs;
 mod man;
+mod remote;
 mod report;
 mod revoke;
 mod selftest;
+mod status;
+mod submit;
 mod token;
 mod whole_file;
+mod workers;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -25,6 +33,8 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 
 pub use exit::{Exit, Failure};
+
+use crate::wire::v1::JobState;
 
 /// Counts placements of n non-attacking queens exactly, on every core of this machine.
 #[derive(Debug, Parser)]
@@ -43,6 +53,20 @@ enum Command {
     Selftest(selftest::Args),
     Ledger(ledger::Args),
     Coordinator(coordinator::Args),
+    Submit(submit::Args),
+    Jobs(jobs::Args),
+    Status(status::Args),
+    /// Hand out no more units of a job for now.
+    Pause(job_state::Args),
+    /// Let a job go on, and try units again that were set aside.
+    Resume(job_state::Args),
+    /// Give a job up. Submitting it again lets it go on.
+    Cancel(job_state::Args),
+    Workers(workers::Args),
+    /// Let a worker finish what it has in hand and give it nothing more until it restarts.
+    Drain(workers::One),
+    /// Let a worker out of quarantine.
+    Release(workers::One),
     Token(token::Args),
     Revoke(revoke::Args),
     Completions(completions::Args),
@@ -74,6 +98,15 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<Exit, Failure> {
         Command::Selftest(args) => selftest::run(&args),
         Command::Ledger(args) => ledger::run(&args),
         Command::Coordinator(args) => coordinator::run(&args),
+        Command::Submit(args) => submit::run(&args),
+        Command::Jobs(args) => jobs::run(&args),
+        Command::Status(args) => status::run(&args),
+        Command::Pause(args) => job_state::run(&args, JobState::Paused),
+        Command::Resume(args) => job_state::run(&args, JobState::Running),
+        Command::Cancel(args) => job_state::run(&args, JobState::Cancelled),
+        Command::Workers(args) => workers::run(&args),
+        Command::Drain(args) => workers::drain(&args),
+        Command::Release(args) => workers::release(&args),
         Command::Token(args) => token::run(&args),
         Command::Revoke(args) => revoke::run(&args),
         Command::Completions(args) => completions::run(&args),

@@ -1,9 +1,10 @@
 //! `nqueens revoke`.
 
-use super::coordinator::{Data, now_ms};
+use super::coordinator::Data;
 use super::report::counted;
 use super::{Exit, Failure, note, print};
 use crate::authority::{Name, Revoked};
+use crate::coordinator::now_ms;
 
 /// Revoke the certificate of a worker, an operator or a viewer: its next call is refused.
 #[derive(Debug, clap::Args)]

@@ -6,10 +6,11 @@ use std::time::Duration;
 use clap::Subcommand;
 use serde::Serialize;
 
-use super::coordinator::{Data, now_ms};
+use super::coordinator::Data;
 use super::report::{counted, predicted};
 use super::{Exit, Failure, print};
 use crate::authority::{AuthorityError, CertificateEntry, Role, TokenEntry, TokenId};
+use crate::coordinator::now_ms;
 
 /// Create, list and revoke tokens, by which workers and people enrol with a coordinator.
 #[derive(Debug, clap::Args)]
@@ -37,7 +38,7 @@ struct CreateArgs {
     #[arg(long, value_name = "K", default_value = "1", value_parser = uses, allow_negative_numbers = true)]
     uses: NonZeroU32,
     /// How long it can be used: a number and s, m, h or d.
-    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = life, allow_negative_numbers = true)]
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = time, allow_negative_numbers = true)]
     expires: Duration,
     /// Print one JSON object.
     #[arg(long)]
@@ -70,7 +71,7 @@ fn uses(text: &str) -> Result<NonZeroU32, String> {
 }
 
 /// "90s", "30m", "1h", "7d": a second to a year.
-fn life(text: &str) -> Result<Duration, String> {
+pub(super) fn time(text: &str) -> Result<Duration, String> {
     const MOST_S: u64 = 366 * 86_400;
     let parsed = || {
         let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
@@ -230,12 +231,12 @@ mod tests {
     fn times_are_a_number_and_a_unit() {
         for (text, seconds) in [("1s", 1), ("30m", 1800), ("1h", 3600), ("7d", 604_800), ("366d", 31_622_400)]
         {
-            assert_eq!(life(text), Ok(Duration::from_secs(seconds)), "{text}");
+            assert_eq!(time(text), Ok(Duration::from_secs(seconds)), "{text}");
         }
         for text in
             ["", "1", "h", "0h", "-1h", "+1h", "1.5h", "367d", "1w", "1 h", "1é", "99999999999999999999d"]
         {
-            let error = life(text).expect_err(text);
+            let error = time(text).expect_err(text);
             assert!(error.lines().count() == 1 && error.contains("for example 1h"), "{error}");
         }
     }

@@ -55,7 +55,12 @@ impl Access {
     }
 
     /// Who calls, if they may do that. Without an authority a caller is who it says it is.
-    pub(super) fn admit<T>(&self, request: &Request<T>, action: Action, claimed: &str) -> Result<Caller, Status> {
+    pub(super) fn admit<T>(
+        &self,
+        request: &Request<T>,
+        action: Action,
+        claimed: &str,
+    ) -> Result<Caller, Status> {
         let Some(authority) = &self.authority else {
             let claimed = if claimed.is_empty() { "operator" } else { claimed };
             let name: Name = claimed.parse().map_err(|error| Status::invalid_argument(format!("{error}")))?;

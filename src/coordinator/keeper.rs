@@ -70,9 +70,23 @@ type Reply<T> = oneshot::Sender<T>;
 pub(super) enum Request {
     Complete(Vec<Completion>, Reply<Result<Vec<Verdict>, Unavailable>>),
     Sync(SyncRequest, About, Reply<Synced>),
-    Fail { unit: UnitId, worker: String, reason: String, reply: Reply<Result<(), Unavailable>> },
-    Submit { planned: Planned, priority: i32, submitter: String, reply: Reply<Result<Submitted, Unavailable>> },
-    SetState { job: String, state: JobState, reply: Reply<Result<(JobHash, JobState), StateError>> },
+    Fail {
+        unit: UnitId,
+        worker: String,
+        reason: String,
+        reply: Reply<Result<(), Unavailable>>,
+    },
+    Submit {
+        planned: Planned,
+        priority: i32,
+        submitter: String,
+        reply: Reply<Result<Submitted, Unavailable>>,
+    },
+    SetState {
+        job: String,
+        state: JobState,
+        reply: Reply<Result<(JobHash, JobState), StateError>>,
+    },
     Drain(String, Reply<bool>),
     Release(String, Reply<Result<bool, Unavailable>>),
     Status(String, Reply<v1::StatusResponse>),
@@ -424,7 +438,8 @@ impl Keeper {
             }
             Request::Release(worker, reply) => {
                 let known = self.campaign.quarantined().contains_key(&worker);
-                let released = if known { self.record(vec![Event::WorkerReleased { worker }]) } else { Ok(()) };
+                let released =
+                    if known { self.record(vec![Event::WorkerReleased { worker }]) } else { Ok(()) };
                 let _ = reply.send(released.map(|()| known));
             }
             Request::Status(job, reply) => {
@@ -441,8 +456,14 @@ impl Keeper {
     fn sync(&mut self, request: &SyncRequest, about: About) -> Synced {
         let now_ms = now_ms();
         if !self.about.contains_key(&request.worker) {
-            tracing::info!(worker = request.worker, address = about.address, build = about.build, "a worker is here");
-            let owner = about.address.rsplit_once(':').map_or(&about.address[..], |(host, _)| host).to_owned();
+            tracing::info!(
+                worker = request.worker,
+                address = about.address,
+                build = about.build,
+                "a worker is here"
+            );
+            let owner =
+                about.address.rsplit_once(':').map_or(&about.address[..], |(host, _)| host).to_owned();
             let seen = WorkerSeen { worker: request.worker.clone(), owner, at_ms: now_ms };
             // For people; if it cannot be written, something else will say so.
             let _ = self.append(&[Entry::WorkerSeen(seen)]);
@@ -465,7 +486,12 @@ impl Keeper {
         }
     }
 
-    fn submit(&mut self, planned: &Planned, priority: i32, submitter: &str) -> Result<Submitted, Unavailable> {
+    fn submit(
+        &mut self,
+        planned: &Planned,
+        priority: i32,
+        submitter: &str,
+    ) -> Result<Submitted, Unavailable> {
         let Planned { job, units } = planned;
         if let Some(progress) = self.campaign.progress(&job.hash()) {
             let state = progress.state;

@@ -23,7 +23,7 @@ mod service;
 mod status;
 
 pub use address::{AddressFile, AddressFileError};
-pub use serve::{Options, ServeError, serve};
+pub use serve::{Listening, Options, ServeError, serve};
 
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};

@@ -87,7 +87,9 @@ fn count_twice(
         return Ok(tally);
     }
     let (one, other) = (tally.thirds(), image.thirds());
-    Err(format!("{first} counts {one} thirds, {second} in the mirror {other}: this machine is not to be trusted"))
+    Err(format!(
+        "{first} counts {one} thirds, {second} in the mirror {other}: this machine is not to be trusted"
+    ))
 }
 
 #[cfg(test)]

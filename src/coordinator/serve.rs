@@ -414,7 +414,8 @@ fn keep_operator(authority: &Authority, data: &Path) -> Result<(), ServeError> {
     let token = authority.create_token(Role::Operator, NonZeroU32::MIN, A_MINUTE_MS, now_ms)?;
     let key = KeyRequest::new(&name)?;
     let issued = authority.enroll(&token, &name, key.request(), now_ms);
-    let issued = issued.map_err(|error| ServeError::Folder(folder.clone(), io::Error::other(error.to_string())))?;
+    let issued =
+        issued.map_err(|error| ServeError::Folder(folder.clone(), io::Error::other(error.to_string())))?;
     let credentials =
         key.answered(authority.fingerprint(), &issued.certificate_pem, &issued.authority_pem)?;
     Ok(credentials.save(&folder)?)

@@ -192,11 +192,7 @@ impl Service {
         let submitted =
             self.ask(|reply| keeper::Request::Submit { planned, priority, submitter, reply }).await?;
         let Submitted { known, state } = submitted.map_err(unavailable)?;
-        Ok(v1::SubmitResponse {
-            job: job.to_bytes().into(),
-            known,
-            state: v1::JobState::from(state).into(),
-        })
+        Ok(v1::SubmitResponse { job: job.to_bytes().into(), known, state: v1::JobState::from(state).into() })
     }
 
     async fn set_state(
@@ -214,10 +210,7 @@ impl Service {
             StateError::Over(..) => Status::failed_precondition(error.to_string()),
             StateError::Unavailable(error) => unavailable(error),
         })?;
-        Ok(v1::SetJobStateResponse {
-            job: job.to_bytes().into(),
-            before: v1::JobState::from(before).into(),
-        })
+        Ok(v1::SetJobStateResponse { job: job.to_bytes().into(), before: v1::JobState::from(before).into() })
     }
 
     async fn status(&self, request: Request<v1::StatusRequest>) -> Result<v1::StatusResponse, Status> {

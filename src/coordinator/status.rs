@@ -13,10 +13,13 @@ impl Keeper {
             .jobs
             .iter()
             .filter(|(job, _)| job.to_string().starts_with(digits))
-            .filter_map(|(&job, info)| Some(self.job_status(job, info, &self.campaign.progress(&job)?, now_ms)))
+            .filter_map(|(&job, info)| {
+                Some(self.job_status(job, info, &self.campaign.progress(&job)?, now_ms))
+            })
             .collect();
         jobs.sort_by(|a, b| (a.submitted_ms, &a.job).cmp(&(b.submitted_ms, &b.job)));
-        let workers = self.campaign.workers().filter(|(_, worker)| worker.seen_ms + RECENT_MS > now_ms).count();
+        let workers =
+            self.campaign.workers().filter(|(_, worker)| worker.seen_ms + RECENT_MS > now_ms).count();
         v1::StatusResponse {
             jobs,
             now_ms,
@@ -41,7 +44,9 @@ impl Keeper {
             }
         });
         let mut notes: Vec<String> = Vec::new();
-        notes.extend(info.poison.iter().take(MOST_NOTES).map(|(unit, why)| format!("unit {unit} is set aside: {why}")));
+        notes.extend(
+            info.poison.iter().take(MOST_NOTES).map(|(unit, why)| format!("unit {unit} is set aside: {why}")),
+        );
         notes.extend(self.doubts.get(&job).cloned());
         if progress.disputes > 0 {
             notes.push(format!("{} units are with the referee", progress.disputes));
@@ -49,7 +54,10 @@ impl Keeper {
         let mut quarantined: Vec<_> = self.campaign.quarantined().iter().collect();
         quarantined.sort();
         notes.extend(
-            quarantined.iter().take(MOST_NOTES).map(|(worker, why)| format!("{worker} is in quarantine: {why}")),
+            quarantined
+                .iter()
+                .take(MOST_NOTES)
+                .map(|(worker, why)| format!("{worker} is in quarantine: {why}")),
         );
         v1::JobStatus {
             job: job.to_bytes().into(),

@@ -30,6 +30,11 @@ impl Address {
     /// The port where none is said.
     pub const PORT: u16 = 7878;
 
+    /// This machine, and that port.
+    pub fn usual() -> Self {
+        Self { host: "127.0.0.1".to_owned(), port: Self::PORT }
+    }
+
     /// Whether it is this machine, whatever the network does.
     pub fn is_loopback(&self) -> bool {
         let literal = self.host.trim_start_matches('[').trim_end_matches(']');

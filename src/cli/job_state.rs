@@ -1,0 +1,47 @@
+//! `nqueens pause`, `nqueens resume`, `nqueens cancel`.
+
+use serde::Serialize;
+
+use super::job_report::{job_name, state_name};
+use super::remote::{Remote, block_on};
+use super::status::digits;
+use super::{Exit, Failure, print};
+use crate::wire::v1;
+
+/// Which job.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The first digits of the job's name.
+    #[arg(value_parser = digits)]
+    job: String,
+    #[command(flatten)]
+    remote: Remote,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What `--json` prints.
+#[derive(Debug, Serialize)]
+struct Report {
+    job: String,
+    state: &'static str,
+    before: &'static str,
+}
+
+/// Changes the state of a job.
+pub(super) fn run(args: &Args, state: v1::JobState) -> Result<Exit, Failure> {
+    block_on(async {
+        let coordinator = args.remote.connect().await?;
+        let request = v1::SetJobStateRequest { job: args.job.clone(), state: state.into() };
+        let answer = coordinator.call(coordinator.link.operations().set_job_state(request)).await?;
+        let (job, before, state) = (job_name(&answer.job), state_name(answer.before()), state_name(state));
+        let text = if args.json {
+            serde_json::to_string(&Report { job, state, before }).expect("strings serialise")
+        } else {
+            format!("job {job} is {state}; it was {before}")
+        };
+        print(&(text + "\n"))?;
+        Ok(Exit::Done)
+    })
+}

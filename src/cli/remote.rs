@@ -1,0 +1,256 @@
+//! How a command reaches a coordinator.
+
+use std::future::Future;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tonic::{Code, Status};
+
+use super::{Exit, Failure};
+use crate::authority::{Credentials, HolderError, KeyRequest, Name, Token};
+use crate::coordinator::{AddressFile, AddressFileError, now_ms, operator_folder};
+use crate::wire::{Address, Link, LinkError, Security, peer, v1};
+
+/// Which coordinator is asked, and who asks.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct Remote {
+    /// The folder of a coordinator on this machine: its address and an operator's certificate are in there. The
+    /// usual one, if neither this nor --coordinator is given.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["coordinator", "token", "credentials", "insecure"])]
+    data: Option<PathBuf>,
+    /// The coordinator's address.
+    #[arg(long, value_name = "HOST:PORT")]
+    coordinator: Option<Address>,
+    /// A token for operators or viewers; needed once, the certificate that it buys is kept.
+    #[arg(long, requires = "coordinator")]
+    token: Option<Token>,
+    /// Where the certificate is kept.
+    #[arg(long, value_name = "DIR", requires = "coordinator")]
+    credentials: Option<PathBuf>,
+    /// Without TLS, though the coordinator is on another machine.
+    #[arg(long, requires = "coordinator")]
+    insecure: bool,
+}
+
+/// A coordinator that can be asked.
+#[derive(Clone, Debug)]
+pub(super) struct Coordinator {
+    pub(super) link: Link,
+    address: Address,
+}
+
+/// How long a call may take: planning a large board takes seconds.
+const DEADLINE: Duration = Duration::from_secs(120);
+
+/// Where a coordinator keeps what it has if nothing else is said.
+pub(super) fn usual_data() -> PathBuf {
+    dirs::data_local_dir().unwrap_or_else(|| PathBuf::from(".")).join("nqueens").join("coordinator")
+}
+
+impl Remote {
+    /// Finds the coordinator. Nothing is sent yet, unless a token is to be redeemed.
+    pub(super) async fn connect(&self) -> Result<Coordinator, Failure> {
+        match (&self.data, &self.coordinator) {
+            (Some(data), _) => local(data),
+            (None, None) => match local(&usual_data()) {
+                Err(_) => Self::to(Address::usual(), &Security::Plain),
+                found => found,
+            },
+            (None, Some(address)) => {
+                let security = self.security(address).await?;
+                Self::to(address.clone(), &security)
+            }
+        }
+    }
+
+    fn to(address: Address, security: &Security) -> Result<Coordinator, Failure> {
+        let link = Link::new(&address, security, DEADLINE)?;
+        Ok(Coordinator { link, address })
+    }
+
+    async fn security(&self, address: &Address) -> Result<Security, Failure> {
+        let usual = || usual_data().with_file_name("credentials").join(address.to_string().replace(':', "_"));
+        let folder = self.credentials.clone().unwrap_or_else(usual);
+        match Credentials::load(&folder) {
+            Ok(credentials) => {
+                let credentials = self.renewed(address, credentials, &folder).await?;
+                return Ok(Security::Tls(credentials.authority(), Some(Box::new(credentials))));
+            }
+            Err(HolderError::Missing(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+        if let Some(token) = &self.token {
+            let credentials = self.enrol(address, token, &folder).await?;
+            return Ok(Security::Tls(token.authority(), Some(Box::new(credentials))));
+        }
+        if address.is_loopback() || self.insecure {
+            return Ok(Security::Plain);
+        }
+        Err(Failure::usage(format!(
+            "no certificate for {address} is known here; give --token (nqueens token create --role operator, on the \
+             coordinator's machine, prints one), or say --insecure"
+        )))
+    }
+
+    async fn enrol(&self, address: &Address, token: &Token, folder: &Path) -> Result<Credentials, Failure> {
+        let user = std::env::var("USER").or_else(|_| std::env::var("USERNAME")).unwrap_or_default();
+        let plain: String =
+            user.to_lowercase().chars().filter(char::is_ascii_alphanumeric).take(30).collect();
+        let random: String = std::iter::repeat_with(fastrand::lowercase).take(6).collect();
+        let name = if plain.is_empty() { format!("operator-{random}") } else { format!("{plain}-{random}") };
+        let name: Name = name.parse().map_err(Failure::usage)?;
+        let key = KeyRequest::for_enrolment(folder, &name)?;
+        let link = Link::new(address, &Security::Tls(token.authority(), None), DEADLINE)?;
+        let request = v1::EnrollRequest {
+            peer: peer(),
+            token: token.to_string(),
+            name: name.to_string(),
+            request: key.request().to_vec(),
+        };
+        let answer = link.enrolment().enroll(request).await.map_err(|status| refused(address, &status))?;
+        let v1::EnrollResponse { certificate_pem, authority_pem } = answer.into_inner();
+        let credentials = key.answered(token.authority(), &certificate_pem, &authority_pem)?;
+        credentials.save(folder)?;
+        Ok(credentials)
+    }
+
+    /// Renews a certificate that is half through, if that can be done; it is good for a while otherwise.
+    async fn renewed(
+        &self,
+        address: &Address,
+        credentials: Credentials,
+        folder: &Path,
+    ) -> Result<Credentials, Failure> {
+        if !credentials.renewal_is_due(now_ms()) {
+            return Ok(credentials);
+        }
+        let authority = credentials.authority();
+        let key = KeyRequest::new(credentials.name())?;
+        let security = Security::Tls(authority, Some(Box::new(credentials.clone())));
+        let link = Link::new(address, &security, DEADLINE)?;
+        let request = v1::RenewRequest { peer: peer(), request: key.request().to_vec() };
+        let Ok(answer) = link.enrolment().renew(request).await else { return Ok(credentials) };
+        let v1::EnrollResponse { certificate_pem, authority_pem } = answer.into_inner();
+        let renewed = key.answered(authority, &certificate_pem, &authority_pem)?;
+        renewed.save(folder)?;
+        Ok(renewed)
+    }
+}
+
+/// The coordinator that runs in a folder on this machine.
+fn local(data: &Path) -> Result<Coordinator, Failure> {
+    let AddressFile { address, tls } = AddressFile::read(data)?;
+    // A coordinator that listens everywhere listens here, too.
+    let address = address.replace("0.0.0.0:", "127.0.0.1:").replace("[::]:", "[::1]:");
+    let address: Address = address.parse().map_err(Failure::usage)?;
+    if !tls {
+        return Remote::to(address, &Security::Plain);
+    }
+    let credentials = Credentials::load(&operator_folder(data))?;
+    Remote::to(address, &Security::Tls(credentials.authority(), Some(Box::new(credentials))))
+}
+
+impl Coordinator {
+    /// A call's answer, or what is to be said.
+    pub(super) async fn call<T>(
+        &self,
+        call: impl Future<Output = Result<tonic::Response<T>, Status>>,
+    ) -> Result<T, Failure> {
+        call.await.map(tonic::Response::into_inner).map_err(|status| refused(&self.address, &status))
+    }
+}
+
+/// Whether the same call may succeed later.
+pub(super) fn may_pass(status: &Status) -> bool {
+    matches!(status.code(), Code::Unavailable | Code::DeadlineExceeded | Code::Cancelled | Code::Unknown)
+}
+
+/// What is said of a call that failed.
+fn refused(address: &Address, status: &Status) -> Failure {
+    let exit = match status.code() {
+        Code::InvalidArgument | Code::NotFound | Code::FailedPrecondition | Code::AlreadyExists => {
+            Exit::Usage
+        }
+        _ => Exit::Coordinator,
+    };
+    let said = status.message().lines().next().unwrap_or_default();
+    let message = match status.code() {
+        Code::Unavailable | Code::DeadlineExceeded | Code::Cancelled | Code::Unknown => {
+            let causes = causes(status);
+            format!(
+                "the coordinator at {address} cannot be reached or does not answer: {}",
+                causes.unwrap_or(said.to_owned())
+            )
+        }
+        Code::Unauthenticated | Code::PermissionDenied => {
+            format!("the coordinator at {address} refuses: {said}")
+        }
+        _ => said.to_owned(),
+    };
+    Failure { exit, message }
+}
+
+/// The innermost cause of a transport's error, which says most.
+fn causes(status: &Status) -> Option<String> {
+    let mut cause: &dyn std::error::Error = std::error::Error::source(status)?;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string().lines().next().map(str::to_owned)
+}
+
+impl From<LinkError> for Failure {
+    fn from(error: LinkError) -> Self {
+        Self { exit: Exit::Coordinator, message: error.to_string() }
+    }
+}
+
+impl From<HolderError> for Failure {
+    fn from(error: HolderError) -> Self {
+        Self { exit: Exit::File, message: error.to_string() }
+    }
+}
+
+impl From<AddressFileError> for Failure {
+    fn from(error: AddressFileError) -> Self {
+        let exit = match &error {
+            AddressFileError::NotRunning(_) => Exit::Coordinator,
+            AddressFileError::Unreadable(..) => Exit::File,
+        };
+        Self { exit, message: error.to_string() }
+    }
+}
+
+/// Runs what talks to a network to its end.
+pub(super) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let no_runtime = |error: io::Error| Failure {
+        exit: Exit::NotAvailable,
+        message: format!("the system gives no threads for the network: {error}"),
+    };
+    let runtime = runtime.map_err(no_runtime)?;
+    let outcome = runtime.block_on(work);
+    // Nothing that is left may hold up the end.
+    runtime.shutdown_background();
+    outcome
+}
+
+/// Waits until the process is asked to stop.
+pub(super) async fn stop_signal() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+            tokio::select! {
+                _ = tokio::signal::ctrl_c() => {}
+                _ = terminate.recv() => {}
+            }
+            return;
+        }
+    }
+    // Where it cannot be waited for, nobody stops it so.
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}

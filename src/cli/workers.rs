@@ -1,0 +1,162 @@
+//! `nqueens workers`, `nqueens drain`, `nqueens release`.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::remote::{Remote, block_on};
+use super::report::{counted, predicted};
+use super::{Exit, Failure, print};
+use crate::authority::Name;
+use crate::coordinator::now_ms;
+use crate::wire::v1;
+
+/// List the workers of a coordinator.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    #[command(flatten)]
+    remote: Remote,
+    /// Print one JSON object a line.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Which worker.
+#[derive(Debug, clap::Args)]
+pub(super) struct One {
+    /// The worker's name.
+    worker: Name,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+/// What `--json` prints of a worker.
+#[derive(Debug, Serialize)]
+struct Report {
+    worker: String,
+    address: String,
+    build: String,
+    capacity: u32,
+    kernels: Vec<String>,
+    devices: Vec<Device>,
+    /// Since the coordinator heard of it.
+    silent_s: f64,
+    draining: bool,
+    units_done: u64,
+    units_held: u64,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    quarantined: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Device {
+    id: String,
+    name: String,
+    kernel: String,
+    capacity: u32,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    fault: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature_c: Option<f64>,
+}
+
+impl Report {
+    fn new(worker: v1::WorkerStatus, now_ms: u64) -> Self {
+        let devices = worker.devices.into_iter().map(|device| Device {
+            id: device.id,
+            name: device.name,
+            kernel: device.kernel,
+            capacity: device.capacity,
+            fault: device.fault,
+            temperature_c: device.temperature_c,
+        });
+        Self {
+            worker: worker.name,
+            address: worker.address,
+            build: worker.build,
+            capacity: worker.capacity,
+            kernels: worker.kernels,
+            devices: devices.collect(),
+            silent_s: now_ms.saturating_sub(worker.seen_ms) as f64 / 1000.0,
+            draining: worker.draining,
+            units_done: worker.units_done,
+            units_held: worker.held,
+            quarantined: worker.quarantined,
+        }
+    }
+
+    fn line(&self) -> String {
+        let kernels: Vec<String> = self
+            .devices
+            .iter()
+            .map(|device| {
+                let fault =
+                    if device.fault.is_empty() { String::new() } else { format!(" ({})", device.fault) };
+                format!("{} on {}{fault}", device.kernel, device.id)
+            })
+            .collect();
+        let silent = Duration::try_from_secs_f64(self.silent_s).unwrap_or(Duration::MAX);
+        let state = if !self.quarantined.is_empty() {
+            format!("in quarantine: {}", self.quarantined)
+        } else if self.draining {
+            "draining".to_owned()
+        } else if self.capacity == 0 {
+            "resting".to_owned()
+        } else {
+            format!("{} in hand", counted(self.units_held.into(), "unit"))
+        };
+        format!(
+            "{:<24} {}; {} done; {state}; heard of {} ago",
+            self.worker,
+            kernels.join(", "),
+            counted(self.units_done.into(), "unit"),
+            predicted(silent),
+        )
+    }
+}
+
+pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
+    block_on(async {
+        let coordinator = args.remote.connect().await?;
+        let request = v1::WorkersRequest {};
+        let answer = coordinator.call(coordinator.link.operations().workers(request)).await?;
+        let now_ms = now_ms();
+        let mut text = String::new();
+        for worker in answer.workers {
+            let report = Report::new(worker, now_ms);
+            text += &if args.json {
+                serde_json::to_string(&report).expect("numbers and strings serialise")
+            } else {
+                report.line()
+            };
+            text.push('\n');
+        }
+        if text.is_empty() && !args.json {
+            text = "no workers since the coordinator started; nqueens worker --join ADDR is one\n".to_owned();
+        }
+        print(&text)?;
+        Ok(Exit::Done)
+    })
+}
+
+/// `nqueens drain`.
+pub(super) fn drain(args: &One) -> Result<Exit, Failure> {
+    block_on(async {
+        let coordinator = args.remote.connect().await?;
+        let request = v1::DrainRequest { worker: args.worker.to_string() };
+        coordinator.call(coordinator.link.operations().drain(request)).await?;
+        print(&format!("{} finishes what it has in hand and gets nothing more\n", args.worker))?;
+        Ok(Exit::Done)
+    })
+}
+
+/// `nqueens release`.
+pub(super) fn release(args: &One) -> Result<Exit, Failure> {
+    block_on(async {
+        let coordinator = args.remote.connect().await?;
+        let request = v1::ReleaseRequest { worker: args.worker.to_string() };
+        coordinator.call(coordinator.link.operations().release(request)).await?;
+        print(&format!("{} is out of quarantine; its record begins anew\n", args.worker))?;
+        Ok(Exit::Done)
+    })
+}
