@@ -285,7 +285,8 @@ impl Campaign {
             if first.worker != request.worker {
                 return Some((unit, None));
             }
-            let another = request.kernels.iter().any(|kernel| *kernel != first.kernel);
+            let another = request.kernels.iter().any(|kernel| *kernel != first.kernel)
+                && !job.one_kernel.contains(&request.worker);
             (alone && another).then(|| (unit, Some(first.kernel.clone())))
         })?;
         let assignment = self.lease(request, hash, unit..unit + 1, (true, true), now_ms);
@@ -399,7 +400,9 @@ impl Campaign {
             job.units.outcome(unit).filter(|outcome| outcome.checker.is_none()).is_some_and(|outcome| {
                 let first = self.trust.source(outcome.source);
                 let can = |(name, worker): &(&WorkerName, &WorkerState)| {
-                    **name != first.worker || worker.kernels.iter().any(|kernel| *kernel != first.kernel)
+                    **name != first.worker
+                        || (worker.kernels.iter().any(|kernel| *kernel != first.kernel)
+                            && !job.one_kernel.contains(*name))
                 };
                 just_started || at_work.iter().any(can)
             })
@@ -431,6 +434,11 @@ impl Campaign {
         let settings = self.settings;
         let job = self.jobs.get_mut(&unit.job)?;
         if !matches!(job.units.status(unit.unit)?, Status::Open | Status::Leased) {
+            // A recount of its own unit, by a kernel that cannot count it.
+            let first = job.units.outcome(unit.unit).map(|outcome| self.trust.source(outcome.source));
+            if first.is_some_and(|first| first.worker == worker) {
+                job.one_kernel.insert(worker.to_owned());
+            }
             return None;
         }
         let (failures, workers) = job.failures.entry(unit.unit).or_default();

@@ -120,6 +120,8 @@ pub(super) struct Job {
     pub(super) failures: HashMap<u64, (u32, HashSet<WorkerName>)>,
     /// Units that were in leases that expired: they go in leases of at most so many units.
     pub(super) suspects: HashMap<u64, u64>,
+    /// Workers that have no other kernel for their own units.
+    pub(super) one_kernel: HashSet<WorkerName>,
     /// Seconds of counting and of recounting.
     pub(super) counting_s: f64,
     pub(super) checking_s: f64,
@@ -233,6 +235,7 @@ impl Campaign {
                     disputes: BTreeMap::new(),
                     failures: HashMap::new(),
                     suspects: HashMap::new(),
+                    one_kernel: HashSet::new(),
                     counting_s: 0.0,
                     checking_s: 0.0,
                 });

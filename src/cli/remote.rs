@@ -8,9 +8,9 @@ use std::time::Duration;
 use tonic::{Code, Status};
 
 use super::{Exit, Failure};
-use crate::authority::{Credentials, HolderError, KeyRequest, Name, Token};
+use crate::authority::{Credentials, HolderError, Name, Token};
 use crate::coordinator::{AddressFile, AddressFileError, now_ms, operator_folder};
-use crate::wire::{Address, Link, LinkError, Security, peer, v1};
+use crate::wire::{Address, EnrolError, Link, LinkError, Security, enrol, renew};
 
 /// Which coordinator is asked, and who asks.
 #[derive(Clone, Debug, clap::Args)]
@@ -74,7 +74,7 @@ impl Remote {
         let folder = self.credentials.clone().unwrap_or_else(usual);
         match Credentials::load(&folder) {
             Ok(credentials) => {
-                let credentials = self.renewed(address, credentials, &folder).await?;
+                let credentials = Self::renewed(address, credentials, &folder).await;
                 return Ok(Security::Tls(credentials.authority(), Some(Box::new(credentials))));
             }
             Err(HolderError::Missing(_)) => {}
@@ -100,41 +100,24 @@ impl Remote {
         let random: String = std::iter::repeat_with(fastrand::lowercase).take(6).collect();
         let name = if plain.is_empty() { format!("operator-{random}") } else { format!("{plain}-{random}") };
         let name: Name = name.parse().map_err(Failure::usage)?;
-        let key = KeyRequest::for_enrolment(folder, &name)?;
-        let link = Link::new(address, &Security::Tls(token.authority(), None), DEADLINE)?;
-        let request = v1::EnrollRequest {
-            peer: peer(),
-            token: token.to_string(),
-            name: name.to_string(),
-            request: key.request().to_vec(),
-        };
-        let answer = link.enrolment().enroll(request).await.map_err(|status| refused(address, &status))?;
-        let v1::EnrollResponse { certificate_pem, authority_pem } = answer.into_inner();
-        let credentials = key.answered(token.authority(), &certificate_pem, &authority_pem)?;
-        credentials.save(folder)?;
-        Ok(credentials)
+        enrol(address, token, &name, folder, DEADLINE).await.map_err(|error| not_enrolled(address, error))
     }
 
     /// Renews a certificate that is half through, if that can be done; it is good for a while otherwise.
-    async fn renewed(
-        &self,
-        address: &Address,
-        credentials: Credentials,
-        folder: &Path,
-    ) -> Result<Credentials, Failure> {
+    async fn renewed(address: &Address, credentials: Credentials, folder: &Path) -> Credentials {
         if !credentials.renewal_is_due(now_ms()) {
-            return Ok(credentials);
+            return credentials;
         }
-        let authority = credentials.authority();
-        let key = KeyRequest::new(credentials.name())?;
-        let security = Security::Tls(authority, Some(Box::new(credentials.clone())));
-        let link = Link::new(address, &security, DEADLINE)?;
-        let request = v1::RenewRequest { peer: peer(), request: key.request().to_vec() };
-        let Ok(answer) = link.enrolment().renew(request).await else { return Ok(credentials) };
-        let v1::EnrollResponse { certificate_pem, authority_pem } = answer.into_inner();
-        let renewed = key.answered(authority, &certificate_pem, &authority_pem)?;
-        renewed.save(folder)?;
-        Ok(renewed)
+        renew(address, &credentials, folder, DEADLINE).await.unwrap_or(credentials)
+    }
+}
+
+/// What is said if there is no certificate.
+pub(super) fn not_enrolled(address: &Address, error: EnrolError) -> Failure {
+    match error {
+        EnrolError::Link(error) => error.into(),
+        EnrolError::Holder(error) => error.into(),
+        EnrolError::Refused(status) => refused(address, &status),
     }
 }
 

@@ -1,10 +1,12 @@
 //! What goes over the network: the messages of `proto/nqueens.proto`, what they mean here, and connections.
 
 mod convert;
+mod enrol;
 mod link;
 mod version;
 
 pub use convert::{MOST_HELD, MOST_MESSAGE_BYTES, MOST_RESULTS, Malformed, job_hash, messages};
+pub use enrol::{EnrolError, enrol, renew};
 pub use link::{Address, AddressError, Link, LinkError, Security};
 pub use version::{AnotherProtocol, BUILD, PROTOCOL, check, peer};
 
