@@ -1,0 +1,251 @@
+//! A coordinator under load: a real one, in a process of its own, and a thousand workers that only pretend to count.
+//!
+//! `cargo bench --bench coordinator [-- WORKERS SECONDS N]`, by default 1,000 workers, 60 s, and the units of n = 25. It
+//! prints how long syncs and acknowledgements took, results a second, and the coordinator's memory.
+
+#![allow(clippy::print_stdout)]
+
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use nqueens::campaign::{Assignment, Completion, Held, Source, UnitId};
+use nqueens::coordinator::AddressFile;
+use nqueens::tally::{Parts, Residues};
+use nqueens::wire::{Address, Link, Security, messages, peer, v1};
+
+/// Results in a call: what a worker has after some seconds.
+const RESULTS: usize = 10;
+/// Between the calls of one worker.
+const PAUSE: Duration = Duration::from_millis(2500);
+/// Units a second that a worker says it measured: that many.
+const RATE: f64 = 4.0;
+
+struct Coordinator {
+    child: Child,
+    data: PathBuf,
+}
+
+impl Coordinator {
+    fn start() -> Self {
+        let data = std::env::temp_dir().join(format!("nqueens-load-{}", std::process::id()));
+        let child = Command::new(env!("CARGO_BIN_EXE_nqueens"))
+            .args(["coordinator", "--listen", "127.0.0.1:0", "--log-level", "warn", "--data"])
+            .arg(&data)
+            .stdin(Stdio::null())
+            .spawn()
+            .expect("starts");
+        Self { child, data }
+    }
+
+    fn address(&self) -> Address {
+        for _ in 0..100 {
+            if let Ok(file) = AddressFile::read(&self.data) {
+                return file.address.parse().expect("an address");
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        panic!("it does not listen");
+    }
+
+    /// Its memory now and at its most, in MiB, where the system tells.
+    fn memory(&self) -> Option<(u64, u64)> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
+        let kib = |name: &str| -> Option<u64> {
+            status.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok()
+        };
+        Some((kib("VmRSS:")? / 1024, kib("VmHWM:")? / 1024))
+    }
+}
+
+impl Drop for Coordinator {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = std::fs::remove_dir_all(&self.data);
+    }
+}
+
+/// A result that anybody would get for this unit.
+fn pretended(unit: UnitId, attempt: u64, worker: &str) -> Completion {
+    let count = 1000 + unit.unit % 977;
+    let mut parts = Parts::default();
+    for weight in [24u32, 12] {
+        parts.add(weight, count, Residues::of(count.into()), 3 * count).expect("small");
+    }
+    let source = Source {
+        worker: worker.to_owned(),
+        kernel: "pretended".into(),
+        device: "cpu".into(),
+        build: String::new(),
+    };
+    Completion { unit, attempt, tally: parts.total().expect("small"), parts, source, elapsed_s: 1.0 }
+}
+
+#[derive(Default)]
+struct Seen {
+    syncs: Vec<Duration>,
+    completes: Vec<Duration>,
+    failed: u64,
+}
+
+struct Worker {
+    name: String,
+    link: Link,
+    boot: u64,
+    /// The jobs that it heard of.
+    jobs: Vec<Vec<u8>>,
+    /// Leases in hand, with the next unit to pretend.
+    held: Vec<(Assignment, u64)>,
+    results: Arc<AtomicU64>,
+    seen: Seen,
+}
+
+impl Worker {
+    async fn sync(&mut self) {
+        let held = self.held.iter().map(|(a, next)| {
+            let Assignment { attempt, job, units, mirrored, not_kernel } = a.clone();
+            let left = units.end - next;
+            messages::held(&Held { attempt, job, units, left, mirrored, not_kernel })
+        });
+        let request = v1::SyncRequest {
+            peer: peer(),
+            worker: self.name.clone(),
+            boot: self.boot,
+            capacity: 4,
+            kernels: vec!["pretended".into()],
+            held: held.collect(),
+            rates: self.jobs.iter().map(|job| v1::Rate { job: job.clone(), units_per_s: RATE }).collect(),
+            ..v1::SyncRequest::default()
+        };
+        let began = Instant::now();
+        let Ok(answer) = self.link.work().sync(request).await else {
+            self.seen.failed += 1;
+            return;
+        };
+        self.seen.syncs.push(began.elapsed());
+        let answer = answer.into_inner();
+        self.jobs = answer.jobs.iter().map(|job| job.job.clone()).collect();
+        let desired = messages::desired(answer.desired).expect("leases");
+        self.held.retain(|(held, _)| desired.iter().any(|d| d.attempt == held.attempt));
+        for assignment in desired {
+            if self.held.iter().all(|(held, _)| held.attempt != assignment.attempt) {
+                let first = assignment.units.start;
+                self.held.push((assignment, first));
+            }
+        }
+    }
+
+    async fn complete(&mut self) {
+        let mut results = Vec::new();
+        for (lease, next) in &mut self.held {
+            while results.len() < RESULTS && *next < lease.units.end {
+                let unit = UnitId { job: lease.job, unit: *next };
+                results.push(messages::result(&pretended(unit, lease.attempt, &self.name)));
+                *next += 1;
+            }
+        }
+        self.held.retain(|(lease, next)| *next < lease.units.end);
+        if results.is_empty() {
+            return;
+        }
+        let count = results.len() as u64;
+        let request = v1::CompleteRequest { peer: peer(), worker: self.name.clone(), results };
+        let began = Instant::now();
+        match self.link.work().complete(request).await {
+            Ok(_) => {
+                self.seen.completes.push(began.elapsed());
+                self.results.fetch_add(count, Ordering::Relaxed);
+            }
+            Err(_) => self.seen.failed += 1,
+        }
+    }
+
+    async fn work(mut self, stop: Arc<AtomicBool>) -> Seen {
+        // They do not all begin in the same moment.
+        tokio::time::sleep(PAUSE.mul_f64(fastrand::f64())).await;
+        while !stop.load(Ordering::Relaxed) {
+            // As often as workers with units of a second sync.
+            if self.held.is_empty() || fastrand::f64() < 0.25 {
+                self.sync().await;
+            }
+            self.complete().await;
+            tokio::time::sleep(PAUSE).await;
+        }
+        self.seen
+    }
+}
+
+fn quantiles(name: &str, mut times: Vec<Duration>) {
+    times.sort_unstable();
+    let at = |share: f64| {
+        let index = ((times.len().max(1) - 1) as f64 * share) as usize;
+        times.get(index).copied().unwrap_or_default().as_secs_f64() * 1000.0
+    };
+    println!(
+        "{name:<10} {:>8} calls, median {:.1} ms, p99 {:.1} ms, longest {:.1} ms",
+        times.len(),
+        at(0.5),
+        at(0.99),
+        at(1.0)
+    );
+}
+
+#[tokio::main]
+async fn main() {
+    let numbers: Vec<u64> = std::env::args().skip(1).filter_map(|word| word.parse().ok()).collect();
+    let number = |place: usize, usual: u64| numbers.get(place).copied().unwrap_or(usual);
+    let (workers, seconds, n) = (number(0, 1000), number(1, 60), number(2, 25));
+    let coordinator = Coordinator::start();
+    let address = coordinator.address();
+    let link = || Link::new(&address, &Security::Plain, Duration::from_secs(30)).expect("a link");
+
+    let began = Instant::now();
+    let request = v1::SubmitRequest {
+        piece: "queen".into(),
+        n: u32::try_from(n).expect("small"),
+        ..v1::SubmitRequest::default()
+    };
+    let long = Link::new(&address, &Security::Plain, Duration::from_secs(600)).expect("a link");
+    long.operations().submit(request).await.expect("submitted");
+    let status = link().operations().status(v1::StatusRequest::default()).await.expect("told").into_inner();
+    println!("{} units, planned in {:.1} s", status.jobs[0].units, began.elapsed().as_secs_f64());
+    println!("memory     {:?} MiB now and at most", coordinator.memory());
+
+    let (stop, results) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let began = Instant::now();
+    let tasks: Vec<_> = (0..workers)
+        .map(|number| {
+            let worker = Worker {
+                name: format!("w{number}"),
+                link: link(),
+                boot: number + 1,
+                jobs: Vec::new(),
+                held: Vec::new(),
+                results: Arc::clone(&results),
+                seen: Seen::default(),
+            };
+            tokio::spawn(worker.work(Arc::clone(&stop)))
+        })
+        .collect();
+    tokio::time::sleep(Duration::from_secs(seconds)).await;
+    stop.store(true, Ordering::Relaxed);
+    let mut all = Seen::default();
+    for task in tasks {
+        let seen = task.await.expect("no panic");
+        all.syncs.extend(seen.syncs);
+        all.completes.extend(seen.completes);
+        all.failed += seen.failed;
+    }
+    let elapsed = began.elapsed().as_secs_f64();
+    let results = results.load(Ordering::Relaxed);
+    println!("results    {results} acknowledged, {:.0} a second", results as f64 / elapsed);
+    quantiles("sync", all.syncs);
+    quantiles("complete", all.completes);
+    println!("failed     {} calls", all.failed);
+    println!("memory     {:?} MiB now and at most", coordinator.memory());
+    let status = link().operations().status(v1::StatusRequest::default()).await.expect("told").into_inner();
+    println!("done       {} of {} units, {} verified", status.jobs[0].done, status.jobs[0].units, status.jobs[0].checked);
+}
