@@ -110,6 +110,7 @@ impl From<ServeError> for Failure {
             ServeError::Ledger(error) => Self::from(error).exit,
             ServeError::Authority(error) => Self::from(error).exit,
             ServeError::Holder(_) | ServeError::Folder(..) => Exit::File,
+            ServeError::Keeper => Exit::CheckFailed,
             ServeError::Tls(_)
             | ServeError::Listen(..)
             | ServeError::Thread(_)

@@ -44,6 +44,8 @@ impl Logs {
             .with_max_level(level)
             .with_target(false)
             .with_ansi(colours)
+            // A log that cannot be written, on a disk that is full, is no reason to stop.
+            .log_internal_errors(false)
             .with_writer(std::io::stderr);
         // Whoever has set up logs before keeps them.
         let _ = match self.log_format {

@@ -103,15 +103,19 @@ const MOST_WAITING: usize = 4096;
 /// How many are dealt with between two writes.
 const MOST_AT_ONCE: usize = 1024;
 
-/// Starts the keeper of the ledger at `path`. It ends when all handles are dropped; the thread then returns.
+/// A keeper that runs.
+pub(super) struct Running {
+    pub(super) handle: Handle,
+    pub(super) thread: std::thread::JoinHandle<()>,
+    /// Ready once the thread has ended, for whatever reason.
+    pub(super) ended: oneshot::Receiver<()>,
+}
+
+/// Starts the keeper of the ledger at `path`. It ends when all handles are dropped.
 ///
 /// # Errors
 /// The ledger cannot be opened, or the system gives no thread.
-pub(super) fn start(
-    path: PathBuf,
-    settings: Settings,
-    metrics: Arc<Metrics>,
-) -> Result<(Handle, std::thread::JoinHandle<()>), StartError> {
+pub(super) fn start(path: PathBuf, settings: Settings, metrics: Arc<Metrics>) -> Result<Running, StartError> {
     let (handle, requests) = mpsc::channel(MOST_WAITING);
     // The referee must not keep the keeper alive.
     let weak = handle.downgrade();
@@ -122,9 +126,14 @@ pub(super) fn start(
     };
     let referee = referee::start(rule).map_err(StartError::Thread)?;
     let mut keeper = Keeper::open(path, settings, metrics, referee)?;
-    let work = move || keeper.work(requests);
+    let (alive, ended) = oneshot::channel::<()>();
+    let work = move || {
+        // Dropped with the thread, also by a panic.
+        let _alive = alive;
+        keeper.work(requests);
+    };
     let thread = std::thread::Builder::new().name("keeper".into()).spawn(work).map_err(StartError::Thread)?;
-    Ok((handle, thread))
+    Ok(Running { handle, thread, ended })
 }
 
 /// Why the keeper does not start.

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tokio_stream::wrappers::ReceiverStream;
@@ -22,7 +22,7 @@ use tonic::transport::server::Connected;
 
 use super::access::Access;
 use super::address::AddressFile;
-use super::keeper::{self, Request, StartError};
+use super::keeper::{self, Request, Running, StartError};
 use super::metrics::Metrics;
 use super::service::Service;
 use super::{authority_folder, ledger_file, now_ms, operator_folder};
@@ -95,6 +95,11 @@ pub enum ServeError {
     /// A thread.
     #[error("the system gives no thread: {0}")]
     Thread(io::Error),
+    /// The keeper of the ledger.
+    #[error(
+        "the keeper of the ledger failed; nothing that it acknowledged is lost: start the coordinator again"
+    )]
+    Keeper,
     /// Something else.
     #[error("the coordinator cannot serve: {0}")]
     Transport(#[from] tonic::transport::Error),
@@ -144,7 +149,8 @@ pub async fn serve(
         // A ledger of a million units takes seconds to read.
         tokio::task::spawn_blocking(move || keeper::start(path, settings, metrics)).await
     };
-    let (keeper, thread) = opened.map_err(|error| ServeError::Thread(error.into()))??;
+    let Running { handle: keeper, thread, ended } =
+        opened.map_err(|error| ServeError::Thread(error.into()))??;
 
     let listener = TcpListener::bind(listen).await.map_err(|error| ServeError::Listen(listen, error))?;
     let address = listener.local_addr().map_err(|error| ServeError::Listen(listen, error))?;
@@ -197,12 +203,14 @@ pub async fn serve(
                 let acceptor = acceptor.clone();
                 async move { acceptor.accept(stream).await }
             }));
-            within(stopped, router.serve_with_incoming_shutdown(ReceiverStream::new(incoming), end)).await
+            within(stopped, ended, router.serve_with_incoming_shutdown(ReceiverStream::new(incoming), end))
+                .await
         }
         _ => {
             let (sender, incoming) = mpsc::channel(64);
             beside.spawn(accept(listener, sender, |stream| async move { Ok(stream) }));
-            within(stopped, router.serve_with_incoming_shutdown(ReceiverStream::new(incoming), end)).await
+            within(stopped, ended, router.serve_with_incoming_shutdown(ReceiverStream::new(incoming), end))
+                .await
         }
     };
     AddressFile::remove(&data);
@@ -210,22 +218,24 @@ pub async fn serve(
     drop(keeper);
     // Calls that were cut off may still wait for the keeper: it ends after the last of them.
     let _ = tokio::task::spawn_blocking(move || thread.join()).await;
-    Ok(served?)
+    served
 }
 
-/// Once it is told to stop, a server has a few seconds for calls that are under way.
+/// Once it is told to stop, a server has a few seconds for calls that are under way. Without its keeper it ends.
 async fn within(
     mut stopped: watch::Receiver<bool>,
+    ended: oneshot::Receiver<()>,
     serving: impl Future<Output = Result<(), tonic::transport::Error>>,
-) -> Result<(), tonic::transport::Error> {
+) -> Result<(), ServeError> {
     const GRACE: Duration = Duration::from_secs(5);
     let too_late = async move {
         let _ = stopped.wait_for(|stop| *stop).await;
         tokio::time::sleep(GRACE).await;
     };
     tokio::select! {
-        served = serving => served,
+        served = serving => Ok(served?),
         () = too_late => Ok(()),
+        _ = ended => Err(ServeError::Keeper),
     }
 }
 

@@ -1,0 +1,309 @@
+//! What tests with real processes share: coordinators, links to them, and a worker that is made of the library.
+
+// Each test uses a part of it.
+#![allow(dead_code, unreachable_pub)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use nqueens::authority::{Authority, Credentials, KeyRequest, Name, Role};
+use nqueens::campaign::{Assignment, Completion, Held, Source, UnitId};
+use nqueens::coordinator::{AddressFile, authority_folder, now_ms, operator_folder};
+use nqueens::kernel::{KernelKind, count_parts};
+use nqueens::preplacement::{Decomposition, Job, JobHash};
+use nqueens::wire::{Address, BUILD, Link, Security, messages, peer, v1};
+
+/// The program.
+pub const NQUEENS: &str = env!("CARGO_BIN_EXE_nqueens");
+
+/// Longer than anything takes on the slowest machine.
+pub const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A folder that goes when the test ends.
+pub struct Scratch(PathBuf);
+
+impl Scratch {
+    pub fn new(name: &str) -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("nqueens-{name}-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        Self(folder)
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Waits until something is there.
+pub fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let began = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(began.elapsed() < PATIENCE, "in {PATIENCE:?} there was no {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A process that is killed when it is dropped.
+pub struct Process(pub Child);
+
+impl Process {
+    pub fn kill(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+
+    /// Asks it to stop, as a person would.
+    #[cfg(unix)]
+    pub fn terminate(&self) {
+        use rustix::process::{Pid, Signal, kill_process};
+        let pid = Pid::from_raw(self.0.id().try_into().expect("a pid")).expect("a pid");
+        kill_process(pid, Signal::TERM).expect("it runs");
+    }
+
+    /// Waits for its own end.
+    pub fn wait(&mut self, what: &str) -> i32 {
+        eventually(what, || self.0.try_wait().expect("ours")).code().unwrap_or(-1)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Runs the program to its end.
+pub fn nqueens(arguments: &[&str]) -> Output {
+    Command::new(NQUEENS).args(arguments).stdin(Stdio::null()).output().expect("the program starts")
+}
+
+/// What the program prints.
+pub fn printed(arguments: &[&str]) -> String {
+    let output = nqueens(arguments);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{arguments:?}: {said}");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// A coordinator in a process of its own.
+pub struct Coordinator {
+    pub process: Process,
+    data: PathBuf,
+    arguments: Vec<String>,
+    /// Where it listened first: it does so again after a restart.
+    pub address: Address,
+}
+
+impl Coordinator {
+    /// With TLS if there is an authority in its folder.
+    pub fn start(data: &Path, arguments: &[&str]) -> Self {
+        let arguments: Vec<String> = arguments.iter().map(|&word| word.to_owned()).collect();
+        let (process, address) = Self::launch(data, &arguments, "127.0.0.1:0");
+        Self { process, data: data.to_owned(), arguments, address }
+    }
+
+    fn launch(data: &Path, arguments: &[String], listen: &str) -> (Process, Address) {
+        let _ = std::fs::remove_file(data.join("address.json"));
+        // Writes beyond a limit fail instead of ending it, where a test sets one.
+        let mut command = Command::new("sh");
+        command.args([
+            "-c",
+            "trap '' XFSZ 2>/dev/null; exec \"$0\" \"$@\"",
+            NQUEENS,
+            "coordinator",
+            "--listen",
+        ]);
+        command.args([listen, "--log-level", "warn", "--data"]).arg(data).args(arguments);
+        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("a shell");
+        let mut process = Process(child);
+        let address = eventually("coordinator that listens", || {
+            let ended = process.0.try_wait().expect("ours");
+            assert!(ended.is_none(), "the coordinator ended with {ended:?}");
+            Some(AddressFile::read(data).ok()?.address.parse().expect("an address"))
+        });
+        (process, address)
+    }
+
+    pub fn data(&self) -> &str {
+        self.data.to_str().expect("plain")
+    }
+
+    /// Kills it and starts it again at the same address.
+    pub fn restart(&mut self) {
+        self.process.kill();
+        (self.process, _) = Self::launch(&self.data, &self.arguments, &self.address.to_string());
+    }
+
+    /// A link for whoever works on its machine.
+    pub fn link(&self) -> Link {
+        let security = match Credentials::load(&operator_folder(&self.data)) {
+            Ok(credentials) => Security::Tls(credentials.authority(), Some(Box::new(credentials))),
+            Err(_) => Security::Plain,
+        };
+        Link::new(&self.address, &security, PATIENCE).expect("a link")
+    }
+
+    /// The only job, or the one that was submitted last.
+    pub async fn last_job(&self) -> v1::JobStatus {
+        let status = self.link().operations().status(v1::StatusRequest::default()).await;
+        status.expect("told").into_inner().jobs.pop().expect("a job")
+    }
+}
+
+/// Makes an authority for the coordinator in `data`.
+pub fn authority(data: &Path) -> Authority {
+    Authority::init(&authority_folder(data), &[], now_ms()).expect("an authority")
+}
+
+/// Credentials, as enrolment gives them.
+pub fn credentials(authority: &Authority, name: &str, role: Role) -> Credentials {
+    let name: Name = name.parse().expect("a name");
+    let token = authority.create_token(role, 1.try_into().expect("one"), 60_000, now_ms()).expect("a token");
+    let key = KeyRequest::new(&name).expect("a key");
+    let issued = authority.enroll(&token, &name, key.request(), now_ms()).expect("enrolled");
+    key.answered(authority.fingerprint(), &issued.certificate_pem, &issued.authority_pem).expect("an answer")
+}
+
+/// A worker that is made of the library: it counts with the scalar kernel and does what its test says.
+pub struct Worker {
+    pub name: String,
+    pub link: Link,
+    pub boot: u64,
+    pub kernels: Vec<String>,
+    pub held: Vec<Assignment>,
+    jobs: Vec<Job>,
+    decompositions: std::collections::HashMap<JobHash, Decomposition>,
+}
+
+impl Worker {
+    pub fn new(name: &str, link: Link) -> Self {
+        Self {
+            name: name.to_owned(),
+            link,
+            boot: fastrand::u64(..),
+            kernels: vec!["scalar".into(), "generic".into()],
+            held: Vec::new(),
+            jobs: Vec::new(),
+            decompositions: Default::default(),
+        }
+    }
+
+    pub fn sync_request(&self) -> v1::SyncRequest {
+        let held = self.held.iter().map(|assignment| {
+            let Assignment { attempt, job, units, mirrored, not_kernel } = assignment.clone();
+            let left = units.end - units.start;
+            messages::held(&Held { attempt, job, units, left, mirrored, not_kernel })
+        });
+        v1::SyncRequest {
+            peer: peer(),
+            worker: self.name.clone(),
+            boot: self.boot,
+            capacity: 4,
+            kernels: self.kernels.clone(),
+            held: held.collect(),
+            ..v1::SyncRequest::default()
+        }
+    }
+
+    /// Syncs; how many leases it has then.
+    pub async fn sync(&mut self) -> Result<usize, tonic::Status> {
+        let answer = self.link.work().sync(self.sync_request()).await?.into_inner();
+        for job in &answer.jobs {
+            let job: Job = job.text.parse().expect("a job's text");
+            if !self.jobs.contains(&job) {
+                self.jobs.push(job);
+            }
+        }
+        self.held = messages::desired(answer.desired).expect("leases");
+        Ok(self.held.len())
+    }
+
+    /// Counts a unit, as the lease says.
+    pub fn count(&mut self, lease: &Assignment, unit: u64) -> Completion {
+        let kernel = if lease.not_kernel.as_deref() == Some("scalar") {
+            KernelKind::Generic
+        } else {
+            KernelKind::Scalar
+        };
+        let job = self.jobs.iter().find(|job| job.hash() == lease.job).expect("its text came with it");
+        let decomposition =
+            self.decompositions.entry(lease.job).or_insert_with(|| Decomposition::new(job.clone()));
+        let image = lease.mirrored.then(|| decomposition.mirrored());
+        let decomposition = image.as_ref().unwrap_or(decomposition);
+        let mut counting = kernel.build(job.problem().piece()).expect("for queens");
+        let parts = count_parts(&mut *counting, decomposition, decomposition.unit(unit)).expect("counts");
+        let source = Source {
+            worker: self.name.clone(),
+            kernel: kernel.name().to_owned(),
+            device: "cpu".into(),
+            build: BUILD.to_owned(),
+        };
+        let tally = parts.total().expect("agrees");
+        let unit = UnitId { job: lease.job, unit };
+        Completion { unit, attempt: lease.attempt, tally, parts, source, elapsed_s: 0.01 }
+    }
+
+    pub async fn complete(&self, completions: &[Completion]) -> Result<Vec<v1::Verdict>, tonic::Status> {
+        let results = completions.iter().map(messages::result).collect();
+        let request = v1::CompleteRequest { peer: peer(), worker: self.name.clone(), results };
+        let answer = self.link.work().complete(request).await?.into_inner();
+        Ok(answer.verdicts().collect())
+    }
+
+    /// Counts all that it has in hand, changed by `tamper`, and hands it in.
+    pub async fn work(
+        &mut self,
+        tamper: impl Fn(&mut Completion),
+    ) -> Result<Vec<v1::Verdict>, tonic::Status> {
+        let mut done = Vec::new();
+        for lease in std::mem::take(&mut self.held) {
+            for unit in lease.units.clone() {
+                let mut completion = self.count(&lease, unit);
+                tamper(&mut completion);
+                done.push(completion);
+            }
+        }
+        self.complete(&done).await
+    }
+
+    /// Syncs and counts until the coordinator has no job that runs.
+    pub async fn work_until_done(&mut self) {
+        loop {
+            let answer = self.link.work().sync(self.sync_request()).await.expect("answered").into_inner();
+            if answer.running_jobs == 0 {
+                return;
+            }
+            if self.sync().await.expect("answered") == 0 {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            self.work(|_| ()).await.expect("answered");
+        }
+    }
+}
+
+/// Submits the count of a board.
+pub async fn submit(link: &Link, n: u32, priority: i32) -> String {
+    let request = v1::SubmitRequest { piece: "queen".into(), n, priority, ..v1::SubmitRequest::default() };
+    let answer = link.operations().submit(request).await.expect("submitted").into_inner();
+    answer.job.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The solutions of a job whose every unit is done.
+pub fn solutions(job: &v1::JobStatus) -> u128 {
+    assert_eq!(job.done, job.units, "units that are missing");
+    let tally = nqueens::tally::Tally::try_from(job.total.as_ref().expect("a total")).expect("whole");
+    tally.solutions().expect("agrees with its residues")
+}
