@@ -93,6 +93,8 @@ pub(super) enum Request {
     Workers(Reply<v1::WorkersResponse>),
     Ruling(Ruling),
     Tick,
+    /// Deal with what came before, and end.
+    Stop,
 }
 
 /// A way to the keeper.
@@ -111,7 +113,7 @@ pub(super) struct Running {
     pub(super) ended: oneshot::Receiver<()>,
 }
 
-/// Starts the keeper of the ledger at `path`. It ends when all handles are dropped.
+/// Starts the keeper of the ledger at `path`. It ends when it is told to, or all handles are dropped.
 ///
 /// # Errors
 /// The ledger cannot be opened, or the system gives no thread.
@@ -273,6 +275,9 @@ impl Keeper {
             }
             self.commit(&mut batch);
             for request in later {
+                if matches!(request, Request::Stop) {
+                    return;
+                }
                 self.handle(request);
             }
         }
@@ -459,6 +464,8 @@ impl Keeper {
             }
             Request::Ruling(ruling) => self.rule(ruling),
             Request::Tick => self.tick(),
+            // Seen before.
+            Request::Stop => {}
         }
     }
 

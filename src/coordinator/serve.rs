@@ -215,8 +215,8 @@ pub async fn serve(
     };
     AddressFile::remove(&data);
     beside.shutdown().await;
-    drop(keeper);
-    // Calls that were cut off may still wait for the keeper: it ends after the last of them.
+    // Connections that do not end by themselves must not keep the ledger open.
+    let _ = keeper.send(Request::Stop).await;
     let _ = tokio::task::spawn_blocking(move || thread.join()).await;
     served
 }
@@ -227,7 +227,7 @@ async fn within(
     ended: oneshot::Receiver<()>,
     serving: impl Future<Output = Result<(), tonic::transport::Error>>,
 ) -> Result<(), ServeError> {
-    const GRACE: Duration = Duration::from_secs(5);
+    const GRACE: Duration = Duration::from_secs(2);
     let too_late = async move {
         let _ = stopped.wait_for(|stop| *stop).await;
         tokio::time::sleep(GRACE).await;
