@@ -1,6 +1,6 @@
 //! The coordinator: it hands out units to workers over gRPC, judges what comes back, and keeps the ledger.
 //!
-//! All that changes a campaign goes through one thread, the [`Keeper`](keeper): it takes what arrived meanwhile, judges
+//! All that changes a campaign goes through one thread, the keeper: it takes what arrived meanwhile, judges
 //! it, writes one batch to the ledger, and only then applies it and answers. So an acknowledged result is on disk, and a
 //! thousand workers cost one sync of the disk for each batch, not for each result.
 //!
