@@ -247,5 +247,8 @@ async fn main() {
     println!("failed     {} calls", all.failed);
     println!("memory     {:?} MiB now and at most", coordinator.memory());
     let status = link().operations().status(v1::StatusRequest::default()).await.expect("told").into_inner();
-    println!("done       {} of {} units, {} verified", status.jobs[0].done, status.jobs[0].units, status.jobs[0].checked);
+    println!(
+        "done       {} of {} units, {} verified",
+        status.jobs[0].done, status.jobs[0].units, status.jobs[0].checked
+    );
 }
