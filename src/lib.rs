@@ -33,3 +33,4 @@ pub mod preplacement;
 pub mod symmetry;
 pub mod tally;
 pub mod wire;
+pub mod worker;

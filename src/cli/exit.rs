@@ -3,7 +3,9 @@
 use crate::authority::{AuthorityError, CertificateError};
 use crate::coordinator::ServeError;
 use crate::engine::{BenchError, CountError, DeviceError};
+use crate::kernel::KernelError;
 use crate::ledger::{LedgerError, RunFileError};
+use crate::worker::{OutboxError, WorkerError};
 
 /// How the program ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,6 +117,33 @@ impl From<ServeError> for Failure {
             | ServeError::Listen(..)
             | ServeError::Thread(_)
             | ServeError::Transport(_) => Exit::NotAvailable,
+        };
+        Self { exit, message }
+    }
+}
+
+impl From<WorkerError> for Failure {
+    fn from(error: WorkerError) -> Self {
+        let message = error.to_string();
+        let exit = match error {
+            WorkerError::NoCertificate(_)
+            | WorkerError::AnotherName(..)
+            | WorkerError::NotForCampaigns(_) => Exit::Usage,
+            WorkerError::Device(error) => Self::from(CountError::from(error)).exit,
+            WorkerError::Kernel(KernelError::QueensOnly(..)) => Exit::Usage,
+            WorkerError::Kernel(KernelError::NotOnThisMachine(_))
+            | WorkerError::NoThermometer
+            | WorkerError::Thread(_)
+            | WorkerError::Outbox(OutboxError::Thread(_)) => Exit::NotAvailable,
+            WorkerError::Miscounts(_) => Exit::CheckFailed,
+            WorkerError::Folder(..)
+            | WorkerError::InUse(_)
+            | WorkerError::Name(_)
+            | WorkerError::Holder(_)
+            | WorkerError::Outbox(OutboxError::Damaged(_) | OutboxError::File(..)) => Exit::File,
+            WorkerError::Link(_) | WorkerError::Refused(..) | WorkerError::Quarantined(_) => {
+                Exit::Coordinator
+            }
         };
         Self { exit, message }
     }

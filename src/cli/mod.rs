@@ -23,6 +23,7 @@ mod status;
 mod submit;
 mod token;
 mod whole_file;
+mod worker;
 mod workers;
 
 use std::ffi::OsString;
@@ -62,6 +63,7 @@ enum Command {
     Resume(job_state::Args),
     /// Give a job up. Submitting it again lets it go on.
     Cancel(job_state::Args),
+    Worker(worker::Args),
     Workers(workers::Args),
     /// Let a worker finish what it has in hand and give it nothing more until it restarts.
     Drain(workers::One),
@@ -104,6 +106,7 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<Exit, Failure> {
         Command::Pause(args) => job_state::run(&args, JobState::Paused),
         Command::Resume(args) => job_state::run(&args, JobState::Running),
         Command::Cancel(args) => job_state::run(&args, JobState::Cancelled),
+        Command::Worker(args) => worker::run(&args),
         Command::Workers(args) => workers::run(&args),
         Command::Drain(args) => workers::drain(&args),
         Command::Release(args) => workers::release(&args),

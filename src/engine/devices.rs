@@ -68,7 +68,7 @@ impl DeviceChoice {
     }
 
     /// Whether adapters are named.
-    pub(super) fn has_adapters(&self) -> bool {
+    pub fn has_adapters(&self) -> bool {
         matches!(self, Self::These(names) if names.iter().any(|name| *name != DeviceName::Cpu))
     }
 }
@@ -121,8 +121,8 @@ pub struct Device {
 }
 
 impl Device {
-    /// A device that is open already.
-    pub(super) fn opened(id: &str, kernel: DeviceKernel) -> Self {
+    /// A device that is open already: a backend of one's own.
+    pub fn opened(id: &str, kernel: DeviceKernel) -> Self {
         Self { id: id.to_owned(), info: None, open: Box::new(move || Ok(kernel)) }
     }
 

@@ -15,3 +15,4 @@ pub use devices::{Device, find_devices, find_every_device};
 pub use devices::{DeviceChoice, DeviceError, DeviceName, UnknownDevice};
 pub use estimate::{Estimate, Forecast, Mean, estimate, forecast};
 pub use progress::Progress;
+pub(crate) use workers::{Pace, check_on_cpu, wait_for_devices};

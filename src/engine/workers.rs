@@ -127,13 +127,18 @@ impl Workers {
 
 impl Drop for Workers {
     fn drop(&mut self) {
-        /// A submission takes a tenth of a second.
-        const PATIENCE: Duration = Duration::from_secs(3);
         self.context.queue.stop();
-        let began = Instant::now();
-        while !self.device_threads.iter().all(JoinHandle::is_finished) && began.elapsed() < PATIENCE {
-            std::thread::sleep(Duration::from_millis(2));
-        }
+        wait_for_devices(&self.device_threads);
+    }
+}
+
+/// Waits a little for threads of devices that were told to end.
+pub(crate) fn wait_for_devices(threads: &[JoinHandle<()>]) {
+    /// A submission takes a tenth of a second.
+    const PATIENCE: Duration = Duration::from_secs(3);
+    let began = Instant::now();
+    while !threads.iter().all(JoinHandle::is_finished) && began.elapsed() < PATIENCE {
+        std::thread::sleep(Duration::from_millis(2));
     }
 }
 
@@ -175,17 +180,17 @@ fn cpu_worker(context: &Context, kind: KernelKind) {
 
 /// How many units a device takes at once.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pace {
+pub(crate) struct Pace {
     /// Units a second that the CPU counts, roughly; 0 if it does not.
-    pub(super) cpu_units_per_s: f64,
+    pub(crate) cpu_units_per_s: f64,
     /// Seconds that a thread of the CPU needs for a unit, roughly.
-    pub(super) unit_s: f64,
+    pub(crate) unit_s: f64,
 }
 
 impl Pace {
     /// Units to take of `open` ones, at a rate measured before: enough for some seconds, and near the end no more
     /// than the device's share of the work.
-    fn units(self, rate: Option<f64>, open: usize) -> usize {
+    pub(crate) fn units(self, rate: Option<f64>, open: usize) -> usize {
         /// Filling and draining the device costs some milliseconds.
         const BATCH_S: f64 = 2.0;
         match rate {
@@ -197,6 +202,11 @@ impl Pace {
                 (rate * BATCH_S).min(share.ceil()) as usize
             }
         }
+    }
+
+    /// Whether the CPU may count a unit again to check a device.
+    pub(crate) fn allows_check(self) -> bool {
+        self.unit_s <= LONGEST_CHECK_S
     }
 }
 
@@ -226,7 +236,7 @@ fn device_worker(context: &Context, device: Device, holder: Holder, pace: Pace) 
 const LONGEST_CHECK_S: f64 = 5.0;
 
 /// Counts a device's first unit of a job again: the self-test knows neither the job's memory nor its shaders.
-fn check_on_cpu(decomposition: &Decomposition, unit: u64, found: &Tally) -> Result<(), Fault> {
+pub(crate) fn check_on_cpu(decomposition: &Decomposition, unit: u64, found: &Tally) -> Result<(), Fault> {
     let piece = decomposition.job().problem().piece();
     let kernel = KernelKind::fastest(piece).build(piece);
     let mut kernel = kernel.map_err(|error| Fault::Refused(error.to_string()))?;
@@ -269,7 +279,7 @@ fn count_on(
             outcome => outcome?,
         };
         let elapsed_s = began.elapsed().as_secs_f64();
-        if rate.is_none() && pace.unit_s <= LONGEST_CHECK_S {
+        if rate.is_none() && pace.allows_check() {
             check_on_cpu(decomposition, units[0], &tallies[0])?;
         }
         rate = Some(units.len() as f64 / elapsed_s.max(1e-6));

@@ -1,0 +1,468 @@
+//! A worker's life: it joins, syncs and hands results in until it is told to stop, and then drains.
+
+use std::collections::{HashMap, HashSet};
+use std::convert::Infallible;
+use std::future::Future;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+use tonic::Code;
+
+use super::backoff::Backoff;
+use super::crew::{Crew, ToPlan};
+use super::home::{Home, Joining, now_ms};
+use super::kernels::{Ladder, known_answers, processor};
+use super::line::Line;
+use super::outbox::Outbox;
+use super::shop::{Failed, Report, SHADERS, Shop};
+use super::surroundings::{Pause, Rest, Surroundings};
+use super::{Options, Summary, WorkerError};
+use crate::authority::Name;
+use crate::campaign::Assignment;
+use crate::engine::{Device, DeviceError, find_devices};
+use crate::kernel::KernelKind;
+use crate::preplacement::JobHash;
+use crate::wire::v1::{self, Verdict};
+use crate::wire::{self, MOST_HELD, MOST_MESSAGE_BYTES, MOST_RESULTS, Security, messages, peer, renew};
+
+/// Runs a worker until `stop` is ready, or, if it is to end when idle, until there is nothing to count. Must run where
+/// tokio has timers and I/O. If it is dropped, that is like a kill: what is in the outbox's file is sent by the next
+/// worker in the same folder.
+///
+/// # Errors
+/// The folder, the devices or the kernel cannot be used, or the coordinator refuses for good.
+pub async fn run(options: Options, stop: impl Future<Output = ()>) -> Result<Summary, WorkerError> {
+    let began = Instant::now();
+    let ladder = ladder(&options)?;
+    if options.rest.max_temperature_c.is_some() && options.surroundings.temperature_c().is_none() {
+        return Err(WorkerError::NoThermometer);
+    }
+    let home = Home::open(&options.data)?;
+    let outbox = Arc::new(Outbox::open(&home.outbox())?);
+    let Options { join, token, name, insecure, deadline, .. } = &options;
+    let joining = Joining {
+        address: join,
+        token: token.as_ref(),
+        name: name.as_ref(),
+        insecure: *insecure,
+        deadline: *deadline,
+    };
+    tokio::pin!(stop);
+    // Found before the token is used: a mistake in --device must not cost it.
+    let devices = chosen_devices(&options, &ladder).await?;
+    let (name, security) = tokio::select! {
+        joined = home.join(&joining) => joined?,
+        () = &mut stop => {
+            let undelivered = outbox.len();
+            return Ok(Summary { units: 0, recounts: 0, elapsed: began.elapsed(), dropped: 0, undelivered });
+        }
+    };
+    let line = Line::new(join.clone(), security, *deadline)?;
+
+    let threads =
+        options.threads.or_else(|| std::thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN);
+    let cpu_counts = options.devices.has_cpu();
+    let wake = options.devices == crate::engine::DeviceChoice::Auto
+        && options.kernel.is_none()
+        && cfg!(feature = "gpu");
+    let shop = Arc::new(Shop::new(ladder, threads.get(), cpu_counts));
+    let mut all = devices;
+    all.extend(options.opened);
+    let crew = Crew::start(&shop, &outbox, threads.get(), all, wake).map_err(WorkerError::Thread)?;
+    tracing::info!(worker = %name, address = %line.address(), threads = threads.get(), "working");
+    let (rest, around) = (options.rest, Arc::clone(&options.surroundings));
+    let life = Life { name, line, shop, outbox, crew, rest, around, boot: fastrand::u64(1..), home };
+
+    let stopped = tokio::select! {
+        ended = life.work(options.exit_when_idle) => ended.map(|()| "there is nothing to count")?,
+        () = &mut stop => "told to stop",
+    };
+    tracing::info!("draining: {stopped}");
+    life.drain(options.drain_timeout).await?;
+    let counted = life.shop.counted();
+    Ok(Summary {
+        units: counted.units,
+        recounts: counted.recounts,
+        elapsed: began.elapsed(),
+        dropped: life.shop.being_counted(),
+        undelivered: life.outbox.len(),
+    })
+}
+
+fn ladder(options: &Options) -> Result<Ladder, WorkerError> {
+    match options.kernel {
+        Some(KernelKind::Textbook) => return Err(WorkerError::NotForCampaigns(KernelKind::Textbook)),
+        Some(_) if !options.devices.has_cpu() => return Err(DeviceError::KernelWithoutCpu.into()),
+        _ => {}
+    }
+    Ok(Ladder::new(options.kernel)?)
+}
+
+/// Tests the kernels and finds the devices that were named, where it is allowed to take a second.
+async fn chosen_devices(options: &Options, ladder: &Ladder) -> Result<Vec<Device>, WorkerError> {
+    let (choice, ladder) = (options.devices.clone(), ladder.clone());
+    let find = move || {
+        for kind in ladder.kinds() {
+            known_answers(*kind).map_err(WorkerError::Miscounts)?;
+        }
+        if choice.has_adapters() { Ok(find_devices(&choice)?) } else { Ok(Vec::new()) }
+    };
+    let found = tokio::task::spawn_blocking(find).await;
+    found.map_err(|error| WorkerError::Thread(error.into()))?
+}
+
+/// What a sync brought.
+#[derive(Clone, Copy, Debug)]
+struct Synced {
+    /// Leases that are new.
+    new: usize,
+    running_jobs: u32,
+    next: Duration,
+}
+
+struct Life {
+    name: Name,
+    line: Line,
+    shop: Arc<Shop>,
+    outbox: Arc<Outbox>,
+    crew: Crew,
+    rest: Rest,
+    around: Arc<dyn Surroundings>,
+    /// Tells this start from others.
+    boot: u64,
+    home: Home,
+}
+
+impl Drop for Life {
+    fn drop(&mut self) {
+        self.shop.stop();
+        // Before the lock of the folder goes: the next worker there has the file for itself.
+        self.outbox.close();
+    }
+}
+
+impl Life {
+    /// Works until there is nothing to count, if it is to end then.
+    async fn work(&self, exit_when_idle: bool) -> Result<(), WorkerError> {
+        let never: Infallible = tokio::select! {
+            idle = self.keep_syncing(false, exit_when_idle) => return idle,
+            failed = self.keep_delivering() => failed?,
+            failed = self.keep_renewing() => failed?,
+            never = self.keep_watching_the_clock() => never,
+        };
+        match never {}
+    }
+
+    /// Finishes and hands in what is in hand, if that can be done in time.
+    async fn drain(&self, patience: Duration) -> Result<(), WorkerError> {
+        self.shop.rest(true);
+        let handed_in = async {
+            let (mut shop, mut outbox) = (self.shop.changes(), self.outbox.changes());
+            while !(self.shop.is_empty() && self.shop.being_counted() == 0 && self.outbox.len() == 0) {
+                tokio::select! { _ = shop.changed() => {}, _ = outbox.changed() => {} }
+            }
+        };
+        let work = async {
+            tokio::select! {
+                () = handed_in => Ok(()),
+                failed = self.keep_delivering() => failed.map(|never| match never {}),
+                ended = self.keep_syncing(true, false) => ended,
+            }
+        };
+        match tokio::time::timeout(patience, work).await {
+            Ok(outcome) => outcome?,
+            Err(_) => tracing::warn!("not everything could be finished and handed in in time"),
+        }
+        // So that what is left goes to others at once, and not when its leases end.
+        const LAST_CALL: Duration = Duration::from_secs(2);
+        let goodbye = self.goodbye();
+        if tokio::time::timeout(LAST_CALL.min(self.line.deadline()), goodbye).await.is_err() {
+            tracing::warn!("the coordinator did not hear that this worker ends");
+        }
+        Ok(())
+    }
+
+    /// A last sync, with nothing in hand.
+    async fn goodbye(&self) {
+        let report = Report { capacity: 0, held: Vec::new(), ..self.shop.report(0) };
+        let request = self.sync_request(report, true);
+        let mut once = Backoff::default();
+        let outcome = self.line.call(&mut once, |link| async move { link.work().sync(request).await }).await;
+        if let Err(error) = outcome {
+            tracing::warn!("{error}");
+        }
+    }
+
+    // Sync.
+
+    /// Syncs again and again; returns when nothing is to be done, if it is to end then.
+    async fn keep_syncing(&self, draining: bool, exit_when_idle: bool) -> Result<(), WorkerError> {
+        /// How soon after a sync there may be another.
+        const LEAST: Duration = Duration::from_millis(200);
+        let mut backoff = Backoff::default();
+        let mut early = LEAST;
+        let mut idle = 0;
+        let mut changes = self.shop.changes();
+        loop {
+            if let Some(why) = self.shop.broken() {
+                return Err(WorkerError::Miscounts(why));
+            }
+            let Some(synced) = self.sync(&mut backoff, draining).await? else { continue };
+            let at = tokio::time::Instant::now();
+            let nothing = synced.running_jobs == 0 && self.shop.is_empty() && self.outbox.len() == 0;
+            idle = if nothing { idle + 1 } else { 0 };
+            if exit_when_idle && idle >= 2 {
+                return Ok(());
+            }
+            // As long as nothing comes, it is asked for ever more seldom.
+            early = if synced.new > 0 { LEAST } else { (2 * early).min(synced.next) };
+            let latest = at + synced.next.mul_f64(0.8 + 0.4 * fastrand::f64());
+            let due = || {
+                let early = if self.shop.was_acknowledged() { LEAST } else { early };
+                let hungry = self.shop.is_hungry() && !draining;
+                let ends = exit_when_idle && nothing;
+                if self.shop.is_urgent() {
+                    at
+                } else if hungry || ends {
+                    (at + early).min(latest)
+                } else {
+                    latest
+                }
+            };
+            until(due, &mut changes).await;
+        }
+    }
+
+    /// One sync. `None` if it failed in a way that may pass.
+    async fn sync(&self, backoff: &mut Backoff, draining: bool) -> Result<Option<Synced>, WorkerError> {
+        let report = self.shop.report(MOST_HELD);
+        let held: HashSet<u64> = report.held.iter().map(|held| held.attempt).collect();
+        let request = self.sync_request(report, draining);
+        let answer = self.line.call(backoff, |link| async move { link.work().sync(request).await }).await?;
+        let Ok(response) = answer else { return Ok(None) };
+        if !response.quarantined.is_empty() {
+            return Err(WorkerError::Quarantined(response.quarantined));
+        }
+        let senseless = |error| WorkerError::Refused(self.line.address().clone(), format!("{error}"));
+        let desired = messages::desired(response.desired).map_err(senseless)?;
+        let kept: HashSet<u64> = desired.iter().map(|lease| lease.attempt).collect();
+        self.shop
+            .cancel(response.cancel.into_iter().chain(held.iter().copied().filter(|a| !kept.contains(a))));
+        // What was held when the request went off may be done by now: it does not begin anew.
+        let new: Vec<Assignment> =
+            desired.into_iter().filter(|lease| !held.contains(&lease.attempt)).collect();
+        let synced = Synced {
+            new: new.len(),
+            running_jobs: response.running_jobs,
+            next: Duration::from_millis(response.next_sync_ms.clamp(50, 600_000).into()),
+        };
+        self.take(new, response.jobs);
+        Ok(Some(synced))
+    }
+
+    fn take(&self, leases: Vec<Assignment>, jobs: Vec<v1::Job>) {
+        let texts: HashMap<JobHash, String> =
+            jobs.into_iter().filter_map(|job| Some((wire::job_hash(&job.job).ok()?, job.text))).collect();
+        self.shop.assign(leases.iter().cloned());
+        for Assignment { attempt, job, mirrored, .. } in leases {
+            self.crew.plan(ToPlan { attempt, job, mirrored, text: texts.get(&job).cloned() });
+        }
+    }
+
+    fn sync_request(&self, report: Report, draining: bool) -> v1::SyncRequest {
+        let Report { capacity, kernels, units_per_s, held, devices, cpu_threads } = report;
+        let rate = |(job, units_per_s): (JobHash, f64)| v1::Rate { job: job.to_bytes().into(), units_per_s };
+        let cpu = (cpu_threads > 0).then(|| v1::Device {
+            id: "cpu".to_owned(),
+            name: processor(),
+            kernel: kernels.iter().find(|kernel| *kernel != SHADERS).cloned().unwrap_or_default(),
+            capacity: cpu_threads as u32,
+            fault: String::new(),
+            temperature_c: self.around.temperature_c(),
+        });
+        let others = devices.into_iter().map(|device| v1::Device {
+            id: device.id,
+            name: device.name,
+            kernel: SHADERS.to_owned(),
+            capacity: 1,
+            fault: device.fault.unwrap_or_default(),
+            temperature_c: None,
+        });
+        v1::SyncRequest {
+            peer: peer(),
+            worker: self.name.to_string(),
+            boot: self.boot,
+            capacity: if draining { 0 } else { capacity },
+            kernels,
+            rates: units_per_s.into_iter().map(rate).collect(),
+            held: held.iter().map(messages::held).collect(),
+            draining,
+            devices: cpu.into_iter().chain(others).collect(),
+        }
+    }
+
+    // Complete and Fail.
+
+    /// Hands in results, and tells of units that cannot be counted.
+    async fn keep_delivering(&self) -> Result<Infallible, WorkerError> {
+        let mut backoff = Backoff::default();
+        let mut most = MOST_RESULTS;
+        let (mut shop, mut outbox) = (self.shop.changes(), self.outbox.changes());
+        loop {
+            if let Some(failed) = self.shop.next_failed() {
+                self.fail(&failed, &mut backoff).await?;
+                continue;
+            }
+            let batch = self.outbox.batch(most, MOST_MESSAGE_BYTES - (4 << 10));
+            if batch.is_empty() {
+                tokio::select! { _ = shop.changed() => {}, _ = outbox.changed() => {} }
+                continue;
+            }
+            match self.complete(&batch, &mut backoff).await? {
+                Ok(()) => most = MOST_RESULTS,
+                // The coordinator does not understand one of them. Nobody else will count it as long as its lease
+                // is held, so it must not stay for ever.
+                Err(Code::InvalidArgument | Code::OutOfRange) if batch.len() == 1 => {
+                    tracing::error!("the coordinator does not take the result of unit {}", batch[0].1.unit);
+                    self.deal_with(&batch);
+                }
+                Err(Code::InvalidArgument | Code::OutOfRange) => most = batch.len() / 2,
+                Err(_) => {}
+            }
+        }
+    }
+
+    fn deal_with<'a>(&self, results: impl IntoIterator<Item = &'a (u64, v1::Result)>) {
+        let (mut numbers, mut units) = (Vec::new(), Vec::new());
+        for (number, result) in results {
+            numbers.push(*number);
+            units.push((result.attempt, result.unit));
+        }
+        self.outbox.remove(numbers);
+        self.shop.acknowledge(units);
+    }
+
+    async fn complete(
+        &self,
+        batch: &[(u64, v1::Result)],
+        backoff: &mut Backoff,
+    ) -> Result<Result<(), Code>, WorkerError> {
+        let request = v1::CompleteRequest {
+            peer: peer(),
+            worker: self.name.to_string(),
+            results: batch.iter().map(|(_, result)| result.clone()).collect(),
+        };
+        let answer =
+            self.line.call(backoff, |link| async move { link.work().complete(request).await }).await?;
+        let response = match answer {
+            Ok(response) => response,
+            Err(code) => return Ok(Err(code)),
+        };
+        let judged = || batch.iter().zip(response.verdicts());
+        for ((_, result), verdict) in judged() {
+            let unit = result.unit;
+            match verdict {
+                Verdict::Conflict => {
+                    tracing::warn!(unit, "another result is in the books: the referee will decide")
+                }
+                Verdict::Refused | Verdict::Quarantined => {
+                    tracing::error!(unit, "the coordinator does not believe this worker any more");
+                }
+                _ => tracing::debug!(unit, verdict = verdict.as_str_name(), "handed in"),
+            }
+        }
+        self.deal_with(
+            judged().filter(|(_, verdict)| *verdict != Verdict::Unspecified).map(|(entry, _)| entry),
+        );
+        let unjudged = batch.len() - judged().filter(|(_, verdict)| *verdict != Verdict::Unspecified).count();
+        if unjudged > 0 {
+            tracing::error!(unjudged, "the coordinator gave no verdict on some results; they are sent again");
+            tokio::time::sleep(backoff.next(fastrand::f64())).await;
+        }
+        Ok(Ok(()))
+    }
+
+    async fn fail(&self, failed: &Failed, backoff: &mut Backoff) -> Result<(), WorkerError> {
+        let Failed { attempt, unit, reason, detail } = failed.clone();
+        tracing::warn!(%unit, "cannot be counted here: {detail}");
+        let request = v1::FailRequest {
+            peer: peer(),
+            worker: self.name.to_string(),
+            attempt,
+            job: unit.job.to_bytes().into(),
+            unit: unit.unit,
+            reason: reason.into(),
+            detail,
+        };
+        let answer = self.line.call(backoff, |link| async move { link.work().fail(request).await }).await?;
+        // What the coordinator does not understand it will not understand later.
+        if matches!(answer, Ok(_) | Err(Code::InvalidArgument | Code::NotFound)) {
+            self.shop.told();
+        }
+        Ok(())
+    }
+
+    // The rest.
+
+    /// Renews the certificate when half of its life is over.
+    async fn keep_renewing(&self) -> Result<Infallible, WorkerError> {
+        const AT_MOST: Duration = Duration::from_secs(3600);
+        loop {
+            let Security::Tls(authority, Some(credentials)) = self.line.security() else {
+                return std::future::pending().await;
+            };
+            if credentials.renewal_is_due(now_ms()) {
+                match renew(self.line.address(), &credentials, self.home.path(), self.line.deadline()).await {
+                    Ok(renewed) => {
+                        tracing::info!("the certificate was renewed");
+                        self.line.secure(Security::Tls(authority, Some(Box::new(renewed))))?;
+                    }
+                    Err(error) => {
+                        tracing::warn!("the certificate could not be renewed, trying again: {error}")
+                    }
+                }
+            }
+            // Several tries before it ends, however short it lives.
+            let left = Duration::from_millis(credentials.not_after_ms().saturating_sub(now_ms()));
+            tokio::time::sleep((left / 8).clamp(Duration::from_secs(1), AT_MOST)).await;
+        }
+    }
+
+    /// Rests when it is time to, and when it is too hot.
+    async fn keep_watching_the_clock(&self) -> Infallible {
+        const LOOK: Duration = Duration::from_secs(5);
+        if self.rest == Rest::default() {
+            return std::future::pending().await;
+        }
+        let mut pause = Pause::default();
+        let mut resting = None;
+        loop {
+            let reason = pause.reason(&self.rest, &*self.around);
+            match &reason {
+                Some(why) if resting.is_none() => tracing::info!("resting: {why}"),
+                None if resting.is_some() => tracing::info!("counting again"),
+                _ => {}
+            }
+            self.shop.rest(reason.is_some());
+            resting = reason;
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+}
+
+/// Waits until `due` says that it is time; it is asked again after each change.
+async fn until(due: impl Fn() -> tokio::time::Instant, changes: &mut watch::Receiver<()>) {
+    loop {
+        changes.mark_unchanged();
+        let at = due();
+        if at <= tokio::time::Instant::now() {
+            return;
+        }
+        tokio::select! {
+            () = tokio::time::sleep_until(at) => return,
+            _ = changes.changed() => {}
+        }
+    }
+}

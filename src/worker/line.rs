@@ -1,0 +1,179 @@
+//! The line to the coordinator: calls with deadlines, a new channel after a failure, and what failures mean.
+
+use std::future::Future;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tonic::{Code, Response, Status};
+
+use super::WorkerError;
+use super::backoff::Backoff;
+use crate::wire::{Address, Link, LinkError, Security};
+
+/// What a call that failed means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Trouble {
+    /// The same call may succeed later.
+    Passing(String),
+    /// It will not.
+    Lasting(String),
+}
+
+/// What a failure means.
+pub(super) fn trouble(status: &Status) -> Trouble {
+    let said = status.message().to_owned();
+    match status.code() {
+        Code::FailedPrecondition
+        | Code::Unauthenticated
+        | Code::PermissionDenied
+        | Code::Unimplemented
+        | Code::AlreadyExists => Trouble::Lasting(said),
+        _ => Trouble::Passing(innermost(status).unwrap_or(said)),
+    }
+}
+
+/// The innermost cause of a transport's error, which says most; one line.
+fn innermost(status: &Status) -> Option<String> {
+    let mut cause: &dyn std::error::Error = std::error::Error::source(status)?;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string().lines().next().map(str::to_owned)
+}
+
+/// Whether TLS found another server than the coordinator. In a network that is only up in part that may pass.
+pub(super) fn is_stranger(status: &Status) -> bool {
+    let mut cause = std::error::Error::source(status);
+    while let Some(error) = cause {
+        let inner = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+        let tls =
+            inner.and_then(|inner| inner.downcast_ref()).or_else(|| error.downcast_ref::<rustls::Error>());
+        if matches!(tls, Some(rustls::Error::InvalidCertificate(_))) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
+
+/// The line to the coordinator.
+#[derive(Debug)]
+pub(super) struct Line {
+    address: Address,
+    deadline: Duration,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    security: Security,
+    link: Link,
+    /// Counts the links.
+    generation: u64,
+}
+
+impl Line {
+    pub(super) fn new(address: Address, security: Security, deadline: Duration) -> Result<Self, LinkError> {
+        let link = Link::new(&address, &security, deadline)?;
+        Ok(Self { address, deadline, state: Mutex::new(State { security, link, generation: 0 }) })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // No code that holds the lock can panic half-way through a change.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) const fn address(&self) -> &Address {
+        &self.address
+    }
+
+    pub(super) const fn deadline(&self) -> Duration {
+        self.deadline
+    }
+
+    pub(super) fn security(&self) -> Security {
+        self.state().security.clone()
+    }
+
+    /// Connects anew, by other credentials.
+    pub(super) fn secure(&self, security: Security) -> Result<(), LinkError> {
+        let link = Link::new(&self.address, &security, self.deadline)?;
+        let mut state = self.state();
+        *state = State { security, link, generation: state.generation + 1 };
+        Ok(())
+    }
+
+    /// Connects anew, unless somebody has since the link of this generation failed: after some failures a channel may
+    /// never come back by itself.
+    fn rebuild(&self, generation: u64) {
+        let mut state = self.state();
+        if state.generation == generation {
+            // What could be set up once can be again.
+            if let Ok(link) = Link::new(&self.address, &state.security, self.deadline) {
+                state.link = link;
+            }
+            state.generation += 1;
+        }
+    }
+
+    /// A call. If it fails in a way that may pass, waits as `backoff` says and returns the code.
+    ///
+    /// # Errors
+    /// It fails for good.
+    pub(super) async fn call<T, F>(
+        &self,
+        backoff: &mut Backoff,
+        call: impl FnOnce(Link) -> F,
+    ) -> Result<Result<T, Code>, WorkerError>
+    where
+        F: Future<Output = Result<Response<T>, Status>>,
+    {
+        let (link, generation) = {
+            let state = self.state();
+            (state.link.clone(), state.generation)
+        };
+        // The channel's own deadline begins when it is connected.
+        let outcome = tokio::time::timeout(self.deadline, call(link)).await;
+        let late = |_| Err(Status::deadline_exceeded("no answer in time"));
+        match outcome.unwrap_or_else(late) {
+            Ok(answer) => {
+                backoff.reset();
+                Ok(Ok(answer.into_inner()))
+            }
+            Err(status) => match trouble(&status) {
+                Trouble::Lasting(why) => Err(WorkerError::Refused(self.address.clone(), why)),
+                Trouble::Passing(why) => {
+                    let wait = backoff.next(fastrand::f64());
+                    tracing::warn!(address = %self.address, wait_ms = wait.as_millis() as u64, "{why}");
+                    self.rebuild(generation);
+                    tokio::time::sleep(wait).await;
+                    Ok(Err(status.code()))
+                }
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_pass_is_tried_again_and_what_will_not_is_said() {
+        for code in [
+            Code::Unavailable,
+            Code::DeadlineExceeded,
+            Code::Cancelled,
+            Code::Unknown,
+            Code::ResourceExhausted,
+            Code::Internal,
+        ] {
+            assert!(matches!(trouble(&Status::new(code, "x")), Trouble::Passing(_)), "{code:?}");
+        }
+        for code in
+            [Code::FailedPrecondition, Code::Unauthenticated, Code::PermissionDenied, Code::Unimplemented]
+        {
+            assert_eq!(trouble(&Status::new(code, "x")), Trouble::Lasting("x".into()), "{code:?}");
+        }
+    }
+}
