@@ -3,6 +3,7 @@
 
 mod bench;
 mod chart;
+mod cluster;
 mod completions;
 mod coordinator;
 mod count;
@@ -54,6 +55,7 @@ enum Command {
     Selftest(selftest::Args),
     Ledger(ledger::Args),
     Coordinator(coordinator::Args),
+    Cluster(cluster::Args),
     Submit(submit::Args),
     Jobs(jobs::Args),
     Status(status::Args),
@@ -100,6 +102,7 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<Exit, Failure> {
         Command::Selftest(args) => selftest::run(&args),
         Command::Ledger(args) => ledger::run(&args),
         Command::Coordinator(args) => coordinator::run(&args),
+        Command::Cluster(args) => cluster::run(&args),
         Command::Submit(args) => submit::run(&args),
         Command::Jobs(args) => jobs::run(&args),
         Command::Status(args) => status::run(&args),

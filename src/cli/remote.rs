@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use etcetera::BaseStrategy;
 use tonic::{Code, Status};
 
 use super::{Exit, Failure};
@@ -45,7 +46,8 @@ const DEADLINE: Duration = Duration::from_secs(120);
 
 /// Where a coordinator keeps what it has if nothing else is said.
 pub(super) fn usual_data() -> PathBuf {
-    dirs::data_local_dir().unwrap_or_else(|| PathBuf::from(".")).join("nqueens").join("coordinator")
+    let home = etcetera::choose_base_strategy().map(|strategy| strategy.data_dir());
+    home.unwrap_or_else(|_| PathBuf::from(".")).join("nqueens").join("coordinator")
 }
 
 impl Remote {
@@ -54,19 +56,14 @@ impl Remote {
         match (&self.data, &self.coordinator) {
             (Some(data), _) => local(data),
             (None, None) => match local(&usual_data()) {
-                Err(_) => Self::to(Address::usual(), &Security::Plain),
+                Err(_) => Coordinator::to(Address::usual(), &Security::Plain),
                 found => found,
             },
             (None, Some(address)) => {
                 let security = self.security(address).await?;
-                Self::to(address.clone(), &security)
+                Coordinator::to(address.clone(), &security)
             }
         }
-    }
-
-    fn to(address: Address, security: &Security) -> Result<Coordinator, Failure> {
-        let link = Link::new(&address, security, DEADLINE)?;
-        Ok(Coordinator { link, address })
     }
 
     async fn security(&self, address: &Address) -> Result<Security, Failure> {
@@ -128,13 +125,19 @@ fn local(data: &Path) -> Result<Coordinator, Failure> {
     let address = address.replace("0.0.0.0:", "127.0.0.1:").replace("[::]:", "[::1]:");
     let address: Address = address.parse().map_err(Failure::usage)?;
     if !tls {
-        return Remote::to(address, &Security::Plain);
+        return Coordinator::to(address, &Security::Plain);
     }
     let credentials = Credentials::load(&operator_folder(data))?;
-    Remote::to(address, &Security::Tls(credentials.authority(), Some(Box::new(credentials))))
+    Coordinator::to(address, &Security::Tls(credentials.authority(), Some(Box::new(credentials))))
 }
 
 impl Coordinator {
+    /// The one at an address.
+    pub(super) fn to(address: Address, security: &Security) -> Result<Self, Failure> {
+        let link = Link::new(&address, security, DEADLINE)?;
+        Ok(Self { link, address })
+    }
+
     /// A call's answer, or what is to be said.
     pub(super) async fn call<T>(
         &self,

@@ -71,21 +71,9 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
 }
 
 async fn submit(args: &CountArgs, problem: &Problem) -> Result<Exit, Failure> {
-    // The parser has seen to it that it is small.
-    let one_based = |i: usize| u32::try_from(i + 1).unwrap_or(u32::MAX);
-    let squares = |squares: &[Square]| {
-        let square = |s: &Square| v1::Square { row: one_based(s.row), column: one_based(s.col) };
-        squares.iter().map(square).collect()
-    };
-    let request = v1::SubmitRequest {
-        piece: problem.piece().name().to_owned(),
-        n: u32::try_from(problem.n()).unwrap_or(u32::MAX),
-        placed: squares(problem.placed()),
-        blocked: squares(problem.blocked()),
-        priority: args.priority,
-    };
     let coordinator = args.remote.connect().await?;
-    let answer = coordinator.call(coordinator.link.operations().submit(request)).await?;
+    let answer =
+        coordinator.call(coordinator.link.operations().submit(request(problem, args.priority))).await?;
     let (job, state) = (job_name(&answer.job), state_name(answer.state()));
     if args.wait {
         if answer.known {
@@ -103,6 +91,23 @@ async fn submit(args: &CountArgs, problem: &Problem) -> Result<Exit, Failure> {
     };
     print(&(text + "\n"))?;
     Ok(Exit::Done)
+}
+
+/// What is sent.
+pub(super) fn request(problem: &Problem, priority: i32) -> v1::SubmitRequest {
+    // The parser has seen to it that it is small.
+    let one_based = |i: usize| u32::try_from(i + 1).unwrap_or(u32::MAX);
+    let squares = |squares: &[Square]| {
+        let square = |s: &Square| v1::Square { row: one_based(s.row), column: one_based(s.col) };
+        squares.iter().map(square).collect()
+    };
+    v1::SubmitRequest {
+        piece: problem.piece().name().to_owned(),
+        n: u32::try_from(problem.n()).unwrap_or(u32::MAX),
+        placed: squares(problem.placed()),
+        blocked: squares(problem.blocked()),
+        priority,
+    }
 }
 
 /// Prints the report of a job that is over, and says by the exit code how it ended.
