@@ -14,7 +14,7 @@ use crate::tally::Tally;
 pub(super) struct Ladder(Vec<KernelKind>);
 
 impl Ladder {
-    /// The chosen kernel, or the fastest, and all slower ones here.
+    /// The chosen kernel, or the fastest, and all slower ones here; the next faster one where none of them is of use.
     ///
     /// # Errors
     /// The chosen one cannot run here.
@@ -30,9 +30,9 @@ impl Ladder {
         let rung = |kind: KernelKind| fastest_first.iter().position(|known| *known == kind);
         let mut kinds = vec![first];
         kinds.extend(fastest_first.iter().filter(|kind| rung(**kind) > rung(first)));
-        if kinds.len() == 1 {
-            // The slowest was chosen: a recount needs another one all the same.
-            kinds.extend(fastest_first.iter().rev().find(|kind| **kind != first));
+        if kinds[1..].iter().all(|kind| *kind == KernelKind::Reference) {
+            // The oracle is for small boards only, and a recount needs another kernel than the chosen one.
+            kinds.extend(fastest_first.iter().rev().find(|kind| rung(**kind) < rung(first)));
         }
         Ok(Self(kinds))
     }
