@@ -21,7 +21,7 @@ use super::surroundings::{Pause, Rest, Surroundings};
 use super::{Options, Summary, WorkerError};
 use crate::authority::Name;
 use crate::campaign::Assignment;
-use crate::engine::{Device, DeviceError, find_devices};
+use crate::engine::{Device, DeviceChoice, DeviceError, find_devices};
 use crate::kernel::KernelKind;
 use crate::preplacement::JobHash;
 use crate::wire::v1::{self, Verdict};
@@ -51,7 +51,7 @@ pub async fn run(options: Options, stop: impl Future<Output = ()>) -> Result<Sum
     };
     tokio::pin!(stop);
     // Found before the token is used: a mistake in --device must not cost it.
-    let devices = chosen_devices(&options, &ladder).await?;
+    let mut devices = chosen_devices(options.devices.clone(), ladder.clone()).await?;
     let (name, security) = tokio::select! {
         joined = home.join(&joining) => joined?,
         () = &mut stop => {
@@ -64,13 +64,10 @@ pub async fn run(options: Options, stop: impl Future<Output = ()>) -> Result<Sum
     let threads =
         options.threads.or_else(|| std::thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN);
     let cpu_counts = options.devices.has_cpu();
-    let wake = options.devices == crate::engine::DeviceChoice::Auto
-        && options.kernel.is_none()
-        && cfg!(feature = "gpu");
+    let wake = options.devices == DeviceChoice::Auto && options.kernel.is_none() && cfg!(feature = "gpu");
     let shop = Arc::new(Shop::new(ladder, threads.get(), cpu_counts));
-    let mut all = devices;
-    all.extend(options.opened);
-    let crew = Crew::start(&shop, &outbox, threads.get(), all, wake).map_err(WorkerError::Thread)?;
+    devices.extend(options.opened);
+    let crew = Crew::start(&shop, &outbox, threads.get(), devices, wake).map_err(WorkerError::Thread)?;
     tracing::info!(worker = %name, address = %line.address(), threads = threads.get(), "working");
     let (rest, around) = (options.rest, Arc::clone(&options.surroundings));
     let life = Life { name, line, shop, outbox, crew, rest, around, boot: fastrand::u64(1..), home };
@@ -101,8 +98,7 @@ fn ladder(options: &Options) -> Result<Ladder, WorkerError> {
 }
 
 /// Tests the kernels and finds the devices that were named, where it is allowed to take a second.
-async fn chosen_devices(options: &Options, ladder: &Ladder) -> Result<Vec<Device>, WorkerError> {
-    let (choice, ladder) = (options.devices.clone(), ladder.clone());
+async fn chosen_devices(choice: DeviceChoice, ladder: Ladder) -> Result<Vec<Device>, WorkerError> {
     let find = move || {
         for kind in ladder.kinds() {
             known_answers(*kind).map_err(WorkerError::Miscounts)?;
