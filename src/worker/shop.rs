@@ -133,6 +133,8 @@ struct State {
     not_for_shaders: HashSet<JobHash>,
     paces: HashMap<JobHash, Pace>,
     failed: VecDeque<Failed>,
+    /// Whether anything failed since that was last asked.
+    failed_lately: bool,
     counted: Counted,
     /// Nothing new is begun.
     resting: bool,
@@ -205,6 +207,7 @@ impl Shop {
             not_for_shaders: HashSet::new(),
             paces: HashMap::new(),
             failed: VecDeque::new(),
+            failed_lately: false,
             counted: Counted::default(),
             resting: false,
             stopped: false,
@@ -367,6 +370,11 @@ impl Shop {
         self.change(|state| drop(state.failed.pop_front()));
     }
 
+    /// Whether anything failed since this was last asked: then more of the same is no hurry.
+    pub(super) fn take_failed_lately(&self) -> bool {
+        std::mem::take(&mut self.state().failed_lately)
+    }
+
     /// Units that were counted since the start.
     pub(super) fn counted(&self) -> Counted {
         self.state().counted
@@ -386,9 +394,12 @@ impl Shop {
                 return None;
             }
             let (attempt, lot, kind) = state.lots.iter_mut().find_map(|(&attempt, lot)| {
+                if lot.waiting.is_empty() {
+                    return None;
+                }
                 let job = lot.decomposition.as_ref()?.job();
                 let kind = self.ladder.pick(job, lot.assignment.not_kernel.as_deref())?;
-                (!lot.waiting.is_empty()).then_some((attempt, lot, kind))
+                Some((attempt, lot, kind))
             })?;
             let unit = lot.waiting.pop_front()?;
             lot.counting.insert(unit);
@@ -522,6 +533,7 @@ impl Shop {
                 }
                 let unit = UnitId { job: batch.job, unit };
                 state.failed.push_back(Failed { attempt, unit, reason, detail: detail.to_owned() });
+                state.failed_lately = true;
                 state.remove_if_done(attempt);
             }
         });
@@ -600,6 +612,7 @@ impl Shop {
         let Some(&unit) = lot.waiting.front() else { return };
         let unit = UnitId { job: lot.assignment.job, unit };
         state.failed.push_back(Failed { attempt, unit, reason, detail });
+        state.failed_lately = true;
     }
 }
 
