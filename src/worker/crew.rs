@@ -10,7 +10,7 @@ use std::time::Instant;
 use super::kernels::{Bench, known_answers, processor};
 use super::outbox::Outbox;
 use super::plans::Plans;
-use super::shop::{Batch, DeviceSeen, SHADERS, Shop};
+use super::shop::{Batch, DeviceSeen, Measured, SHADERS, Shop};
 use crate::board::Piece;
 use crate::campaign::{Completion, Source, UnitId};
 use crate::engine::{Device, DeviceChoice, Pace, check_on_cpu, find_devices, wait_for_devices};
@@ -262,13 +262,12 @@ fn count_on_device(
     in_hand: &mut Option<Batch>,
 ) -> Result<(), Fault> {
     let shop = &context.shop;
-    let size = |job: JobHash, open: usize| {
-        let (rate, cpu_unit_s, threads) = shop.pace(job, number);
-        let cpu_units_per_s = cpu_unit_s.map_or(0.0, |unit_s| threads as f64 / unit_s);
+    let size = |Measured { rate, cpu_unit_s, cpu_threads }: Measured, open: usize| {
+        let cpu_units_per_s = cpu_unit_s.map_or(0.0, |unit_s| cpu_threads as f64 / unit_s);
         Pace { cpu_units_per_s, unit_s: 0.0 }.units(rate, open)
     };
     let mut checked: HashSet<JobHash> = HashSet::new();
-    let Some(mut batch) = shop.take_for_device(size) else { return Ok(()) };
+    let Some(mut batch) = shop.take_for_device(number, size) else { return Ok(()) };
     loop {
         *in_hand = Some(batch.clone());
         let decomposition = Arc::clone(&batch.decomposition);
@@ -279,7 +278,7 @@ fn count_on_device(
                 shop.give_back(&batch);
                 shop.not_for_shaders(batch.job);
                 *in_hand = None;
-                let Some(next) = shop.take_for_device(size) else { return Ok(()) };
+                let Some(next) = shop.take_for_device(number, size) else { return Ok(()) };
                 batch = next;
                 continue;
             }
@@ -292,7 +291,7 @@ fn count_on_device(
             let counted = job.count_parts(&units, &|| !shop.is_stopped())?;
             let elapsed_s = began.elapsed().as_secs_f64();
             if checked.insert(batch.job) {
-                let (_, cpu_unit_s, _) = shop.pace(batch.job, number);
+                let cpu_unit_s = shop.measured(batch.job, number).cpu_unit_s;
                 // A unit that takes a device seconds takes a thread of the CPU longer.
                 let pace = Pace { cpu_units_per_s: 0.0, unit_s: cpu_unit_s.unwrap_or(elapsed_s) };
                 if let (true, Some((unit, parts))) = (pace.allows_check(), units.first().zip(counted.first()))
@@ -306,7 +305,7 @@ fn count_on_device(
                 results.map(|(&unit, parts)| result(&batch, unit, parts, each_s, (SHADERS, name))).collect();
             context.finish(&batch, Some(number), elapsed_s, results?);
             *in_hand = None;
-            let Some(next) = shop.take_for_device(size) else { return Ok(()) };
+            let Some(next) = shop.take_for_device(number, size) else { return Ok(()) };
             batch = next;
         }
     }

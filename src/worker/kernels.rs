@@ -1,6 +1,7 @@
 //! Which kernel of the CPU counts what, and known answers asked of each.
 
 use std::collections::HashMap;
+use std::sync::OnceLock;
 
 use crate::board::{Piece, Problem};
 use crate::kernel::{Kernel, KernelError, KernelKind, count_range};
@@ -14,7 +15,7 @@ use crate::tally::Tally;
 pub(super) struct Ladder(Vec<KernelKind>);
 
 impl Ladder {
-    /// The chosen kernel, or the fastest, and all slower ones here.
+    /// The chosen kernel, or the fastest, and all slower ones here; the next faster one where none of them is of use.
     ///
     /// # Errors
     /// The chosen one cannot run here.
@@ -30,9 +31,9 @@ impl Ladder {
         let rung = |kind: KernelKind| fastest_first.iter().position(|known| *known == kind);
         let mut kinds = vec![first];
         kinds.extend(fastest_first.iter().filter(|kind| rung(**kind) > rung(first)));
-        if kinds.len() == 1 {
-            // The slowest was chosen: a recount needs another one all the same.
-            kinds.extend(fastest_first.iter().rev().find(|kind| **kind != first));
+        if kinds[1..].iter().all(|kind| *kind == KernelKind::Reference) {
+            // The oracle is for small boards only, and a recount needs another kernel than the chosen one.
+            kinds.extend(fastest_first.iter().rev().find(|kind| rung(**kind) < rung(first)));
         }
         Ok(Self(kinds))
     }
@@ -112,11 +113,14 @@ impl Bench {
 }
 
 /// The processor, as it names itself.
-pub(super) fn processor() -> String {
-    let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model =
-        text.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':').map(|(_, name)| name));
-    model.map_or_else(|| std::env::consts::ARCH.to_owned(), |name| name.trim().to_owned())
+pub(super) fn processor() -> &'static str {
+    static NAME: OnceLock<String> = OnceLock::new();
+    NAME.get_or_init(|| {
+        let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let mut fields = text.lines().filter_map(|line| line.split_once(':'));
+        let model = fields.find(|(field, _)| field.trim() == "model name");
+        model.map_or_else(|| std::env::consts::ARCH.to_owned(), |(_, name)| name.trim().to_owned())
+    })
 }
 
 #[cfg(test)]

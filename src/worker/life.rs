@@ -21,7 +21,7 @@ use super::surroundings::{Pause, Rest, Surroundings};
 use super::{Options, Summary, WorkerError};
 use crate::authority::Name;
 use crate::campaign::Assignment;
-use crate::engine::{Device, DeviceError, find_devices};
+use crate::engine::{Device, DeviceChoice, DeviceError, find_devices};
 use crate::kernel::KernelKind;
 use crate::preplacement::JobHash;
 use crate::wire::v1::{self, Verdict};
@@ -51,7 +51,7 @@ pub async fn run(options: Options, stop: impl Future<Output = ()>) -> Result<Sum
     };
     tokio::pin!(stop);
     // Found before the token is used: a mistake in --device must not cost it.
-    let devices = chosen_devices(&options, &ladder).await?;
+    let mut devices = chosen_devices(options.devices.clone(), ladder.clone()).await?;
     let (name, security) = tokio::select! {
         joined = home.join(&joining) => joined?,
         () = &mut stop => {
@@ -64,16 +64,23 @@ pub async fn run(options: Options, stop: impl Future<Output = ()>) -> Result<Sum
     let threads =
         options.threads.or_else(|| std::thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN);
     let cpu_counts = options.devices.has_cpu();
-    let wake = options.devices == crate::engine::DeviceChoice::Auto
-        && options.kernel.is_none()
-        && cfg!(feature = "gpu");
+    let wake = options.devices == DeviceChoice::Auto && options.kernel.is_none() && cfg!(feature = "gpu");
     let shop = Arc::new(Shop::new(ladder, threads.get(), cpu_counts));
-    let mut all = devices;
-    all.extend(options.opened);
-    let crew = Crew::start(&shop, &outbox, threads.get(), all, wake).map_err(WorkerError::Thread)?;
+    devices.extend(options.opened);
+    let crew = Crew::start(&shop, &outbox, threads.get(), devices, wake).map_err(WorkerError::Thread)?;
     tracing::info!(worker = %name, address = %line.address(), threads = threads.get(), "working");
     let (rest, around) = (options.rest, Arc::clone(&options.surroundings));
-    let life = Life { name, line, shop, outbox, crew, rest, around, boot: fastrand::u64(1..), home };
+    let life = Life {
+        name,
+        line,
+        shop,
+        outbox,
+        crew,
+        rest,
+        around,
+        boot: getrandom::u64().unwrap_or_else(|_| fastrand::u64(..)),
+        home,
+    };
 
     let stopped = tokio::select! {
         ended = life.work(options.exit_when_idle) => ended.map(|()| "there is nothing to count")?,
@@ -101,8 +108,7 @@ fn ladder(options: &Options) -> Result<Ladder, WorkerError> {
 }
 
 /// Tests the kernels and finds the devices that were named, where it is allowed to take a second.
-async fn chosen_devices(options: &Options, ladder: &Ladder) -> Result<Vec<Device>, WorkerError> {
-    let (choice, ladder) = (options.devices.clone(), ladder.clone());
+async fn chosen_devices(choice: DeviceChoice, ladder: Ladder) -> Result<Vec<Device>, WorkerError> {
     let find = move || {
         for kind in ladder.kinds() {
             known_answers(*kind).map_err(WorkerError::Miscounts)?;
@@ -147,10 +153,12 @@ impl Life {
     /// Works until there is nothing to count, if it is to end then.
     async fn work(&self, exit_when_idle: bool) -> Result<(), WorkerError> {
         let never: Infallible = tokio::select! {
-            idle = self.keep_syncing(false, exit_when_idle) => return idle,
-            failed = self.keep_delivering() => failed?,
-            failed = self.keep_renewing() => failed?,
+            // The clock first: outside its hours a worker asks for nothing.
+            biased;
             never = self.keep_watching_the_clock() => never,
+            failed = self.keep_renewing() => failed?,
+            failed = self.keep_delivering() => failed?,
+            idle = self.keep_syncing(false, exit_when_idle) => return idle,
         };
         match never {}
     }
@@ -216,8 +224,9 @@ impl Life {
             if exit_when_idle && idle >= 2 {
                 return Ok(());
             }
-            // As long as nothing comes, it is asked for ever more seldom.
-            early = if synced.new > 0 { LEAST } else { (2 * early).min(synced.next) };
+            // As long as nothing comes that can be counted here, it is asked for ever more seldom.
+            let of_use = synced.new > 0 && !self.shop.take_failed_lately();
+            early = if of_use { LEAST } else { (2 * early).min(synced.next) };
             let latest = at + synced.next.mul_f64(0.8 + 0.4 * fastrand::f64());
             let due = || {
                 let early = if self.shop.was_acknowledged() { LEAST } else { early };
@@ -276,7 +285,7 @@ impl Life {
         let rate = |(job, units_per_s): (JobHash, f64)| v1::Rate { job: job.to_bytes().into(), units_per_s };
         let cpu = (cpu_threads > 0).then(|| v1::Device {
             id: "cpu".to_owned(),
-            name: processor(),
+            name: processor().to_owned(),
             kernel: kernels.iter().find(|kernel| *kernel != SHADERS).cloned().unwrap_or_default(),
             capacity: cpu_threads as u32,
             fault: String::new(),

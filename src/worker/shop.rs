@@ -103,6 +103,17 @@ struct Pace {
     devices: HashMap<usize, f64>,
 }
 
+/// How fast a job's units are counted, as a device needs to know it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Measured {
+    /// Units a second of the device.
+    pub(super) rate: Option<f64>,
+    /// Seconds that a thread of the CPU needs for one.
+    pub(super) cpu_unit_s: Option<f64>,
+    /// Threads of the CPU that count.
+    pub(super) cpu_threads: usize,
+}
+
 /// New measurements count for a quarter.
 fn smoothed(before: Option<f64>, now: f64) -> f64 {
     const WEIGHT: f64 = 0.25;
@@ -122,6 +133,8 @@ struct State {
     not_for_shaders: HashSet<JobHash>,
     paces: HashMap<JobHash, Pace>,
     failed: VecDeque<Failed>,
+    /// Whether anything failed since that was last asked.
+    failed_lately: bool,
     counted: Counted,
     /// Nothing new is begun.
     resting: bool,
@@ -146,6 +159,15 @@ impl State {
         }
         let cpu = if self.cpu_counts { self.cpu_threads } else { 0 };
         cpu + self.alive()
+    }
+
+    fn measured(&self, job: JobHash, device: usize) -> Measured {
+        let pace = self.paces.get(&job);
+        Measured {
+            rate: pace.and_then(|pace| pace.devices.get(&device).copied()),
+            cpu_unit_s: pace.and_then(|pace| pace.cpu_unit_s),
+            cpu_threads: if self.cpu_counts { self.cpu_threads } else { 0 },
+        }
     }
 
     /// Whether the shaders may count a lot.
@@ -185,6 +207,7 @@ impl Shop {
             not_for_shaders: HashSet::new(),
             paces: HashMap::new(),
             failed: VecDeque::new(),
+            failed_lately: false,
             counted: Counted::default(),
             resting: false,
             stopped: false,
@@ -347,6 +370,11 @@ impl Shop {
         self.change(|state| drop(state.failed.pop_front()));
     }
 
+    /// Whether anything failed since this was last asked: then more of the same is no hurry.
+    pub(super) fn take_failed_lately(&self) -> bool {
+        std::mem::take(&mut self.state().failed_lately)
+    }
+
     /// Units that were counted since the start.
     pub(super) fn counted(&self) -> Counted {
         self.state().counted
@@ -366,9 +394,12 @@ impl Shop {
                 return None;
             }
             let (attempt, lot, kind) = state.lots.iter_mut().find_map(|(&attempt, lot)| {
+                if lot.waiting.is_empty() {
+                    return None;
+                }
                 let job = lot.decomposition.as_ref()?.job();
                 let kind = self.ladder.pick(job, lot.assignment.not_kernel.as_deref())?;
-                (!lot.waiting.is_empty()).then_some((attempt, lot, kind))
+                Some((attempt, lot, kind))
             })?;
             let unit = lot.waiting.pop_front()?;
             lot.counting.insert(unit);
@@ -376,9 +407,13 @@ impl Shop {
         })
     }
 
-    /// Units for a device, as many as `size` says of the open ones of a job, from the end, one at least; waits for
-    /// some. `None`: the thread is to end.
-    pub(super) fn take_for_device(&self, size: impl Fn(JobHash, usize) -> usize) -> Option<Batch> {
+    /// Units for the device with this number, as many as `size` says of what was measured and of the open units of a
+    /// job, from the end, one at least; waits for some. `None`: the thread is to end. `size` must not use the shop.
+    pub(super) fn take_for_device(
+        &self,
+        device: usize,
+        size: impl Fn(Measured, usize) -> usize,
+    ) -> Option<Batch> {
         self.wait_for(|state| {
             let may = |lot: &Lot| !lot.waiting.is_empty() && state.for_shaders(lot);
             let first = state.lots.values().find(|lot| may(lot))?;
@@ -389,7 +424,7 @@ impl Shop {
                 state.lots.iter().filter(|(_, lot)| of_image(lot)).map(|(&attempt, _)| attempt).collect();
             let open =
                 lots.iter().filter_map(|attempt| state.lots.get(attempt)).map(|lot| lot.waiting.len()).sum();
-            let most = size(job, open).max(1);
+            let most = size(state.measured(job, device), open).max(1);
             let mut units = Vec::new();
             for attempt in lots.iter().rev() {
                 let Some(lot) = state.lots.get_mut(attempt) else { continue };
@@ -468,14 +503,9 @@ impl Shop {
         }
     }
 
-    /// A device's rate in units a second, and the seconds that a thread of the CPU needs for a unit, if they are known;
-    /// and how many threads of the CPU count beside it.
-    pub(super) fn pace(&self, job: JobHash, device: usize) -> (Option<f64>, Option<f64>, usize) {
-        let state = self.state();
-        let pace = state.paces.get(&job);
-        let rate = pace.and_then(|pace| pace.devices.get(&device).copied());
-        let threads = if state.cpu_counts { state.cpu_threads } else { 0 };
-        (rate, pace.and_then(|pace| pace.cpu_unit_s), threads)
+    /// What was measured of a job, beside the device with this number.
+    pub(super) fn measured(&self, job: JobHash, device: usize) -> Measured {
+        self.state().measured(job, device)
     }
 
     /// Units that somebody took and will not count wait again.
@@ -503,6 +533,7 @@ impl Shop {
                 }
                 let unit = UnitId { job: batch.job, unit };
                 state.failed.push_back(Failed { attempt, unit, reason, detail: detail.to_owned() });
+                state.failed_lately = true;
                 state.remove_if_done(attempt);
             }
         });
@@ -581,6 +612,7 @@ impl Shop {
         let Some(&unit) = lot.waiting.front() else { return };
         let unit = UnitId { job: lot.assignment.job, unit };
         state.failed.push_back(Failed { attempt, unit, reason, detail });
+        state.failed_lately = true;
     }
 }
 
@@ -741,7 +773,7 @@ mod tests {
         take_in(&shop, &image, Assignment { mirrored: true, ..lease(2, &queens, 0..1) });
         take_in(&shop, &queens, lease(3, &queens, 3..5));
         assert_eq!((shop.report(9).capacity, shop.report(9).kernels[0].as_str()), (3, SHADERS));
-        let batch = shop.take_for_device(|_, open| {
+        let batch = shop.take_for_device(0, |_, open| {
             assert_eq!(open, 5);
             3
         });
@@ -750,9 +782,9 @@ mod tests {
         let (front, _) = shop.take_for_cpu().expect("a unit");
         assert_eq!(front.units, [(1, 0)]);
         shop.give_back(&batch);
-        assert_eq!(shop.take_for_device(|_, _| 100).expect("units").units.len(), 4);
+        assert_eq!(shop.take_for_device(0, |_, _| 100).expect("units").units.len(), 4);
         // Then the image.
-        let image = shop.take_for_device(|_, _| 100).expect("units");
+        let image = shop.take_for_device(0, |_, _| 100).expect("units");
         assert_eq!((image.units, image.mirrored), (vec![(2, 0)], true));
     }
 
@@ -767,7 +799,7 @@ mod tests {
         take_in(&shop, &toroidal, lease(1, &toroidal, 0..1));
         assert_eq!(shop.next_failed().map(|failed| failed.reason), Some(FailReason::Unsuited));
         take_in(&shop, &queens, lease(2, &queens, 0..2));
-        let batch = shop.take_for_device(|_, _| 5).expect("units");
+        let batch = shop.take_for_device(0, |_, _| 5).expect("units");
         shop.device_gone(0, "it was lost".into());
         shop.give_back(&batch);
         let (unit, _) = shop.take_for_cpu().expect("a unit");
@@ -784,7 +816,7 @@ mod tests {
             std::thread::scope(|scope| {
                 let threads = [
                     scope.spawn(|| shop.take_for_cpu().is_none()),
-                    scope.spawn(|| shop.take_for_device(|_, _| 1).is_none()),
+                    scope.spawn(|| shop.take_for_device(0, |_, _| 1).is_none()),
                     scope.spawn(|| !shop.wait_for_device_work()),
                 ];
                 stop(&shop);

@@ -1,0 +1,134 @@
+//! `nqueens worker` says in one line, with a documented exit code, why it does not run.
+
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+fn worker(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nqueens"));
+    command.arg("worker").args(arguments).stdin(Stdio::null()).env("NODEVICE_SELECT", "1");
+    command.output().expect("the program starts")
+}
+
+fn assert_refused(arguments: &[&str], code: i32, words: &[&str]) {
+    let output = worker(arguments);
+    let complaint = String::from_utf8(output.stderr).expect("UTF-8");
+    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {complaint}");
+    assert_eq!(complaint.lines().count(), 1, "{arguments:?}: {complaint}");
+    assert!(output.stdout.is_empty(), "{arguments:?}");
+    for word in words {
+        assert!(complaint.contains(word), "{arguments:?} does not say '{word}': {complaint}");
+    }
+}
+
+/// A folder of its own for each test.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("nqueens-worker-cli-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder for temporary files");
+        Self(folder)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).to_str().expect("a readable path").to_owned()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn wrong_usage_is_said_in_one_line() {
+    for (arguments, words) in [
+        (&[][..], &["--join"][..]),
+        (&["--join", "http://x"], &["'http://x' is not an address", "HOST:PORT"]),
+        (&["--join", "h:1", "--token", "abc"], &["nqt1."]),
+        (&["--join", "h:1", "--name", "My Worker"], &["is not a name"]),
+        (&["--join", "h:1", "--device", "tpu"], &["not a choice of devices"]),
+        (&["--join", "h:1", "--threads", "0"], &["not a number of threads"]),
+        (&["--join", "h:1", "--kernel", "magic"], &["not a kernel"]),
+        (&["--join", "h:1", "--hours", "8-18"], &["HH:MM-HH:MM"]),
+        (&["--join", "h:1", "--max-temperature", "-3"], &["20 to 120"]),
+        (&["--join", "h:1", "--drain-timeout", "soon"], &["not a time"]),
+        (&["--join", "h:1", "--log-format", "xml"], &["text", "json"]),
+    ] {
+        assert_refused(arguments, 2, words);
+    }
+}
+
+#[test]
+fn what_cannot_be_is_refused_before_anything_is_sent() {
+    let scratch = Scratch::new("refused");
+    let data = scratch.path("worker");
+    let quiet = ["--log-level", "error", "--data", &data];
+    let with = |arguments: &[&'static str]| -> Vec<String> {
+        arguments.iter().map(|a| (*a).to_owned()).chain(quiet.iter().map(|a| (*a).to_owned())).collect()
+    };
+    for (arguments, code, words) in [
+        (with(&["--join", "192.0.2.1:7878"]), 2, &["--token", "--insecure"][..]),
+        (with(&["--join", "127.0.0.1:1", "--kernel", "textbook"]), 2, &["textbook"]),
+        (
+            with(&["--join", "127.0.0.1:1", "--kernel", "scalar", "--device", "gpu"]),
+            2,
+            &["--kernel", "--device"],
+        ),
+        (with(&["--join", "127.0.0.1:1", "--device", "vulkan-ffff-ffff"]), 5, &["vulkan-ffff-ffff"]),
+    ] {
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        assert_refused(&arguments, code, words);
+    }
+}
+
+#[test]
+fn a_folder_that_cannot_be_used_is_named() {
+    let scratch = Scratch::new("folder");
+    let file = scratch.path("a-file");
+    std::fs::write(&file, "no folder").expect("writable");
+    assert_refused(&["--join", "127.0.0.1:1", "--log-level", "error", "--data", &file], 7, &["a-file"]);
+    let data = scratch.path("worker");
+    std::fs::create_dir_all(&data).expect("writable");
+    std::fs::write(scratch.path("worker/outbox.db"), "this is no outbox, whatever its name may say")
+        .expect("writable");
+    assert_refused(
+        &["--join", "127.0.0.1:1", "--log-level", "error", "--data", &data],
+        7,
+        &["outbox.db", "remove it"],
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn a_worker_whose_coordinator_is_away_waits_and_ends_well_when_it_is_told_to() {
+    use std::io::{BufRead, BufReader};
+    let scratch = Scratch::new("away");
+    // Nobody listens there once this is dropped.
+    let address =
+        TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").to_string();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_nqueens"))
+        .args(["worker", "--device", "cpu", "--join", &address, "--data", &scratch.path("worker"), "--json"])
+        .args(["--drain-timeout", "1s", "--log-format", "json"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let mut lines = BufReader::new(child.stderr.take().expect("it is piped")).lines();
+    // It says that it cannot reach it, and goes on.
+    let said = lines.by_ref().map(|line| line.expect("UTF-8")).find(|line| line.contains("WARN"));
+    let said: serde_json::Value =
+        serde_json::from_str(&said.expect("a warning")).expect("a line is one JSON object");
+    assert_eq!(said["address"], address);
+    let id = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(id, rustix::process::Signal::TERM).expect("a child of ours");
+    // Until it closes its stderr.
+    lines.for_each(drop);
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(0));
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
+    assert_eq!((&report["units"], &report["undelivered"]), (&0.into(), &0.into()));
+}

@@ -1,0 +1,719 @@
+//! Workers against a coordinator that loses replies, restarts, is away, cancels, and speaks of tomorrow: every total is
+//! right, nothing that was counted is lost, and what is not counted is given back.
+//!
+//! The coordinator is a campaign in memory behind a real server on loopback. Nothing here depends on timing: waits are
+//! for events, with generous limits.
+
+use std::collections::{HashMap, HashSet};
+use std::future::Future;
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use nqueens::board::{Piece, Problem, Square};
+use nqueens::campaign::{Campaign, Event, JobState, Settings, Verdict};
+use nqueens::engine::{Device, DeviceChoice, DeviceName};
+use nqueens::kernel::KernelKind;
+use nqueens::kernel::gpu::layout::Slot;
+use nqueens::kernel::gpu::{
+    Backend, Batch, DeviceKernel, Fault, JobMemory, Memory, Mirror, Order, Seen, Shape,
+};
+use nqueens::preplacement::{Decomposition, Job, JobHash, Scheme};
+use nqueens::wire::v1::work_server::{Work, WorkServer};
+use nqueens::wire::{check, messages, v1};
+use nqueens::worker::{self, Options, Rest, Summary, Surroundings, WorkerError};
+use tokio::net::TcpListener;
+use tokio::sync::{oneshot, watch};
+use tokio::task::JoinHandle;
+use tonic::transport::Server;
+use tonic::transport::server::TcpIncoming;
+use tonic::{Request, Response, Status};
+
+/// Far more than anything here takes.
+const LONG: Duration = Duration::from_secs(120);
+
+/// What the coordinator has seen and done.
+#[derive(Default)]
+struct Witnessed {
+    syncs: Vec<v1::SyncRequest>,
+    granted: HashMap<u64, v1::Lease>,
+    results: Vec<v1::Result>,
+    failures: Vec<v1::FailRequest>,
+    /// Every event, as a ledger would have it.
+    ledger: Vec<Event>,
+}
+
+struct Desk {
+    campaign: Campaign,
+    jobs: HashMap<JobHash, Job>,
+    seen: Witnessed,
+}
+
+/// A coordinator in memory.
+struct Fake {
+    desk: Mutex<Desk>,
+    began: Instant,
+    changes: watch::Sender<()>,
+    /// Calls to come whose replies are lost after the commit.
+    lose_replies: AtomicU32,
+    /// Nothing is answered.
+    away: AtomicBool,
+    /// Nothing is committed.
+    ledger_full: AtomicBool,
+    /// Another version of the protocol is spoken here.
+    other_protocol: AtomicBool,
+}
+
+fn settings() -> Settings {
+    Settings { sync_ms: 100, patience_ms: 10_000, ..Settings::default() }
+}
+
+impl Fake {
+    fn new(jobs: &[Job]) -> Arc<Self> {
+        let mut campaign = Campaign::new(settings(), 1, 7);
+        let mut seen = Witnessed::default();
+        for (at_ms, job) in (1..).zip(jobs) {
+            let units = Decomposition::new(job.clone()).units();
+            let event = Event::JobSubmitted { job: job.hash(), units, priority: 0, at_ms };
+            campaign.apply(&event);
+            seen.ledger.push(event);
+        }
+        let jobs = jobs.iter().map(|job| (job.hash(), job.clone())).collect();
+        Arc::new(Self {
+            desk: Mutex::new(Desk { campaign, jobs, seen }),
+            began: Instant::now(),
+            changes: watch::Sender::new(()),
+            lose_replies: AtomicU32::new(0),
+            away: AtomicBool::new(false),
+            ledger_full: AtomicBool::new(false),
+            other_protocol: AtomicBool::new(false),
+        })
+    }
+
+    fn desk(&self) -> MutexGuard<'_, Desk> {
+        self.desk.lock().expect("no test panics with the desk in hand")
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.began.elapsed().as_millis() as u64
+    }
+
+    /// The memory of leases and workers is gone; what the ledger has is not.
+    fn restart(&self) {
+        let mut desk = self.desk();
+        let epoch = 2 + self.now_ms();
+        desk.campaign = Campaign::new(settings(), epoch, epoch);
+        let Desk { campaign, seen, .. } = &mut *desk;
+        seen.ledger.iter().for_each(|event| campaign.apply(event));
+    }
+
+    fn apply(desk: &mut Desk, events: Vec<Event>) {
+        for event in events {
+            desk.campaign.apply(&event);
+            desk.seen.ledger.push(event);
+        }
+    }
+
+    /// Waits until something holds.
+    async fn until(&self, what: &str, holds: impl Fn(&Desk) -> bool) {
+        let mut changes = self.changes.subscribe();
+        let wait = async {
+            while !holds(&self.desk()) {
+                // Recounts and leases go by the clock.
+                let _ = tokio::time::timeout(Duration::from_millis(50), changes.changed()).await;
+                let mut desk = self.desk();
+                let now_ms = self.now_ms();
+                let events = desk.campaign.tick(now_ms);
+                Self::apply(&mut desk, events);
+            }
+        };
+        tokio::time::timeout(LONG, wait).await.unwrap_or_else(|_| panic!("waited in vain for: {what}"));
+    }
+
+    fn is_finished(desk: &Desk, job: &Job) -> bool {
+        desk.campaign.progress(&job.hash()).is_some_and(|progress| progress.state == JobState::Finished)
+    }
+
+    async fn finished(&self, jobs: &[Job]) {
+        self.until("the jobs are finished", |desk| jobs.iter().all(|job| Self::is_finished(desk, job))).await;
+    }
+
+    fn solutions(&self, job: &Job) -> u128 {
+        let desk = self.desk();
+        let progress = desk.campaign.progress(&job.hash()).expect("it was submitted");
+        assert_eq!(progress.done, progress.units);
+        progress.total.solutions().expect("a whole number")
+    }
+
+    /// Results that came, by unit.
+    fn results(&self) -> Vec<v1::Result> {
+        self.desk().seen.results.clone()
+    }
+
+    fn admit(&self, peer: Option<&v1::Peer>) -> Result<String, Status> {
+        if self.away.load(Ordering::SeqCst) {
+            return Err(Status::unavailable("away"));
+        }
+        let peer = peer.cloned().map(|peer| v1::Peer {
+            protocol: peer.protocol + u32::from(self.other_protocol.load(Ordering::SeqCst)),
+            ..peer
+        });
+        check(peer.as_ref()).map_err(|error| Status::failed_precondition(error.to_string()))
+    }
+}
+
+struct Calls(Arc<Fake>);
+
+#[tonic::async_trait]
+impl Work for Calls {
+    async fn sync(&self, request: Request<v1::SyncRequest>) -> Result<Response<v1::SyncResponse>, Status> {
+        let request = request.into_inner();
+        self.0.admit(request.peer.as_ref())?;
+        let mut desk = self.0.desk();
+        desk.seen.syncs.push(request.clone());
+        let worker = request.worker.clone();
+        let request = messages::sync_request(request, worker).expect("a worker makes sense");
+        let response = desk.campaign.sync(&request, self.0.now_ms());
+        let answer = messages::sync_response(&response);
+        for lease in &answer.desired {
+            desk.seen.granted.insert(lease.attempt, lease.clone());
+        }
+        let running = desk.campaign.jobs().filter(|job| {
+            desk.campaign.progress(job).is_some_and(|progress| progress.state == JobState::Running)
+        });
+        let running_jobs = running.count() as u32;
+        let job = |job: &Job| v1::Job { job: job.hash().to_bytes().into(), text: job.to_string() };
+        let jobs = desk.jobs.values().map(job).collect();
+        drop(desk);
+        self.0.changes.send_replace(());
+        Ok(Response::new(v1::SyncResponse { jobs, running_jobs, ..answer }))
+    }
+
+    async fn complete(
+        &self,
+        request: Request<v1::CompleteRequest>,
+    ) -> Result<Response<v1::CompleteResponse>, Status> {
+        let request = request.into_inner();
+        let build = self.0.admit(request.peer.as_ref())?;
+        if self.0.ledger_full.load(Ordering::SeqCst) {
+            self.0.desk().seen.results.extend(request.results);
+            self.0.changes.send_replace(());
+            return Err(Status::unavailable("the ledger cannot be written"));
+        }
+        let mut desk = self.0.desk();
+        let mut verdicts = Vec::new();
+        for result in request.results {
+            desk.seen.results.push(result.clone());
+            let completion =
+                messages::completion(result, &request.worker, &build).expect("a worker makes sense");
+            let judgement = desk.campaign.judge(&completion);
+            assert!(!matches!(judgement.verdict, Verdict::Conflict | Verdict::Refused), "{judgement:?}");
+            Fake::apply(&mut desk, judgement.events);
+            verdicts.push(v1::Verdict::from(judgement.verdict).into());
+        }
+        drop(desk);
+        self.0.changes.send_replace(());
+        let lose = |left: u32| left.checked_sub(1);
+        if self.0.lose_replies.fetch_update(Ordering::SeqCst, Ordering::SeqCst, lose).is_ok() {
+            return Err(Status::unavailable("the reply was lost"));
+        }
+        Ok(Response::new(v1::CompleteResponse { verdicts }))
+    }
+
+    async fn fail(&self, request: Request<v1::FailRequest>) -> Result<Response<v1::FailResponse>, Status> {
+        let request = request.into_inner();
+        self.0.admit(request.peer.as_ref())?;
+        let mut desk = self.0.desk();
+        let job = nqueens::wire::job_hash(&request.job).expect("a job's name");
+        let unit = nqueens::campaign::UnitId { job, unit: request.unit };
+        let event = desk.campaign.fail(unit, &request.worker, &request.detail);
+        Fake::apply(&mut desk, event.into_iter().collect());
+        desk.seen.failures.push(request);
+        drop(desk);
+        self.0.changes.send_replace(());
+        Ok(Response::new(v1::FailResponse {}))
+    }
+}
+
+/// A fake that listens.
+struct Serving {
+    address: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    task: JoinHandle<()>,
+}
+
+impl Serving {
+    async fn start(fake: &Arc<Fake>, address: SocketAddr) -> Self {
+        let listener = TcpListener::bind(address).await.expect("a free port on loopback");
+        let address = listener.local_addr().expect("it is bound");
+        let (stop, stopped) = oneshot::channel();
+        let service = WorkServer::new(Calls(Arc::clone(fake)));
+        let task = tokio::spawn(async move {
+            let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+            let stopped = async { drop(stopped.await) };
+            let serving =
+                Server::builder().add_service(service).serve_with_incoming_shutdown(incoming, stopped);
+            serving.await.expect("it serves");
+        });
+        Self { address, stop: Some(stop), task }
+    }
+
+    /// Ends it; every connection is closed.
+    async fn stop(mut self) -> SocketAddr {
+        drop(self.stop.take());
+        tokio::time::timeout(LONG, self.task).await.expect("it ends").expect("no panic");
+        self.address
+    }
+}
+
+async fn listen(jobs: &[Job]) -> (Arc<Fake>, Serving) {
+    let fake = Fake::new(jobs);
+    let serving = Serving::start(&fake, ([127, 0, 0, 1], 0).into()).await;
+    (fake, serving)
+}
+
+/// A folder of its own for each test.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("nqueens-worker-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        Self(folder)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A worker with two threads of the CPU.
+fn options(scratch: &Scratch, serving: &Serving) -> Options {
+    let join = serving.address.to_string().parse().expect("an address");
+    Options {
+        devices: DeviceChoice::These(vec![DeviceName::Cpu]),
+        threads: NonZeroUsize::new(2),
+        deadline: Duration::from_secs(20),
+        ..Options::new(join, scratch.0.clone())
+    }
+}
+
+struct Running {
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<Result<Summary, WorkerError>>,
+}
+
+fn start(options: Options) -> Running {
+    let (stop, stopped) = oneshot::channel::<()>();
+    let stopped = async { drop(stopped.await) };
+    Running { stop, task: tokio::spawn(worker::run(options, stopped)) }
+}
+
+async fn ends(
+    running: impl Future<Output = Result<Result<Summary, WorkerError>, tokio::task::JoinError>>,
+) -> Result<Summary, WorkerError> {
+    tokio::time::timeout(LONG, running).await.expect("it ends in time").expect("it does not panic")
+}
+
+impl Running {
+    /// Tells it to stop, and waits for its end.
+    async fn stop(self) -> Summary {
+        drop(self.stop);
+        ends(self.task).await.expect("it ends well")
+    }
+
+    /// Waits for its end; it is not told to stop.
+    async fn end(self) -> Result<Summary, WorkerError> {
+        let _stop = self.stop;
+        ends(self.task).await
+    }
+
+    /// Like a kill.
+    async fn kill(self) {
+        self.task.abort();
+        assert!(self.task.await.expect_err("aborted").is_cancelled());
+    }
+}
+
+fn job(problem: Problem, unit_prefixes: u64) -> Job {
+    let scheme = Scheme::best(&problem);
+    Job::new(problem, scheme, None, unit_prefixes).expect("a small board")
+}
+
+fn queens(n: usize, unit_prefixes: u64) -> Job {
+    job(Problem::empty(Piece::Queen, n), unit_prefixes)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lone_worker_counts_every_board_right_and_recounts_its_own_units_by_another_kernel() {
+    let corner =
+        Problem::new(Piece::Queen, 10, vec![Square::new(0, 3)], vec![Square::new(9, 9)]).expect("a board");
+    let jobs = [
+        queens(8, 10),
+        queens(9, 10),
+        queens(10, 30),
+        job(corner.clone(), 40),
+        job(Problem::empty(Piece::Toroidal, 7), 5),
+    ];
+    let (fake, serving) = listen(&jobs).await;
+    let scratch = Scratch::new("counts");
+    let running = start(Options { exit_when_idle: true, ..options(&scratch, &serving) });
+    fake.finished(&jobs).await;
+    let summary = running.end().await.expect("it ends well when nothing is to be counted");
+    let oracle = nqueens::engine::CountOptions { kernel: Some(KernelKind::Reference), ..Default::default() };
+    let of_corner = nqueens::engine::count(&corner, &oracle).expect("counts").solutions;
+    let counted: Vec<u128> = jobs.iter().map(|job| fake.solutions(job)).collect();
+    assert_eq!(counted, [92, 352, 724, of_corner, 28]);
+    assert_eq!((summary.dropped, summary.undelivered), (0, 0));
+    let units: u64 = jobs.iter().map(|job| Decomposition::new(job.clone()).units()).sum();
+    assert!(summary.units >= units && summary.recounts > 10, "{summary:?}");
+
+    let desk = fake.desk();
+    let mut by_others = 0;
+    for result in &desk.seen.results {
+        let lease = &desk.seen.granted[&result.attempt];
+        assert_ne!(result.kernel, lease.not_kernel);
+        by_others += u32::from(!lease.not_kernel.is_empty());
+        assert!(result.device.starts_with("cpu, "), "{result:?}");
+    }
+    assert!(by_others > 10);
+    let last = desk.seen.syncs.last().expect("a last sync");
+    assert!(last.draining && last.held.is_empty() && last.capacity == 0);
+    let first = &desk.seen.syncs[0];
+    assert_eq!((first.capacity, first.devices.len()), (2, 1));
+    assert_eq!(first.kernels[0], KernelKind::fastest(Piece::Queen).name());
+    // Rates are told once they are known.
+    assert!(desk.seen.syncs.iter().any(|sync| sync.rates.iter().any(|rate| rate.units_per_s > 0.0)));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn replies_that_are_lost_after_the_commit_cost_nothing() {
+    let jobs = [queens(10, 10)];
+    let (fake, serving) = listen(&jobs).await;
+    fake.lose_replies.store(5, Ordering::SeqCst);
+    let scratch = Scratch::new("lost-replies");
+    let running = start(Options { exit_when_idle: true, ..options(&scratch, &serving) });
+    fake.finished(&jobs).await;
+    assert_eq!(running.end().await.expect("ends well").undelivered, 0);
+    assert_eq!(fake.solutions(&jobs[0]), 724);
+    let results = fake.results();
+    let same = |a: &v1::Result, b: &v1::Result| (a.attempt, a.unit) == (b.attempt, b.unit);
+    let again = results.iter().enumerate().filter(|(i, a)| results[..*i].iter().any(|b| same(a, b))).count();
+    assert!(again > 0, "what was lost was sent again");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_coordinator_that_restarts_without_its_leases_gets_every_result() {
+    let jobs = [queens(12, 20)];
+    let (fake, mut serving) = listen(&jobs).await;
+    let scratch = Scratch::new("restart");
+    let running = start(Options { kernel: Some(KernelKind::Generic), ..options(&scratch, &serving) });
+    for results in [3, 20, 60] {
+        fake.until("some results", |desk| desk.seen.results.len() >= results).await;
+        let address = serving.stop().await;
+        fake.restart();
+        serving = Serving::start(&fake, address).await;
+    }
+    fake.finished(&jobs).await;
+    assert_eq!(running.stop().await.undelivered, 0);
+    assert_eq!(fake.solutions(&jobs[0]), 14_200);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_the_coordinator_is_away_results_are_kept_and_then_handed_in() {
+    let jobs = [queens(11, 20)];
+    let (fake, serving) = listen(&jobs).await;
+    fake.ledger_full.store(true, Ordering::SeqCst);
+    let scratch = Scratch::new("away");
+    let running = start(options(&scratch, &serving));
+    fake.until("results that are not taken", |desk| desk.seen.results.len() >= 5).await;
+    assert!(fake.desk().seen.syncs.iter().flat_map(|sync| &sync.held).all(|held| held.left > 0));
+    fake.away.store(true, Ordering::SeqCst);
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    fake.ledger_full.store(false, Ordering::SeqCst);
+    fake.away.store(false, Ordering::SeqCst);
+    fake.finished(&jobs).await;
+    assert_eq!(running.stop().await.undelivered, 0);
+    assert_eq!(fake.solutions(&jobs[0]), 2680);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_next_worker_in_the_folder_hands_in_what_a_killed_one_had_counted() {
+    let jobs = [queens(10, 10)];
+    let (fake, serving) = listen(&jobs).await;
+    fake.ledger_full.store(true, Ordering::SeqCst);
+    let scratch = Scratch::new("killed");
+    let running = start(options(&scratch, &serving));
+    fake.until("results that are not taken", |desk| desk.seen.results.len() >= 2).await;
+    running.kill().await;
+    let (unit, first_boot) = {
+        let mut desk = fake.desk();
+        let first = desk.seen.results[0].clone();
+        let boot = desk.seen.syncs[0].boot;
+        desk.seen.results.clear();
+        ((first.attempt, first.unit), boot)
+    };
+    fake.ledger_full.store(false, Ordering::SeqCst);
+    let running = start(options(&scratch, &serving));
+    fake.until("the first result again", |desk| {
+        desk.seen.results.iter().any(|result| (result.attempt, result.unit) == unit)
+    })
+    .await;
+    fake.finished(&jobs).await;
+    running.stop().await;
+    assert_eq!(fake.solutions(&jobs[0]), 724);
+    let desk = fake.desk();
+    let last = desk.seen.syncs.last().expect("a last sync");
+    assert_ne!(last.boot, first_boot);
+    assert_eq!(last.worker, desk.seen.syncs[0].worker, "the name is kept");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancelled_job_is_dropped_and_the_next_one_counted() {
+    // The first would take half a minute.
+    let jobs = [queens(17, 10), queens(9, 10)];
+    let (fake, serving) = listen(&jobs).await;
+    let scratch = Scratch::new("cancelled");
+    let running = start(Options { kernel: Some(KernelKind::Generic), ..options(&scratch, &serving) });
+    fake.until("a lease", |desk| desk.seen.syncs.iter().any(|sync| !sync.held.is_empty())).await;
+    Fake::apply(&mut fake.desk(), vec![Event::JobState { job: jobs[0].hash(), state: JobState::Cancelled }]);
+    fake.finished(&jobs[1..]).await;
+    fake.until("nothing is held", |desk| desk.seen.syncs.last().is_some_and(|sync| sync.held.is_empty()))
+        .await;
+    running.stop().await;
+    assert_eq!(fake.solutions(&jobs[1]), 352);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_that_is_told_to_stop_hands_in_what_it_has_and_gives_the_rest_back() {
+    let jobs = [queens(17, 50)];
+    let (fake, serving) = listen(&jobs).await;
+    let scratch = Scratch::new("drains");
+    let running = start(Options { kernel: Some(KernelKind::Generic), ..options(&scratch, &serving) });
+    fake.until("some results", |desk| desk.seen.results.len() >= 5).await;
+    let summary = running.stop().await;
+    assert_eq!((summary.dropped, summary.undelivered), (0, 0));
+    let desk = fake.desk();
+    let last = desk.seen.syncs.last().expect("a last sync");
+    assert!(last.draining && last.held.is_empty(), "{last:?}");
+    let progress = desk.campaign.progress(&jobs[0].hash()).expect("it was submitted");
+    assert_eq!(progress.done + progress.open, progress.units, "no unit is in anybody's hands");
+    assert!(progress.done > 0 && progress.open > 0);
+    // One may have been sent twice: when it was told to stop, it did not wait for the answer.
+    let sent: HashSet<(u64, u64)> =
+        desk.seen.results.iter().map(|result| (result.attempt, result.unit)).collect();
+    assert_eq!(summary.units + summary.recounts, sent.len() as u64);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_coordinator_of_another_version_ends_the_worker_with_what_to_install() {
+    let (fake, serving) = listen(&[queens(8, 10)]).await;
+    fake.other_protocol.store(true, Ordering::SeqCst);
+    let scratch = Scratch::new("version");
+    let error = start(options(&scratch, &serving)).end().await.expect_err("it is refused");
+    assert!(matches!(error, WorkerError::Refused(..)), "{error:?}");
+    let said = error.to_string();
+    assert!(said.contains("install nqueens") && said.lines().count() == 1, "{said}");
+}
+
+#[test]
+fn a_sync_with_a_field_of_tomorrow_is_understood() {
+    use prost::Message;
+    let lease = v1::Lease { attempt: 3, job: vec![7; 16], units: 2, ..v1::Lease::default() };
+    let response = v1::SyncResponse { desired: vec![lease], next_sync_ms: 5, ..v1::SyncResponse::default() };
+    let mut bytes = response.encode_to_vec();
+    // Field 1000, a string.
+    bytes.extend([0xc2, 0x3e, 3, b'n', b'e', b'w']);
+    assert_eq!(v1::SyncResponse::decode(&bytes[..]).expect("a message"), response);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_no_other_kernel_can_recount_is_said_and_the_job_ends_all_the_same() {
+    let jobs = [job(Problem::empty(Piece::Toroidal, 11), 20)];
+    let (fake, serving) = listen(&jobs).await;
+    let scratch = Scratch::new("unsuited");
+    let running = start(options(&scratch, &serving));
+    fake.finished(&jobs).await;
+    running.stop().await;
+    assert_eq!(fake.solutions(&jobs[0]), 88);
+    let desk = fake.desk();
+    assert!(!desk.seen.failures.is_empty());
+    assert!(desk.seen.failures.iter().all(|failure| failure.reason() == v1::FailReason::Unsuited));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_folder_has_one_worker_and_an_address_off_loopback_needs_a_certificate() {
+    let (fake, serving) = listen(&[]).await;
+    let scratch = Scratch::new("folder");
+    let running = start(options(&scratch, &serving));
+    fake.until("a sync", |desk| !desk.seen.syncs.is_empty()).await;
+    let error = start(options(&scratch, &serving)).end().await.expect_err("the folder is taken");
+    assert!(matches!(error, WorkerError::InUse(_)), "{error:?}");
+    running.stop().await;
+    let join = "192.0.2.1:1".parse().expect("an address");
+    let error =
+        start(Options { join, ..options(&scratch, &serving) }).end().await.expect_err("nobody knows it");
+    assert!(
+        matches!(error, WorkerError::NoCertificate(_)) && error.to_string().contains("--token"),
+        "{error}"
+    );
+}
+
+/// A clock that tests set.
+struct Clock(AtomicU16);
+
+impl Surroundings for Clock {
+    fn minute_of_day(&self) -> u16 {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    fn temperature_c(&self) -> Option<f64> {
+        None
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_rests_outside_its_hours_and_holds_nothing_then() {
+    let jobs = [queens(17, 50), queens(9, 10)];
+    let (fake, serving) = listen(&jobs).await;
+    let scratch = Scratch::new("hours");
+    let clock = Arc::new(Clock(AtomicU16::new(19 * 60)));
+    let rest = Rest { hours: "18:00-08:00".parse().ok(), max_temperature_c: None };
+    let running = start(Options {
+        rest,
+        surroundings: Arc::<Clock>::clone(&clock),
+        kernel: Some(KernelKind::Generic),
+        ..options(&scratch, &serving)
+    });
+    fake.until("some results", |desk| desk.seen.results.len() >= 3).await;
+    clock.0.store(9 * 60, Ordering::SeqCst);
+    let rests = |sync: &v1::SyncRequest| sync.capacity == 0 && sync.held.is_empty() && !sync.draining;
+    fake.until("a sync at rest", |desk| desk.seen.syncs.last().is_some_and(rests)).await;
+    // The next morning there is something shorter to do.
+    Fake::apply(&mut fake.desk(), vec![Event::JobState { job: jobs[0].hash(), state: JobState::Cancelled }]);
+    clock.0.store(18 * 60, Ordering::SeqCst);
+    fake.finished(&jobs[1..]).await;
+    running.stop().await;
+    assert_eq!(fake.solutions(&jobs[1]), 352);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_without_a_thermometer_says_so_at_its_start() {
+    let (_, serving) = listen(&[]).await;
+    let scratch = Scratch::new("thermometer");
+    let rest = Rest { hours: None, max_temperature_c: Some(80.0) };
+    let surroundings = Arc::new(Clock(AtomicU16::new(0)));
+    let error = start(Options { rest, surroundings, ..options(&scratch, &serving) }).end().await;
+    assert!(matches!(error, Err(WorkerError::NoThermometer)), "{error:?}");
+}
+
+/// The mirror of a device, which is lost after so many batches.
+struct Lost {
+    mirror: Mirror,
+    batches: usize,
+}
+
+impl Backend for Lost {
+    fn open(&mut self, job: &JobMemory<'_>) -> Result<(), Fault> {
+        self.mirror.open(job)
+    }
+
+    fn load(&mut self, batch: &Batch) -> Result<(), Fault> {
+        self.batches =
+            self.batches.checked_sub(1).ok_or_else(|| Fault::Lost("it fell off the bus".into()))?;
+        self.mirror.load(batch)
+    }
+
+    fn submit(&mut self, order: &Order) -> Result<(), Fault> {
+        self.mirror.submit(order)
+    }
+
+    fn wait(&mut self) -> Result<Seen, Fault> {
+        self.mirror.wait()
+    }
+
+    fn slots(&mut self) -> Result<Vec<Slot>, Fault> {
+        self.mirror.slots()
+    }
+
+    fn memory(&mut self) -> Result<Memory, Fault> {
+        self.mirror.memory()
+    }
+
+    fn set_memory(&mut self, memory: &Memory) -> Result<(), Fault> {
+        self.mirror.set_memory(memory)
+    }
+}
+
+fn device(id: &str, batches: usize) -> Device {
+    let shape = Shape { lanes: 256, chunk: 128, ring: 1 << 14, prefixes: 5000 };
+    let backend = Lost { mirror: Mirror::default(), batches };
+    Device::opened(id, DeviceKernel::new(Box::new(backend), shape, false))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_device_counts_beside_the_cpu_and_each_recounts_what_the_other_counted() {
+    let jobs = [queens(11, 10)];
+    let (fake, serving) = listen(&jobs).await;
+    let scratch = Scratch::new("device");
+    let running =
+        start(Options { opened: vec![device("mirror-0", usize::MAX)], ..options(&scratch, &serving) });
+    fake.finished(&jobs).await;
+    running.stop().await;
+    assert_eq!(fake.solutions(&jobs[0]), 2680);
+    let desk = fake.desk();
+    assert!(
+        desk.seen.results.iter().all(|result| result.kernel != desk.seen.granted[&result.attempt].not_kernel)
+    );
+    assert!(desk.seen.syncs.iter().any(|sync| sync.devices.iter().any(|device| device.id == "mirror-0")));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_device_alone_counts_all() {
+    let jobs = [queens(10, 10), queens(11, 30)];
+    let (fake, serving) = listen(&jobs).await;
+    let scratch = Scratch::new("device-alone");
+    let devices = DeviceChoice::These(Vec::new());
+    let opened = vec![device("mirror-0", usize::MAX)];
+    let running = start(Options { devices, opened, ..options(&scratch, &serving) });
+    fake.finished(&jobs).await;
+    assert_eq!(running.stop().await.undelivered, 0);
+    assert_eq!((fake.solutions(&jobs[0]), fake.solutions(&jobs[1])), (724, 2680));
+    let by_device = |result: &v1::Result| (&result.kernel[..], &result.device[..]) == ("wgsl", "mirror-0");
+    assert!(fake.results().iter().all(by_device));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_device_that_is_lost_is_reported_and_its_units_are_counted_by_the_cpu() {
+    // The first is lost in its self-test, the second at its second batch of the job.
+    for batches in [0, 5] {
+        let jobs = [queens(10, 10)];
+        let (fake, serving) = listen(&jobs).await;
+        let scratch = Scratch::new(&format!("lost-{batches}"));
+        // The CPU does not count as long as there is a device.
+        let alone = Options {
+            devices: DeviceChoice::These(Vec::new()),
+            opened: vec![device("mirror-0", batches)],
+            ..options(&scratch, &serving)
+        };
+        let running = start(alone);
+        fake.finished(&jobs).await;
+        fake.until("the fault is told", |desk| {
+            desk.seen
+                .syncs
+                .iter()
+                .any(|sync| sync.devices.iter().any(|device| device.fault.contains("the bus")))
+        })
+        .await;
+        running.stop().await;
+        assert_eq!(fake.solutions(&jobs[0]), 724);
+        let by_device = fake.results().iter().filter(|result| result.kernel == "wgsl").count();
+        assert_eq!(by_device > 0, batches > 0);
+        assert!(fake.results().iter().any(|result| result.device.starts_with("cpu, ")));
+    }
+}
