@@ -100,8 +100,10 @@ async fn try_it(args: &Args, problem: &Problem) -> Result<Exit, Failure> {
         let mut stopped = stopped.clone();
         async move {
             let until = async move { drop(stopped.wait_for(|stop| *stop).await) };
-            coordinator::serve(options, until, |listening: &Listening| { let _ = told.send(listening.address); })
-                .await
+            coordinator::serve(options, until, |listening: &Listening| {
+                let _ = told.send(listening.address);
+            })
+            .await
         }
     });
     let Some(address) = listening.recv().await else {
