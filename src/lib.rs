@@ -10,6 +10,7 @@
 //! | 2 | [`preplacement`]: canonical weighted prefixes, jobs, units; [`tally`]: exact sums |
 //! | 3 | [`kernel`]: what counts one subproblem; [`ledger`]: what keeps a finished one |
 //! | 4 | [`engine`]: whole jobs on every core, estimates; [`authority`]: who may talk to a coordinator |
+//! | 5 | [`coordinator`]: hands units out and judges results; [`worker`]: counts them |
 //! | 6 | [`cli`]: the commands |
 //!
 //! ```
