@@ -527,3 +527,47 @@ fn the_escape_rate_of_the_adaptive_recount_is_stated() {
     );
     assert!(wrong_campaigns * 10 < CAMPAIGNS, "{wrong_campaigns}");
 }
+
+#[test]
+fn a_unit_that_fails_on_one_worker_again_and_again_is_left_to_others_and_keeps_nobody_from_the_rest() {
+    let mut world = World::new(1, 6, vec![Honesty::Honest; 2], false);
+    world.settings = Settings { poison_failures: 5, ..world.settings };
+    world.campaign = Campaign::new(world.settings, 1, 1);
+    let submitted = world.ledger.clone();
+    submitted.iter().for_each(|event| world.campaign.apply(event));
+    let mut failures = 0;
+    for _ in 0..20 {
+        let request = world.workers[0].sync();
+        let told = world.campaign.sync(&request, world.now_ms);
+        if told.desired.iter().any(|lease| lease.units.contains(&0)) {
+            failures += 1;
+            let event =
+                world.campaign.fail(UnitId { job: world.job, unit: 0 }, &request.worker, "it breaks here");
+            assert_eq!(event, None, "one worker alone poisons nothing");
+        }
+        // Its leases are given back: the worker does not list them.
+    }
+    assert_eq!(failures, 3);
+    let request = world.workers[0].sync();
+    let told = world.campaign.sync(&request, world.now_ms);
+    assert!(
+        !told.desired.is_empty() && told.desired.iter().all(|lease| !lease.units.contains(&0)),
+        "{told:?}"
+    );
+    let other = world.workers[1].sync();
+    let told = world.campaign.sync(&other, world.now_ms);
+    assert!(told.desired.iter().any(|lease| lease.units.contains(&0)), "{told:?}");
+}
+
+#[test]
+fn a_worker_without_a_kernel_for_a_job_is_not_asked_again_until_it_restarts() {
+    let mut world = World::new(1, 6, vec![Honesty::Honest; 2], false);
+    let mut request = world.workers[0].sync();
+    let told = world.campaign.sync(&request, world.now_ms);
+    let (attempt, unit) = (told.desired[0].attempt, told.desired[0].units.start);
+    world.campaign.unsuited(UnitId { job: world.job, unit }, attempt, &request.worker);
+    assert_eq!(world.campaign.sync(&request, world.now_ms).desired, []);
+    assert_eq!(world.campaign.progress(&world.job).map(|p| (p.open, p.poisoned)), Some((6, 0)));
+    request.boot += 1;
+    assert_ne!(world.campaign.sync(&request, world.now_ms).desired, []);
+}

@@ -135,6 +135,10 @@ impl Campaign {
     fn greet(&mut self, request: &SyncRequest, now_ms: u64) {
         let known = self.workers.get(&request.worker);
         if known.is_some_and(|worker| worker.boot != request.boot) {
+            for job in self.jobs.values_mut() {
+                job.one_kernel.remove(&request.worker);
+                job.unsuited.remove(&request.worker);
+            }
             let before: Vec<u64> =
                 self.leases.iter().filter(|(_, l)| l.worker == request.worker).map(|(&a, _)| a).collect();
             before.into_iter().for_each(|attempt| self.drop_lease(attempt));
@@ -216,7 +220,7 @@ impl Campaign {
         let mut order: Vec<(i32, u64, JobHash)> = self
             .jobs
             .iter()
-            .filter(|(_, job)| job.state == JobState::Running)
+            .filter(|(_, job)| job.state == JobState::Running && !job.unsuited.contains(&request.worker))
             .map(|(&hash, job)| (-job.priority, job.submitted_ms, hash))
             .collect();
         order.sort_unstable_by_key(|&(priority, age, hash)| (priority, age, hash.to_string()));
@@ -299,19 +303,27 @@ impl Campaign {
         let active = self.workers.values().filter(|worker| worker.capacity > 0).count() as u64;
         let rate = self.workers.get(&request.worker)?.units_per_s.get(&hash).copied();
         let (lease_s, most) = (self.settings.lease_s, self.settings.most_lease_units);
+        let often = self.settings.poison_failures.div_ceil(2);
         let job = self.jobs.get_mut(&hash)?;
+        // What failed here again and again is for others.
+        let avoid: BTreeSet<u64> = job
+            .failures
+            .iter()
+            .filter(|(_, workers)| workers.get(&request.worker).is_some_and(|times| *times >= often))
+            .map(|(&unit, _)| unit)
+            .collect();
         let capacity = u64::from(request.capacity);
         // The cast saturates.
         let in_time = rate.map_or(capacity, |rate| (rate * lease_s) as u64).max(capacity);
         let share = job.units.open().div_ceil(2 * active.max(1));
         let mut size = in_time.min(share.max(capacity)).clamp(1, most);
-        let range = job.units.lease(size)?;
+        let range = job.units.lease(size, &avoid)?;
         if let Some(&smaller) = range.clone().filter_map(|unit| job.suspects.get(&unit)).min()
             && smaller < range.end - range.start
         {
             job.units.release(range, |_| false);
             size = smaller.max(1);
-            let range = job.units.lease(size)?;
+            let range = job.units.lease(size, &avoid)?;
             return Some(self.lease(request, hash, range, (false, false), now_ms));
         }
         Some(self.lease(request, hash, range, (false, false), now_ms))
@@ -400,9 +412,11 @@ impl Campaign {
             job.units.outcome(unit).filter(|outcome| outcome.checker.is_none()).is_some_and(|outcome| {
                 let first = self.trust.source(outcome.source);
                 let can = |(name, worker): &(&WorkerName, &WorkerState)| {
-                    **name != first.worker
-                        || (worker.kernels.iter().any(|kernel| *kernel != first.kernel)
-                            && !job.one_kernel.contains(*name))
+                    let another = || {
+                        worker.kernels.iter().any(|kernel| *kernel != first.kernel)
+                            && !job.one_kernel.contains(*name)
+                    };
+                    !job.unsuited.contains(*name) && (**name != first.worker || another())
                 };
                 just_started || at_work.iter().any(can)
             })
@@ -429,22 +443,29 @@ impl Campaign {
         None
     }
 
+    /// A worker has no kernel that can count a unit as its lease says: it is not asked again until it restarts.
+    pub fn unsuited(&mut self, unit: UnitId, attempt: u64, worker: &str) {
+        let own = self.leases.get(&attempt).filter(|lease| lease.mirrored).is_some_and(|lease| {
+            let first = self.jobs.get(&lease.job).and_then(|job| job.units.outcome(lease.units.start));
+            first.is_some_and(|first| self.trust.source(first.source).worker == worker)
+        });
+        self.drop_lease(attempt);
+        if let Some(job) = self.jobs.get_mut(&unit.job) {
+            if own { &mut job.one_kernel } else { &mut job.unsuited }.insert(worker.to_owned());
+        }
+    }
+
     /// A worker could not count a unit. Says so if that is to be set aside now.
     pub fn fail(&mut self, unit: UnitId, worker: &str, reason: &str) -> Option<Event> {
         let settings = self.settings;
         let job = self.jobs.get_mut(&unit.job)?;
         if !matches!(job.units.status(unit.unit)?, Status::Open | Status::Leased) {
-            // A recount of its own unit, by a kernel that cannot count it.
-            let first = job.units.outcome(unit.unit).map(|outcome| self.trust.source(outcome.source));
-            if first.is_some_and(|first| first.worker == worker) {
-                job.one_kernel.insert(worker.to_owned());
-            }
             return None;
         }
-        let (failures, workers) = job.failures.entry(unit.unit).or_default();
-        *failures += 1;
-        workers.insert(worker.to_owned());
-        let poison = *failures >= settings.poison_failures && workers.len() >= settings.poison_workers;
+        let workers = job.failures.entry(unit.unit).or_default();
+        *workers.entry(worker.to_owned()).or_default() += 1;
+        let failures: u32 = workers.values().sum();
+        let poison = failures >= settings.poison_failures && workers.len() >= settings.poison_workers;
         let reason = format!("failed {failures} times on {} workers, at last: {reason}", workers.len());
         poison.then_some(Event::UnitPoisoned { unit, reason })
     }

@@ -116,12 +116,14 @@ pub(super) struct Job {
     pub(super) to_check: VecDeque<u64>,
     /// Units of which two results differ, until the referee has spoken: who came second, with what.
     pub(super) disputes: BTreeMap<u64, (Source, Tally)>,
-    /// Failures of units: how many, on which workers.
-    pub(super) failures: HashMap<u64, (u32, HashSet<WorkerName>)>,
+    /// Failures of units: on which workers, how often.
+    pub(super) failures: HashMap<u64, BTreeMap<WorkerName, u32>>,
     /// Units that were in leases that expired: they go in leases of at most so many units.
     pub(super) suspects: HashMap<u64, u64>,
     /// Workers that have no other kernel for their own units.
     pub(super) one_kernel: HashSet<WorkerName>,
+    /// Workers that have no kernel for the job at all.
+    pub(super) unsuited: HashSet<WorkerName>,
     /// Seconds of counting and of recounting.
     pub(super) counting_s: f64,
     pub(super) checking_s: f64,
@@ -236,6 +238,7 @@ impl Campaign {
                     failures: HashMap::new(),
                     suspects: HashMap::new(),
                     one_kernel: HashSet::new(),
+                    unsuited: HashSet::new(),
                     counting_s: 0.0,
                     checking_s: 0.0,
                 });

@@ -1,6 +1,6 @@
 //! The units of a job, in memory: about 64 bytes each.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use crate::tally::Tally;
@@ -173,10 +173,14 @@ impl Units {
         self.open.insert(first, length);
     }
 
-    /// Takes the first stretch of open units, at most `most` of them, into a lease.
-    pub(super) fn lease(&mut self, most: u64) -> Option<Range<u64>> {
-        let (&first, &length) = self.open.first_key_value()?;
-        let range = first..first + length.min(most.max(1));
+    /// Takes the first open units in a row, at most `most` of them and none of those to `avoid`, into a lease.
+    pub(super) fn lease(&mut self, most: u64, avoid: &BTreeSet<u64>) -> Option<Range<u64>> {
+        let first_in = |(&first, &length): (&u64, &u64)| {
+            (first..first + length).find(|unit| !avoid.contains(unit)).map(|unit| (unit, first + length))
+        };
+        let (first, end) = self.open.iter().find_map(first_in)?;
+        let end = avoid.range(first..end).next().copied().unwrap_or(end);
+        let range = first..end.min(first.saturating_add(most.max(1)));
         range.clone().for_each(|unit| self.set(unit, Status::Leased));
         Some(range)
     }
@@ -294,7 +298,11 @@ mod tests {
             let mut units = Units::new(12);
             for (what, unit) in steps {
                 match what {
-                    0 => drop(units.lease(unit)),
+                    0 => {
+                        let avoid = BTreeSet::from([unit / 2, unit / 3]);
+                        let range = units.lease(unit, &avoid);
+                        prop_assert!(range.is_none_or(|range| avoid.iter().all(|unit| !range.contains(unit))));
+                    }
                     1 => units.release(unit / 2..unit, |_| false),
                     2 => drop(units.finish(unit, &tally(unit), 1)),
                     3 => drop(units.take_back(unit)),

@@ -72,8 +72,10 @@ pub(super) enum Request {
     Sync(SyncRequest, About, Reply<Synced>),
     Fail {
         unit: UnitId,
+        attempt: u64,
         worker: String,
         reason: String,
+        unsuited: bool,
         reply: Reply<Result<(), Unavailable>>,
     },
     Submit {
@@ -436,7 +438,12 @@ impl Keeper {
             Request::Sync(request, about, reply) => {
                 let _ = reply.send(self.sync(&request, about));
             }
-            Request::Fail { unit, worker, reason, reply } => {
+            Request::Fail { unit, attempt, worker, unsuited: true, reply, .. } => {
+                tracing::info!(worker, job = %unit.job, "a worker has no kernel for a job");
+                self.campaign.unsuited(unit, attempt, &worker);
+                let _ = reply.send(Ok(()));
+            }
+            Request::Fail { unit, worker, reason, reply, .. } => {
                 tracing::warn!(worker, %unit, reason, "a worker could not count a unit");
                 let events = self.campaign.fail(unit, &worker, &reason);
                 let _ = reply.send(self.record(events.into_iter().collect()));

@@ -136,6 +136,7 @@ impl Service {
         let request = request.into_inner();
         Self::build(request.peer.as_ref())?;
         let unit = UnitId { job: wire::job_hash(&request.job).map_err(malformed)?, unit: request.unit };
+        let (attempt, unsuited) = (request.attempt, request.reason() == v1::FailReason::Unsuited);
         let class = match request.reason() {
             v1::FailReason::Unspecified => "no reason given",
             v1::FailReason::Job => "the job is not understood",
@@ -146,7 +147,9 @@ impl Service {
         let detail = request.detail.chars().filter(|letter| !letter.is_control()).take(MOST_LETTERS);
         let reason = format!("{class}: {}", detail.collect::<String>());
         let worker = caller.name;
-        let kept = self.ask(|reply| keeper::Request::Fail { unit, worker, reason, reply }).await?;
+        let kept = self
+            .ask(|reply| keeper::Request::Fail { unit, attempt, worker, reason, unsuited, reply })
+            .await?;
         kept.map_err(unavailable).map(|()| v1::FailResponse {})
     }
 
