@@ -28,6 +28,7 @@ pub mod engine;
 pub mod kernel;
 pub mod known;
 pub mod ledger;
+pub mod optimise;
 pub mod preplacement;
 pub mod symmetry;
 pub mod tally;
