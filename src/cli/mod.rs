@@ -1,19 +1,25 @@
 //! The commands. Data goes to stdout, everything else to stderr; a mistake of the user's is one line and a
 //! documented exit code.
 
+mod answer;
+mod beautiful;
 mod bench;
 mod chart;
+mod compare;
 mod completions;
 mod coordinator;
 mod count;
 mod devices;
 mod estimate;
 mod exit;
+mod first;
 mod ledger;
 mod man;
 mod report;
 mod revoke;
 mod selftest;
+mod solver;
+mod terminal;
 mod token;
 mod whole_file;
 
@@ -37,6 +43,9 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Count(count::Args),
+    First(first::Args),
+    Beautiful(beautiful::Args),
+    Compare(compare::Args),
     Devices(devices::Args),
     Estimate(estimate::Args),
     Bench(bench::Args),
@@ -68,6 +77,9 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<Exit, Failure> {
     };
     match cli.command {
         Command::Count(args) => count::run(&args),
+        Command::First(args) => first::run(&args),
+        Command::Beautiful(args) => beautiful::run(&args),
+        Command::Compare(args) => compare::run(&args),
         Command::Devices(args) => devices::run(&args),
         Command::Estimate(args) => estimate::run(&args),
         Command::Bench(args) => bench::run(&args),

@@ -1,0 +1,299 @@
+//! `nqueens compare`.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::chart::{Bar, svg};
+use super::first::board_size;
+use super::report::{duration, grouped};
+use super::solver::SolverChoice;
+use super::terminal::{Terminal, time_limit};
+use super::whole_file::WholeFile;
+use super::{Exit, Failure, print};
+use crate::engine::Spread;
+use crate::optimise::beautiful::{fingerprint, most_beautiful};
+use crate::optimise::{Answer, FirstMethod, LARGEST_FOR_WEIGHTS, Solver, Verdict, first};
+
+/// Compare all methods of a query side by side, each within a time limit; their answers are checked equal.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Board sizes.
+    #[arg(required = true, value_parser = board_size, allow_negative_numbers = true)]
+    n: Vec<usize>,
+    /// The query: solve, first, beautiful or list.
+    #[arg(long, default_value_t = Query::First)]
+    query: Query,
+    /// The time that each method has for each board: a number and s, m or h.
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = time_limit, allow_negative_numbers = true)]
+    limit: Duration,
+    #[command(flatten)]
+    solver: SolverChoice,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+    /// Write a bar chart to FILE.
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// Show no progress.
+    #[arg(long)]
+    quiet: bool,
+}
+
+/// What is asked of every method.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Query {
+    First,
+    Beautiful,
+}
+
+impl Query {
+    const ALL: [Self; 2] = [Self::First, Self::Beautiful];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::First => "first",
+            Self::Beautiful => "beautiful",
+        }
+    }
+}
+
+impl fmt::Display for Query {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Query {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let known = Self::ALL.into_iter().find(|query| query.name() == text);
+        known.ok_or_else(|| format!("'{text}' is not a query; choose first or beautiful"))
+    }
+}
+
+/// What a method said.
+struct Said {
+    /// In words that are equal where answers are.
+    answer: Option<String>,
+    proven: bool,
+    nodes: u64,
+}
+
+/// One method: its name, what it does on a board within a time, and whether it takes boards of that size at all.
+struct Contestant<'a> {
+    method: &'static str,
+    largest: usize,
+    run: Box<dyn Fn(usize, &mut Terminal) -> Said + 'a>,
+}
+
+/// One line of the table.
+#[derive(Debug, Serialize)]
+struct Measured {
+    n: usize,
+    method: &'static str,
+    elapsed_s: f64,
+    nodes: String,
+    /// Whether it was done, and its answer is proved.
+    proven: bool,
+    /// `None` if there is no solution, or none was found.
+    answer: Option<String>,
+}
+
+/// What `--json` prints.
+#[derive(Debug, Serialize)]
+struct Report<'a> {
+    query: &'static str,
+    solver: &'static str,
+    limit_s: f64,
+    results: &'a [Measured],
+}
+
+pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
+    let solver = args.solver.solver(args.quiet)?;
+    // A chart that cannot be written is told before anybody waits for it.
+    let chart = args.svg.as_deref().map(|path| WholeFile::begin(path).map_err(|error| unwritten(path, &error)));
+    let chart = chart.transpose()?;
+    let mut results = Vec::new();
+    'all: for &n in &args.n {
+        for contestant in contestants(args.query, solver).iter().filter(|c| n <= c.largest) {
+            if Terminal::is_interrupted() {
+                break 'all;
+            }
+            let mut terminal = Terminal::new(contestant.method, Some(args.limit), args.quiet);
+            let said = (contestant.run)(n, &mut terminal);
+            terminal.finish();
+            results.push(Measured {
+                n,
+                method: contestant.method,
+                elapsed_s: terminal.elapsed().as_secs_f64(),
+                nodes: said.nodes.to_string(),
+                proven: said.proven,
+                answer: said.answer,
+            });
+        }
+    }
+    let report = Report {
+        query: args.query.name(),
+        solver: solver.name(),
+        limit_s: args.limit.as_secs_f64(),
+        results: &results,
+    };
+    if args.json {
+        print(&(serde_json::to_string(&report).expect("numbers and strings serialise") + "\n"))?;
+    } else {
+        print(&text(&report))?;
+    }
+    if let (Some(file), Some(path)) = (chart, &args.svg) {
+        file.finish(&drawn(&report)).map_err(|error| unwritten(path, &error))?;
+    }
+    if let Some((one, other)) = disagreement(&results) {
+        let message = format!("{} and {} differ on n = {}: one of them is wrong", one.method, other.method, one.n);
+        return Err(Failure { exit: Exit::CheckFailed, message });
+    }
+    if Terminal::is_interrupted() {
+        return Err(Failure { exit: Exit::Interrupted, message: "interrupted; what was measured is shown".into() });
+    }
+    Ok(Exit::Done)
+}
+
+fn unwritten(path: &Path, error: &std::io::Error) -> Failure {
+    let message = format!("the chart {} cannot be written: {error}", path.display());
+    Failure { exit: Exit::File, message }
+}
+
+fn contestants(query: Query, solver: &dyn Solver) -> Vec<Contestant<'_>> {
+    match query {
+        Query::First => FirstMethod::ALL
+            .into_iter()
+            .map(|method| Contestant {
+                method: method.name(),
+                largest: if method == FirstMethod::IlpWeights { LARGEST_FOR_WEIGHTS } else { usize::MAX },
+                run: Box::new(move |n, terminal| {
+                    let answer = first(n, method, solver, terminal);
+                    said(&answer.expect("larger boards are not given to it"), |columns| line(columns))
+                }),
+            })
+            .collect(),
+        Query::Beautiful => vec![Contestant {
+            method: "ilp",
+            largest: usize::MAX,
+            run: Box::new(move |n, terminal| {
+                let answer = most_beautiful(n, solver, terminal);
+                // Optima are not unique, their fingerprint is.
+                said(&answer, |columns| {
+                    let costs: Vec<String> = fingerprint(columns).iter().map(u64::to_string).collect();
+                    costs.join(" ")
+                })
+            }),
+        }],
+    }
+}
+
+fn line(columns: &[usize]) -> String {
+    let words: Vec<String> = columns.iter().map(|column| (column + 1).to_string()).collect();
+    words.join(" ")
+}
+
+fn said(answer: &Answer<Vec<usize>>, words: impl Fn(&[usize]) -> String) -> Said {
+    Said {
+        answer: answer.found.as_deref().map(words),
+        proven: answer.verdict == Verdict::Proven,
+        nodes: answer.nodes,
+    }
+}
+
+/// Two proved answers to the same question that differ.
+fn disagreement(results: &[Measured]) -> Option<(&Measured, &Measured)> {
+    let proven = || results.iter().filter(|result| result.proven);
+    proven().find_map(|one| {
+        let other = proven().find(|other| other.n == one.n && other.answer != one.answer)?;
+        Some((one, other))
+    })
+}
+
+fn text(report: &Report<'_>) -> String {
+    let mut rows = vec![["n", "method", "time", "nodes", "answer"].map(str::to_owned)];
+    rows.extend(report.results.iter().map(|result| {
+        let answer = match (&result.answer, result.proven) {
+            (Some(answer), true) => answer.clone(),
+            (Some(answer), false) => format!("not proven: {answer}"),
+            (None, true) => "no solution".to_owned(),
+            (None, false) => "not done".to_owned(),
+        };
+        let nodes = grouped(result.nodes.parse().unwrap_or(0));
+        [
+            result.n.to_string(),
+            result.method.to_owned(),
+            duration(Duration::from_secs_f64(result.elapsed_s)),
+            nodes,
+            answer,
+        ]
+    }));
+    let limit = duration(Duration::from_secs_f64(report.limit_s));
+    let mut lines = vec![format!("{}, solver {}, at most {limit} each", report.query, report.solver)];
+    lines.extend(super::bench::aligned(&rows));
+    lines.push("  all proven answers agree".into());
+    if disagreement(report.results).is_some() {
+        lines.pop();
+    }
+    lines.join("\n") + "\n"
+}
+
+/// The chart: the time of each method on each board.
+fn drawn(report: &Report<'_>) -> String {
+    let bars = report.results.iter().map(|result| {
+        let value = result.elapsed_s;
+        let done = if result.proven { "" } else { ", not done" };
+        Bar {
+            name: format!("n = {}, {}", result.n, result.method),
+            value: Spread { median: value, min: value, max: value },
+            label: format!("{}{done}", duration(Duration::from_secs_f64(value))),
+        }
+    });
+    let unit = format!("seconds, solver {}", report.solver);
+    svg(&format!("{}: all methods", report.query), &unit, &bars.collect::<Vec<Bar>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measured(n: usize, method: &'static str, answer: Option<&str>, proven: bool) -> Measured {
+        Measured { n, method, elapsed_s: 0.5, nodes: "7".into(), proven, answer: answer.map(str::to_owned) }
+    }
+
+    #[test]
+    fn proven_answers_that_differ_are_found_and_unproven_ones_are_no_contradiction() {
+        let mut results = vec![
+            measured(4, "cp", Some("2 4 1 3"), true),
+            measured(4, "ilp-iter", Some("3 1 4 2"), false),
+            measured(4, "lex-dfs", None, false),
+            measured(5, "cp", Some("1 3 5 2 4"), true),
+        ];
+        assert!(disagreement(&results).is_none());
+        results.push(measured(4, "cutting-plane", None, true));
+        let (one, other) = disagreement(&results).expect("they differ");
+        assert_eq!((one.method, other.method), ("cp", "cutting-plane"));
+    }
+
+    #[test]
+    fn the_table_says_what_is_proven_and_what_is_not() {
+        let results = [
+            measured(4, "cp", Some("2 4 1 3"), true),
+            measured(4, "ilp-iter", Some("3 1 4 2"), false),
+            measured(3, "cp", None, true),
+            measured(3, "lex-dfs", None, false),
+        ];
+        let report = Report { query: "first", solver: "microlp", limit_s: 60.0, results: &results };
+        let table = text(&report);
+        for words in ["not proven: 3 1 4 2", "no solution", "not done", "all proven answers agree", "1 min 00 s"] {
+            assert!(table.contains(words), "{words}: {table}");
+        }
+        assert!(drawn(&report).contains("n = 4, ilp-iter"));
+    }
+}
