@@ -78,6 +78,10 @@ impl Run<'_> {
     /// Fixes all levels, or finds that there is no solution.
     fn levels(&mut self) -> Result<(), Doubt> {
         let n = self.problem.n();
+        if n == 0 {
+            self.best = Some(Vec::new());
+            return Ok(());
+        }
         let costs: Vec<u64> = (0..n * n).map(|k| cost(n, Square::new(k / n, k % n))).collect();
         let mut levels = costs.clone();
         levels.sort_unstable_by(|a, b| b.cmp(a));

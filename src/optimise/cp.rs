@@ -19,8 +19,29 @@ use crate::board::{Piece, Problem};
 pub enum Branching {
     /// The first open row: solutions come in lexicographic order.
     FirstRow,
-    /// The row with the smallest domain: a solution comes soon.
-    SmallestDomain,
+    /// A row with the smallest domain, any column of it: a solution comes soon, or not at all. See [`one`].
+    SmallestDomain {
+        /// Of the random choices.
+        seed: u64,
+    },
+}
+
+/// One solution of `problem`, for queens or rooks, or the word that there is none; and the nodes it took.
+///
+/// Run times of such a search have heavy tails, so it begins anew with other choices after some nodes, twice as many
+/// each time; sooner or later they are enough for all of it.
+pub fn one(problem: &Problem, watch: &mut dyn Watch) -> (Event, u64) {
+    let mut nodes = 0;
+    for seed in 0.. {
+        let mut search = Search::new(problem, Branching::SmallestDomain { seed });
+        search.stop_after = 1000u64.saturating_mul(1 << seed.min(50));
+        let event = search.next(watch);
+        nodes += search.nodes;
+        if event != Event::Stopped || search.nodes < search.stop_after {
+            return (event, nodes);
+        }
+    }
+    unreachable!("2^64 restarts take longer than anybody waits")
 }
 
 /// A search that yields one solution after the other.
@@ -39,6 +60,9 @@ pub struct Search {
     /// Rows that were decided and have not been propagated.
     pending: Vec<(usize, usize)>,
     nodes: u64,
+    /// It stops after so many.
+    stop_after: u64,
+    random: fastrand::Rng,
     state: State,
 }
 
@@ -105,6 +129,11 @@ impl Search {
             decisions: Vec::new(),
             pending: Vec::new(),
             nodes: 0,
+            stop_after: u64::MAX,
+            random: fastrand::Rng::with_seed(match branching {
+                Branching::FirstRow => 0,
+                Branching::SmallestDomain { seed } => seed,
+            }),
             state: State::Fresh,
         };
         for row in 0..n {
@@ -149,12 +178,16 @@ impl Search {
                 self.state = State::AtSolution;
                 return Event::Solution(self.decided.iter().flatten().copied().collect());
             };
-            if self.nodes.is_multiple_of(LOOK_EVERY) && self.look(watch).is_break() {
+            let look = self.nodes.is_multiple_of(LOOK_EVERY);
+            if self.nodes >= self.stop_after || (look && self.look(watch).is_break()) {
                 self.state = State::Paused;
                 return Event::Stopped;
             }
             self.nodes += 1;
-            let column = self.least(row);
+            let column = match self.branching {
+                Branching::FirstRow => self.least(row),
+                Branching::SmallestDomain { .. } => self.any(row),
+            };
             self.decisions.push(Decision { row, column, trail: self.trail.len() });
             self.decide(row, column);
             consistent = self.propagate().is_ok();
@@ -208,12 +241,26 @@ impl Search {
         first.min().expect("the domain of an open row is not empty")
     }
 
+    /// Any column of a domain that is not empty.
+    fn any(&mut self, row: usize) -> usize {
+        let mut skip = self.random.u32(..self.size(row));
+        let all = 0..self.n;
+        let mut inside = all.filter(|column| self.domain(row)[column / 64] >> (column % 64) & 1 == 1);
+        loop {
+            match (inside.next(), skip) {
+                (Some(column), 0) => return column,
+                (Some(_), _) => skip -= 1,
+                (None, _) => unreachable!("fewer are skipped than there are"),
+            }
+        }
+    }
+
     /// The row to decide next, if any is open.
     fn open_row(&self) -> Option<usize> {
         let mut open = (0..self.n).filter(|&row| self.decided[row].is_none());
         match self.branching {
             Branching::FirstRow => open.next(),
-            Branching::SmallestDomain => open.min_by_key(|&row| self.size(row)),
+            Branching::SmallestDomain { .. } => open.min_by_key(|&row| self.size(row)),
         }
     }
 
@@ -345,7 +392,7 @@ mod tests {
                 let problem = Problem::empty(piece, n);
                 let expected = oracle(&problem);
                 assert_eq!(all(&problem, Branching::FirstRow), expected, "{piece}, n = {n}");
-                let mut other = all(&problem, Branching::SmallestDomain);
+                let mut other = all(&problem, Branching::SmallestDomain { seed: 3 });
                 other.sort();
                 assert_eq!(other, expected, "{piece}, n = {n}");
             }
@@ -368,11 +415,21 @@ mod tests {
 
     #[test]
     fn boards_wider_than_a_word_are_solved() {
-        for n in [64, 65, 130] {
-            let mut search = Search::new(&Problem::empty(Piece::Queen, n), Branching::SmallestDomain);
-            match search.next(&mut Unwatched) {
+        for n in [63, 64, 65, 130] {
+            match one(&Problem::empty(Piece::Queen, n), &mut Unwatched).0 {
                 Event::Solution(solution) => assert!(is_solution(Piece::Queen, &solution)),
                 other => panic!("n = {n}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn one_solution_is_found_exactly_if_there_is_one() {
+        for n in 0..=8 {
+            let problem = Problem::empty(Piece::Queen, n);
+            match one(&problem, &mut Unwatched).0 {
+                Event::Solution(solution) => assert!(is_solution(Piece::Queen, &solution)),
+                event => assert_eq!((event, n == 2 || n == 3), (Event::Exhausted, true), "n = {n}"),
             }
         }
     }
