@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::answer::Report;
+use super::verdict::Report;
 use super::first::board_size;
 use super::solver::SolverChoice;
 use super::terminal::{Terminal, time_limit};

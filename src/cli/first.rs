@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::answer::Report;
+use super::verdict::Report;
 use super::solver::SolverChoice;
 use super::terminal::{Terminal, time_limit};
 use super::{Exit, Failure};

@@ -1,7 +1,7 @@
 //! The commands. Data goes to stdout, everything else to stderr; a mistake of the user's is one line and a
 //! documented exit code.
 
-mod answer;
+mod verdict;
 mod beautiful;
 mod bench;
 mod chart;
