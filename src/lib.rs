@@ -29,5 +29,6 @@ pub mod kernel;
 pub mod known;
 pub mod ledger;
 pub mod preplacement;
+pub mod search;
 pub mod symmetry;
 pub mod tally;

@@ -29,7 +29,10 @@ pub fn write_dimacs(problem: &Problem, out: &mut impl Write) -> io::Result<()> {
     let last = vertices.len();
     let joined = |&(i, j): &(usize, usize)| piece.attacks(n, vertices[i - 1], vertices[j - 1]);
     let edges = || (1..=last).flat_map(|i| (i + 1..=last).map(move |j| (i, j))).filter(joined);
-    writeln!(out, "c squares on which a {piece} may stand, n = {n}; an edge joins two that attack each other")?;
+    writeln!(
+        out,
+        "c squares on which a {piece} may stand, n = {n}; an edge joins two that attack each other"
+    )?;
     writeln!(out, "c independent sets of {n} vertices are the solutions")?;
     for (i, square) in vertices.iter().enumerate() {
         writeln!(out, "c vertex {} is the square {square}", i + 1)?;
@@ -59,10 +62,7 @@ mod tests {
             let lines: Vec<String> = text.lines().filter(|l| !l.starts_with('c')).map(String::from).collect();
             lines
         };
-        assert_eq!(
-            lines(Piece::Queen),
-            ["p edge 4 6", "e 1 2", "e 1 3", "e 1 4", "e 2 3", "e 2 4", "e 3 4"]
-        );
+        assert_eq!(lines(Piece::Queen), ["p edge 4 6", "e 1 2", "e 1 3", "e 1 4", "e 2 3", "e 2 4", "e 3 4"]);
         assert_eq!(lines(Piece::Rook), ["p edge 4 4", "e 1 2", "e 1 3", "e 2 4", "e 3 4"]);
     }
 

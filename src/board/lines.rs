@@ -95,7 +95,11 @@ mod tests {
                     let squares: Vec<Square> = squares.collect();
                     let mut lines = Lines::new(piece, n);
                     let apart = squares.iter().all(|&square| lines.add(square));
-                    assert_eq!(apart, first_attack(piece, n, &squares).is_none(), "{piece}, {n}: {squares:?}");
+                    assert_eq!(
+                        apart,
+                        first_attack(piece, n, &squares).is_none(),
+                        "{piece}, {n}: {squares:?}"
+                    );
                 }
             }
         }
@@ -110,7 +114,11 @@ mod tests {
                         (0..n).map(|row| Square::new(row, code / n.pow(row as u32) % n)).collect();
                     let mut lines = Lines::new(piece, n);
                     let apart = squares.iter().all(|&square| lines.add(square));
-                    assert_eq!(apart, first_attack(piece, n, &squares).is_none(), "{piece}, {n}: {squares:?}");
+                    assert_eq!(
+                        apart,
+                        first_attack(piece, n, &squares).is_none(),
+                        "{piece}, {n}: {squares:?}"
+                    );
                 }
             }
         }

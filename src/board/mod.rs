@@ -9,6 +9,7 @@ mod drawing;
 mod lines;
 mod piece;
 mod placement;
+mod placements;
 mod problem;
 mod square;
 
@@ -17,5 +18,6 @@ pub use drawing::{Drawing, DrawingError, MAX_DIGITS, MAX_PNG, UnknownDrawing};
 pub use lines::Lines;
 pub use piece::{Piece, UnknownPiece};
 pub use placement::{Placement, PlacementError};
+pub use placements::placements;
 pub use problem::{Problem, ProblemError};
 pub use square::{Square, SquareError, parse_squares};

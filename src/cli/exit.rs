@@ -12,6 +12,10 @@ pub enum Exit {
     Done = 0,
     /// Wrong usage or input.
     Usage = 2,
+    /// No solution exists.
+    NoSolution = 3,
+    /// Stopped by a limit before anything was proved; the best found is printed.
+    Unproven = 4,
     /// Not available here: a kernel, a device, a feature.
     NotAvailable = 5,
     /// A check failed: counts disagree.
@@ -24,7 +28,8 @@ pub enum Exit {
 
 /// The same for `--help`; the README has all of the contract.
 pub(super) const TABLE: &str = "\
-Exit codes: 0 done; 2 wrong usage or input; 5 not available here (kernel, device); 6 a check failed (counts \
+Exit codes: 0 done; 2 wrong usage or input; 3 no solution exists; 4 stopped by a limit before proof (the \
+best found is printed); 5 not available here (kernel, device); 6 a check failed (counts \
 disagree); 7 a file cannot be read, written or trusted; 130 interrupted.";
 
 /// Why the program ends early: one line for stderr, and the exit code.

@@ -1,6 +1,7 @@
 //! The commands. Data goes to stdout, everything else to stderr; a mistake of the user's is one line and a
 //! documented exit code.
 
+mod answer;
 mod bench;
 mod chart;
 mod completions;
@@ -9,11 +10,18 @@ mod count;
 mod devices;
 mod estimate;
 mod exit;
+mod greedy;
+mod interrupt;
 mod ledger;
+mod list;
 mod man;
+mod placements;
+mod problem;
 mod report;
 mod revoke;
 mod selftest;
+mod solve;
+mod stream;
 mod token;
 mod whole_file;
 
@@ -37,6 +45,10 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Count(count::Args),
+    Solve(solve::Args),
+    List(list::Args),
+    Placements(placements::Args),
+    Greedy(greedy::Args),
     Devices(devices::Args),
     Estimate(estimate::Args),
     Bench(bench::Args),
@@ -68,6 +80,10 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<Exit, Failure> {
     };
     match cli.command {
         Command::Count(args) => count::run(&args),
+        Command::Solve(args) => solve::run(&args),
+        Command::List(args) => list::run(&args),
+        Command::Placements(args) => placements::run(&args),
+        Command::Greedy(args) => greedy::run(&args),
         Command::Devices(args) => devices::run(&args),
         Command::Estimate(args) => estimate::run(&args),
         Command::Bench(args) => bench::run(&args),

@@ -94,10 +94,7 @@ mod tests {
     #[test]
     fn a_chess_position_has_row_1_as_rank_8() {
         let columns = [1, 5, 8, 6, 3, 7, 2, 4];
-        assert_eq!(
-            drawn(Drawing::Fen, Piece::Queen, &columns),
-            "Q7/4Q3/7Q/5Q2/2Q5/6Q1/1Q6/3Q4 w - - 0 1\n"
-        );
+        assert_eq!(drawn(Drawing::Fen, Piece::Queen, &columns), "Q7/4Q3/7Q/5Q2/2Q5/6Q1/1Q6/3Q4 w - - 0 1\n");
         assert!(drawn(Drawing::Fen, Piece::Rook, &[1, 2, 3, 4, 5, 6, 7, 8]).starts_with("R7/1R6/"));
     }
 
@@ -109,9 +106,11 @@ mod tests {
 
     #[test]
     fn rows_without_a_piece_are_seen() {
-        let placement =
-            Placement::check(&Problem::empty(Piece::Queen, 8), &[None, Some(2), None, None, None, None, None, None])
-                .expect("a placement");
+        let placement = Placement::check(
+            &Problem::empty(Piece::Queen, 8),
+            &[None, Some(2), None, None, None, None, None, None],
+        )
+        .expect("a placement");
         for (drawing, line) in [
             (Drawing::Text, "- 3 - - - - - -\n"),
             (Drawing::Digits, "-3------\n"),

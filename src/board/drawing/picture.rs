@@ -23,7 +23,8 @@ const QUEEN: &str = "<path d=\"M9 14 13 26H27L31 14 25 21 24 10 20 20 16 10 15 2
     <circle cx=\"9\" cy=\"12\" r=\"2\"/><circle cx=\"16\" cy=\"8\" r=\"2\"/>\
     <circle cx=\"24\" cy=\"8\" r=\"2\"/><circle cx=\"31\" cy=\"12\" r=\"2\"/>";
 /// A rook on such a square: battlements, a tower, a foot.
-const ROOK: &str = "<path d=\"M11 8H15V11H18V8H22V11H25V8H29V15H11ZM14 16H26V29H14ZM12 30H28V32H12ZM10 33H30V36H10Z\"/>";
+const ROOK: &str =
+    "<path d=\"M11 8H15V11H18V8H22V11H25V8H29V15H11ZM14 16H26V29H14ZM12 30H28V32H12ZM10 33H30V36H10Z\"/>";
 
 /// The board as an SVG document on one line.
 pub(super) fn svg(placement: &Placement, out: &mut impl Write) -> io::Result<()> {
