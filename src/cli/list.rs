@@ -1,5 +1,6 @@
 //! `nqueens list`.
 
+use std::io::{self, IsTerminal, Write as _};
 use std::ops::ControlFlow;
 use std::time::Duration;
 
@@ -96,19 +97,20 @@ struct Run {
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let problem = args.squares.problem(args.piece, args.n)?;
     let format = args.shape.format(problem.piece(), problem.n(), true)?;
-    let mut listing = Listing::begin(&problem, format, args)?;
+    let mut listing = Listing::begin(&problem, format, args);
     let run = match args.method {
         Method::Backtracking => classical(search::Method::Backtracking, &problem, &mut listing),
         Method::Columns => classical(search::Method::Columns, &problem, &mut listing),
         Method::BruteForce => classical(search::Method::BruteForce, &problem, &mut listing),
     }?;
-    listing.end(&run, args.quiet)
+    listing.end(&run)
 }
 
 /// Runs a method of the classical search.
 fn classical(method: search::Method, problem: &Problem, listing: &mut Listing<'_>) -> Result<Run, Failure> {
     method.suits(problem).map_err(Failure::usage)?;
-    let ticker = Ticker::begin(method.unit(), listing.quiet);
+    // Where the list itself goes to the terminal, nothing else should.
+    let ticker = Ticker::begin(method.unit(), listing.quiet || io::stdout().is_terminal());
     let mut watch = Watching { method: method.name(), ticker, listing };
     let outcome = method.run(problem, &mut watch).map_err(Failure::usage)?;
     Ok(Run {
@@ -155,8 +157,8 @@ struct Listing<'a> {
 }
 
 impl<'a> Listing<'a> {
-    fn begin(problem: &'a Problem, format: Format, args: &Args) -> Result<Self, Failure> {
-        Ok(Self {
+    fn begin(problem: &'a Problem, format: Format, args: &Args) -> Self {
+        Self {
             problem,
             format,
             orbits: args.fundamental.then(|| Group::of(problem)),
@@ -167,7 +169,7 @@ impl<'a> Listing<'a> {
             found: 0,
             listed: 0,
             refused: None,
-        })
+        }
     }
 
     /// Whether it is worth while to search on; lets the reader have what is there.
@@ -206,12 +208,12 @@ impl<'a> Listing<'a> {
             _ if self.listed > 0 => drawing.separator().into(),
             _ => String::new(),
         };
-        self.stream.write(|out| std::io::Write::write_all(out, before.as_bytes()))?;
+        self.stream.write(|out| out.write_all(before.as_bytes()))?;
         draw(&mut self.stream, drawing, placement)
     }
 
     /// Prints the last line, and says how it ended.
-    fn end(mut self, run: &Run, quiet: bool) -> Result<Exit, Failure> {
+    fn end(mut self, run: &Run) -> Result<Exit, Failure> {
         if let Some(refused) = self.refused {
             return Err(refused);
         }
@@ -253,7 +255,7 @@ impl<'a> Listing<'a> {
             let message = format!("no solution exists{}; {summary}", why_none(self.problem));
             return Err(Failure { exit: Exit::NoSolution, message });
         }
-        if !quiet && read_to_the_end {
+        if !self.quiet && read_to_the_end {
             note(&if run.complete { summary } else { format!("{summary}; there may be more") });
         }
         Ok(Exit::Done)

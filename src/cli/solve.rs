@@ -120,22 +120,29 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     }
     let seed = args.seed.unwrap_or(1);
     let moves = args.moves.unwrap_or(search::Method::USUAL_MOVES);
+    let interrupt = Interrupt::listen();
     if let Some(path) = &args.write_graph {
         write_graph(&problem, path)?;
     }
+    let classical = |method| classical(method, &problem, interrupt, args.quiet);
     let run = match method {
-        Method::Formula => classical(search::Method::Formula, &problem, args.quiet),
-        Method::Backtracking => classical(search::Method::Backtracking, &problem, args.quiet),
-        Method::LocalSearch => classical(search::Method::LocalSearch { seed, moves }, &problem, args.quiet),
+        Method::Formula => classical(search::Method::Formula),
+        Method::Backtracking => classical(search::Method::Backtracking),
+        Method::LocalSearch => classical(search::Method::LocalSearch { seed, moves }),
     }?;
     show(&run, format, &problem, args.quiet)
 }
 
 /// Runs a method of the classical search.
-fn classical(method: search::Method, problem: &Problem, quiet: bool) -> Result<Run, Failure> {
+fn classical(
+    method: search::Method,
+    problem: &Problem,
+    interrupt: Interrupt,
+    quiet: bool,
+) -> Result<Run, Failure> {
     method.suits(problem).map_err(Failure::usage)?;
     let ticker = Ticker::begin(method.unit(), quiet);
-    let mut watch = First { ticker, interrupt: Interrupt::listen(), columns: None };
+    let mut watch = First { ticker, interrupt, columns: None };
     let outcome = method.run(problem, &mut watch).map_err(Failure::usage)?;
     let elapsed = watch.ticker.elapsed();
     let checked = |result: Result<Placement, _>| result.map_err(|error| refused(method.name(), &error));
@@ -185,9 +192,12 @@ fn show(run: &Run, format: Format, problem: &Problem, quiet: bool) -> Result<Exi
         (Format::Drawn(_), None) => ControlFlow::Continue(()),
     };
     stream.finish()?;
-    let tried = format!("{} {} tried", grouped(run.tried.into()), run.unit);
     let seed = run.seed.map_or(String::new(), |seed| format!(" with seed {seed}"));
-    let summary = format!("{}{seed}: {tried}, {}", run.method, duration(run.elapsed));
+    let tried = match run.tried {
+        0 => String::new(),
+        tried => format!("{} {} tried, ", grouped(tried.into()), run.unit),
+    };
+    let summary = format!("{}{seed}: {tried}{}", run.method, duration(run.elapsed));
     let best = best.map_or(String::new(), |best| {
         format!(
             "; best found: {} of {}",

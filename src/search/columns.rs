@@ -46,11 +46,8 @@ fn filled(problem: &Problem, k: usize, counter: &mut Counter<'_>, visit: &mut Vi
     })
 }
 
-/// Whether a piece may stand on `square` beside `pieces`: attacked by none, not blocked, and not instead of a placed
-/// one in its column.
+/// Whether a piece may stand on `square`: allowed by the problem, and attacked by none of `pieces`.
 fn is_safe(problem: &Problem, pieces: &[Square], square: Square) -> bool {
-    let free = |&other: &Square| !problem.piece().attacks(problem.n(), other, square);
-    pieces.iter().all(free)
-        && problem.blocked().binary_search(&square).is_err()
-        && problem.placed().iter().all(|&placed| placed.col != square.col || placed == square)
+    let attacks = |&other: &Square| problem.piece().attacks(problem.n(), other, square);
+    !pieces.iter().any(attacks) && problem.allows(square)
 }

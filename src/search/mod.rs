@@ -223,8 +223,8 @@ struct Counter<'a> {
 }
 
 impl<'a> Counter<'a> {
-    /// So many tries take well below a tenth of a second.
-    const TRIES_A_LOOK: u64 = 1 << 16;
+    /// So many tries take less than a tenth of a second, whatever is tried.
+    const TRIES_A_LOOK: u64 = 1 << 12;
 
     fn new(watch: &'a mut dyn Watch) -> Self {
         Self { watch, tried: 0 }
