@@ -30,5 +30,6 @@ pub mod known;
 pub mod ledger;
 pub mod optimise;
 pub mod preplacement;
+pub mod search;
 pub mod symmetry;
 pub mod tally;

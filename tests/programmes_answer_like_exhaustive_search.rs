@@ -7,7 +7,7 @@ use nqueens::optimise::cuts::{Families, separate};
 use nqueens::optimise::exclusion::{Exclusion, Next};
 use nqueens::optimise::model::Row;
 use nqueens::optimise::{
-    BEST_SOLVER, Formulation, Lines, Small, Solver, Unwatched, Verdict, completes, heaviest, largest_set,
+    BEST_SOLVER, Formulation, Goal, Lines, Small, Solver, Unwatched, Verdict, completes, heaviest, largest_set,
     one_solution,
 };
 use proptest::prelude::*;
@@ -69,7 +69,7 @@ fn the_largest_sets_are_those_known_also_where_there_is_no_solution() {
     for (n, queens) in [(0, 0), (1, 1), (2, 1), (3, 2), (4, 4), (5, 5), (8, 8)] {
         for formulation in Formulation::ALL {
             let problem = Problem::empty(Piece::Queen, n);
-            let answer = largest_set(&problem, formulation, &[], BEST_SOLVER, &mut Unwatched);
+            let answer = largest_set(&problem, &Goal::LargestSet.model(&problem, formulation), BEST_SOLVER, &mut Unwatched);
             assert_eq!(answer.verdict, Verdict::Proven, "n = {n}");
             assert_eq!(answer.found.map(|set| set.len()), Some(queens), "n = {n}");
         }
@@ -105,7 +105,8 @@ proptest! {
         let formulation = if borders { Formulation::Borders } else { Formulation::Diagonals };
         let expected = oracle(&problem).iter().map(|columns| weight(weights, columns)).max();
         for solver in [&Small as &dyn Solver, BEST_SOLVER] {
-            let answer = heaviest(&problem, formulation, weights, &[], solver, &mut Unwatched);
+            let model = Goal::Heaviest(weights).model(&problem, formulation);
+            let answer = heaviest(&problem, &model, weights, solver, &mut Unwatched);
             prop_assert_eq!(answer.verdict, Verdict::Proven);
             prop_assert!(answer.found.iter().all(|columns| completes(&problem, columns)));
             prop_assert_eq!(answer.found.map(|columns| weight(weights, &columns)), expected);
@@ -115,7 +116,7 @@ proptest! {
     #[test]
     fn a_completion_is_found_exactly_if_there_is_one(problem in problems(7), borders in any::<bool>()) {
         let formulation = if borders { Formulation::Borders } else { Formulation::Diagonals };
-        let answer = one_solution(&problem, formulation, &[], BEST_SOLVER, &mut Unwatched);
+        let answer = one_solution(&problem, &Goal::AnySolution.model(&problem, formulation), BEST_SOLVER, &mut Unwatched);
         prop_assert_eq!(answer.verdict, Verdict::Proven);
         prop_assert_eq!(answer.found.is_some(), !oracle(&problem).is_empty());
         prop_assert!(answer.found.iter().all(|columns| completes(&problem, columns)));

@@ -10,7 +10,7 @@ use nqueens::optimise::beautiful::{fingerprint, most_beautiful};
 use nqueens::optimise::exclusion::{Exclusion, Next};
 use nqueens::optimise::model::{Column, Direction, Domain, Model, Relation, Row};
 use nqueens::optimise::{
-    BEST_SOLVER, FirstMethod, Formulation, IntegerOutcome, Linear, LinearOutcome, Lines, Progress, Small, Solver,
+    BEST_SOLVER, FirstMethod, Formulation, Goal, IntegerOutcome, Linear, LinearOutcome, Lines, Progress, Small, Solver,
     Status, Unwatched, Verdict, Watch, completes, first, heaviest, largest_set, one_solution,
 };
 
@@ -146,17 +146,18 @@ fn a_lying_solver_never_yields_a_wrong_optimum() {
     let weigh = |columns: &Vec<usize>| -> i64 {
         columns.iter().enumerate().map(|(row, &col)| weights[row * n + col]).sum()
     };
-    let truth = heaviest(&problem, Formulation::Diagonals, &weights, &[], &Small, &mut Unwatched);
+    let programme = Goal::Heaviest(&weights).model(&problem, Formulation::Borders);
+    let truth = heaviest(&problem, &programme, &weights, &Small, &mut Unwatched);
     let best = truth.found.as_ref().map(weigh).expect("a solution");
     let beauty = most_beautiful(n, &Small, &mut Unwatched).found.as_deref().map(fingerprint);
     let mut doubts = 0;
     for seed in 0..60 {
         let liar = Liar::new(seed, 50);
-        let heavy = heaviest(&problem, Formulation::Borders, &weights, &[], &liar, &mut Unwatched);
+        let heavy = heaviest(&problem, &programme, &weights, &liar, &mut Unwatched);
         let beautiful = most_beautiful(n, &liar, &mut Unwatched);
-        let one = one_solution(&problem, Formulation::Borders, &[], &liar, &mut Unwatched);
+        let one = one_solution(&problem, &Goal::AnySolution.model(&problem, Formulation::Borders), &liar, &mut Unwatched);
         let small = Problem::empty(Piece::Queen, 3);
-        let set = largest_set(&small, Formulation::Borders, &[], &liar, &mut Unwatched);
+        let set = largest_set(&small, &Goal::LargestSet.model(&small, Formulation::Borders), &liar, &mut Unwatched);
         if heavy.verdict == Verdict::Proven {
             assert_eq!(heavy.found.as_ref().map(weigh), Some(best), "seed {seed}");
         }

@@ -4,11 +4,13 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::verdict::Report;
+use super::verdict::{Report, placement};
 use super::first::board_size;
+use super::answer::Shape;
 use super::solver::SolverChoice;
 use super::terminal::{Terminal, time_limit};
 use super::{Exit, Failure};
+use crate::board::Piece;
 use crate::optimise::beautiful::{fingerprint, most_beautiful};
 
 /// Find a most beautiful solution: the costs of its squares, (2i−n−1)² + (2j−n−1)², sorted from the largest, are
@@ -26,9 +28,8 @@ pub(super) struct Args {
     /// Stop after this time with the best that was found: a number and s, m or h.
     #[arg(long, value_name = "TIME", value_parser = time_limit, allow_negative_numbers = true)]
     time_limit: Option<Duration>,
-    /// Print one JSON object.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    shape: Shape,
     /// Show no progress.
     #[arg(long)]
     quiet: bool,
@@ -59,11 +60,13 @@ impl FromStr for Method {
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let Method::Ilp = args.method;
+    let format = args.shape.format(Piece::Queen, args.n, false)?;
     let solver = args.solver.solver(args.quiet)?;
     let mut terminal = Terminal::new("level", args.time_limit, args.quiet);
     let answer = most_beautiful(args.n, solver, &mut terminal);
     terminal.finish();
+    let found = placement(args.n, "ilp", &answer)?;
     let mut report = Report::new(args.n, "ilp", Some(solver.name()), &answer, terminal.elapsed());
     report.fingerprint = answer.found.as_deref().map(fingerprint);
-    report.finish(args.json, &report.line())
+    report.finish(found.as_ref(), format, &terminal)
 }

@@ -1,6 +1,7 @@
 //! `nqueens compare`.
 
 use std::fmt;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
@@ -9,14 +10,21 @@ use serde::Serialize;
 
 use super::chart::{Bar, svg};
 use super::first::board_size;
+use super::interrupt::Interrupt;
 use super::report::{duration, grouped};
 use super::solver::SolverChoice;
 use super::terminal::{Terminal, time_limit};
 use super::whole_file::WholeFile;
 use super::{Exit, Failure, print};
+use crate::board::{Piece, Placement, Problem};
 use crate::engine::Spread;
 use crate::optimise::beautiful::{fingerprint, most_beautiful};
-use crate::optimise::{Answer, FirstMethod, LARGEST_FOR_WEIGHTS, Solver, Verdict, first};
+use crate::optimise::exclusion::{Exclusion, Next};
+use crate::optimise::{
+    Answer, FirstMethod, Formulation, Goal, LARGEST_FOR_WEIGHTS, Progress, Solver, Verdict, Watch as _, cp, first,
+    one_solution,
+};
+use crate::search::{self, Ending};
 
 /// Compare all methods of a query side by side, each within a time limit; their answers are checked equal.
 #[derive(Debug, clap::Args)]
@@ -46,17 +54,21 @@ pub(super) struct Args {
 /// What is asked of every method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Query {
+    Solve,
     First,
     Beautiful,
+    List,
 }
 
 impl Query {
-    const ALL: [Self; 2] = [Self::First, Self::Beautiful];
+    const ALL: [Self; 4] = [Self::Solve, Self::First, Self::Beautiful, Self::List];
 
     const fn name(self) -> &'static str {
         match self {
+            Self::Solve => "solve",
             Self::First => "first",
             Self::Beautiful => "beautiful",
+            Self::List => "list",
         }
     }
 }
@@ -72,7 +84,7 @@ impl FromStr for Query {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let known = Self::ALL.into_iter().find(|query| query.name() == text);
-        known.ok_or_else(|| format!("'{text}' is not a query; choose first or beautiful"))
+        known.ok_or_else(|| format!("'{text}' is not a query; choose solve, first, beautiful or list"))
     }
 }
 
@@ -115,13 +127,14 @@ struct Report<'a> {
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let solver = args.solver.solver(args.quiet)?;
+    let interrupt = Interrupt::listen();
     // A chart that cannot be written is told before anybody waits for it.
     let chart = args.svg.as_deref().map(|path| WholeFile::begin(path).map_err(|error| unwritten(path, &error)));
     let chart = chart.transpose()?;
     let mut results = Vec::new();
     'all: for &n in &args.n {
         for contestant in contestants(args.query, solver).iter().filter(|c| n <= c.largest) {
-            if Terminal::is_interrupted() {
+            if interrupt.is_raised() {
                 break 'all;
             }
             let mut terminal = Terminal::new(contestant.method, Some(args.limit), args.quiet);
@@ -155,7 +168,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         let message = format!("{} and {} differ on n = {}: one of them is wrong", one.method, other.method, one.n);
         return Err(Failure { exit: Exit::CheckFailed, message });
     }
-    if Terminal::is_interrupted() {
+    if interrupt.is_raised() {
         return Err(Failure { exit: Exit::Interrupted, message: "interrupted; what was measured is shown".into() });
     }
     Ok(Exit::Done)
@@ -168,17 +181,8 @@ fn unwritten(path: &Path, error: &std::io::Error) -> Failure {
 
 fn contestants(query: Query, solver: &dyn Solver) -> Vec<Contestant<'_>> {
     match query {
-        Query::First => FirstMethod::ALL
-            .into_iter()
-            .map(|method| Contestant {
-                method: method.name(),
-                largest: if method == FirstMethod::IlpWeights { LARGEST_FOR_WEIGHTS } else { usize::MAX },
-                run: Box::new(move |n, terminal| {
-                    let answer = first(n, method, solver, terminal);
-                    said(&answer.expect("larger boards are not given to it"), |columns| line(columns))
-                }),
-            })
-            .collect(),
+        Query::Solve => solvers(solver),
+        Query::First => FirstMethod::ALL.into_iter().map(|method| first_by(method, solver)).collect(),
         Query::Beautiful => vec![Contestant {
             method: "ilp",
             largest: usize::MAX,
@@ -191,6 +195,136 @@ fn contestants(query: Query, solver: &dyn Solver) -> Vec<Contestant<'_>> {
                 })
             }),
         }],
+        Query::List => listers(solver),
+    }
+}
+
+fn first_by(method: FirstMethod, solver: &dyn Solver) -> Contestant<'_> {
+    Contestant {
+        method: method.name(),
+        largest: if method == FirstMethod::IlpWeights { LARGEST_FOR_WEIGHTS } else { usize::MAX },
+        run: Box::new(move |n, terminal| {
+            let answer = first(n, method, solver, terminal);
+            said(&answer.expect("larger boards are not given to it"), line)
+        }),
+    }
+}
+
+/// Solutions differ from method to method; that there is one does not.
+const A_SOLUTION: &str = "a solution";
+
+fn solvers(solver: &dyn Solver) -> Vec<Contestant<'_>> {
+    let classical = search::Method::ALL.into_iter().filter(|method| *method != search::Method::BruteForce);
+    let mut all: Vec<Contestant<'_>> = classical.map(|method| classical_by(method, Some(1))).collect();
+    for formulation in Formulation::ALL {
+        all.push(Contestant {
+            method: match formulation {
+                Formulation::Borders => "ilp, borders",
+                Formulation::Diagonals => "ilp, diagonals",
+            },
+            largest: usize::MAX,
+            run: Box::new(move |n, terminal| {
+                let problem = Problem::empty(Piece::Queen, n);
+                let model = Goal::AnySolution.model(&problem, formulation);
+                said(&one_solution(&problem, &model, solver, terminal), |_| A_SOLUTION.into())
+            }),
+        });
+    }
+    all.push(Contestant {
+        method: "cp",
+        largest: usize::MAX,
+        run: Box::new(|n, terminal| {
+            let (event, nodes) = cp::one(&Problem::empty(Piece::Queen, n), terminal);
+            let answer = matches!(event, cp::Event::Solution(_)).then(|| A_SOLUTION.to_owned());
+            Said { answer, proven: event != cp::Event::Stopped, nodes }
+        }),
+    });
+    all
+}
+
+fn listers(solver: &dyn Solver) -> Vec<Contestant<'_>> {
+    let complete = search::Method::ALL.into_iter().filter(|method| method.is_complete());
+    let mut all: Vec<Contestant<'_>> = complete.map(|method| classical_by(method, None)).collect();
+    all.push(Contestant {
+        method: "ilp",
+        largest: usize::MAX,
+        run: Box::new(move |n, terminal| {
+            let problem = Problem::empty(Piece::Queen, n);
+            let mut exclusion = Exclusion::new(&problem, Formulation::default(), solver);
+            let mut found = 0;
+            let verdict = loop {
+                match exclusion.next(terminal) {
+                    Next::Solution(_) => found += 1,
+                    Next::End(verdict) => break verdict,
+                }
+            };
+            counted(found, verdict == Verdict::Proven, exclusion.nodes())
+        }),
+    });
+    all.push(Contestant {
+        method: "cp",
+        largest: usize::MAX,
+        run: Box::new(|n, terminal| {
+            let mut search = cp::Search::new(&Problem::empty(Piece::Queen, n), cp::Branching::FirstRow);
+            let mut found = 0;
+            let end = loop {
+                match search.next(terminal) {
+                    cp::Event::Solution(_) => found += 1,
+                    end => break end,
+                }
+            };
+            counted(found, end == cp::Event::Exhausted, search.nodes())
+        }),
+    });
+    all
+}
+
+/// A list, as far as it went.
+fn counted(found: u64, proven: bool, nodes: u64) -> Said {
+    Said { answer: Some(format!("{found} solutions")), proven, nodes }
+}
+
+/// A method of the classical search, for so many answers, or for all of them.
+fn classical_by(method: search::Method, wanted: Option<u64>) -> Contestant<'static> {
+    Contestant {
+        method: method.name(),
+        largest: method.largest(),
+        run: Box::new(move |n, terminal| {
+            let problem = Problem::empty(Piece::Queen, n);
+            let mut watch = Taking { terminal, problem: &problem, found: 0, wanted, sound: true };
+            let outcome = method.run(&problem, &mut watch).expect("larger boards are not given to it");
+            let Taking { found, sound, .. } = watch;
+            let exhausted = outcome.ending == Ending::Exhausted && (method.is_complete() || found > 0);
+            match wanted {
+                None => counted(found, sound && exhausted, outcome.tried),
+                Some(_) => Said {
+                    answer: (found > 0).then(|| A_SOLUTION.to_owned()),
+                    proven: sound && (found > 0 || exhausted),
+                    nodes: outcome.tried,
+                },
+            }
+        }),
+    }
+}
+
+/// Takes the answers of a classical search, each of which has to pass the checker.
+struct Taking<'a> {
+    terminal: &'a mut Terminal,
+    problem: &'a Problem,
+    found: u64,
+    wanted: Option<u64>,
+    sound: bool,
+}
+
+impl search::Watch for Taking<'_> {
+    fn answer(&mut self, columns: &[usize]) -> ControlFlow<()> {
+        self.sound &= Placement::check_solution(self.problem, columns).is_ok();
+        self.found += 1;
+        if Some(self.found) == self.wanted { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn look(&mut self, tried: u64) -> ControlFlow<()> {
+        self.terminal.look(&Progress { level: 0, bound: None, nodes: tried })
     }
 }
 

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use super::verdict::Report;
+use super::verdict::{Report, placement};
+use super::answer::Shape;
 use super::solver::SolverChoice;
 use super::terminal::{Terminal, time_limit};
 use super::{Exit, Failure};
+use crate::board::Piece;
 use crate::optimise::{BEST_SOLVER, FirstMethod, first};
 
 /// Find the lexicographically first solution (OEIS A141843), with a proof in integers that none comes before it.
@@ -22,9 +24,8 @@ pub(super) struct Args {
     /// Stop after this time with the best that was found: a number and s, m or h.
     #[arg(long, value_name = "TIME", value_parser = time_limit, allow_negative_numbers = true)]
     time_limit: Option<Duration>,
-    /// Print one JSON object.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    shape: Shape,
     /// Show no progress.
     #[arg(long)]
     quiet: bool,
@@ -44,11 +45,13 @@ pub(super) fn board_size(text: &str) -> Result<usize, String> {
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let (n, method) = (args.n, args.method);
+    let format = args.shape.format(Piece::Queen, n, false)?;
     let solver = if method.needs_solver() { Some(args.solver.solver(args.quiet)?) } else { None };
     let mut terminal = Terminal::new("row", args.time_limit, args.quiet);
-    let answer = first(n, method, solver.unwrap_or(BEST_SOLVER), &mut terminal).map_err(Failure::usage);
+    let answer = first(n, method, solver.unwrap_or(BEST_SOLVER), &mut terminal);
     terminal.finish();
-    let report =
-        Report::new(n, method.name(), solver.map(|solver| solver.name()), &answer?, terminal.elapsed());
-    report.finish(args.json, &report.line())
+    let answer = answer.map_err(Failure::usage)?;
+    let found = placement(n, method.name(), &answer)?;
+    let solver = solver.map(|solver| solver.name());
+    Report::new(n, method.name(), solver, &answer, terminal.elapsed()).finish(found.as_ref(), format, &terminal)
 }

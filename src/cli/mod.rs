@@ -1,7 +1,7 @@
 //! The commands. Data goes to stdout, everything else to stderr; a mistake of the user's is one line and a
 //! documented exit code.
 
-mod verdict;
+mod answer;
 mod beautiful;
 mod bench;
 mod chart;
@@ -13,14 +13,23 @@ mod devices;
 mod estimate;
 mod exit;
 mod first;
+mod greedy;
+mod interrupt;
 mod ledger;
+mod list;
 mod man;
+mod placements;
+mod problem;
+mod programme;
 mod report;
 mod revoke;
 mod selftest;
+mod solve;
 mod solver;
+mod stream;
 mod terminal;
 mod token;
+mod verdict;
 mod whole_file;
 
 use std::ffi::OsString;
@@ -43,9 +52,13 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Count(count::Args),
+    Solve(solve::Args),
     First(first::Args),
     Beautiful(beautiful::Args),
     Compare(compare::Args),
+    List(list::Args),
+    Placements(placements::Args),
+    Greedy(greedy::Args),
     Devices(devices::Args),
     Estimate(estimate::Args),
     Bench(bench::Args),
@@ -77,9 +90,13 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<Exit, Failure> {
     };
     match cli.command {
         Command::Count(args) => count::run(&args),
+        Command::Solve(args) => solve::run(&args),
         Command::First(args) => first::run(&args),
         Command::Beautiful(args) => beautiful::run(&args),
         Command::Compare(args) => compare::run(&args),
+        Command::List(args) => list::run(&args),
+        Command::Placements(args) => placements::run(&args),
+        Command::Greedy(args) => greedy::run(&args),
         Command::Devices(args) => devices::run(&args),
         Command::Estimate(args) => estimate::run(&args),
         Command::Bench(args) => bench::run(&args),

@@ -2,13 +2,11 @@
 
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::note;
+use super::interrupt::Interrupt;
 use super::report::{counted, rounded};
 use crate::optimise::{Progress, Watch};
 
@@ -23,19 +21,7 @@ pub(super) struct Terminal {
     begun: Instant,
     limit: Option<Duration>,
     drawn: Option<Instant>,
-}
-
-/// Whether Ctrl-C was pressed; set up once.
-fn interrupt_flag() -> &'static Arc<AtomicBool> {
-    static FLAG: OnceLock<Arc<AtomicBool>> = OnceLock::new();
-    FLAG.get_or_init(|| {
-        let flag = Arc::new(AtomicBool::new(false));
-        let raise = Arc::clone(&flag);
-        if let Err(error) = ctrlc::set_handler(move || raise.store(true, Ordering::Relaxed)) {
-            note(&format!("Ctrl-C will end the program without a word: {error}"));
-        }
-        flag
-    })
+    interrupt: Interrupt,
 }
 
 impl Terminal {
@@ -44,8 +30,7 @@ impl Terminal {
         let style = ProgressStyle::with_template("{spinner} {msg}  {elapsed}").expect("the template is right");
         let bar =
             if quiet { ProgressBar::hidden() } else { ProgressBar::new_spinner().with_style(style) };
-        interrupt_flag();
-        Self { bar, levels, begun: Instant::now(), limit, drawn: None }
+        Self { bar, levels, interrupt: Interrupt::listen(), begun: Instant::now(), limit, drawn: None }
     }
 
     /// Since the run began.
@@ -54,8 +39,8 @@ impl Terminal {
     }
 
     /// Whether Ctrl-C was pressed.
-    pub(super) fn is_interrupted() -> bool {
-        interrupt_flag().load(Ordering::Relaxed)
+    pub(super) fn is_interrupted(&self) -> bool {
+        self.interrupt.is_raised()
     }
 
     /// Clears the line of progress.
@@ -82,7 +67,7 @@ impl Watch for Terminal {
     fn look(&mut self, progress: &Progress) -> ControlFlow<()> {
         self.draw(progress);
         let late = self.time_left().is_some_and(|left| left.is_zero());
-        if late || Self::is_interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if late || self.is_interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
     fn time_left(&self) -> Option<Duration> {

@@ -1,11 +1,15 @@
-//! How one answer is printed: the solution or that there is none, and whether that is proved.
+//! How an optimum is printed: the solution or that there is none, and whether that is proved.
 
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use serde::Serialize;
 
+use super::answer::{Format, draw, object, refused};
+use super::stream::Stream;
 use super::terminal::Terminal;
-use super::{Exit, Failure, print};
+use super::{Exit, Failure};
+use crate::board::{Piece, Placement, Problem};
 use crate::optimise::{Answer, Verdict};
 
 /// What `--json` prints for one solution.
@@ -54,30 +58,36 @@ impl Report {
         }
     }
 
-    /// The solution on one line, nothing if there is none.
-    pub(super) fn line(&self) -> String {
-        self.solution.as_ref().map_or(String::new(), |columns| {
-            let words: Vec<String> = columns.iter().map(usize::to_string).collect();
-            words.join(" ") + "\n"
-        })
-    }
-
-    /// Prints the answer as `text`, or as one JSON object, and ends with the exit code that says what it is.
-    pub(super) fn finish(&self, json: bool, text: &str) -> Result<Exit, Failure> {
-        if json {
-            print(&(serde_json::to_string(self).expect("numbers and strings serialise") + "\n"))?;
-        } else {
-            print(text)?;
-        }
+    /// Prints the answer, and ends with the exit code that says what it is.
+    pub(super) fn finish(
+        &self,
+        found: Option<&Placement>,
+        format: Format,
+        terminal: &Terminal,
+    ) -> Result<Exit, Failure> {
+        let mut stream = Stream::begin();
+        let _ = match (format, found) {
+            (Format::Json, _) => object(&mut stream, self),
+            (Format::Drawn(drawing), Some(placement)) => draw(&mut stream, drawing, placement),
+            (Format::Drawn(_), None) => ControlFlow::Continue(()),
+        };
+        stream.finish()?;
         let (exit, message) = match (&self.doubt, &self.solution) {
             (None, Some(_)) => return Ok(Exit::Done),
-            (None, None) => (Exit::NoSolution, format!("there is no solution for n = {}", self.n)),
+            (None, None) => (Exit::NoSolution, format!("no solution exists for n = {}", self.n)),
             (Some(doubt), solution) => {
-                let exit = if Terminal::is_interrupted() { Exit::Interrupted } else { Exit::NotProven };
+                let exit = if terminal.is_interrupted() { Exit::Interrupted } else { Exit::Unproven };
                 let shown = if solution.is_some() { "best found, not proven" } else { "nothing found, nothing proven" };
                 (exit, format!("{shown}: {doubt}"))
             }
         };
         Err(Failure { exit, message })
     }
+}
+
+/// The placement of an answer, which passes the checker here once more.
+pub(super) fn placement(n: usize, method: &str, answer: &Answer<Vec<usize>>) -> Result<Option<Placement>, Failure> {
+    let problem = Problem::empty(Piece::Queen, n);
+    let check = |columns: &Vec<usize>| Placement::check_solution(&problem, columns);
+    answer.found.as_ref().map(check).transpose().map_err(|error| refused(method, &error))
 }

@@ -27,7 +27,7 @@ pub use first::{LARGEST_FOR_WEIGHTS, Method as FirstMethod, UnknownMethod, Weigh
 pub use formulation::{Formulation, Lines, UnknownFormulation};
 #[cfg(feature = "highs")]
 pub use highs::Highs;
-pub use one::{heaviest, largest_set, one_solution};
+pub use one::{Goal, heaviest, largest_set, one_solution};
 pub use reading::completes;
 pub use small::Small;
 pub use solver::{IntegerOutcome, Linear, LinearOutcome, Solver, Status, TOLERANCE, Vertex};

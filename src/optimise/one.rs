@@ -1,7 +1,7 @@
 //! One solution by a 0-1 programme: any, the heaviest, or the largest non-attacking set where there is none.
 
 use super::formulation::{Formulation, Lines};
-use super::model::{Direction, Model, Row};
+use super::model::{Direction, Model};
 use super::reading::{peaceful, rounded, solution};
 use super::referee::{self, Ruling};
 use super::solver::{Solver, Status};
@@ -9,19 +9,43 @@ use super::verdict::{Answer, Doubt, Verdict};
 use super::watch::Watch;
 use crate::board::{Problem, Square};
 
-/// A solution of `problem`, or that there is none. `cuts` are further rows that all solutions satisfy.
+/// What is asked of one programme.
+#[derive(Clone, Copy, Debug)]
+pub enum Goal<'a> {
+    /// Any solution.
+    AnySolution,
+    /// A solution with the greatest sum of weights, given for the squares row by row.
+    Heaviest(&'a [i64]),
+    /// A largest non-attacking set.
+    LargestSet,
+}
+
+impl Goal<'_> {
+    /// The programme for it. Rows that hold for all answers may be added.
+    pub fn model(self, problem: &Problem, formulation: Formulation) -> Model {
+        match self {
+            Self::AnySolution => formulation.model(problem, Lines::Full),
+            Self::LargestSet => formulation.model(problem, Lines::AtMostOne),
+            Self::Heaviest(weights) => {
+                let mut model = formulation.model(problem, Lines::Full);
+                model.set_objective(Direction::Maximise, |k| weights[k]);
+                model
+            }
+        }
+    }
+}
+
+/// A solution of `problem`, or that there is none. `model` is that of [`Goal::AnySolution`].
 pub fn one_solution(
     problem: &Problem,
-    formulation: Formulation,
-    cuts: &[Row],
+    model: &Model,
     solver: &dyn Solver,
     watch: &mut dyn Watch,
 ) -> Answer<Vec<usize>> {
-    let model = with_cuts(formulation.model(problem, Lines::Full), cuts);
     if problem.n() == 0 {
         return Answer { found: Some(Vec::new()), verdict: Verdict::Proven, nodes: 0, programmes: 0 };
     }
-    let run = Run::of(&model, solver, watch);
+    let run = Run::of(model, solver, watch);
     let (found, verdict) = match run.values.as_ref().and_then(|values| solution(problem, values)) {
         // A solution is its own proof, whatever the solver says about it.
         Some(found) => (Some(found), Verdict::Proven),
@@ -35,21 +59,18 @@ pub fn one_solution(
 }
 
 /// A solution of `problem` with the greatest sum of `weights` (of the squares, row by row), or that there is no
-/// solution. `cuts` are further rows that all solutions satisfy.
+/// solution. `model` is that of [`Goal::Heaviest`].
 pub fn heaviest(
     problem: &Problem,
-    formulation: Formulation,
+    model: &Model,
     weights: &[i64],
-    cuts: &[Row],
     solver: &dyn Solver,
     watch: &mut dyn Watch,
 ) -> Answer<Vec<usize>> {
     if problem.n() == 0 {
-        return one_solution(problem, formulation, cuts, solver, watch);
+        return one_solution(problem, model, solver, watch);
     }
-    let mut model = with_cuts(formulation.model(problem, Lines::Full), cuts);
-    model.set_objective(Direction::Maximise, |k| weights[k]);
-    let run = Run::of(&model, solver, watch);
+    let run = Run::of(model, solver, watch);
     let found = run.values.as_ref().and_then(|values| solution(problem, values));
     let n = problem.n();
     let weight = |columns: &Vec<usize>| -> i128 {
@@ -68,11 +89,10 @@ pub fn heaviest(
 }
 
 /// A largest non-attacking set that contains the placed pieces and no blocked square; `None` if the placed pieces
-/// attack each other.
+/// attack each other. `model` is that of [`Goal::LargestSet`].
 pub fn largest_set(
     problem: &Problem,
-    formulation: Formulation,
-    cuts: &[Row],
+    model: &Model,
     solver: &dyn Solver,
     watch: &mut dyn Watch,
 ) -> Answer<Vec<Square>> {
@@ -83,8 +103,7 @@ pub fn largest_set(
     if problem.n() == 0 {
         return proven(Some(Vec::new()));
     }
-    let model = with_cuts(formulation.model(problem, Lines::AtMostOne), cuts);
-    let run = Run::of(&model, solver, watch);
+    let run = Run::of(model, solver, watch);
     let found = run.values.as_ref().and_then(|values| peaceful(problem, values));
     let (found, verdict) = match run.claim {
         Ok(Claim::Optimal) => match found {
@@ -99,11 +118,6 @@ pub fn largest_set(
         Err(doubt) => (found, Verdict::NotProven(doubt)),
     };
     Answer { found, verdict, nodes: run.nodes, programmes: 1 }
-}
-
-fn with_cuts(mut model: Model, cuts: &[Row]) -> Model {
-    model.rows.extend_from_slice(cuts);
-    model
 }
 
 /// The claim, or what refutes it.

@@ -51,6 +51,12 @@ impl fmt::Display for Doubt {
 }
 
 impl<T> Answer<T> {
+    /// The same about what `of` makes of it.
+    pub fn map<U>(self, of: impl FnOnce(T) -> U) -> Answer<U> {
+        let Self { found, verdict, nodes, programmes } = self;
+        Answer { found: found.map(of), verdict, nodes, programmes }
+    }
+
     /// Whether it is proved.
     pub fn is_proven(&self) -> bool {
         self.verdict == Verdict::Proven
