@@ -7,8 +7,8 @@ use nqueens::optimise::cuts::{Families, separate};
 use nqueens::optimise::exclusion::{Exclusion, Next};
 use nqueens::optimise::model::Row;
 use nqueens::optimise::{
-    BEST_SOLVER, Formulation, Goal, Lines, Small, Solver, Unwatched, Verdict, completes, heaviest, largest_set,
-    one_solution,
+    BEST_SOLVER, Formulation, Goal, Lines, Small, Solver, Unwatched, Verdict, completes, heaviest,
+    largest_set, one_solution,
 };
 use proptest::prelude::*;
 
@@ -69,7 +69,12 @@ fn the_largest_sets_are_those_known_also_where_there_is_no_solution() {
     for (n, queens) in [(0, 0), (1, 1), (2, 1), (3, 2), (4, 4), (5, 5), (8, 8)] {
         for formulation in Formulation::ALL {
             let problem = Problem::empty(Piece::Queen, n);
-            let answer = largest_set(&problem, &Goal::LargestSet.model(&problem, formulation), BEST_SOLVER, &mut Unwatched);
+            let answer = largest_set(
+                &problem,
+                &Goal::LargestSet.model(&problem, formulation),
+                BEST_SOLVER,
+                &mut Unwatched,
+            );
             assert_eq!(answer.verdict, Verdict::Proven, "n = {n}");
             assert_eq!(answer.found.map(|set| set.len()), Some(queens), "n = {n}");
         }
@@ -79,11 +84,14 @@ fn the_largest_sets_are_those_known_also_where_there_is_no_solution() {
 /// A board with some squares decided.
 fn problems(largest: usize) -> impl Strategy<Value = Problem> {
     let squares = |n: usize, most: usize| prop::collection::vec((0..n, 0..n), 0..=most);
-    let of = |squares: Vec<(usize, usize)>| squares.into_iter().map(|(r, c)| Square::new(r, c)).collect::<Vec<_>>();
-    (4..=largest).prop_flat_map(move |n| (Just(n), squares(n, 2), squares(n, 6))).prop_filter_map(
-        "a square both placed and blocked",
-        move |(n, placed, blocked)| Problem::new(Piece::Queen, n, of(placed), of(blocked)).ok(),
-    )
+    let of = |squares: Vec<(usize, usize)>| {
+        squares.into_iter().map(|(r, c)| Square::new(r, c)).collect::<Vec<_>>()
+    };
+    (4..=largest)
+        .prop_flat_map(move |n| (Just(n), squares(n, 2), squares(n, 6)))
+        .prop_filter_map("a square both placed and blocked", move |(n, placed, blocked)| {
+            Problem::new(Piece::Queen, n, of(placed), of(blocked)).ok()
+        })
 }
 
 fn weight(weights: &[i64], columns: &[usize]) -> i64 {

@@ -10,8 +10,8 @@ use nqueens::optimise::beautiful::{fingerprint, most_beautiful};
 use nqueens::optimise::exclusion::{Exclusion, Next};
 use nqueens::optimise::model::{Column, Direction, Domain, Model, Relation, Row};
 use nqueens::optimise::{
-    BEST_SOLVER, FirstMethod, Formulation, Goal, IntegerOutcome, Linear, LinearOutcome, Lines, Progress, Small, Solver,
-    Status, Unwatched, Verdict, Watch, completes, first, heaviest, largest_set, one_solution,
+    BEST_SOLVER, FirstMethod, Formulation, Goal, IntegerOutcome, Linear, LinearOutcome, Lines, Progress,
+    Small, Solver, Status, Unwatched, Verdict, Watch, completes, first, heaviest, largest_set, one_solution,
 };
 
 /// microlp, but what it says is sometimes changed.
@@ -155,9 +155,15 @@ fn a_lying_solver_never_yields_a_wrong_optimum() {
         let liar = Liar::new(seed, 50);
         let heavy = heaviest(&problem, &programme, &weights, &liar, &mut Unwatched);
         let beautiful = most_beautiful(n, &liar, &mut Unwatched);
-        let one = one_solution(&problem, &Goal::AnySolution.model(&problem, Formulation::Borders), &liar, &mut Unwatched);
+        let one = one_solution(
+            &problem,
+            &Goal::AnySolution.model(&problem, Formulation::Borders),
+            &liar,
+            &mut Unwatched,
+        );
         let small = Problem::empty(Piece::Queen, 3);
-        let set = largest_set(&small, &Goal::LargestSet.model(&small, Formulation::Borders), &liar, &mut Unwatched);
+        let set =
+            largest_set(&small, &Goal::LargestSet.model(&small, Formulation::Borders), &liar, &mut Unwatched);
         if heavy.verdict == Verdict::Proven {
             assert_eq!(heavy.found.as_ref().map(weigh), Some(best), "seed {seed}");
         }
@@ -170,7 +176,8 @@ fn a_lying_solver_never_yields_a_wrong_optimum() {
         if set.verdict == Verdict::Proven {
             assert_eq!(set.found.map(|set| set.len()), Some(2), "seed {seed}");
         }
-        doubts += u32::from(heavy.verdict != Verdict::Proven) + u32::from(beautiful.verdict != Verdict::Proven);
+        doubts +=
+            u32::from(heavy.verdict != Verdict::Proven) + u32::from(beautiful.verdict != Verdict::Proven);
         let mut exclusion = Exclusion::new(&problem, Formulation::Diagonals, &liar);
         let mut listed = 0;
         let verdict = loop {
@@ -224,10 +231,7 @@ fn small_programme() -> Model {
         name: "small".into(),
         direction: Direction::Maximise,
         columns: vec![column("a", 3), column("b", 2), column("c", 1)],
-        rows: vec![
-            Row::sum("ab", [0, 1], Relation::AtMost, 1),
-            Row::sum("bc", [1, 2], Relation::AtMost, 1),
-        ],
+        rows: vec![Row::sum("ab", [0, 1], Relation::AtMost, 1), Row::sum("bc", [1, 2], Relation::AtMost, 1)],
     }
 }
 
@@ -259,7 +263,11 @@ fn a_linear_programme_is_solved_again_after_every_kind_of_change() {
         near(&mut linear, 10.0);
         linear.set_bounds(3, 1.0, 1.0);
         linear.set_bounds(0, 1.0, 1.0);
-        assert!(matches!(linear.solve(&mut Unwatched), LinearOutcome::Infeasible { .. }), "{}", solver.name());
+        assert!(
+            matches!(linear.solve(&mut Unwatched), LinearOutcome::Infeasible { .. }),
+            "{}",
+            solver.name()
+        );
         linear.set_bounds(0, 0.0, 1.0);
         near(&mut linear, 10.0);
     }
@@ -310,7 +318,11 @@ fn duals_prove_the_bound_and_rays_the_infeasibility() {
                     let (columns, right) = combined(&y);
                     let most: f64 = (0..n * n).map(|k| columns[k].max(0.0) * upper[k]).sum();
                     let least: f64 = (0..n * n).map(|k| columns[k].min(0.0) * upper[k]).sum();
-                    assert!(most < right - 1e-7 || least > right + 1e-7, "{}: {least} {right} {most}", solver.name());
+                    assert!(
+                        most < right - 1e-7 || least > right + 1e-7,
+                        "{}: {least} {right} {most}",
+                        solver.name()
+                    );
                 }
                 other => panic!("{other:?}"),
             }

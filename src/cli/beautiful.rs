@@ -4,11 +4,11 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::verdict::{Report, placement};
-use super::first::board_size;
 use super::answer::Shape;
+use super::first::board_size;
 use super::solver::SolverChoice;
 use super::terminal::{Terminal, time_limit};
+use super::verdict::{Report, placement};
 use super::{Exit, Failure};
 use crate::board::Piece;
 use crate::optimise::beautiful::{fingerprint, most_beautiful};

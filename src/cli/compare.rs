@@ -21,8 +21,8 @@ use crate::engine::Spread;
 use crate::optimise::beautiful::{fingerprint, most_beautiful};
 use crate::optimise::exclusion::{Exclusion, Next};
 use crate::optimise::{
-    Answer, FirstMethod, Formulation, Goal, LARGEST_FOR_WEIGHTS, Progress, Solver, Verdict, Watch as _, cp, first,
-    one_solution,
+    Answer, FirstMethod, Formulation, Goal, LARGEST_FOR_WEIGHTS, Progress, Solver, Verdict, Watch as _, cp,
+    first, one_solution,
 };
 use crate::search::{self, Ending};
 
@@ -129,7 +129,8 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let solver = args.solver.solver(args.quiet)?;
     let interrupt = Interrupt::listen();
     // A chart that cannot be written is told before anybody waits for it.
-    let chart = args.svg.as_deref().map(|path| WholeFile::begin(path).map_err(|error| unwritten(path, &error)));
+    let chart =
+        args.svg.as_deref().map(|path| WholeFile::begin(path).map_err(|error| unwritten(path, &error)));
     let chart = chart.transpose()?;
     let mut results = Vec::new();
     'all: for &n in &args.n {
@@ -165,11 +166,15 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         file.finish(&drawn(&report)).map_err(|error| unwritten(path, &error))?;
     }
     if let Some((one, other)) = disagreement(&results) {
-        let message = format!("{} and {} differ on n = {}: one of them is wrong", one.method, other.method, one.n);
+        let message =
+            format!("{} and {} differ on n = {}: one of them is wrong", one.method, other.method, one.n);
         return Err(Failure { exit: Exit::CheckFailed, message });
     }
     if interrupt.is_raised() {
-        return Err(Failure { exit: Exit::Interrupted, message: "interrupted; what was measured is shown".into() });
+        return Err(Failure {
+            exit: Exit::Interrupted,
+            message: "interrupted; what was measured is shown".into(),
+        });
     }
     Ok(Exit::Done)
 }
@@ -425,7 +430,9 @@ mod tests {
         ];
         let report = Report { query: "first", solver: "microlp", limit_s: 60.0, results: &results };
         let table = text(&report);
-        for words in ["not proven: 3 1 4 2", "no solution", "not done", "all proven answers agree", "1 min 00 s"] {
+        for words in
+            ["not proven: 3 1 4 2", "no solution", "not done", "all proven answers agree", "1 min 00 s"]
+        {
             assert!(table.contains(words), "{words}: {table}");
         }
         assert!(drawn(&report).contains("n = 4, ilp-iter"));

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::verdict::{Report, placement};
 use super::answer::Shape;
 use super::solver::SolverChoice;
 use super::terminal::{Terminal, time_limit};
+use super::verdict::{Report, placement};
 use super::{Exit, Failure};
 use crate::board::Piece;
 use crate::optimise::{BEST_SOLVER, FirstMethod, first};
@@ -40,7 +40,9 @@ pub(super) const LARGEST: usize = 250;
 /// Reads the size of a board whose 0-1 programme can be written down.
 pub(super) fn board_size(text: &str) -> Result<usize, String> {
     let n = text.parse().ok().filter(|n| *n <= LARGEST);
-    n.ok_or_else(|| format!("'{text}' is not a board size for this; write a whole number from 0 to {LARGEST}"))
+    n.ok_or_else(|| {
+        format!("'{text}' is not a board size for this; write a whole number from 0 to {LARGEST}")
+    })
 }
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
@@ -53,5 +55,9 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let answer = answer.map_err(Failure::usage)?;
     let found = placement(n, method.name(), &answer)?;
     let solver = solver.map(|solver| solver.name());
-    Report::new(n, method.name(), solver, &answer, terminal.elapsed()).finish(found.as_ref(), format, &terminal)
+    Report::new(n, method.name(), solver, &answer, terminal.elapsed()).finish(
+        found.as_ref(),
+        format,
+        &terminal,
+    )
 }

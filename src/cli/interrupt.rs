@@ -1,7 +1,7 @@
 //! Ctrl-C, for commands that end with what they have.
 
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use super::{Exit, note};
 

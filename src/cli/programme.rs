@@ -14,7 +14,9 @@ use crate::board::{Problem, Square};
 use crate::optimise::cuts::{Families, Separation, separate};
 use crate::optimise::model::Model;
 use crate::optimise::model_file::Format;
-use crate::optimise::{Answer, Doubt, Formulation, Goal, Solver, Verdict, heaviest, largest_set, one_solution};
+use crate::optimise::{
+    Answer, Doubt, Formulation, Goal, Solver, Verdict, heaviest, largest_set, one_solution,
+};
 
 /// What only a 0-1 programme has.
 #[derive(Clone, Debug, clap::Args)]
@@ -74,7 +76,11 @@ fn preferences(text: &str) -> Result<Preferences, String> {
         Ok((square, weight.to_owned()))
     };
     let read: Vec<_> = text.split_whitespace().map(read).collect::<Result<_, _>>()?;
-    if read.is_empty() { Err("'' is not a preference; write row,col=weight".into()) } else { Ok(Preferences(read)) }
+    if read.is_empty() {
+        Err("'' is not a preference; write row,col=weight".into())
+    } else {
+        Ok(Preferences(read))
+    }
 }
 
 /// A decimal number, exactly: digits · 10^−places.
@@ -124,7 +130,9 @@ impl Weights {
         };
         let scaled: Option<Vec<i64>> = decimals.iter().map(scale).collect();
         let scaled = scaled.ok_or_else(|| {
-            Failure::usage("the weights have too many digits: their sum must be exact in 53 bits; shorten them")
+            Failure::usage(
+                "the weights have too many digits: their sum must be exact in 53 bits; shorten them",
+            )
         })?;
         Ok(Self { scaled, places })
     }
@@ -141,7 +149,8 @@ impl Weights {
             let fields: Vec<&str> = line.split(',').collect();
             if fields.len() != n {
                 let found = fields.len();
-                let message = format!("line {} of the weights has {found} numbers; it must have n = {n}", row + 1);
+                let message =
+                    format!("line {} of the weights has {found} numbers; it must have n = {n}", row + 1);
                 return Err(Failure::usage(message));
             }
             for (col, field) in fields.iter().enumerate() {
@@ -166,7 +175,8 @@ impl Weights {
                 return Err(Failure::usage(message));
             }
             // The flag's parser has read it before.
-            decimals[square.row * n + square.col] = Decimal::read(weight).unwrap_or(Decimal { digits: 0, places: 0 });
+            decimals[square.row * n + square.col] =
+                Decimal::read(weight).unwrap_or(Decimal { digits: 0, places: 0 });
         }
         Self::of(n, &decimals)
     }
@@ -174,7 +184,8 @@ impl Weights {
     /// The weight of a solution in decimal digits.
     fn total(&self, columns: &[usize]) -> String {
         let n = columns.len();
-        let sum: i128 = columns.iter().enumerate().map(|(row, &col)| i128::from(self.scaled[row * n + col])).sum();
+        let sum: i128 =
+            columns.iter().enumerate().map(|(row, &col)| i128::from(self.scaled[row * n + col])).sum();
         let scale = 10i128.pow(self.places);
         let sign = if sum < 0 { "-" } else { "" };
         let (whole, part) = (sum.abs() / scale, sum.abs() % scale);
@@ -233,7 +244,14 @@ pub(super) fn solve(
         Ok(cuts) => cuts,
         Err(doubt) => {
             let verdict = Verdict::NotProven(doubt);
-            return Ok(Outcome { found: None, verdict, nodes: 0, solver: solver.name(), weight: None, cuts: None });
+            return Ok(Outcome {
+                found: None,
+                verdict,
+                nodes: 0,
+                solver: solver.name(),
+                weight: None,
+                cuts: None,
+            });
         }
     };
     if let (Some(cuts), false) = (&cuts, quiet) {

@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::answer::{Format, Shape, Ticker, draw, from_one, object, refused};
-use super::interrupt::Interrupt;
 use super::first::LARGEST;
+use super::interrupt::Interrupt;
 use super::problem::{DecidedSquares, number};
 use super::programme::{self, CutsReport};
 use super::report::{counted, duration, grouped};
@@ -307,7 +307,8 @@ fn show(run: &Run, format: Format, problem: &Problem, quiet: bool) -> Result<Exi
             format!("no solution was found, which does not prove that there is none; {summary}{best}"),
         ),
         Found::Doubtful(found, doubt) => {
-            let shown = if found.is_some() { "best found, not proven" } else { "nothing found, nothing proven" };
+            let shown =
+                if found.is_some() { "best found, not proven" } else { "nothing found, nothing proven" };
             (Exit::Unproven, format!("{shown}: {doubt}; {summary}{best}"))
         }
         Found::Interrupted(_) => (Exit::Interrupted, format!("interrupted; {summary}{best}")),

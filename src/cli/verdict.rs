@@ -77,7 +77,11 @@ impl Report {
             (None, None) => (Exit::NoSolution, format!("no solution exists for n = {}", self.n)),
             (Some(doubt), solution) => {
                 let exit = if terminal.is_interrupted() { Exit::Interrupted } else { Exit::Unproven };
-                let shown = if solution.is_some() { "best found, not proven" } else { "nothing found, nothing proven" };
+                let shown = if solution.is_some() {
+                    "best found, not proven"
+                } else {
+                    "nothing found, nothing proven"
+                };
                 (exit, format!("{shown}: {doubt}"))
             }
         };
@@ -86,7 +90,11 @@ impl Report {
 }
 
 /// The placement of an answer, which passes the checker here once more.
-pub(super) fn placement(n: usize, method: &str, answer: &Answer<Vec<usize>>) -> Result<Option<Placement>, Failure> {
+pub(super) fn placement(
+    n: usize,
+    method: &str,
+    answer: &Answer<Vec<usize>>,
+) -> Result<Option<Placement>, Failure> {
     let problem = Problem::empty(Piece::Queen, n);
     let check = |columns: &Vec<usize>| Placement::check_solution(&problem, columns);
     answer.found.as_ref().map(check).transpose().map_err(|error| refused(method, &error))

@@ -88,7 +88,8 @@ impl Run<'_> {
         levels.dedup();
         let mut model = Formulation::Diagonals.model(&self.problem, Lines::Full);
         model.set_objective(Direction::Minimise, |_| 0);
-        let Some(mut best) = self.limit_radius(&mut model, &costs, levels.first().copied().unwrap_or(0))? else {
+        let Some(mut best) = self.limit_radius(&mut model, &costs, levels.first().copied().unwrap_or(0))?
+        else {
             return Ok(());
         };
         let mut fixed = 0;

@@ -237,7 +237,8 @@ impl Search {
     /// The least column of a domain that is not empty.
     fn least(&self, row: usize) -> usize {
         let words = self.domain(row).iter().enumerate();
-        let first = words.filter(|(_, bits)| **bits != 0).map(|(w, bits)| 64 * w + bits.trailing_zeros() as usize);
+        let first =
+            words.filter(|(_, bits)| **bits != 0).map(|(w, bits)| 64 * w + bits.trailing_zeros() as usize);
         first.min().expect("the domain of an open row is not empty")
     }
 

@@ -178,7 +178,11 @@ mod tests {
                         let squares: Vec<Square> =
                             (0..n * n).filter(|&k| values[k]).map(|k| Square::new(k / n, k % n)).collect();
                         let peaceful = first_attack(piece, n, &squares).is_none();
-                        assert_eq!(model.is_feasible(&values), peaceful, "{formulation}, {piece}, {squares:?}");
+                        assert_eq!(
+                            model.is_feasible(&values),
+                            peaceful,
+                            "{formulation}, {piece}, {squares:?}"
+                        );
                     }
                 }
             }

@@ -126,15 +126,40 @@ impl Engine {
             let format = c::kHighsMatrixFormatRowwise;
             if integer {
                 c::Highs_passMip(
-                    highs, columns, rows, terms, format, sense, 0.0, costs.as_ptr(), lower.as_ptr(),
-                    upper.as_ptr(), row_lower.as_ptr(), row_upper.as_ptr(), starts.as_ptr(),
-                    indices.as_ptr(), values.as_ptr(), kinds.as_ptr(),
+                    highs,
+                    columns,
+                    rows,
+                    terms,
+                    format,
+                    sense,
+                    0.0,
+                    costs.as_ptr(),
+                    lower.as_ptr(),
+                    upper.as_ptr(),
+                    row_lower.as_ptr(),
+                    row_upper.as_ptr(),
+                    starts.as_ptr(),
+                    indices.as_ptr(),
+                    values.as_ptr(),
+                    kinds.as_ptr(),
                 )
             } else {
                 c::Highs_passLp(
-                    highs, columns, rows, terms, format, sense, 0.0, costs.as_ptr(), lower.as_ptr(),
-                    upper.as_ptr(), row_lower.as_ptr(), row_upper.as_ptr(), starts.as_ptr(),
-                    indices.as_ptr(), values.as_ptr(),
+                    highs,
+                    columns,
+                    rows,
+                    terms,
+                    format,
+                    sense,
+                    0.0,
+                    costs.as_ptr(),
+                    lower.as_ptr(),
+                    upper.as_ptr(),
+                    row_lower.as_ptr(),
+                    row_upper.as_ptr(),
+                    starts.as_ptr(),
+                    indices.as_ptr(),
+                    values.as_ptr(),
                 )
             }
         };
@@ -237,7 +262,10 @@ impl Engine {
         // SAFETY: the arrays have a value a column, or a value a row, as HiGHS will write.
         unsafe {
             c::Highs_getSolution(
-                self.highs, values.as_mut_ptr(), reduced.as_mut_ptr(), activity.as_mut_ptr(),
+                self.highs,
+                values.as_mut_ptr(),
+                reduced.as_mut_ptr(),
+                activity.as_mut_ptr(),
                 duals.as_mut_ptr(),
             );
         }

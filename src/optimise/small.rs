@@ -169,8 +169,12 @@ impl Linear for SmallLinear {
             return LinearOutcome::Stopped;
         }
         let mut problem = Problem::new(self.direction);
-        let variables: Vec<Variable> =
-            self.costs.iter().zip(&self.bounds).map(|(&cost, &bounds)| problem.add_var(cost, bounds)).collect();
+        let variables: Vec<Variable> = self
+            .costs
+            .iter()
+            .zip(&self.bounds)
+            .map(|(&cost, &bounds)| problem.add_var(cost, bounds))
+            .collect();
         for row in &self.rows {
             let terms: Vec<(Variable, f64)> = row.terms.iter().map(|&(j, a)| (variables[j], a)).collect();
             problem.add_constraint(terms, row.comparison, row.bound);

@@ -42,7 +42,9 @@ impl fmt::Display for Doubt {
         match self {
             Self::Stopped => f.write_str("stopped before the proof was complete"),
             Self::SolverFailed(why) => write!(f, "the solver failed: {why}"),
-            Self::Refuted => f.write_str("the solver's claim was wrong: a better one was found by checking it"),
+            Self::Refuted => {
+                f.write_str("the solver's claim was wrong: a better one was found by checking it")
+            }
             Self::Unchecked => {
                 f.write_str("the solver claims it, in floating point, and it is too hard to check by search")
             }

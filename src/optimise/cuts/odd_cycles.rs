@@ -120,7 +120,9 @@ mod tests {
         for cycle in found {
             assert!(cycle.len() % 2 == 1);
             let largest = (0..1u32 << cycle.len())
-                .map(|set| (0..cycle.len()).filter(|&i| set >> i & 1 == 1).map(|i| cycle[i]).collect::<Vec<_>>())
+                .map(|set| {
+                    (0..cycle.len()).filter(|&i| set >> i & 1 == 1).map(|i| cycle[i]).collect::<Vec<_>>()
+                })
                 .filter(|set| crate::board::first_attack(Piece::Queen, n, set).is_none())
                 .map(|set| set.len())
                 .max();

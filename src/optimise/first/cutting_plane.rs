@@ -15,11 +15,8 @@ use crate::optimise::verdict::Doubt;
 
 pub(super) fn run(run: &mut Run<'_>) -> Claim {
     let n = run.problem.n();
-    let mut simplex = LexSimplex {
-        board: LinearBoard::new(run, Direction::Maximise),
-        ones: Vec::new(),
-        point: Vec::new(),
-    };
+    let mut simplex =
+        LexSimplex { board: LinearBoard::new(run, Direction::Maximise), ones: Vec::new(), point: Vec::new() };
     let mut variable = 0;
     while variable < n * n {
         if !simplex.board.is_free(variable) {
@@ -52,7 +49,11 @@ pub(super) fn run(run: &mut Run<'_>) -> Claim {
     }
     let columns: Vec<usize> = simplex.ones.iter().map(|&(one, _)| one % n).collect();
     // All are fixed; the checker says whether at a solution.
-    if completes(run.problem, &columns) { Ok(Some(columns)) } else { Err(run.failed("its optimum is no solution")) }
+    if completes(run.problem, &columns) {
+        Ok(Some(columns))
+    } else {
+        Err(run.failed("its optimum is no solution"))
+    }
 }
 
 struct LexSimplex {

@@ -32,7 +32,9 @@ pub(super) fn run(run: &mut Run<'_>) -> Claim {
                 (Status::Stopped, ..) => return Err(Doubt::Stopped),
                 (Status::Failed(why), ..) => return Err(run.failed(&why)),
                 (Status::Optimal, None, _) => return Err(run.failed("what it calls optimal is no solution")),
-                (Status::Infeasible, _, Some(_)) => return Err(run.failed("it denies a solution that it gave")),
+                (Status::Infeasible, _, Some(_)) => {
+                    return Err(run.failed("it denies a solution that it gave"));
+                }
             };
         }
         let Some(known) = &known else { return Err(run.failed("there is no solution to go on with")) };

@@ -53,7 +53,9 @@ pub struct UnknownMethod(String);
 
 /// A method that cannot do what it is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the weights of ilp-weights are exact up to n = {LARGEST_FOR_WEIGHTS} only, not for n = {0}; take another method")]
+#[error(
+    "the weights of ilp-weights are exact up to n = {LARGEST_FOR_WEIGHTS} only, not for n = {0}; take another method"
+)]
 pub struct WeightsTooLarge(usize);
 
 impl Method {
@@ -89,7 +91,10 @@ impl FromStr for Method {
     type Err = UnknownMethod;
 
     fn from_str(text: &str) -> Result<Self, UnknownMethod> {
-        Self::ALL.into_iter().find(|method| method.name() == text).ok_or_else(|| UnknownMethod(text.to_owned()))
+        Self::ALL
+            .into_iter()
+            .find(|method| method.name() == text)
+            .ok_or_else(|| UnknownMethod(text.to_owned()))
     }
 }
 
