@@ -1,6 +1,7 @@
 //! The options of `nqueens solve --method ilp`: the formulation, the objective, cuts, model files.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -237,6 +238,8 @@ pub(super) fn solve(
         None if options.maximize => Goal::LargestSet,
         None => Goal::AnySolution,
     };
+    // A file that cannot be written is told before anybody waits for it.
+    let file = options.write_model.as_deref().map(begin).transpose()?;
     let solver = options.solver.solver(quiet)?;
     let mut model = goal.model(problem, options.formulation.unwrap_or_default());
     let families = Families { cliques: options.cliques, odd_cycles: options.odd_cycles };
@@ -257,8 +260,8 @@ pub(super) fn solve(
     if let (Some(cuts), false) = (&cuts, quiet) {
         note(&cuts.sentence());
     }
-    if let Some(path) = &options.write_model {
-        write(&model, path)?;
+    if let Some((file, format, path)) = file {
+        file.finish(&format.write(&model)).map_err(|error| unwritten(path, &error))?;
     }
     let Answer { found, verdict, nodes, .. } = match goal {
         Goal::AnySolution => rows(one_solution(problem, &model, solver, terminal)),
@@ -322,13 +325,16 @@ fn read(path: &Path) -> Result<String, Failure> {
     })
 }
 
-fn write(model: &Model, path: &Path) -> Result<(), Failure> {
+/// Begins a model file, in the format that its name tells.
+fn begin(path: &Path) -> Result<(WholeFile, Format, &Path), Failure> {
     let format = Format::of(path).map_err(Failure::usage)?;
-    let written = WholeFile::begin(path).and_then(|file| file.finish(&format.write(model)));
-    written.map_err(|error| Failure {
-        exit: Exit::File,
-        message: format!("the model cannot be written to {}: {error}", path.display()),
-    })
+    let file = WholeFile::begin(path).map_err(|error| unwritten(path, &error))?;
+    Ok((file, format, path))
+}
+
+fn unwritten(path: &Path, error: &io::Error) -> Failure {
+    let message = format!("the model cannot be written to {}: {error}", path.display());
+    Failure { exit: Exit::File, message }
 }
 
 #[cfg(test)]
