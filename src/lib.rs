@@ -9,6 +9,7 @@
 //! | 1 | [`symmetry`]: the group of the square; [`known`]: published values |
 //! | 2 | [`preplacement`]: canonical weighted prefixes, jobs, units; [`tally`]: exact sums |
 //! | 3 | [`kernel`]: what counts one subproblem; [`ledger`]: what keeps a finished one |
+//! | 3 | [`optimise`]: integer and constraint programming, and the referee of what solvers claim |
 //! | 4 | [`engine`]: whole jobs on every core, estimates; [`authority`]: who may talk to a coordinator |
 //! | 6 | [`cli`]: the commands |
 //!

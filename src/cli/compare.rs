@@ -96,11 +96,14 @@ struct Said {
     nodes: u64,
 }
 
+/// Asks a method about the board of a size; the terminal has its time limit.
+type Ask<'a> = Box<dyn Fn(usize, &mut Terminal) -> Said + 'a>;
+
 /// One method: its name, what it does on a board within a time, and whether it takes boards of that size at all.
 struct Contestant<'a> {
     method: &'static str,
     largest: usize,
-    run: Box<dyn Fn(usize, &mut Terminal) -> Said + 'a>,
+    run: Ask<'a>,
 }
 
 /// One line of the table.

@@ -76,6 +76,9 @@ impl Solver for Small {
             variables.iter().zip(values).map(|(&variable, &on)| (variable, f64::from(u8::from(on)))).collect()
         });
         let stopped = IntegerOutcome { status: Status::Stopped, values: None, bound: None, nodes: 0 };
+        if watch.look(&Progress::default()).is_break() {
+            return stopped;
+        }
         let Some(time) = slice(watch) else { return stopped };
         let mut options = SolveOptions::default();
         options.time_limit = Some(time);
