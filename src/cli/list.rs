@@ -330,3 +330,32 @@ impl<'a> Listing<'a> {
         Ok(Exit::Done)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::board::Drawing;
+
+    #[test]
+    fn an_answer_that_is_none_ends_the_list_with_its_own_exit_code() {
+        let problem = Problem::empty(Piece::Queen, 4);
+        let mut listing = Listing {
+            problem: &problem,
+            format: Format::Drawn(Drawing::Text),
+            orbits: None,
+            limit: None,
+            quiet: true,
+            stream: Stream::begin(),
+            interrupt: Interrupt::listen(),
+            found: 0,
+            listed: 0,
+            refused: None,
+        };
+        assert!(listing.take("a liar", &[0, 1, 2, 3]).is_break());
+        assert_eq!((listing.found, listing.listed), (0, 0));
+        let run = Run { method: "a liar", complete: true, tried: 1, unit: "nodes", elapsed: Duration::ZERO };
+        let failure = listing.end(&run).expect_err("two queens on a diagonal");
+        assert_eq!(failure.exit, Exit::CheckFailed);
+        assert!(failure.message.contains("a liar") && failure.message.contains("1,1 and 2,2"), "{failure:?}");
+    }
+}

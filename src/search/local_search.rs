@@ -135,17 +135,17 @@ impl<'a> Board<'a> {
     fn apart(&mut self) -> Vec<Option<usize>> {
         self.clear();
         self.put_fixed();
-        let mut apart = vec![None; self.n];
-        for row in 0..self.n {
-            let col = self.queens[row];
-            if self.fixed[row] {
-                apart[row] = Some(col);
-            } else if self.on_lines(row, col) == 0 {
-                apart[row] = Some(col);
-                self.put(row, col);
+        let stays = |board: &mut Self, row: usize| {
+            let col = board.queens[row];
+            if !board.fixed[row] {
+                if board.on_lines(row, col) > 0 {
+                    return None;
+                }
+                board.put(row, col);
             }
-        }
-        apart
+            Some(col)
+        };
+        (0..self.n).map(|row| stays(self, row)).collect()
     }
 
     /// The queens on the lines through a square.
@@ -226,21 +226,10 @@ impl Search<'_> {
 
     /// Moves attacked queens until none is left, or until so many moves are made in all.
     fn repair(&mut self, until: u64) -> Repair {
-        // Every attacked queen that may move is a suspect; some suspects are attacked no more.
-        let movable = |board: &Board<'_>, row: usize| !board.fixed[row];
-        let mut suspects: Vec<usize> = (0..self.board.n)
-            .filter(|&row| movable(&self.board, row) && self.board.is_attacked(row))
-            .collect();
-        let mut suspected = vec![false; self.board.n];
-        for &row in &suspects {
-            suspected[row] = true;
-        }
-        while !suspects.is_empty() {
-            let chosen = self.rng.usize(0..suspects.len());
-            let row = suspects[chosen];
+        let mut suspects = Suspects::of(&self.board);
+        while let Some((chosen, row)) = suspects.choose(&mut self.rng) {
             if !self.board.is_attacked(row) {
-                suspects.swap_remove(chosen);
-                suspected[row] = false;
+                suspects.clear(chosen);
                 continue;
             }
             if self.moves >= until {
@@ -251,14 +240,12 @@ impl Search<'_> {
             self.board.put(row, col);
             self.moves += 1;
             if self.board.is_attacked(row) {
-                for other in 0..self.board.n {
-                    let queen = self.board.queens[other];
-                    let attacks = queen == col || row.abs_diff(other) == col.abs_diff(queen);
-                    if attacks && !suspected[other] && movable(&self.board, other) {
-                        suspected[other] = true;
-                        suspects.push(other);
-                    }
-                }
+                let attacks =
+                    |other: usize, queen: usize| queen == col || row.abs_diff(other) == col.abs_diff(queen);
+                let queens = self.board.queens.iter().enumerate();
+                queens
+                    .filter(|&(other, &queen)| attacks(other, queen))
+                    .for_each(|(other, _)| suspects.add(other));
             }
             if self.look().is_break() {
                 return Repair::Interrupted;
@@ -274,5 +261,42 @@ impl Search<'_> {
         }
         self.columns_looked_at = 0;
         self.watch.look(self.moves)
+    }
+}
+
+/// Every attacked queen that may move, and some that are attacked no more.
+struct Suspects {
+    rows: Vec<usize>,
+    /// Whether a row need not be added: it is there, or its queen never moves.
+    known: Vec<bool>,
+}
+
+impl Suspects {
+    fn of(board: &Board<'_>) -> Self {
+        let mut suspects = Self { rows: Vec::new(), known: board.fixed.clone() };
+        (0..board.n).filter(|&row| board.is_attacked(row)).for_each(|row| suspects.add(row));
+        suspects
+    }
+
+    fn add(&mut self, row: usize) {
+        if !self.known[row] {
+            self.known[row] = true;
+            self.rows.push(row);
+        }
+    }
+
+    /// One of them at random: its place among them and its row.
+    fn choose(&self, rng: &mut Rng) -> Option<(usize, usize)> {
+        if self.rows.is_empty() {
+            return None;
+        }
+        let chosen = rng.usize(0..self.rows.len());
+        Some((chosen, self.rows[chosen]))
+    }
+
+    /// Clears the one at this place of suspicion.
+    fn clear(&mut self, place: usize) {
+        let row = self.rows.swap_remove(place);
+        self.known[row] = false;
     }
 }
