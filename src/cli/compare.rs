@@ -342,11 +342,7 @@ fn line(columns: &[usize]) -> String {
 }
 
 fn said(answer: &Answer<Vec<usize>>, words: impl Fn(&[usize]) -> String) -> Said {
-    Said {
-        answer: answer.found.as_deref().map(words),
-        proven: answer.verdict == Verdict::Proven,
-        nodes: answer.nodes,
-    }
+    Said { answer: answer.found.as_deref().map(words), proven: answer.is_proven(), nodes: answer.nodes }
 }
 
 /// Two proved answers to the same question that differ.

@@ -353,7 +353,14 @@ mod tests {
         };
         assert!(listing.take("a liar", &[0, 1, 2, 3]).is_break());
         assert_eq!((listing.found, listing.listed), (0, 0));
-        let run = Run { method: "a liar", complete: true, tried: 1, unit: "nodes", elapsed: Duration::ZERO };
+        let run = Run {
+            method: "a liar",
+            complete: true,
+            doubt: None,
+            tried: 1,
+            unit: "nodes",
+            elapsed: Duration::ZERO,
+        };
         let failure = listing.end(&run).expect_err("two queens on a diagonal");
         assert_eq!(failure.exit, Exit::CheckFailed);
         assert!(failure.message.contains("a liar") && failure.message.contains("1,1 and 2,2"), "{failure:?}");

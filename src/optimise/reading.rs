@@ -1,7 +1,7 @@
 //! From a solver's values to queens: rounded, then judged in integers by the checker.
 
 use super::model::Model;
-use crate::board::{Problem, Square, first_attack, is_solution};
+use crate::board::{Placement, Problem, Square};
 
 /// Each value to the nearer of 0 and 1. Whether that is a point of the programme is judged afterwards.
 pub(super) fn rounded(values: &[f64]) -> Vec<bool> {
@@ -25,18 +25,17 @@ pub(super) fn solution(problem: &Problem, values: &[bool]) -> Option<Vec<usize>>
 /// The non-attacking set of `problem` that `values` show, if they show one.
 pub(super) fn peaceful(problem: &Problem, values: &[bool]) -> Option<Vec<Square>> {
     let squares = squares(problem.n(), values);
-    let decided = problem.placed().iter().all(|placed| squares.contains(placed))
-        && !squares.iter().any(|square| problem.blocked().contains(square));
-    (decided && first_attack(problem.piece(), problem.n(), &squares).is_none()).then_some(squares)
+    let mut columns = vec![None; problem.n()];
+    for square in &squares {
+        columns[square.row] = Some(square.col);
+    }
+    let one_a_row = columns.iter().flatten().count() == squares.len();
+    (one_a_row && Placement::check(problem, &columns).is_ok()).then_some(squares)
 }
 
-/// Whether `columns` solve `problem`: the checker's word, the placed squares, and none that is blocked.
+/// Whether `columns` solve `problem`: the checker's word.
 pub fn completes(problem: &Problem, columns: &[usize]) -> bool {
-    let on = |square: &Square| columns.get(square.row) == Some(&square.col);
-    columns.len() == problem.n()
-        && is_solution(problem.piece(), columns)
-        && problem.placed().iter().all(on)
-        && !problem.blocked().iter().any(on)
+    Placement::check_solution(problem, columns).is_ok()
 }
 
 /// The values of the variables of `model` at a solution; variables beyond the board are 0.
