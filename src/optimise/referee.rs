@@ -332,7 +332,9 @@ impl SmallerFingerprint<'_> {
             return End::GivenUp;
         }
         if depth == self.n {
-            return End::Found(self.columns.iter().flatten().copied().collect());
+            // n = 0 alone comes here without a look at its costs.
+            let solution = || self.columns.iter().flatten().copied().collect();
+            return if self.can_be_smaller() { End::Found(solution()) } else { End::Exhausted };
         }
         let row = self.order[depth];
         for column in 0..self.n {
@@ -453,5 +455,6 @@ mod tests {
             }
         }
         assert_eq!(most_beautiful(3, None, &mut Unwatched), Ruling::Confirmed);
+        assert_eq!(most_beautiful(0, Some(&[]), &mut Unwatched), Ruling::Confirmed);
     }
 }
