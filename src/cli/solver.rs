@@ -1,6 +1,6 @@
 //! Which solver of linear and 0-1 programmes is asked.
 
-use super::{Exit, Failure, note};
+use super::{Failure, note};
 #[cfg(feature = "highs")]
 use crate::optimise::Highs;
 use crate::optimise::{BEST_SOLVER, Small, Solver};
@@ -46,7 +46,7 @@ impl SolverChoice {
             Name::Highs => Ok(&Highs),
             #[cfg(not(feature = "highs"))]
             Name::Highs => Err(Failure {
-                exit: Exit::NotAvailable,
+                exit: super::Exit::NotAvailable,
                 message: "HiGHS is not built in; build with cargo build --release --features highs, or take --solver microlp"
                     .into(),
             }),
