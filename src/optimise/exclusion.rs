@@ -2,8 +2,8 @@
 //! the solver says that there is none. That last word, too, is put before the [`super::referee`].
 //!
 //! Every programme has to rule out the solutions that are excluded before it finds a new one, so the work grows
-//! with their square: 92 solutions take microlp 9 s, 724 would take hours. Therefore the first n/4 rows are filled
-//! in every way, in lexicographic order, and each such case is a programme of its own with its own exclusions.
+//! with their square. Therefore the first n/4 rows are filled in every way, in lexicographic order, and each such case
+//! is a programme of its own with its own exclusions: with microlp n = 8 takes 0.2 s in place of 9 s.
 
 use std::collections::BTreeSet;
 
