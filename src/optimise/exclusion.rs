@@ -7,8 +7,8 @@
 
 use std::collections::BTreeSet;
 
-use super::formulation::{Formulation, Lines};
-use super::model::{Domain, Model, Relation, Row};
+use super::formulation::{Formulation, Lines, place};
+use super::model::{Model, Relation, Row};
 use super::reading::{rounded, solution};
 use super::referee::{self, Ruling};
 use super::solver::{Solver, Status};
@@ -77,14 +77,8 @@ impl<'a> Exclusion<'a> {
     /// The programme of a case: its squares are 1, what they attack is 0.
     fn programme(&self, case: &[Square]) -> Model {
         let mut model = self.formulation.model(self.problem, Lines::Full);
-        let n = self.problem.n();
-        for (index, column) in model.columns.iter_mut().enumerate() {
-            let square = Square::new(index / n, index % n);
-            if case.contains(&square) {
-                column.domain = Domain::One;
-            } else if case.iter().any(|&queen| self.problem.piece().attacks(n, queen, square)) {
-                column.domain = Domain::Zero;
-            }
+        for &square in case {
+            place(&mut model, self.problem, square);
         }
         model
     }

@@ -126,6 +126,19 @@ fn falling(n: usize, start: Square, forward: bool) -> Vec<Square> {
     squares.collect()
 }
 
+/// Puts a piece on `square`: its variable is 1, those of the squares that it attacks are 0.
+pub(super) fn place(model: &mut Model, problem: &Problem, square: Square) {
+    let n = problem.n();
+    for (index, column) in model.columns.iter_mut().enumerate() {
+        let other = Square::new(index / n, index % n);
+        if other == square {
+            column.domain = Domain::One;
+        } else if problem.piece().attacks(n, square, other) {
+            column.domain = Domain::Zero;
+        }
+    }
+}
+
 fn domain(problem: &Problem, square: Square) -> Domain {
     if problem.placed().binary_search(&square).is_ok() {
         Domain::One

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use super::watch::{Progress, Watch};
-use crate::board::{Problem, Square};
+use crate::board::{Piece, Problem, Square};
 
 /// Nodes after which a search is given up: some seconds. The first solution for n = 30 takes 56 million.
 pub const BUDGET: u64 = 400_000_000;
@@ -85,7 +85,7 @@ impl Rows {
         for square in problem.placed() {
             allowed[square.row] &= 1 << square.col;
         }
-        Some(Self { allowed, diagonals: problem.piece() == crate::board::Piece::Queen })
+        Some(Self { allowed, diagonals: problem.piece() == Piece::Queen })
     }
 
     fn free(&self, row: usize, attacked: Attacked) -> u128 {
@@ -369,7 +369,7 @@ impl SmallerFingerprint<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::board::{Piece, is_solution};
+    use crate::board::is_solution;
     use crate::optimise::Unwatched;
     use crate::optimise::beautiful::fingerprint;
 

@@ -3,9 +3,9 @@
 use std::ops::ControlFlow;
 
 use super::Run;
-use crate::board::Square;
+use crate::board::{Piece, Square};
 use crate::optimise::formulation::{Formulation, Lines};
-use crate::optimise::model::Direction;
+use crate::optimise::model::{Direction, Relation, Row};
 use crate::optimise::solver::{Linear, Vertex};
 use crate::optimise::verdict::Doubt;
 use crate::optimise::watch::{Progress, Step, Watch};
@@ -76,7 +76,7 @@ impl LinearBoard {
         let queen = Square::new(variable / self.n, variable % self.n);
         for other in 0..self.n * self.n {
             let square = Square::new(other / self.n, other % self.n);
-            if self.is_free(other) && crate::board::Piece::Queen.attacks(self.n, queen, square) {
+            if self.is_free(other) && Piece::Queen.attacks(self.n, queen, square) {
                 self.fix(other, false);
             }
         }
@@ -99,7 +99,6 @@ impl LinearBoard {
 
     /// Adds the no-good: not all of `ones` and `last` are 1.
     pub(super) fn add_no_good(&mut self, ones: &[usize], last: usize) {
-        use crate::optimise::model::{Relation, Row};
         let variables = ones.iter().copied().chain([last]);
         self.linear.add_row(&Row::sum("no_good", variables, Relation::AtMost, ones.len() as i64));
     }

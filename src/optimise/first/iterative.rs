@@ -2,9 +2,8 @@
 //! fixed as they were found: n programmes.
 
 use super::{Claim, Run};
-use crate::board::Piece;
 use crate::board::Square;
-use crate::optimise::formulation::{Formulation, Lines};
+use crate::optimise::formulation::{Formulation, Lines, place};
 use crate::optimise::model::{Direction, Domain};
 use crate::optimise::reading::values_of;
 use crate::optimise::solver::Status;
@@ -38,20 +37,8 @@ pub(super) fn run(run: &mut Run<'_>) -> Claim {
             };
         }
         let Some(known) = &known else { return Err(run.failed("there is no solution to go on with")) };
-        fix(&mut model, n, Square::new(row, known[row]));
+        place(&mut model, run.problem, Square::new(row, known[row]));
     }
     // n = 0 has one solution, the empty one.
     Ok(Some(known.unwrap_or_default()))
-}
-
-/// Puts a queen on `queen`, and excludes what it attacks.
-fn fix(model: &mut crate::optimise::model::Model, n: usize, queen: Square) {
-    for (k, column) in model.columns.iter_mut().enumerate() {
-        let square = Square::new(k / n, k % n);
-        if square == queen {
-            column.domain = Domain::One;
-        } else if Piece::Queen.attacks(n, queen, square) {
-            column.domain = Domain::Zero;
-        }
-    }
 }
