@@ -5,10 +5,11 @@
 //!
 //! | floor | rooms |
 //! |---|---|
-//! | 0 | [`board`]: squares, pieces, problems, the checker |
+//! | 0 | [`board`]: squares, pieces, problems, checkers, drawings |
 //! | 1 | [`symmetry`]: the group of the square; [`known`]: published values |
 //! | 2 | [`preplacement`]: canonical weighted prefixes, jobs, units; [`tally`]: exact sums |
-//! | 3 | [`kernel`]: what counts one subproblem; [`ledger`]: what keeps a finished one |
+//! | 3 | [`kernel`]: what counts one subproblem; [`search`]: what places queens; [`ledger`]: what keeps a finished unit |
+//! | 3 | [`optimise`]: integer and constraint programming, and the referee of what solvers claim |
 //! | 4 | [`engine`]: whole jobs on every core, estimates; [`authority`]: who may talk to a coordinator |
 //! | 5 | [`coordinator`]: hands units out and judges results; [`worker`]: counts them |
 //! | 6 | [`cli`]: the commands |
@@ -30,7 +31,9 @@ pub mod engine;
 pub mod kernel;
 pub mod known;
 pub mod ledger;
+pub mod optimise;
 pub mod preplacement;
+pub mod search;
 pub mod symmetry;
 pub mod tally;
 pub mod wire;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use proc_macro2::{TokenStream, TokenTree};
 
 /// Every room of ARCHITECTURE.md, those to come included, with its floor.
-const FLOORS: [(&str, u32); 18] = [
+const FLOORS: [(&str, u32); 19] = [
     ("board", 0),
     ("symmetry", 1),
     ("known", 1),
@@ -14,6 +14,7 @@ const FLOORS: [(&str, u32); 18] = [
     ("tally", 2),
     ("kernel", 3),
     ("optimise", 3),
+    ("search", 3),
     ("campaign", 3),
     ("ledger", 3),
     ("engine", 4),

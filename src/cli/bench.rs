@@ -243,7 +243,7 @@ fn text(n: usize, rounds: NonZeroUsize, measured: &[Measured]) -> String {
 }
 
 /// The rows with their columns below each other.
-fn aligned<const COLUMNS: usize>(rows: &[[String; COLUMNS]]) -> Vec<String> {
+pub(super) fn aligned<const COLUMNS: usize>(rows: &[[String; COLUMNS]]) -> Vec<String> {
     let letters = |text: &String| text.chars().count();
     let widths: [usize; COLUMNS] =
         std::array::from_fn(|column| rows.iter().map(|row| letters(&row[column])).max().unwrap_or(0));

@@ -3,9 +3,10 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use super::count::{self, Squares};
+use super::count;
 use super::job_report::job_name;
 use super::logs::Logs;
+use super::problem::DecidedSquares;
 use super::remote::{Coordinator, block_on, stop_signal};
 use super::submit::{print_final, request, wait_for};
 use super::{Exit, Failure};
@@ -25,12 +26,8 @@ pub(super) struct Args {
     /// The board size: rows, columns and queens, from 0 to 32.
     #[arg(value_parser = count::board_size, allow_negative_numbers = true)]
     n: usize,
-    /// A square that holds a queen, counted from 1, row 1 on top; several: repeat, or --place '2,4 4,5'.
-    #[arg(long, value_name = "ROW,COL", value_parser = count::squares, allow_hyphen_values = true)]
-    place: Vec<Squares>,
-    /// A square on which no queen may stand; several: repeat, or --block '1,1 8,8'.
-    #[arg(long, value_name = "ROW,COL", value_parser = count::squares, allow_hyphen_values = true)]
-    block: Vec<Squares>,
+    #[command(flatten)]
+    squares: DecidedSquares,
     /// The piece: queen, rook, superqueen (queen and knight) or toroidal (opposite edges are joined).
     #[arg(long, default_value = "queen")]
     piece: Piece,
@@ -77,9 +74,7 @@ impl Drop for Folder {
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     args.logs.start();
-    let squares = |flags: &[Squares]| flags.iter().flat_map(|squares| squares.0.clone()).collect::<Vec<_>>();
-    let problem = Problem::new(args.piece, args.n, squares(&args.place), squares(&args.block));
-    let problem = problem.map_err(Failure::usage)?;
+    let problem = args.squares.problem(args.piece, args.n)?;
     block_on(try_it(args, &problem))
 }
 

@@ -10,9 +10,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
+use super::problem::DecidedSquares;
 use super::report::{Published, counted, duration, grouped, predicted, rounded};
 use super::{Exit, Failure, note, print};
-use crate::board::{Piece, Problem, Square, SquareError, parse_squares};
+use crate::board::{Piece, Problem, Square};
 use crate::engine::{CountError, CountOptions, CountOutcome, CountTask, DeviceChoice, Event, Progress};
 use crate::kernel::symmetric::{Classes, classes};
 use crate::kernel::{KernelKind, UnknownKernel};
@@ -25,12 +26,8 @@ pub(super) struct Args {
     /// The board size: rows, columns and queens, from 0 to 32.
     #[arg(value_parser = board_size, allow_negative_numbers = true)]
     n: usize,
-    /// A square that holds a queen, counted from 1, row 1 on top; several: repeat, or --place '2,4 4,5'.
-    #[arg(long, value_name = "ROW,COL", value_parser = squares, allow_hyphen_values = true)]
-    place: Vec<Squares>,
-    /// A square on which no queen may stand; several: repeat, or --block '1,1 8,8'.
-    #[arg(long, value_name = "ROW,COL", value_parser = squares, allow_hyphen_values = true)]
-    block: Vec<Squares>,
+    #[command(flatten)]
+    squares: DecidedSquares,
     /// The piece: queen, rook, superqueen (queen and knight) or toroidal (opposite edges are joined).
     #[arg(long, default_value = "queen")]
     piece: Piece,
@@ -78,14 +75,6 @@ pub(super) struct Kernel(pub(super) Option<KernelKind>);
 /// Reads a kernel's name, or auto.
 pub(super) fn kernel(text: &str) -> Result<Kernel, UnknownKernel> {
     Ok(Kernel(if text == "auto" { None } else { Some(text.parse()?) }))
-}
-
-/// The squares of one flag.
-#[derive(Clone, Debug)]
-pub(super) struct Squares(pub(super) Vec<Square>);
-
-pub(super) fn squares(text: &str) -> Result<Squares, SquareError> {
-    parse_squares(text).map(Squares)
 }
 
 /// Reads a number of threads.
@@ -143,9 +132,7 @@ struct ClassesReport {
 }
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
-    let list = |flags: &[Squares]| flags.iter().flat_map(|f| f.0.iter().copied()).collect();
-    let problem =
-        Problem::new(args.piece, args.n, list(&args.place), list(&args.block)).map_err(Failure::usage)?;
+    let problem = args.squares.problem(args.piece, args.n)?;
     if args.classes && (!problem.is_empty() || args.piece == Piece::Rook) {
         return Err(Failure::usage(
             "--classes needs an empty board and queens, super-queens or toroidal queens; leave it out, or the squares",

@@ -15,7 +15,11 @@ pub enum Exit {
     Done = 0,
     /// Wrong usage or input.
     Usage = 2,
-    /// Not available here: a kernel, a device, a feature.
+    /// No solution exists.
+    NoSolution = 3,
+    /// Stopped by a limit, or a solver's claim that nobody confirmed; the best found is printed.
+    Unproven = 4,
+    /// Not available here: a kernel, a device, a feature, a solver.
     NotAvailable = 5,
     /// A check failed: counts disagree.
     CheckFailed = 6,
@@ -29,9 +33,10 @@ pub enum Exit {
 
 /// The same for `--help`; the README has all of the contract.
 pub(super) const TABLE: &str = "\
-Exit codes: 0 done; 2 wrong usage or input; 5 not available here (kernel, device); 6 a check failed (counts \
-disagree); 7 a file cannot be read, written or trusted; 8 the coordinator cannot be reached or refuses; \
-130 interrupted.";
+Exit codes: 0 done; 2 wrong usage or input; 3 no solution exists; 4 not proven (stopped by a limit, or a solver's \
+claim was not confirmed; the best found is printed); 5 not available here (kernel, device, solver); 6 a check \
+failed (counts or answers disagree); 7 a file cannot be read, written or trusted; 8 the coordinator cannot be \
+reached or refuses; 130 interrupted.";
 
 /// Why the program ends early: one line for stderr, and the exit code.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,28 +1,43 @@
 //! The commands. Data goes to stdout, everything else to stderr; a mistake of the user's is one line and a
 //! documented exit code.
 
+mod answer;
+mod beautiful;
 mod bench;
 mod chart;
 mod cluster;
+mod compare;
 mod completions;
 mod coordinator;
 mod count;
 mod devices;
 mod estimate;
 mod exit;
+mod first;
+mod greedy;
+mod interrupt;
 mod job_report;
 mod job_state;
 mod jobs;
 mod ledger;
+mod list;
 mod logs;
 mod man;
+mod placements;
+mod problem;
+mod programme;
 mod remote;
 mod report;
 mod revoke;
 mod selftest;
+mod solve;
+mod solver;
 mod status;
+mod stream;
 mod submit;
+mod terminal;
 mod token;
+mod verdict;
 mod whole_file;
 mod worker;
 mod workers;
@@ -49,6 +64,13 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Count(count::Args),
+    Solve(solve::Args),
+    First(first::Args),
+    Beautiful(beautiful::Args),
+    Compare(compare::Args),
+    List(list::Args),
+    Placements(placements::Args),
+    Greedy(greedy::Args),
     Devices(devices::Args),
     Estimate(estimate::Args),
     Bench(bench::Args),
@@ -96,6 +118,13 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<Exit, Failure> {
     };
     match cli.command {
         Command::Count(args) => count::run(&args),
+        Command::Solve(args) => solve::run(&args),
+        Command::First(args) => first::run(&args),
+        Command::Beautiful(args) => beautiful::run(&args),
+        Command::Compare(args) => compare::run(&args),
+        Command::List(args) => list::run(&args),
+        Command::Placements(args) => placements::run(&args),
+        Command::Greedy(args) => greedy::run(&args),
         Command::Devices(args) => devices::run(&args),
         Command::Estimate(args) => estimate::run(&args),
         Command::Bench(args) => bench::run(&args),

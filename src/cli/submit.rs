@@ -5,8 +5,9 @@ use std::time::Duration;
 use clap::Subcommand;
 use serde::Serialize;
 
-use super::count::{self, Squares};
+use super::count;
 use super::job_report::{JobReport, job_name, state_name};
+use super::problem::DecidedSquares;
 use super::remote::{Coordinator, Remote, block_on, may_pass};
 use super::report::Published;
 use super::{Exit, Failure, note, print};
@@ -31,12 +32,8 @@ struct CountArgs {
     /// The board size: rows, columns and queens, from 0 to 32.
     #[arg(value_parser = count::board_size, allow_negative_numbers = true)]
     n: usize,
-    /// A square that holds a queen, counted from 1, row 1 on top; several: repeat, or --place '2,4 4,5'.
-    #[arg(long, value_name = "ROW,COL", value_parser = count::squares, allow_hyphen_values = true)]
-    place: Vec<Squares>,
-    /// A square on which no queen may stand; several: repeat, or --block '1,1 8,8'.
-    #[arg(long, value_name = "ROW,COL", value_parser = count::squares, allow_hyphen_values = true)]
-    block: Vec<Squares>,
+    #[command(flatten)]
+    squares: DecidedSquares,
     /// The piece: queen, rook, superqueen (queen and knight) or toroidal (opposite edges are joined).
     #[arg(long, default_value = "queen")]
     piece: Piece,
@@ -64,9 +61,7 @@ struct Submitted {
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let What::Count(args) = &args.what;
-    let squares = |flags: &[Squares]| flags.iter().flat_map(|squares| squares.0.clone()).collect::<Vec<_>>();
-    let problem = Problem::new(args.piece, args.n, squares(&args.place), squares(&args.block));
-    let problem = problem.map_err(Failure::usage)?;
+    let problem = args.squares.problem(args.piece, args.n)?;
     block_on(submit(args, &problem))
 }
 

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 /// A file that is being written beside its place. Without [`Self::finish`] it leaves no trace.
@@ -38,8 +38,22 @@ impl WholeFile {
     ///
     /// # Errors
     /// It cannot be written; what was there is there still.
-    pub(super) fn finish(mut self, text: &str) -> io::Result<()> {
-        self.file.write_all(text.as_bytes())?;
+    pub(super) fn finish(self, text: &str) -> io::Result<()> {
+        self.finish_with(|out| out.write_all(text.as_bytes()))
+    }
+
+    /// The same with what `write` writes.
+    ///
+    /// # Errors
+    /// It cannot be written; what was there is there still.
+    pub(super) fn finish_with(
+        self,
+        write: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let mut out = BufWriter::new(&self.file);
+        write(&mut out)?;
+        out.flush()?;
+        drop(out);
         self.file.sync_all()?;
         fs::rename(&self.beside, &self.place)
     }

@@ -88,6 +88,12 @@ impl Group {
         Self::from_fn(|g| self.contains(g) && matches!(g, Identity | Rotate180 | MirrorColumns | MirrorRows))
     }
 
+    /// Whether a full placement, given as the column of the piece in each row, is the lexicographically least of its
+    /// images under the group. In each orbit exactly one is.
+    pub fn is_least(self, columns: &[usize]) -> bool {
+        self.elements().all(|g| g.apply_to_columns(columns).as_slice() >= columns)
+    }
+
     fn from_fn(contains: impl Fn(Symmetry) -> bool) -> Self {
         Self(Symmetry::ALL.into_iter().filter(|&g| contains(g)).fold(0, |set, g| set | 1 << g as u8))
     }

@@ -1,0 +1,70 @@
+//! Placements as diagrams, a line a row.
+
+use std::io::{self, Write};
+
+use crate::board::{Piece, Placement};
+
+/// Light and dark squares, with dark pieces, as terminals with 256 colours know them.
+const LIGHT: &str = "\x1b[38;5;16;48;5;223m";
+const DARK: &str = "\x1b[38;5;16;48;5;137m";
+const PLAIN: &str = "\x1b[0m";
+
+/// `♛` and `·`, or chequered squares where colours are wanted.
+pub(super) fn unicode(placement: &Placement, coloured: bool, out: &mut impl Write) -> io::Result<()> {
+    let sign = if placement.piece() == Piece::Rook { '♜' } else { '♛' };
+    for (row, piece) in placement.columns().enumerate() {
+        for col in 0..placement.n() {
+            let here = piece == Some(col);
+            if coloured {
+                let colour = if (row + col) % 2 == 0 { LIGHT } else { DARK };
+                write!(out, "{colour}{} ", if here { sign } else { ' ' })?;
+            } else {
+                let before = if col == 0 { "" } else { " " };
+                write!(out, "{before}{}", if here { sign } else { '·' })?;
+            }
+        }
+        writeln!(out, "{}", if coloured { PLAIN } else { "" })?;
+    }
+    Ok(())
+}
+
+/// `X` and `0`.
+pub(super) fn ascii(placement: &Placement, out: &mut impl Write) -> io::Result<()> {
+    for piece in placement.columns() {
+        for col in 0..placement.n() {
+            let before = if col == 0 { "" } else { " " };
+            write!(out, "{before}{}", if piece == Some(col) { 'X' } else { '0' })?;
+        }
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::drawn;
+    use super::*;
+    use crate::board::{Drawing, Problem};
+
+    #[test]
+    fn the_first_solution_of_the_4_board_as_a_diagram() {
+        assert_eq!(
+            drawn(Drawing::Board, Piece::Queen, &[2, 4, 1, 3]),
+            "· ♛ · ·\n· · · ♛\n♛ · · ·\n· · ♛ ·\n"
+        );
+        assert_eq!(
+            drawn(Drawing::Ascii, Piece::Queen, &[2, 4, 1, 3]),
+            "0 X 0 0\n0 0 0 X\nX 0 0 0\n0 0 X 0\n"
+        );
+        assert_eq!(drawn(Drawing::Board, Piece::Rook, &[2, 1]), "· ♜\n♜ ·\n");
+    }
+
+    #[test]
+    fn colours_are_chequered_and_end_with_each_line() {
+        let placement = Placement::check_solution(&Problem::empty(Piece::Rook, 2), &[1, 0]).expect("rooks");
+        let mut out = Vec::new();
+        unicode(&placement, true, &mut out).expect("memory can be written");
+        let text = String::from_utf8(out).expect("text");
+        assert_eq!(text, format!("{LIGHT}  {DARK}♜ {PLAIN}\n{DARK}♜ {LIGHT}  {PLAIN}\n"));
+    }
+}

@@ -1,0 +1,72 @@
+//! `nqueens beautiful`.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use super::answer::Shape;
+use super::first::board_size;
+use super::solver::SolverChoice;
+use super::terminal::{Terminal, time_limit};
+use super::verdict::{Report, placement};
+use super::{Exit, Failure};
+use crate::board::Piece;
+use crate::optimise::beautiful::{fingerprint, most_beautiful};
+
+/// Find a most beautiful solution: the costs of its squares, (2i−n−1)² + (2j−n−1)², sorted from the largest, are
+/// lexicographically smallest.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The board size.
+    #[arg(value_parser = board_size, allow_negative_numbers = true)]
+    n: usize,
+    /// The method: ilp.
+    #[arg(long, default_value_t = Method::Ilp)]
+    method: Method,
+    #[command(flatten)]
+    solver: SolverChoice,
+    /// Stop after this time with the best that was found: a number and s, m or h.
+    #[arg(long, value_name = "TIME", value_parser = time_limit, allow_negative_numbers = true)]
+    time_limit: Option<Duration>,
+    #[command(flatten)]
+    shape: Shape,
+    /// Show no progress.
+    #[arg(long)]
+    quiet: bool,
+}
+
+/// The methods; the exact engine will join them.
+#[derive(Clone, Copy, Debug)]
+enum Method {
+    Ilp,
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ilp")
+    }
+}
+
+impl FromStr for Method {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "ilp" => Ok(Self::Ilp),
+            _ => Err(format!("'{text}' is not a method for the most beautiful solution; choose ilp")),
+        }
+    }
+}
+
+pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
+    let Method::Ilp = args.method;
+    let format = args.shape.format(Piece::Queen, args.n, false)?;
+    let solver = args.solver.solver(args.quiet)?;
+    let mut terminal = Terminal::new("level", args.time_limit, args.quiet);
+    let answer = most_beautiful(args.n, solver, &mut terminal);
+    terminal.finish();
+    let found = placement(args.n, "ilp", &answer)?;
+    let mut report = Report::new(args.n, "ilp", Some(solver.name()), &answer, terminal.elapsed());
+    report.fingerprint = answer.found.as_deref().map(fingerprint);
+    report.finish(found.as_ref(), format, &terminal)
+}

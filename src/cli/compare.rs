@@ -1,0 +1,439 @@
+//! `nqueens compare`.
+
+use std::fmt;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::chart::{Bar, svg};
+use super::first::board_size;
+use super::interrupt::Interrupt;
+use super::report::{duration, grouped};
+use super::solver::SolverChoice;
+use super::terminal::{Terminal, time_limit};
+use super::whole_file::WholeFile;
+use super::{Exit, Failure, print};
+use crate::board::{Piece, Placement, Problem};
+use crate::engine::Spread;
+use crate::optimise::beautiful::{fingerprint, most_beautiful};
+use crate::optimise::exclusion::{Exclusion, Next};
+use crate::optimise::{
+    Answer, FirstMethod, Formulation, Goal, LARGEST_FOR_WEIGHTS, Progress, Solver, Verdict, Watch as _, cp,
+    first, one_solution,
+};
+use crate::search::{self, Ending};
+
+/// Compare all methods of a query side by side, each within a time limit; their answers are checked equal.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Board sizes.
+    #[arg(required = true, value_parser = board_size, allow_negative_numbers = true)]
+    n: Vec<usize>,
+    /// The query: solve, first, beautiful or list.
+    #[arg(long, default_value_t = Query::First)]
+    query: Query,
+    /// The time that each method has for each board: a number and s, m or h.
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = time_limit, allow_negative_numbers = true)]
+    limit: Duration,
+    #[command(flatten)]
+    solver: SolverChoice,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+    /// Write a bar chart to FILE.
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// Show no progress.
+    #[arg(long)]
+    quiet: bool,
+}
+
+/// What is asked of every method.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Query {
+    Solve,
+    First,
+    Beautiful,
+    List,
+}
+
+impl Query {
+    const ALL: [Self; 4] = [Self::Solve, Self::First, Self::Beautiful, Self::List];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Solve => "solve",
+            Self::First => "first",
+            Self::Beautiful => "beautiful",
+            Self::List => "list",
+        }
+    }
+}
+
+impl fmt::Display for Query {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Query {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let known = Self::ALL.into_iter().find(|query| query.name() == text);
+        known.ok_or_else(|| format!("'{text}' is not a query; choose solve, first, beautiful or list"))
+    }
+}
+
+/// What a method said.
+struct Said {
+    /// In words that are equal where answers are.
+    answer: Option<String>,
+    proven: bool,
+    nodes: u64,
+}
+
+/// Asks a method about the board of a size; the terminal has its time limit.
+type Ask<'a> = Box<dyn Fn(usize, &mut Terminal) -> Said + 'a>;
+
+/// One method: its name, what it does on a board within a time, and whether it takes boards of that size at all.
+struct Contestant<'a> {
+    method: &'static str,
+    largest: usize,
+    run: Ask<'a>,
+}
+
+/// One line of the table.
+#[derive(Debug, Serialize)]
+struct Measured {
+    n: usize,
+    method: &'static str,
+    elapsed_s: f64,
+    nodes: String,
+    /// Whether it was done, and its answer is proved.
+    proven: bool,
+    /// `None` if there is no solution, or none was found.
+    answer: Option<String>,
+}
+
+/// What `--json` prints.
+#[derive(Debug, Serialize)]
+struct Report<'a> {
+    query: &'static str,
+    solver: &'static str,
+    limit_s: f64,
+    results: &'a [Measured],
+}
+
+pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
+    let solver = args.solver.solver(args.quiet)?;
+    let interrupt = Interrupt::listen();
+    // A chart that cannot be written is told before anybody waits for it.
+    let chart =
+        args.svg.as_deref().map(|path| WholeFile::begin(path).map_err(|error| unwritten(path, &error)));
+    let chart = chart.transpose()?;
+    let mut results = Vec::new();
+    'all: for &n in &args.n {
+        for contestant in contestants(args.query, solver).iter().filter(|c| n <= c.largest) {
+            if interrupt.is_raised() {
+                break 'all;
+            }
+            let mut terminal = Terminal::new(contestant.method, Some(args.limit), args.quiet);
+            let said = (contestant.run)(n, &mut terminal);
+            terminal.finish();
+            results.push(Measured {
+                n,
+                method: contestant.method,
+                elapsed_s: terminal.elapsed().as_secs_f64(),
+                nodes: said.nodes.to_string(),
+                proven: said.proven,
+                answer: said.answer,
+            });
+        }
+    }
+    let report = Report {
+        query: args.query.name(),
+        solver: solver.name(),
+        limit_s: args.limit.as_secs_f64(),
+        results: &results,
+    };
+    if args.json {
+        print(&(serde_json::to_string(&report).expect("numbers and strings serialise") + "\n"))?;
+    } else {
+        print(&text(&report))?;
+    }
+    if let (Some(file), Some(path)) = (chart, &args.svg) {
+        file.finish(&drawn(&report)).map_err(|error| unwritten(path, &error))?;
+    }
+    if let Some((one, other)) = disagreement(&results) {
+        let message =
+            format!("{} and {} differ on n = {}: one of them is wrong", one.method, other.method, one.n);
+        return Err(Failure { exit: Exit::CheckFailed, message });
+    }
+    if interrupt.is_raised() {
+        return Err(Failure {
+            exit: Exit::Interrupted,
+            message: "interrupted; what was measured is shown".into(),
+        });
+    }
+    Ok(Exit::Done)
+}
+
+fn unwritten(path: &Path, error: &std::io::Error) -> Failure {
+    let message = format!("the chart {} cannot be written: {error}", path.display());
+    Failure { exit: Exit::File, message }
+}
+
+fn contestants(query: Query, solver: &dyn Solver) -> Vec<Contestant<'_>> {
+    match query {
+        Query::Solve => solvers(solver),
+        Query::First => FirstMethod::ALL.into_iter().map(|method| first_by(method, solver)).collect(),
+        Query::Beautiful => vec![Contestant {
+            method: "ilp",
+            largest: usize::MAX,
+            run: Box::new(move |n, terminal| {
+                let answer = most_beautiful(n, solver, terminal);
+                // Optima are not unique, their fingerprint is.
+                said(&answer, |columns| {
+                    let costs: Vec<String> = fingerprint(columns).iter().map(u64::to_string).collect();
+                    costs.join(" ")
+                })
+            }),
+        }],
+        Query::List => listers(solver),
+    }
+}
+
+fn first_by(method: FirstMethod, solver: &dyn Solver) -> Contestant<'_> {
+    Contestant {
+        method: method.name(),
+        largest: if method == FirstMethod::IlpWeights { LARGEST_FOR_WEIGHTS } else { usize::MAX },
+        run: Box::new(move |n, terminal| {
+            let answer = first(n, method, solver, terminal);
+            said(&answer.expect("larger boards are not given to it"), line)
+        }),
+    }
+}
+
+/// Solutions differ from method to method; that there is one does not.
+const A_SOLUTION: &str = "a solution";
+
+fn solvers(solver: &dyn Solver) -> Vec<Contestant<'_>> {
+    let classical = search::Method::ALL.into_iter().filter(|method| *method != search::Method::BruteForce);
+    let mut all: Vec<Contestant<'_>> = classical.map(|method| classical_by(method, Some(1))).collect();
+    for formulation in Formulation::ALL {
+        all.push(Contestant {
+            method: match formulation {
+                Formulation::Borders => "ilp, borders",
+                Formulation::Diagonals => "ilp, diagonals",
+            },
+            largest: usize::MAX,
+            run: Box::new(move |n, terminal| {
+                let problem = Problem::empty(Piece::Queen, n);
+                let model = Goal::AnySolution.model(&problem, formulation);
+                said(&one_solution(&problem, &model, solver, terminal), |_| A_SOLUTION.into())
+            }),
+        });
+    }
+    all.push(Contestant {
+        method: "cp",
+        largest: usize::MAX,
+        run: Box::new(|n, terminal| {
+            let (event, nodes) = cp::one(&Problem::empty(Piece::Queen, n), terminal);
+            let answer = matches!(event, cp::Event::Solution(_)).then(|| A_SOLUTION.to_owned());
+            Said { answer, proven: event != cp::Event::Stopped, nodes }
+        }),
+    });
+    all
+}
+
+fn listers(solver: &dyn Solver) -> Vec<Contestant<'_>> {
+    let complete = search::Method::ALL.into_iter().filter(|method| method.is_complete());
+    let mut all: Vec<Contestant<'_>> = complete.map(|method| classical_by(method, None)).collect();
+    all.push(Contestant {
+        method: "ilp",
+        largest: usize::MAX,
+        run: Box::new(move |n, terminal| {
+            let problem = Problem::empty(Piece::Queen, n);
+            let mut exclusion = Exclusion::new(&problem, Formulation::default(), solver);
+            let mut found = 0;
+            let verdict = loop {
+                match exclusion.next(terminal) {
+                    Next::Solution(_) => found += 1,
+                    Next::End(verdict) => break verdict,
+                }
+            };
+            counted(found, verdict == Verdict::Proven, exclusion.nodes())
+        }),
+    });
+    all.push(Contestant {
+        method: "cp",
+        largest: usize::MAX,
+        run: Box::new(|n, terminal| {
+            let mut search = cp::Search::new(&Problem::empty(Piece::Queen, n), cp::Branching::FirstRow);
+            let mut found = 0;
+            let end = loop {
+                match search.next(terminal) {
+                    cp::Event::Solution(_) => found += 1,
+                    end => break end,
+                }
+            };
+            counted(found, end == cp::Event::Exhausted, search.nodes())
+        }),
+    });
+    all
+}
+
+/// A list, as far as it went.
+fn counted(found: u64, proven: bool, nodes: u64) -> Said {
+    Said { answer: Some(format!("{found} solutions")), proven, nodes }
+}
+
+/// A method of the classical search, for so many answers, or for all of them.
+fn classical_by(method: search::Method, wanted: Option<u64>) -> Contestant<'static> {
+    Contestant {
+        method: method.name(),
+        largest: method.largest(),
+        run: Box::new(move |n, terminal| {
+            let problem = Problem::empty(Piece::Queen, n);
+            let mut watch = Taking { terminal, problem: &problem, found: 0, wanted, sound: true };
+            let outcome = method.run(&problem, &mut watch).expect("larger boards are not given to it");
+            let Taking { found, sound, .. } = watch;
+            let exhausted = outcome.ending == Ending::Exhausted && (method.is_complete() || found > 0);
+            match wanted {
+                None => counted(found, sound && exhausted, outcome.tried),
+                Some(_) => Said {
+                    answer: (found > 0).then(|| A_SOLUTION.to_owned()),
+                    proven: sound && (found > 0 || exhausted),
+                    nodes: outcome.tried,
+                },
+            }
+        }),
+    }
+}
+
+/// Takes the answers of a classical search, each of which has to pass the checker.
+struct Taking<'a> {
+    terminal: &'a mut Terminal,
+    problem: &'a Problem,
+    found: u64,
+    wanted: Option<u64>,
+    sound: bool,
+}
+
+impl search::Watch for Taking<'_> {
+    fn answer(&mut self, columns: &[usize]) -> ControlFlow<()> {
+        self.sound &= Placement::check_solution(self.problem, columns).is_ok();
+        self.found += 1;
+        if Some(self.found) == self.wanted { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn look(&mut self, tried: u64) -> ControlFlow<()> {
+        self.terminal.look(&Progress { level: 0, bound: None, nodes: tried })
+    }
+}
+
+fn line(columns: &[usize]) -> String {
+    let words: Vec<String> = columns.iter().map(|column| (column + 1).to_string()).collect();
+    words.join(" ")
+}
+
+fn said(answer: &Answer<Vec<usize>>, words: impl Fn(&[usize]) -> String) -> Said {
+    Said { answer: answer.found.as_deref().map(words), proven: answer.is_proven(), nodes: answer.nodes }
+}
+
+/// Two proved answers to the same question that differ.
+fn disagreement(results: &[Measured]) -> Option<(&Measured, &Measured)> {
+    let proven = || results.iter().filter(|result| result.proven);
+    proven().find_map(|one| {
+        let other = proven().find(|other| other.n == one.n && other.answer != one.answer)?;
+        Some((one, other))
+    })
+}
+
+fn text(report: &Report<'_>) -> String {
+    let mut rows = vec![["n", "method", "time", "nodes", "answer"].map(str::to_owned)];
+    rows.extend(report.results.iter().map(|result| {
+        let answer = match (&result.answer, result.proven) {
+            (Some(answer), true) => answer.clone(),
+            (Some(answer), false) => format!("not proven: {answer}"),
+            (None, true) => "no solution".to_owned(),
+            (None, false) => "not done".to_owned(),
+        };
+        let nodes = grouped(result.nodes.parse().unwrap_or(0));
+        [
+            result.n.to_string(),
+            result.method.to_owned(),
+            duration(Duration::from_secs_f64(result.elapsed_s)),
+            nodes,
+            answer,
+        ]
+    }));
+    let limit = duration(Duration::from_secs_f64(report.limit_s));
+    let mut lines = vec![format!("{}, solver {}, at most {limit} each", report.query, report.solver)];
+    lines.extend(super::bench::aligned(&rows));
+    lines.push("  all proven answers agree".into());
+    if disagreement(report.results).is_some() {
+        lines.pop();
+    }
+    lines.join("\n") + "\n"
+}
+
+/// The chart: the time of each method on each board.
+fn drawn(report: &Report<'_>) -> String {
+    let bars = report.results.iter().map(|result| {
+        let value = result.elapsed_s;
+        let done = if result.proven { "" } else { ", not done" };
+        Bar {
+            name: format!("n = {}, {}", result.n, result.method),
+            value: Spread { median: value, min: value, max: value },
+            label: format!("{}{done}", duration(Duration::from_secs_f64(value))),
+        }
+    });
+    let unit = format!("seconds, solver {}", report.solver);
+    svg(&format!("{}: all methods", report.query), &unit, &bars.collect::<Vec<Bar>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measured(n: usize, method: &'static str, answer: Option<&str>, proven: bool) -> Measured {
+        Measured { n, method, elapsed_s: 0.5, nodes: "7".into(), proven, answer: answer.map(str::to_owned) }
+    }
+
+    #[test]
+    fn proven_answers_that_differ_are_found_and_unproven_ones_are_no_contradiction() {
+        let mut results = vec![
+            measured(4, "cp", Some("2 4 1 3"), true),
+            measured(4, "ilp-iter", Some("3 1 4 2"), false),
+            measured(4, "lex-dfs", None, false),
+            measured(5, "cp", Some("1 3 5 2 4"), true),
+        ];
+        assert!(disagreement(&results).is_none());
+        results.push(measured(4, "cutting-plane", None, true));
+        let (one, other) = disagreement(&results).expect("they differ");
+        assert_eq!((one.method, other.method), ("cp", "cutting-plane"));
+    }
+
+    #[test]
+    fn the_table_says_what_is_proven_and_what_is_not() {
+        let results = [
+            measured(4, "cp", Some("2 4 1 3"), true),
+            measured(4, "ilp-iter", Some("3 1 4 2"), false),
+            measured(3, "cp", None, true),
+            measured(3, "lex-dfs", None, false),
+        ];
+        let report = Report { query: "first", solver: "microlp", limit_s: 60.0, results: &results };
+        let table = text(&report);
+        for words in
+            ["not proven: 3 1 4 2", "no solution", "not done", "all proven answers agree", "1 min 00 s"]
+        {
+            assert!(table.contains(words), "{words}: {table}");
+        }
+        assert!(drawn(&report).contains("n = 4, ilp-iter"));
+    }
+}

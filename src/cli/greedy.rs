@@ -1,0 +1,68 @@
+//! `nqueens greedy`.
+
+use std::io::Write as _;
+
+use serde::Serialize;
+
+use super::answer::object;
+use super::interrupt::Interrupt;
+use super::problem::number;
+use super::stream::Stream;
+use super::{Exit, Failure};
+use crate::board::{Lines, Piece};
+use crate::search::greedy::Greedy;
+
+/// Fill an infinite board greedily: row by row, each queen in the leftmost column where none above attacks it
+/// (OEIS A065188). Prints the column of each, one a line.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The number of queens, from 1 to 10 000 000.
+    #[arg(value_name = "K", value_parser = queens, allow_negative_numbers = true)]
+    queens: usize,
+    /// Print one JSON object a line.
+    #[arg(long)]
+    json: bool,
+}
+
+fn queens(text: &str) -> Result<usize, String> {
+    number(text, "a number of queens", 1, 10_000_000)
+}
+
+/// A line of `--json`.
+#[derive(Debug, Serialize)]
+struct Line {
+    row: usize,
+    column: usize,
+}
+
+pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
+    let interrupt = Interrupt::listen();
+    let mut stream = Stream::begin();
+    // The checker joins no edges of an infinite board.
+    let mut lines = Lines::new(Piece::Queen, usize::MAX);
+    for (row, queen) in Greedy::default().take(args.queens).enumerate() {
+        if queen.row != row || !lines.add(queen) {
+            stream.finish()?;
+            let message = format!("the queen on {queen} is attacked or in a wrong row; please report it");
+            return Err(Failure { exit: Exit::CheckFailed, message });
+        }
+        let (row, column) = (queen.row + 1, queen.col + 1);
+        let flow = if args.json {
+            object(&mut stream, &Line { row, column })
+        } else {
+            stream.write(|out| writeln!(out, "{column}"))
+        };
+        if flow.is_break() {
+            break;
+        }
+        if interrupt.is_raised() {
+            stream.finish()?;
+            return Err(Failure {
+                exit: Exit::Interrupted,
+                message: format!("interrupted after {row} queens"),
+            });
+        }
+    }
+    stream.finish()?;
+    Ok(Exit::Done)
+}

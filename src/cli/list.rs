@@ -1,0 +1,368 @@
+//! `nqueens list`.
+
+use std::io::{self, IsTerminal, Write as _};
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::answer::{Format, Shape, Ticker, draw, from_one, object, refused};
+use super::first::LARGEST;
+use super::interrupt::Interrupt;
+use super::problem::{DecidedSquares, number};
+use super::report::{duration, grouped};
+use super::solve::{CP_LARGEST, fits, why_none};
+use super::solver::SolverChoice;
+use super::stream::Stream;
+use super::{Exit, Failure, note};
+use crate::board::{Piece, Placement, Problem};
+use crate::optimise::exclusion::{Exclusion, Next};
+use crate::optimise::{self, Doubt, Formulation, Verdict, cp};
+use crate::search::{self, Ending, Watch};
+use crate::symmetry::Group;
+
+/// List all solutions, or all completions of a board on which some squares are decided.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The board size, from 0 to 1024; brute-force goes up to 15, columns to 256.
+    #[arg(value_parser = board_size, allow_negative_numbers = true)]
+    n: usize,
+    /// backtracking (lexicographic order), columns (solutions of k columns extended by one), brute-force (all n^n
+    /// configurations with one piece in each row), ilp (0-1 programmes that exclude what was found) or cp (constraints).
+    #[arg(long, value_name = "METHOD", default_value = "backtracking")]
+    method: Method,
+    /// The piece: queen, rook, superqueen (queen and knight) or toroidal (opposite edges are joined).
+    #[arg(long, default_value = "queen")]
+    piece: Piece,
+    #[command(flatten)]
+    squares: DecidedSquares,
+    /// List K of them at most.
+    #[arg(long, value_name = "K", value_parser = limit, allow_negative_numbers = true)]
+    limit: Option<usize>,
+    /// List one of each orbit under the symmetries that the decided squares leave: the least in lexicographic order.
+    #[arg(long)]
+    fundamental: bool,
+    #[command(flatten)]
+    shape: Shape,
+    #[command(flatten)]
+    solver: SolverChoice,
+    /// Show no progress and no summary.
+    #[arg(long)]
+    quiet: bool,
+}
+
+/// The methods that find all solutions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Method {
+    Backtracking,
+    Columns,
+    BruteForce,
+    Ilp,
+    Cp,
+}
+
+fn board_size(text: &str) -> Result<usize, String> {
+    number(text, "a board size", 0, search::Method::Backtracking.largest())
+}
+
+fn limit(text: &str) -> Result<usize, String> {
+    number(text, "a limit", 1, usize::MAX)
+}
+
+/// A line of `--json`: a solution.
+#[derive(Debug, Serialize)]
+struct Line {
+    solution: Vec<Option<usize>>,
+}
+
+/// The last line of `--json`.
+#[derive(Debug, Serialize)]
+struct Summary {
+    n: usize,
+    piece: &'static str,
+    method: &'static str,
+    /// Solutions found; those listed are fewer with `--fundamental`.
+    solutions: String,
+    listed: String,
+    /// Whether there are no more.
+    complete: bool,
+    tried: String,
+    tried_unit: &'static str,
+    elapsed_s: f64,
+}
+
+/// How a method has ended, and what it tells about itself.
+#[derive(Debug)]
+struct Run {
+    method: &'static str,
+    /// Whether it went through to the end.
+    complete: bool,
+    /// Why it did not, if neither limit nor reader nor user ended it.
+    doubt: Option<Doubt>,
+    tried: u64,
+    unit: &'static str,
+    elapsed: Duration,
+}
+
+pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
+    let problem = args.squares.problem(args.piece, args.n)?;
+    let format = args.shape.format(problem.piece(), problem.n(), true)?;
+    let mut listing = Listing::begin(&problem, format, args);
+    let run = match args.method {
+        Method::Backtracking => classical(search::Method::Backtracking, &problem, &mut listing),
+        Method::Columns => classical(search::Method::Columns, &problem, &mut listing),
+        Method::BruteForce => classical(search::Method::BruteForce, &problem, &mut listing),
+        Method::Ilp => by_exclusion(&problem, args, &mut listing),
+        Method::Cp => by_constraints(&problem, &mut listing),
+    }?;
+    listing.end(&run)
+}
+
+/// Runs a method of the classical search.
+fn classical(method: search::Method, problem: &Problem, listing: &mut Listing<'_>) -> Result<Run, Failure> {
+    method.suits(problem).map_err(Failure::usage)?;
+    // Where the list itself goes to the terminal, nothing else should.
+    let ticker = Ticker::begin(method.unit(), listing.quiet || io::stdout().is_terminal());
+    let mut watch = Watching { method: method.name(), ticker, listing };
+    let outcome = method.run(problem, &mut watch).map_err(Failure::usage)?;
+    Ok(Run {
+        method: method.name(),
+        complete: outcome.ending == Ending::Exhausted,
+        doubt: None,
+        tried: outcome.tried,
+        unit: method.unit(),
+        elapsed: watch.ticker.elapsed(),
+    })
+}
+
+fn by_exclusion(problem: &Problem, args: &Args, listing: &mut Listing<'_>) -> Result<Run, Failure> {
+    fits("ilp", problem, LARGEST)?;
+    let solver = args.solver.solver(args.quiet)?;
+    let ticker = Ticker::begin("nodes", listing.quiet || io::stdout().is_terminal());
+    let mut watch = Watching { method: "ilp", ticker, listing };
+    let mut exclusion = Exclusion::new(problem, Formulation::default(), solver);
+    let (complete, doubt) = loop {
+        match exclusion.next(&mut watch) {
+            Next::Solution(columns) => {
+                if watch.listing.take("ilp", &columns).is_break() {
+                    break (false, None);
+                }
+            }
+            Next::End(Verdict::Proven) => break (true, None),
+            Next::End(Verdict::NotProven(Doubt::Stopped)) => break (false, None),
+            Next::End(Verdict::NotProven(doubt)) => break (false, Some(doubt)),
+        }
+    };
+    let (tried, elapsed) = (exclusion.nodes(), watch.ticker.elapsed());
+    Ok(Run { method: "ilp", complete, doubt, tried, unit: "nodes", elapsed })
+}
+
+fn by_constraints(problem: &Problem, listing: &mut Listing<'_>) -> Result<Run, Failure> {
+    fits("cp", problem, CP_LARGEST)?;
+    let ticker = Ticker::begin("nodes", listing.quiet || io::stdout().is_terminal());
+    let mut watch = Watching { method: "cp", ticker, listing };
+    let mut search = cp::Search::new(problem, cp::Branching::FirstRow);
+    let complete = loop {
+        match search.next(&mut watch) {
+            cp::Event::Solution(columns) => {
+                if watch.listing.take("cp", &columns).is_break() {
+                    break false;
+                }
+            }
+            cp::Event::Exhausted => break true,
+            cp::Event::Stopped => break false,
+        }
+    };
+    let (tried, elapsed) = (search.nodes(), watch.ticker.elapsed());
+    Ok(Run { method: "cp", complete, doubt: None, tried, unit: "nodes", elapsed })
+}
+
+/// Hands the answers of a method on to the listing.
+struct Watching<'a, 'b> {
+    method: &'static str,
+    ticker: Ticker,
+    listing: &'a mut Listing<'b>,
+}
+
+impl Watch for Watching<'_, '_> {
+    fn answer(&mut self, columns: &[usize]) -> ControlFlow<()> {
+        self.listing.take(self.method, columns)
+    }
+
+    fn look(&mut self, tried: u64) -> ControlFlow<()> {
+        let found = self.listing.found;
+        self.ticker.tell(tried, || format!(", {} valid", grouped(found.into())));
+        self.listing.go_on()
+    }
+}
+
+impl optimise::Watch for Watching<'_, '_> {
+    fn look(&mut self, progress: &optimise::Progress) -> ControlFlow<()> {
+        Watch::look(self, progress.nodes)
+    }
+
+    fn time_left(&self) -> Option<Duration> {
+        None
+    }
+}
+
+/// What is printed, one solution after the other; it holds none of them.
+struct Listing<'a> {
+    problem: &'a Problem,
+    format: Format,
+    /// The symmetries that tell which solution of an orbit is listed, if one is enough.
+    orbits: Option<Group>,
+    limit: Option<usize>,
+    quiet: bool,
+    stream: Stream,
+    interrupt: Interrupt,
+    found: u64,
+    listed: usize,
+    refused: Option<Failure>,
+}
+
+impl<'a> Listing<'a> {
+    fn begin(problem: &'a Problem, format: Format, args: &Args) -> Self {
+        Self {
+            problem,
+            format,
+            orbits: args.fundamental.then(|| Group::of(problem)),
+            limit: args.limit,
+            quiet: args.quiet,
+            stream: Stream::begin(),
+            interrupt: Interrupt::listen(),
+            found: 0,
+            listed: 0,
+            refused: None,
+        }
+    }
+
+    /// Whether it is worth while to search on; lets the reader have what is there.
+    fn go_on(&mut self) -> ControlFlow<()> {
+        self.stream.flush_if_due()?;
+        if self.interrupt.is_raised() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    /// Checks an answer of `method`, the 0-based column of the piece in each row, and prints it.
+    fn take(&mut self, method: &str, columns: &[usize]) -> ControlFlow<()> {
+        let placement = match Placement::check_solution(self.problem, columns) {
+            Ok(placement) => placement,
+            Err(error) => {
+                self.refused = Some(refused(method, &error));
+                return ControlFlow::Break(());
+            }
+        };
+        self.found += 1;
+        if self.orbits.is_none_or(|orbits| orbits.is_least(columns)) {
+            self.print(&placement)?;
+            self.listed += 1;
+            if Some(self.listed) == self.limit {
+                return ControlFlow::Break(());
+            }
+        }
+        self.go_on()
+    }
+
+    fn print(&mut self, placement: &Placement) -> ControlFlow<()> {
+        let drawing = match self.format {
+            Format::Json => return object(&mut self.stream, &Line { solution: from_one(placement) }),
+            Format::Drawn(drawing) => drawing,
+        };
+        let before = match drawing.header(placement.n()) {
+            Some(header) if self.listed == 0 => header + "\n",
+            _ if self.listed > 0 => drawing.separator().into(),
+            _ => String::new(),
+        };
+        self.stream.write(|out| out.write_all(before.as_bytes()))?;
+        draw(&mut self.stream, drawing, placement)
+    }
+
+    /// Prints the last line, and says how it ended.
+    fn end(mut self, run: &Run) -> Result<Exit, Failure> {
+        if let Some(refused) = self.refused {
+            return Err(refused);
+        }
+        if self.format == Format::Json {
+            let _ = object(
+                &mut self.stream,
+                &Summary {
+                    n: self.problem.n(),
+                    piece: self.problem.piece().name(),
+                    method: run.method,
+                    solutions: self.found.to_string(),
+                    listed: self.listed.to_string(),
+                    complete: run.complete,
+                    tried: run.tried.to_string(),
+                    tried_unit: run.unit,
+                    elapsed_s: run.elapsed.as_secs_f64(),
+                },
+            );
+        }
+        let read_to_the_end = self.stream.finish()?;
+        let listed = if self.orbits.is_some() {
+            format!(", {} fundamental", grouped(self.listed as u128))
+        } else {
+            String::new()
+        };
+        let summary = format!(
+            "{}: {} {} tried, {} valid{listed}, {}",
+            run.method,
+            grouped(run.tried.into()),
+            run.unit,
+            grouped(self.found.into()),
+            duration(run.elapsed)
+        );
+        if !run.complete && self.interrupt.is_raised() {
+            let message = format!("interrupted; so far: {summary}");
+            return Err(Failure { exit: Exit::Interrupted, message });
+        }
+        if let Some(doubt) = &run.doubt {
+            let message = format!("the list may not be complete: {doubt}; {summary}");
+            return Err(Failure { exit: Exit::Unproven, message });
+        }
+        if run.complete && self.found == 0 {
+            let message = format!("no solution exists{}; {summary}", why_none(self.problem));
+            return Err(Failure { exit: Exit::NoSolution, message });
+        }
+        if !self.quiet && read_to_the_end {
+            note(&if run.complete { summary } else { format!("{summary}; there may be more") });
+        }
+        Ok(Exit::Done)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::board::Drawing;
+
+    #[test]
+    fn an_answer_that_is_none_ends_the_list_with_its_own_exit_code() {
+        let problem = Problem::empty(Piece::Queen, 4);
+        let mut listing = Listing {
+            problem: &problem,
+            format: Format::Drawn(Drawing::Text),
+            orbits: None,
+            limit: None,
+            quiet: true,
+            stream: Stream::begin(),
+            interrupt: Interrupt::listen(),
+            found: 0,
+            listed: 0,
+            refused: None,
+        };
+        assert!(listing.take("a liar", &[0, 1, 2, 3]).is_break());
+        assert_eq!((listing.found, listing.listed), (0, 0));
+        let run = Run {
+            method: "a liar",
+            complete: true,
+            doubt: None,
+            tried: 1,
+            unit: "nodes",
+            elapsed: Duration::ZERO,
+        };
+        let failure = listing.end(&run).expect_err("two queens on a diagonal");
+        assert_eq!(failure.exit, Exit::CheckFailed);
+        assert!(failure.message.contains("a liar") && failure.message.contains("1,1 and 2,2"), "{failure:?}");
+    }
+}

@@ -1,0 +1,41 @@
+//! `nqueens placements`.
+
+use serde::Serialize;
+
+use super::problem::number;
+use super::{Exit, Failure, print};
+use crate::board::placements;
+
+/// Count the ways to put n queens on an n × n board, attacking or not, exactly: C(n², n).
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The board size, from 0 to 100 000.
+    #[arg(value_parser = board_size, allow_negative_numbers = true)]
+    n: u32,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+fn board_size(text: &str) -> Result<u32, String> {
+    let n = number(text, "a board size", 0, 100_000)?;
+    u32::try_from(n).map_err(|error| error.to_string())
+}
+
+/// What `--json` prints.
+#[derive(Debug, Serialize)]
+struct Report {
+    n: u32,
+    placements: String,
+}
+
+pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
+    let placements = placements(args.n).to_string();
+    if args.json {
+        let report = Report { n: args.n, placements };
+        print(&(serde_json::to_string(&report).expect("numbers and strings serialise") + "\n"))?;
+    } else {
+        print(&(placements + "\n"))?;
+    }
+    Ok(Exit::Done)
+}

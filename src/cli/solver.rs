@@ -1,0 +1,55 @@
+//! Which solver of linear and 0-1 programmes is asked.
+
+use super::{Failure, note};
+#[cfg(feature = "highs")]
+use crate::optimise::Highs;
+use crate::optimise::{BEST_SOLVER, Small, Solver};
+
+/// The flag `--solver`.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(super) struct SolverChoice {
+    /// The solver of linear and 0-1 programmes: auto (the best that is built in), highs or microlp.
+    #[arg(long, value_name = "SOLVER", default_value = "auto", value_parser = name)]
+    solver: Name,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Name {
+    Auto,
+    Highs,
+    Microlp,
+}
+
+fn name(text: &str) -> Result<Name, String> {
+    match text {
+        "auto" => Ok(Name::Auto),
+        "highs" => Ok(Name::Highs),
+        "microlp" => Ok(Name::Microlp),
+        _ => Err(format!("'{text}' is not a solver; choose auto, highs or microlp")),
+    }
+}
+
+impl SolverChoice {
+    /// The solver; unless `quiet`, says so if it is the small one without having been asked for.
+    pub(super) fn solver(self, quiet: bool) -> Result<&'static dyn Solver, Failure> {
+        match self.solver {
+            Name::Auto => {
+                if !cfg!(feature = "highs") && !quiet {
+                    note(
+                        "solving with microlp, the small solver; HiGHS comes with cargo build --release --features highs",
+                    );
+                }
+                Ok(BEST_SOLVER)
+            }
+            Name::Microlp => Ok(&Small),
+            #[cfg(feature = "highs")]
+            Name::Highs => Ok(&Highs),
+            #[cfg(not(feature = "highs"))]
+            Name::Highs => Err(Failure {
+                exit: super::Exit::NotAvailable,
+                message: "HiGHS is not built in; build with cargo build --release --features highs, or take --solver microlp"
+                    .into(),
+            }),
+        }
+    }
+}

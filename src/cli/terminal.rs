@@ -1,0 +1,106 @@
+//! The watch of a run at a terminal: progress on stderr, Ctrl-C, the time limit.
+
+use std::fmt::Write as _;
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::interrupt::Interrupt;
+use super::report::{counted, rounded};
+use crate::optimise::{Progress, Watch};
+
+/// Progress is drawn at most this often.
+const DRAW_EVERY: Duration = Duration::from_millis(100);
+
+/// A watch that draws on stderr if that is a terminal, and stops a run at Ctrl-C or at its time limit.
+pub(super) struct Terminal {
+    bar: ProgressBar,
+    /// What [`Progress::level`] counts.
+    levels: &'static str,
+    begun: Instant,
+    limit: Option<Duration>,
+    drawn: Option<Instant>,
+    interrupt: Interrupt,
+}
+
+impl Terminal {
+    /// A run begins now.
+    pub(super) fn new(levels: &'static str, limit: Option<Duration>, quiet: bool) -> Self {
+        let style =
+            ProgressStyle::with_template("{spinner} {msg}  {elapsed}").expect("the template is right");
+        let bar = if quiet { ProgressBar::hidden() } else { ProgressBar::new_spinner().with_style(style) };
+        Self { bar, levels, interrupt: Interrupt::listen(), begun: Instant::now(), limit, drawn: None }
+    }
+
+    /// Since the run began.
+    pub(super) fn elapsed(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    /// Whether Ctrl-C was pressed.
+    pub(super) fn is_interrupted(&self) -> bool {
+        self.interrupt.is_raised()
+    }
+
+    /// Clears the line of progress.
+    pub(super) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    fn draw(&mut self, progress: &Progress) {
+        if self.bar.is_hidden() || self.drawn.is_some_and(|drawn| drawn.elapsed() < DRAW_EVERY) {
+            return;
+        }
+        self.drawn = Some(Instant::now());
+        let mut message = format!("{} {}", self.levels, progress.level);
+        if let Some(bound) = progress.bound {
+            let _ = write!(message, ", bound {}", rounded(bound));
+        }
+        let _ = write!(message, ", {}", counted(progress.nodes.into(), "node"));
+        self.bar.set_message(message);
+        self.bar.tick();
+    }
+}
+
+impl Watch for Terminal {
+    fn look(&mut self, progress: &Progress) -> ControlFlow<()> {
+        self.draw(progress);
+        let late = self.time_left().is_some_and(|left| left.is_zero());
+        if late || self.is_interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn time_left(&self) -> Option<Duration> {
+        self.limit.map(|limit| limit.saturating_sub(self.begun.elapsed()))
+    }
+}
+
+/// Reads a time limit: a number of seconds, or a number and s, m or h.
+pub(super) fn time_limit(text: &str) -> Result<Duration, String> {
+    let unit = text.chars().last().and_then(|last| match last {
+        's' => Some(1.0),
+        'm' => Some(60.0),
+        'h' => Some(3600.0),
+        _ => None,
+    });
+    let number = if unit.is_some() { &text[..text.len() - 1] } else { text };
+    let seconds = number.parse::<f64>().ok().map(|number| number * unit.unwrap_or(1.0));
+    let limit = seconds.filter(|s| *s > 0.0).and_then(|s| Duration::try_from_secs_f64(s).ok());
+    limit
+        .ok_or_else(|| format!("'{text}' is not a time limit; write a number and s, m or h, for example 60s"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_limits_are_read_in_seconds_minutes_and_hours() {
+        for (text, ms) in [("60s", 60_000), ("1.5m", 90_000), ("2h", 7_200_000), ("0.25", 250)] {
+            assert_eq!(time_limit(text), Ok(Duration::from_millis(ms)), "{text}");
+        }
+        for text in ["", "s", "0", "-1s", "1d", "NaN", "inf", "1e400h", "µ"] {
+            assert!(time_limit(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! How an optimum is printed: the solution or that there is none, and whether that is proved.
+
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::answer::{Format, draw, object, refused};
+use super::stream::Stream;
+use super::terminal::Terminal;
+use super::{Exit, Failure};
+use crate::board::{Piece, Placement, Problem};
+use crate::optimise::{Answer, Verdict};
+
+/// What `--json` prints for one solution.
+#[derive(Debug, Serialize)]
+pub(super) struct Report {
+    pub(super) n: usize,
+    pub(super) method: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) solver: Option<&'static str>,
+    /// The column of each row, counted from 1.
+    pub(super) solution: Option<Vec<usize>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) fingerprint: Option<Vec<u64>>,
+    pub(super) proven: bool,
+    /// Why it is not proven.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) doubt: Option<String>,
+    pub(super) nodes: String,
+    pub(super) programmes: u64,
+    pub(super) elapsed_s: f64,
+}
+
+impl Report {
+    pub(super) fn new(
+        n: usize,
+        method: &'static str,
+        solver: Option<&'static str>,
+        answer: &Answer<Vec<usize>>,
+        elapsed: Duration,
+    ) -> Self {
+        let doubt = match &answer.verdict {
+            Verdict::Proven => None,
+            Verdict::NotProven(doubt) => Some(doubt.to_string()),
+        };
+        Self {
+            n,
+            method,
+            solver,
+            solution: answer.found.as_ref().map(|columns| columns.iter().map(|column| column + 1).collect()),
+            fingerprint: None,
+            proven: doubt.is_none(),
+            doubt,
+            nodes: answer.nodes.to_string(),
+            programmes: answer.programmes,
+            elapsed_s: elapsed.as_secs_f64(),
+        }
+    }
+
+    /// Prints the answer, and ends with the exit code that says what it is.
+    pub(super) fn finish(
+        &self,
+        found: Option<&Placement>,
+        format: Format,
+        terminal: &Terminal,
+    ) -> Result<Exit, Failure> {
+        let mut stream = Stream::begin();
+        let _ = match (format, found) {
+            (Format::Json, _) => object(&mut stream, self),
+            (Format::Drawn(drawing), Some(placement)) => draw(&mut stream, drawing, placement),
+            (Format::Drawn(_), None) => ControlFlow::Continue(()),
+        };
+        stream.finish()?;
+        let (exit, message) = match (&self.doubt, &self.solution) {
+            (None, Some(_)) => return Ok(Exit::Done),
+            (None, None) => (Exit::NoSolution, format!("no solution exists for n = {}", self.n)),
+            (Some(doubt), solution) => {
+                let exit = if terminal.is_interrupted() { Exit::Interrupted } else { Exit::Unproven };
+                let shown = if solution.is_some() {
+                    "best found, not proven"
+                } else {
+                    "nothing found, nothing proven"
+                };
+                (exit, format!("{shown}: {doubt}"))
+            }
+        };
+        Err(Failure { exit, message })
+    }
+}
+
+/// The placement of an answer, which passes the checker here once more.
+pub(super) fn placement(
+    n: usize,
+    method: &str,
+    answer: &Answer<Vec<usize>>,
+) -> Result<Option<Placement>, Failure> {
+    let problem = Problem::empty(Piece::Queen, n);
+    let check = |columns: &Vec<usize>| Placement::check_solution(&problem, columns);
+    answer.found.as_ref().map(check).transpose().map_err(|error| refused(method, &error))
+}
