@@ -10,7 +10,8 @@
 //! | 2 | [`preplacement`]: canonical weighted prefixes, jobs, units; [`tally`]: exact sums |
 //! | 3 | [`kernel`]: what counts one subproblem; [`search`]: what places queens; [`ledger`]: what keeps a finished unit |
 //! | 3 | [`optimise`]: integer and constraint programming, and the referee of what solvers claim |
-//! | 4 | [`engine`]: whole jobs on every core, estimates; [`authority`]: who may talk to a coordinator |
+//! | 3 | [`campaign`]: who counts which unit, and what is believed; [`authority`]: who may talk to a coordinator |
+//! | 4 | [`engine`]: whole jobs on every core, estimates; [`wire`]: the protocol's messages and links |
 //! | 5 | [`coordinator`]: hands units out and judges results; [`worker`]: counts them |
 //! | 6 | [`cli`]: the commands |
 //!
