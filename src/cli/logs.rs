@@ -4,6 +4,9 @@ use std::io::IsTerminal;
 
 use clap::ValueEnum;
 use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 /// How to log.
 #[derive(Clone, Copy, Debug, clap::Args)]
@@ -47,10 +50,12 @@ impl Logs {
             // A log that cannot be written, on a disk that is full, is no reason to stop.
             .log_internal_errors(false)
             .with_writer(std::io::stderr);
+        // What libraries do with each frame helps nobody here.
+        let ours = || Targets::new().with_target("nqueens", level).with_default(level.min(LevelFilter::WARN));
         // Whoever has set up logs before keeps them.
         let _ = match self.log_format {
-            Format::Text => builder.try_init(),
-            Format::Json => builder.json().flatten_event(true).try_init(),
+            Format::Text => builder.finish().with(ours()).try_init(),
+            Format::Json => builder.json().flatten_event(true).finish().with(ours()).try_init(),
         };
     }
 }
