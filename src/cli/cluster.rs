@@ -79,6 +79,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
 }
 
 async fn try_it(args: &Args, problem: &Problem) -> Result<Exit, Failure> {
+    let told_to_stop = stop_signal();
     let folder = Folder::new(args.data.as_ref());
     let (stop, stopped) = tokio::sync::watch::channel(false);
     let (told, mut listening) = tokio::sync::mpsc::unbounded_channel();
@@ -115,7 +116,7 @@ async fn try_it(args: &Args, problem: &Problem) -> Result<Exit, Failure> {
     };
     let outcome = tokio::select! {
         report = counted => report,
-        () = stop_signal() => Err(interrupted(args)),
+        () = told_to_stop => Err(interrupted(args)),
     };
     let _ = stop.send(true);
     for worker in workers {

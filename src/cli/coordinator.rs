@@ -134,8 +134,9 @@ fn serve(args: &ServeArgs) -> Result<Exit, Failure> {
         settings,
     };
     block_on(async move {
+        let told_to_stop = stop_signal();
         let stop = async {
-            stop_signal().await;
+            told_to_stop.await;
             tracing::info!("stopping");
         };
         coordinator::serve(options, stop, told).await?;

@@ -222,21 +222,28 @@ pub(super) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Res
     outcome
 }
 
-/// Waits until the process is asked to stop.
-pub(super) async fn stop_signal() {
+/// Ready once the process is asked to stop. From this call on, not from the first poll, it is not simply ended.
+pub(super) fn stop_signal() -> impl Future<Output = ()> + Send {
     #[cfg(unix)]
-    {
+    let signals = {
         use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+        [SignalKind::interrupt(), SignalKind::terminate()].map(signal)
+    };
+    async move {
+        #[cfg(unix)]
+        {
+            let [Ok(mut interrupt), Ok(mut terminate)] = signals else {
+                // Where they cannot be waited for, they end the process.
+                return std::future::pending().await;
+            };
             tokio::select! {
-                _ = tokio::signal::ctrl_c() => {}
+                _ = interrupt.recv() => {}
                 _ = terminate.recv() => {}
             }
-            return;
         }
-    }
-    // Where it cannot be waited for, nobody stops it so.
-    if tokio::signal::ctrl_c().await.is_err() {
-        std::future::pending::<()>().await;
+        #[cfg(not(unix))]
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
     }
 }

@@ -99,8 +99,9 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     options.drain_timeout = args.drain_timeout;
     options.deadline = args.deadline;
     let summary = block_on(async move {
+        let told = stop_signal();
         let stop = async {
-            stop_signal().await;
+            told.await;
             tokio::spawn(async {
                 stop_signal().await;
                 note("told to stop twice: what was being counted is lost");
