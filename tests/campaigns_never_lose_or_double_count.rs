@@ -571,3 +571,31 @@ fn a_worker_without_a_kernel_for_a_job_is_not_asked_again_until_it_restarts() {
     request.boot += 1;
     assert_ne!(world.campaign.sync(&request, world.now_ms).desired, []);
 }
+
+#[test]
+fn results_of_two_liars_who_confirm_each_other_fall_with_the_second() {
+    let mut world = World::new(1, 2, vec![Honesty::PlusOne, Honesty::PlusOne, Honesty::Honest], false);
+    let mut random = fastrand::Rng::with_seed(1);
+    let request = world.workers[0].sync();
+    let told = world.campaign.sync(&request, world.now_ms);
+    let first = (told.desired[0].attempt, told.desired[0].units.start);
+    // The first counts a unit wrongly, and the second is asked to count it again and says the same.
+    let completion = world.workers[0].count(world.job, first.0, first.1, &mut random);
+    let judgement = world.campaign.judge(&completion);
+    world.record(judgement.events);
+    let request = world.workers[1].sync();
+    let told = world.campaign.sync(&request, world.now_ms);
+    let lease = told.desired.iter().find(|lease| lease.mirrored).cloned().expect("a recount");
+    let completion = world.workers[1].count(world.job, lease.attempt, first.1, &mut random);
+    let judgement = world.campaign.judge(&completion);
+    assert_eq!(judgement.verdict, Verdict::Accepted);
+    world.record(judgement.events);
+    assert_eq!(world.campaign.progress(&world.job).map(|p| (p.done, p.checked)), Some((1, 1)));
+    // One after the other is found out.
+    for liar in ["worker-0", "worker-1"] {
+        let events = world.campaign.quarantine(liar, "caught");
+        world.record(events);
+    }
+    assert_eq!(world.campaign.progress(&world.job).map(|p| (p.done, p.checked)), Some((0, 0)));
+    assert_eq!(world.campaign.progress(&world.job).map(|p| p.total.thirds()), Some(0));
+}

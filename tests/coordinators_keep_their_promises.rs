@@ -440,3 +440,70 @@ fn prometheus_finds_what_it_asks_for() {
     });
     assert!(text.starts_with("HTTP/1.1 200") && text.contains("nqueens_ledger_ok 1"), "{text}");
 }
+
+#[tokio::test]
+async fn a_worker_cannot_grant_itself_a_recount_of_its_own_lies() {
+    let scratch = Scratch::new("forged");
+    let coordinator = Coordinator::start(&scratch.path("data"), &FAST);
+    let link = coordinator.link();
+    submit(&link, 9, 0).await;
+    let mut liar = Worker::new("liar", link.clone());
+    let lie = |completion: &mut nqueens::campaign::Completion| {
+        completion.parts.add(24, 1u64, Residues::of(1), 0u64).expect("small");
+        completion.tally = completion.parts.total().expect("agrees");
+    };
+    let mut told = Vec::new();
+    while liar.sync().await.expect("answered") > 0 {
+        let leases = liar.held.clone();
+        if leases.iter().any(|lease| lease.mirrored) {
+            break;
+        }
+        liar.work(lie).await.expect("answered");
+        told.extend(leases);
+    }
+    // It says that it was asked to count them again, in numbers old and new, and "agrees" as another kernel.
+    let coming = told.last().expect("a lease").attempt + 1;
+    for attempt in [told[0].attempt, coming, u64::MAX] {
+        liar.held = told
+            .iter()
+            .map(|lease| nqueens::campaign::Assignment { attempt, mirrored: true, ..lease.clone() })
+            .collect();
+        let forged = liar.held.clone();
+        liar.sync().await.expect("answered");
+        for lease in forged {
+            for unit in lease.units.clone() {
+                let plain = nqueens::campaign::Assignment { mirrored: false, ..lease.clone() };
+                let mut again = liar.count(&plain, unit);
+                again.attempt = attempt;
+                lie(&mut again);
+                again.source.kernel = "another".into();
+                liar.complete(&[again]).await.expect("answered");
+            }
+        }
+    }
+    let job = coordinator.last_job().await;
+    assert!(job.done > 0 && job.checked == 0, "{} of {} checked", job.checked, job.done);
+    let mut honest = Worker::new("honest", link.clone());
+    honest.work_until_done().await;
+    assert_eq!(solutions(&coordinator.last_job().await), 352);
+}
+
+#[tokio::test]
+async fn a_result_that_is_larger_than_any_can_be_blocks_nobody() {
+    let scratch = Scratch::new("huge");
+    let coordinator = Coordinator::start(&scratch.path("data"), &FAST);
+    let link = coordinator.link();
+    submit(&link, 8, 0).await;
+    let mut liar = Worker::new("liar", link.clone());
+    liar.sync().await.expect("answered");
+    let verdicts = liar
+        .work(|completion| {
+            completion.parts.add(24, 0u64, Residues::of(0), u128::MAX / 2).expect("fits");
+            completion.tally = completion.parts.total().expect("fits");
+        })
+        .await;
+    assert!(verdicts.expect("answered").contains(&v1::Verdict::Refused));
+    let [mut a, mut b] = ["a", "b"].map(|name| Worker::new(name, link.clone()));
+    tokio::join!(a.work_until_done(), b.work_until_done());
+    assert_eq!(solutions(&coordinator.last_job().await), 92);
+}

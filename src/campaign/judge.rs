@@ -1,6 +1,9 @@
 //! Results are judged before anything changes.
 
+use std::collections::{BTreeSet, HashSet};
+
 use super::UnitId;
+use super::leases::Lease;
 use super::state::{Campaign, Event, JobState};
 use super::trust::Source;
 use super::units::Status;
@@ -68,6 +71,15 @@ impl Campaign {
         if job.state == JobState::Cancelled {
             return Judgement::nothing(Verdict::StaleJob);
         }
+        /// No unit of a board that is counted comes near: 32! is below 2^118, and a worker makes fewer than 2^50
+        /// nodes a second. What is larger would leave no room in the sums.
+        const MOST_THIRDS: u128 = 1 << 121;
+        const MOST_NODES: u128 = 1 << 96;
+        if tally.thirds() > MOST_THIRDS || tally.nodes() > MOST_NODES {
+            let reason = format!("its result for {unit} is larger than any can be");
+            let events = self.quarantine(&source.worker, &reason);
+            return Judgement { verdict: Verdict::Refused, events };
+        }
         // Added up anew, from parts each of which has residues of its own.
         if parts.total().as_ref() != Ok(tally) {
             let reason = format!("its result for {unit} disagrees with its residues or its parts");
@@ -97,8 +109,15 @@ impl Campaign {
         }
         // Only whom the coordinator asked for a recount, of the mirror image, can confirm: so nobody confirms itself
         // or its friends unasked.
-        let asked_to_check = asked.is_some_and(|lease| lease.mirrored);
-        let confirms = first != source && asked_to_check && outcome.checker.is_none();
+        // Of its own results a worker is believed a recount only by the kernel that it was asked for.
+        let another = |lease: &Lease| {
+            first.worker != source.worker
+                || lease.not_kernel.as_ref().is_some_and(|kernel| *kernel != source.kernel)
+        };
+        let asked_to_check = asked.is_some_and(|lease| lease.mirrored && another(lease));
+        // A dispute is the referee's, whoever agrees meanwhile.
+        let disputed = job.disputes.contains_key(&unit.unit);
+        let confirms = asked_to_check && outcome.checker.is_none() && !disputed;
         if confirms {
             return Judgement { verdict: Verdict::Accepted, events: vec![recount()] };
         }
@@ -114,17 +133,22 @@ impl Campaign {
         let first = self.trust.source(outcome.source);
         let second = job.disputes.get(&unit.unit);
         let wrong = |tally: &Tally| tally.thirds() != truth.thirds();
+        let mut convicted: Vec<(&str, String)> = Vec::new();
         if let Some((source, tally)) = second
             && wrong(tally)
         {
-            let reason = format!("its recount of {unit} is wrong");
-            events.extend(self.quarantine(&source.worker, &reason));
+            convicted.push((&source.worker, format!("its recount of {unit} is wrong")));
         }
+        let reason = format!("its result for {unit} is wrong");
         if wrong(&outcome.tally) {
-            let reason = format!("its result for {unit} is wrong");
-            if !self.trust.is_quarantined(&first.worker) {
-                events.extend(self.quarantine(&first.worker, &reason));
-            }
+            convicted.push((&first.worker, reason.clone()));
+            // Who confirmed it is as wrong.
+            let checker = outcome.checker.map(|checker| self.trust.source(checker));
+            convicted
+                .extend(checker.map(|c| (&c.worker[..], format!("it confirmed a wrong result for {unit}"))));
+        }
+        events.extend(self.convict(&convicted));
+        if wrong(&outcome.tally) {
             let voids = |event: &Event| matches!(event, Event::UnitVoided { unit: u, .. } if *u == unit);
             if !events.iter().any(voids) {
                 events.push(Event::UnitVoided { unit, reason });
@@ -140,17 +164,32 @@ impl Campaign {
 
     /// Puts a worker in quarantine and takes back what it counted and nobody else confirmed.
     pub fn quarantine(&self, worker: &str, reason: &str) -> Vec<Event> {
-        if self.trust.is_quarantined(worker) {
-            return Vec::new();
+        self.convict(&[(worker, reason.to_owned())])
+    }
+
+    /// Puts workers in quarantine, each for its reason. What any worker in quarantine counted and nobody outside
+    /// confirmed is taken back, once.
+    fn convict(&self, convicted: &[(&str, String)]) -> Vec<Event> {
+        let mut events = Vec::new();
+        let mut new: BTreeSet<&str> = BTreeSet::new();
+        for (worker, reason) in convicted {
+            if !self.trust.is_quarantined(worker) && new.insert(*worker) {
+                let (worker, reason) = ((*worker).to_owned(), reason.clone());
+                events.push(Event::WorkerQuarantined { worker, reason });
+            }
         }
-        let numbers = self.trust.of_worker(worker);
-        let mut events =
-            vec![Event::WorkerQuarantined { worker: worker.to_owned(), reason: reason.to_owned() }];
+        if new.is_empty() {
+            return events;
+        }
+        let before = self.trust.quarantined().keys().map(String::as_str);
+        let numbers: HashSet<u32> =
+            before.chain(new.iter().copied()).flat_map(|worker| self.trust.of_worker(worker)).collect();
         for (&job, state) in &self.jobs {
             for (unit, outcome) in state.units.outcomes() {
-                // Its own word for its own results counts for nothing.
+                // Their word for each other's results counts for nothing.
                 let confirmed = outcome.checker.is_some_and(|checker| !numbers.contains(&checker));
                 if numbers.contains(&outcome.source) && !confirmed {
+                    let worker = &self.trust.source(outcome.source).worker;
                     let reason = format!("{worker} is in quarantine and nobody confirmed it");
                     events.push(Event::UnitVoided { unit: UnitId { job, unit }, reason });
                 }

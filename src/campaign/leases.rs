@@ -15,6 +15,8 @@ pub(super) struct Lease {
     pub(super) job: JobHash,
     pub(super) units: Range<u64>,
     pub(super) mirrored: bool,
+    /// For a recount by the worker that counted first: the kernel that it must not use again.
+    pub(super) not_kernel: Option<String>,
     /// Whether others have these units too: recounts, and copies of a straggler's.
     pub(super) copy: bool,
     pub(super) granted_ms: u64,
@@ -85,6 +87,12 @@ pub struct SyncResponse {
     pub next_sync_ms: u64,
 }
 
+/// Units that a worker may bring along in a sync, from before a restart of the coordinator, say.
+const MOST_ADOPTED: u64 = 1 << 16;
+
+/// New leases in one sync.
+const MOST_GRANTED: u32 = 64;
+
 impl Campaign {
     /// A worker says what it has; it is told what it is to have.
     pub fn sync(&mut self, request: &SyncRequest, now_ms: u64) -> SyncResponse {
@@ -93,8 +101,9 @@ impl Campaign {
         let mut desired = Vec::new();
         let mut cancel = Vec::new();
         let mut work_s = 0.0;
+        let mut room = MOST_ADOPTED;
         for held in &request.held {
-            if self.keep(request, held, now_ms) {
+            if self.keep(request, held, &mut room, now_ms) {
                 work_s += self.predicted_s(&request.worker, held.job, held.left).unwrap_or(0.0);
                 desired.push(Assignment {
                     attempt: held.attempt,
@@ -121,7 +130,9 @@ impl Campaign {
         if request.capacity == 0 || draining || self.trust.is_quarantined(&request.worker) {
             return SyncResponse { desired, cancel, next_sync_ms };
         }
-        while desired.is_empty() || work_s < self.settings.lease_s / 2.0 {
+        let mut granted = 0;
+        while granted < MOST_GRANTED && (desired.is_empty() || work_s < self.settings.lease_s / 2.0) {
+            granted += 1;
             let Some(assignment) = self.grant(request, now_ms) else { break };
             let units = assignment.units.end - assignment.units.start;
             let unknown = self.settings.lease_s / 2.0;
@@ -167,7 +178,12 @@ impl Campaign {
     }
 
     /// Whether the worker may keep a lease; one that is not known any more is adopted if it is still of use.
-    fn keep(&mut self, request: &SyncRequest, held: &Held, now_ms: u64) -> bool {
+    /// `room` is how many units may yet be adopted.
+    fn keep(&mut self, request: &SyncRequest, held: &Held, room: &mut u64, now_ms: u64) -> bool {
+        let owner = self.leases.get(&held.attempt).map(|lease| &lease.worker);
+        if owner.is_some_and(|owner| *owner != request.worker) {
+            return false;
+        }
         if self.trust.is_quarantined(&request.worker) || held.left == 0 {
             self.drop_lease(held.attempt);
             return false;
@@ -179,28 +195,29 @@ impl Campaign {
             return false;
         }
         if let Some(lease) = self.leases.get_mut(&held.attempt) {
-            if lease.worker != request.worker {
-                return false;
-            }
             lease.deadline_ms = deadline_ms;
             return true;
         }
+        // Only what could have been granted is adopted. Recounts are granted anew: whoever says that it was asked for
+        // one is not believed.
+        let size = held.units.end.saturating_sub(held.units.start);
+        let granted = held.attempt < self.next_attempt && size <= self.settings.most_lease_units;
+        if held.mirrored || !granted || size > *room {
+            return false;
+        }
+        *room -= size;
         // It expired, or the coordinator restarted. The units may be in the hands of another by now.
         let end = held.units.end.min(job.units.len());
         let start = held.units.start.min(end);
-        let copy = held.mirrored;
-        let of_use = if copy {
-            (start..end).any(|unit| job.units.outcome(unit).is_some_and(|o| o.checker.is_none()))
-        } else {
-            job.units.adopt(start..end) > 0
-        };
+        let of_use = job.units.adopt(start..end) > 0;
         if of_use {
             let lease = Lease {
                 worker: request.worker.clone(),
                 job: held.job,
                 units: start..end,
-                mirrored: held.mirrored,
-                copy,
+                mirrored: false,
+                not_kernel: None,
+                copy: false,
                 granted_ms: now_ms,
                 deadline_ms,
                 predicted_s: None,
@@ -251,6 +268,7 @@ impl Campaign {
             job,
             units: units.clone(),
             mirrored,
+            not_kernel: None,
             copy,
             granted_ms: now_ms,
             deadline_ms: now_ms + self.settings.lease_ms,
@@ -267,7 +285,11 @@ impl Campaign {
         const LOOK_AT: usize = 256;
         let others = self.workers.iter().filter(|(name, _)| **name != request.worker);
         let lease_ms = self.settings.lease_ms;
-        let alone = !others.into_iter().any(|(name, worker)| self.is_at_work(name, worker, lease_ms, now_ms));
+        let unsuited =
+            |name: &WorkerName| self.jobs.get(&hash).is_some_and(|job| job.unsuited.contains(name));
+        let alone = !others
+            .into_iter()
+            .any(|(name, worker)| !unsuited(name) && self.is_at_work(name, worker, lease_ms, now_ms));
         let being_checked: BTreeSet<u64> = self
             .leases
             .values()
@@ -294,6 +316,9 @@ impl Campaign {
             (alone && another).then(|| (unit, Some(first.kernel.clone())))
         })?;
         let assignment = self.lease(request, hash, unit..unit + 1, (true, true), now_ms);
+        if let Some(lease) = self.leases.get_mut(&assignment.attempt) {
+            lease.not_kernel.clone_from(&not_kernel);
+        }
         Some(Assignment { not_kernel, ..assignment })
     }
 
@@ -358,10 +383,12 @@ impl Campaign {
         if lease.mirrored {
             return;
         }
+        let overlaps =
+            |other: &Lease| other.units.start < lease.units.end && lease.units.start < other.units.end;
         let others: Vec<Range<u64>> = self
             .leases
             .values()
-            .filter(|other| other.job == lease.job && !other.mirrored)
+            .filter(|other| other.job == lease.job && !other.mirrored && overlaps(other))
             .map(|other| other.units.clone())
             .collect();
         if let Some(job) = self.jobs.get_mut(&lease.job) {
@@ -393,8 +420,12 @@ impl Campaign {
 
     /// Whether a worker that is believed was heard of in the last `within_ms`, and takes work.
     fn is_at_work(&self, name: &str, worker: &WorkerState, within_ms: u64, now_ms: u64) -> bool {
-        worker.capacity > 0
-            && !worker.draining
+        worker.capacity > 0 && self.is_about(name, worker, within_ms, now_ms)
+    }
+
+    /// The same, also if it rests at the moment.
+    fn is_about(&self, name: &str, worker: &WorkerState, within_ms: u64, now_ms: u64) -> bool {
+        !worker.draining
             && now_ms.saturating_sub(worker.seen_ms) < within_ms
             && !self.trust.is_quarantined(name)
     }
@@ -406,7 +437,7 @@ impl Campaign {
         let at_work: Vec<(&WorkerName, &WorkerState)> = self
             .workers
             .iter()
-            .filter(|(name, worker)| self.is_at_work(name, worker, patience_ms, now_ms))
+            .filter(|(name, worker)| self.is_about(name, worker, patience_ms, now_ms))
             .collect();
         job.to_check.iter().any(|&unit| {
             job.units.outcome(unit).filter(|outcome| outcome.checker.is_none()).is_some_and(|outcome| {
@@ -449,7 +480,9 @@ impl Campaign {
             let first = self.jobs.get(&lease.job).and_then(|job| job.units.outcome(lease.units.start));
             first.is_some_and(|first| self.trust.source(first.source).worker == worker)
         });
-        self.drop_lease(attempt);
+        if self.leases.get(&attempt).is_some_and(|lease| lease.worker == worker) {
+            self.drop_lease(attempt);
+        }
         if let Some(job) = self.jobs.get_mut(&unit.job) {
             if own { &mut job.one_kernel } else { &mut job.unsuited }.insert(worker.to_owned());
         }

@@ -70,11 +70,16 @@ impl Remote {
         let usual = || usual_data().with_file_name("credentials").join(address.to_string().replace(':', "_"));
         let folder = self.credentials.clone().unwrap_or_else(usual);
         match Credentials::load(&folder) {
-            Ok(credentials) => {
+            // A token that is given takes the place of a certificate that is of no use any more.
+            Ok(credentials)
+                if self.token.as_ref().is_none_or(|token| {
+                    token.authority() == credentials.authority() && now_ms() < credentials.not_after_ms()
+                }) =>
+            {
                 let credentials = Self::renewed(address, credentials, &folder).await;
                 return Ok(Security::Tls(credentials.authority(), Some(Box::new(credentials))));
             }
-            Err(HolderError::Missing(_)) => {}
+            Ok(_) | Err(HolderError::Missing(_)) => {}
             Err(error) => return Err(error.into()),
         }
         if let Some(token) = &self.token {

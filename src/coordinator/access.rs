@@ -74,6 +74,8 @@ impl Access {
                 tracing::error!("nobody is let in: {error}");
                 Err(Status::unavailable("try again later"))
             }
+            // The clock was set back: that passes, and nobody is to give up for it.
+            Err(error @ AccessError::NotYetValid) => Err(Status::unavailable(error.to_string())),
             Err(error @ AccessError::Forbidden { .. }) => Err(Status::permission_denied(error.to_string())),
             Err(error) => {
                 self.stranger(request)?;

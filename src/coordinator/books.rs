@@ -139,11 +139,14 @@ pub(super) fn load(
             }
             campaign.apply(&Event::UnitPoisoned { unit: UnitId { job, unit }, reason });
         }
-        Loaded::Worker(record) => {
-            if let Some((reason, _)) = record.quarantined {
-                campaign.apply(&Event::WorkerQuarantined { worker: record.worker, reason });
-            }
+        Loaded::Quarantined(WorkerQuarantined { worker, reason, .. }) => {
+            campaign.apply(&Event::WorkerQuarantined { worker, reason });
         }
+        Loaded::Released(WorkerReleased { worker, .. }) => {
+            campaign.apply(&Event::WorkerReleased { worker });
+        }
+        // What became of it came before.
+        Loaded::Worker(_) => {}
     })?;
     for (job, state) in states {
         campaign.apply(&Event::JobState { job, state });

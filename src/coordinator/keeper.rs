@@ -345,8 +345,10 @@ impl Keeper {
             }
             // One that does not fit must not keep the others from the books.
             Err(Rejected::Refused) if entries.len() > 1 => {
-                let mut each = entries.iter().zip(events);
-                each.all(|(entry, event)| self.keep(std::slice::from_ref(entry), std::slice::from_ref(event)))
+                let each = entries.iter().zip(events);
+                each.fold(true, |kept, (entry, event)| {
+                    self.keep(std::slice::from_ref(entry), std::slice::from_ref(event)) && kept
+                })
             }
             Err(_) => false,
         }
@@ -358,6 +360,8 @@ impl Keeper {
         }
         if self.file.is_none() {
             self.reopen().map_err(|error| self.fail(&error))?;
+            // What was judged before may not fit to what the disk has.
+            return Err(Rejected::Unwritten);
         }
         let Some(file) = &mut self.file else { return Err(Rejected::Unwritten) };
         let began = Instant::now();
@@ -597,11 +601,18 @@ impl Keeper {
             if finished.is_some_and(|job| self.doubts.contains_key(&job)) {
                 continue;
             }
-            let kept = self.record(vec![event]);
-            if let (Some(job), Err(Unavailable), Some(trouble), true) =
-                (finished, kept, &self.trouble, self.file.is_some())
-            {
-                self.doubts.insert(job, trouble.clone());
+            let entries: Vec<Entry> = books::entry(&event, now_ms).into_iter().collect();
+            match (self.append(&entries), finished) {
+                (Ok(()), _) => {
+                    self.campaign.apply(&event);
+                    self.note(&event);
+                }
+                (Err(Rejected::Refused), Some(job)) => {
+                    let trouble = self.trouble.take().unwrap_or_default();
+                    self.doubts.insert(job, trouble);
+                }
+                // It comes again.
+                (Err(_), _) => {}
             }
         }
         let disputes: Vec<UnitId> =

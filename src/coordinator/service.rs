@@ -94,7 +94,11 @@ impl Service {
         let from = request.remote_addr().map(|address| address.to_string()).unwrap_or_default();
         let mut request = request.into_inner();
         let build = Self::build(request.peer.as_ref())?;
-        let about = About { build, address: from, devices: std::mem::take(&mut request.devices) };
+        let about = About {
+            build,
+            address: from,
+            devices: messages::devices(std::mem::take(&mut request.devices)).map_err(malformed)?,
+        };
         let request = messages::sync_request(request, caller.name).map_err(malformed)?;
         let answer = self.ask(|reply| keeper::Request::Sync(request, about, reply)).await?;
         let Synced { response, jobs, running_jobs, quarantined } = answer;
@@ -136,7 +140,8 @@ impl Service {
         let request = request.into_inner();
         Self::build(request.peer.as_ref())?;
         let unit = UnitId { job: wire::job_hash(&request.job).map_err(malformed)?, unit: request.unit };
-        let (attempt, unsuited) = (request.attempt, request.reason() == v1::FailReason::Unsuited);
+        let (attempt, unsuited) =
+            (request.attempt, matches!(request.reason(), v1::FailReason::Unsuited | v1::FailReason::Job));
         let class = match request.reason() {
             v1::FailReason::Unspecified => "no reason given",
             v1::FailReason::Job => "the job is not understood",

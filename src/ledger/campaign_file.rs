@@ -25,7 +25,9 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior, ffi};
 
 use super::campaign_book::{CampaignBook, JobBook, JobRow, JobTotals, Undo, WorkerRecord};
-use super::entry::{Entry, JobSubmitted, Phase, Recount, UnitDone, UnitReason};
+use super::entry::{
+    Entry, JobSubmitted, Phase, Recount, UnitDone, UnitReason, WorkerQuarantined, WorkerReleased,
+};
 use super::ledger_error::{Damage, Fault, LedgerError};
 use super::mark::{Lock, Mark};
 use super::schema::{self, Head};
@@ -57,9 +59,13 @@ pub enum Loaded {
     Unit(UnitDone),
     /// A recount of a result in force, after that result.
     Recount(Recount),
+    /// A worker that was put in quarantine, among results and recounts at its time.
+    Quarantined(WorkerQuarantined),
+    /// A worker that was let out, likewise.
+    Released(WorkerReleased),
     /// A unit that is set aside.
     Poisoned(UnitReason),
-    /// A worker.
+    /// A worker as it stands.
     Worker(WorkerRecord),
 }
 
@@ -188,7 +194,7 @@ impl CampaignFile {
         let _ = self.lock.set(self.head.mark());
     }
 
-    /// Hands over all that stands: jobs, then results and their recounts in the order in which they were entered,
+    /// Hands over all that stands: jobs, then results, their recounts, quarantines and releases in the order in which they were entered,
     /// then units that are set aside, then workers. Reads one row at a time.
     ///
     /// # Errors
@@ -207,6 +213,8 @@ impl CampaignFile {
                 Entry::Recount(count) if job(&count.job, &|b| b.is_after_result(count.unit, number)) => {
                     visit(Loaded::Recount(count));
                 }
+                Entry::WorkerQuarantined(worker) => visit(Loaded::Quarantined(worker)),
+                Entry::WorkerReleased(worker) => visit(Loaded::Released(worker)),
                 _ => {}
             }
             Ok(ControlFlow::Continue(()))

@@ -138,7 +138,6 @@ pub mod messages {
         at_most("leases", request.held.len(), MOST_HELD)?;
         at_most("kernels", request.kernels.len(), MOST_KERNELS)?;
         at_most("rates", request.rates.len(), MOST_JOBS)?;
-        at_most("devices", request.devices.len(), MOST_DEVICES)?;
         let held = request.held.into_iter().map(|held| {
             let Assignment { attempt, job, units, mirrored, not_kernel } =
                 assignment(held.lease.ok_or(Malformed::Missing("a lease"))?)?;
@@ -154,6 +153,26 @@ pub mod messages {
             held: held.collect::<Result<_, _>>()?,
             draining: request.draining,
         })
+    }
+
+    /// What a worker says of its devices, fit to be shown to people.
+    ///
+    /// # Errors
+    /// There are too many.
+    pub fn devices(devices: Vec<v1::Device>) -> Result<Vec<v1::Device>, Malformed> {
+        at_most("devices", devices.len(), MOST_DEVICES)?;
+        let shown = |text: String| {
+            let plain = text.chars().filter(|letter| !letter.is_control());
+            plain.take(MOST_NAME_BYTES / 4).collect::<String>()
+        };
+        let device = |device: v1::Device| v1::Device {
+            id: shown(device.id),
+            name: shown(device.name),
+            kernel: shown(device.kernel),
+            fault: shown(device.fault),
+            ..device
+        };
+        Ok(devices.into_iter().map(device).collect())
     }
 
     /// What a worker has in hand, as it is sent.
