@@ -229,8 +229,12 @@ impl Work for Calls {
         let mut desk = self.0.desk();
         let job = nqueens::wire::job_hash(&request.job).expect("a job's name");
         let unit = nqueens::campaign::UnitId { job, unit: request.unit };
-        let event = desk.campaign.fail(unit, &request.worker, &request.detail);
-        Fake::apply(&mut desk, event.into_iter().collect());
+        if request.reason() == v1::FailReason::Unsuited {
+            desk.campaign.unsuited(unit, request.attempt, &request.worker);
+        } else {
+            let event = desk.campaign.fail(unit, &request.worker, &request.detail);
+            Fake::apply(&mut desk, event.into_iter().collect());
+        }
         desk.seen.failures.push(request);
         drop(desk);
         self.0.changes.send_replace(());
