@@ -133,7 +133,7 @@ impl Campaign {
         let mut granted = 0;
         while granted < MOST_GRANTED && (desired.is_empty() || work_s < self.settings.lease_s / 2.0) {
             granted += 1;
-            let Some(assignment) = self.grant(request, now_ms) else { break };
+            let Some(assignment) = self.grant(request, desired.is_empty(), now_ms) else { break };
             let units = assignment.units.end - assignment.units.start;
             let unknown = self.settings.lease_s / 2.0;
             work_s += self.predicted_s(&request.worker, assignment.job, units).unwrap_or(unknown);
@@ -232,8 +232,9 @@ impl Campaign {
         Some(units as f64 / rate)
     }
 
-    /// A new lease: a recount that is due, else open units of the most urgent job, else a copy of what a straggler has.
-    fn grant(&mut self, request: &SyncRequest, now_ms: u64) -> Option<Assignment> {
+    /// A new lease: a recount that is due, else open units of the most urgent job, else, if the worker would be idle, a
+    /// copy of what a straggler has.
+    fn grant(&mut self, request: &SyncRequest, idle: bool, now_ms: u64) -> Option<Assignment> {
         let mut order: Vec<(i32, u64, JobHash)> = self
             .jobs
             .iter()
@@ -244,7 +245,8 @@ impl Campaign {
         for (_, _, hash) in order {
             let found = self.grant_recount(request, hash, now_ms);
             let found = found.or_else(|| self.grant_open(request, hash, now_ms));
-            let found = found.or_else(|| self.grant_straggler(request, hash, now_ms));
+            let copy = || idle.then(|| self.grant_straggler(request, hash, now_ms)).flatten();
+            let found = found.or_else(copy);
             if found.is_some() {
                 return found;
             }
@@ -262,7 +264,13 @@ impl Campaign {
     ) -> Assignment {
         let attempt = self.next_attempt;
         self.next_attempt += 1;
-        let predicted_s = self.predicted_s(&request.worker, job, units.end - units.start);
+        // What it has in hand already goes first.
+        let of_worker = self.leases.values().filter(|lease| lease.worker == request.worker);
+        let before_s: f64 = of_worker
+            .filter_map(|l| self.predicted_s(&request.worker, l.job, l.units.end - l.units.start))
+            .sum();
+        let own_s = self.predicted_s(&request.worker, job, units.end - units.start);
+        let predicted_s = own_s.map(|own_s| before_s + own_s);
         let lease = Lease {
             worker: request.worker.clone(),
             job,
