@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use nqueens::engine::find_every_device;
 use nqueens::wire::{Link, v1};
-use support::{Coordinator, NQUEENS, PATIENCE, Process, Scratch, authority, eventually, nqueens, printed};
+use support::{Coordinator, NQUEENS, PATIENCE, Process, Scratch, authority, eventually, printed, run};
 use support::{solutions, submit};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -37,7 +37,7 @@ fn worker(data: &Path, join: &str, arguments: &[&str]) -> Process {
 }
 
 fn status(coordinator: &Coordinator) -> Option<serde_json::Value> {
-    let output = nqueens(&["status", "--data", coordinator.data(), "--json"]);
+    let output = run(&["status", "--data", coordinator.data(), "--json"]);
     let status: serde_json::Value = serde_json::from_slice(&output.stdout).ok()?;
     Some(status["jobs"].as_array()?.last()?.clone())
 }
@@ -49,7 +49,7 @@ fn done(coordinator: &Coordinator) -> u64 {
 
 /// Units of all jobs that are done.
 fn all_done(coordinator: &Coordinator) -> u64 {
-    let output = nqueens(&["jobs", "--data", coordinator.data(), "--json"]);
+    let output = run(&["jobs", "--data", coordinator.data(), "--json"]);
     let jobs = String::from_utf8(output.stdout).expect("text");
     let units = |line: &str| serde_json::from_str::<serde_json::Value>(line).ok()?["units_done"].as_u64();
     jobs.lines().filter_map(units).sum()

@@ -232,7 +232,7 @@ impl Work for Calls {
         if request.reason() == v1::FailReason::Unsuited {
             desk.campaign.unsuited(unit, request.attempt, &request.worker);
         } else {
-            let event = desk.campaign.fail(unit, &request.worker, &request.detail);
+            let event = desk.campaign.fail(unit, request.attempt, &request.worker, &request.detail);
             Fake::apply(&mut desk, event.into_iter().collect());
         }
         desk.seen.failures.push(request);

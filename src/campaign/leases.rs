@@ -1,5 +1,6 @@
 //! Leases: who counts which unit at the moment. Volatile; a worker's next sync tells again what it has in hand.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -89,6 +90,9 @@ pub struct SyncResponse {
 
 /// Units that a worker may bring along in a sync, from before a restart of the coordinator, say.
 const MOST_ADOPTED: u64 = 1 << 16;
+
+/// Leases that are remembered after their end: a worker gives a lease back and then tells what failed in it.
+const MOST_ENDED: usize = 4096;
 
 /// New leases in one sync.
 const MOST_GRANTED: u32 = 64;
@@ -235,11 +239,11 @@ impl Campaign {
     /// A new lease: a recount that is due, else open units of the most urgent job, else, if the worker would be idle, a
     /// copy of what a straggler has.
     fn grant(&mut self, request: &SyncRequest, idle: bool, now_ms: u64) -> Option<Assignment> {
-        let mut order: Vec<(i32, u64, JobHash)> = self
+        let mut order: Vec<(Reverse<i32>, u64, JobHash)> = self
             .jobs
             .iter()
             .filter(|(_, job)| job.state == JobState::Running && !job.unsuited.contains(&request.worker))
-            .map(|(&hash, job)| (-job.priority, job.submitted_ms, hash))
+            .map(|(&hash, job)| (Reverse(job.priority), job.submitted_ms, hash))
             .collect();
         order.sort_unstable_by_key(|&(priority, age, hash)| (priority, age, hash.to_string()));
         for (_, _, hash) in order {
@@ -388,6 +392,10 @@ impl Campaign {
     /// Ends a lease; its units that nobody else has are open again.
     pub(super) fn drop_lease(&mut self, attempt: u64) {
         let Some(lease) = self.leases.remove(&attempt) else { return };
+        if self.ended.len() == MOST_ENDED {
+            self.ended.pop_front();
+        }
+        self.ended.push_back((attempt, lease.clone()));
         if lease.mirrored {
             return;
         }
@@ -471,7 +479,7 @@ impl Campaign {
         }
         if count == 1 {
             let unit = UnitId { job: lease.job, unit: lease.units.start };
-            return self.fail(unit, &lease.worker, "its lease expired");
+            return self.failed(unit, &lease.worker, "its lease expired");
         }
         let job = self.jobs.get_mut(&lease.job)?;
         for unit in lease.units.clone() {
@@ -496,8 +504,16 @@ impl Campaign {
         }
     }
 
-    /// A worker could not count a unit. Says so if that is to be set aside now.
-    pub fn fail(&mut self, unit: UnitId, worker: &str, reason: &str) -> Option<Event> {
+    /// A worker could not count a unit of a lease that it has or had. Says so if the unit is to be set aside now. Whoever was
+    /// not asked is not heard.
+    pub fn fail(&mut self, unit: UnitId, attempt: u64, worker: &str, reason: &str) -> Option<Event> {
+        let ended = || self.ended.iter().rev().find(|(ended, _)| *ended == attempt).map(|(_, lease)| lease);
+        let lease = self.leases.get(&attempt).or_else(ended)?;
+        let asked = lease.worker == worker && lease.job == unit.job && lease.units.contains(&unit.unit);
+        if asked { self.failed(unit, worker, reason) } else { None }
+    }
+
+    fn failed(&mut self, unit: UnitId, worker: &str, reason: &str) -> Option<Event> {
         let settings = self.settings;
         let job = self.jobs.get_mut(&unit.job)?;
         if !matches!(job.units.status(unit.unit)?, Status::Open | Status::Leased) {
@@ -509,6 +525,13 @@ impl Campaign {
         let poison = failures >= settings.poison_failures && workers.len() >= settings.poison_workers;
         let reason = format!("failed {failures} times on {} workers, at last: {reason}", workers.len());
         poison.then_some(Event::UnitPoisoned { unit, reason })
+    }
+
+    /// Every unit that nobody confirmed is to be counted again: some result of the job is wrong.
+    pub fn recount_all(&mut self, job: JobHash) {
+        let Some(job) = self.jobs.get_mut(&job) else { return };
+        let unconfirmed = job.units.outcomes().filter(|(_, outcome)| outcome.checker.is_none());
+        job.to_check = unconfirmed.map(|(unit, _)| unit).collect();
     }
 
     /// A worker is to take nothing more. False if it is not known.
