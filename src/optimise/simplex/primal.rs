@@ -35,6 +35,7 @@ impl Primal {
     pub(super) fn run(&mut self, tableau: &mut Tableau, clock: &mut Clock<'_>, tolerance: f64) -> Phase {
         self.weights.clear();
         self.weights.resize(tableau.places.len(), 1.0);
+        tableau.inverse.forget_norms();
         let mut stalled = 0;
         let mut renewed = false;
         loop {
