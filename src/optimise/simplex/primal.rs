@@ -138,6 +138,9 @@ fn block(tableau: &Tableau, entering: usize, up: bool, tolerance: f64) -> Block 
     if range <= longest && range.is_finite() {
         return Block::Itself(range);
     }
+    if longest.is_infinite() {
+        return Block::Nothing;
+    }
     let mut best = Block::Nothing;
     let mut most = 0.0;
     for (p, a) in steps() {
