@@ -327,3 +327,22 @@ async fn a_count_by_many_is_the_count_by_one() {
         assert_eq!((solutions(&job), job.state()), (known, v1::JobState::Finished), "n = {n}");
     }
 }
+
+#[cfg(unix)]
+#[test]
+fn a_worker_that_is_told_twice_to_stop_ends_at_once() {
+    let scratch = Scratch::new("twice");
+    let mut coordinator = Coordinator::start(&scratch.path("data"), &FAST);
+    printed(&["submit", "count", "19", "--data", coordinator.data()]);
+    let join = coordinator.address.to_string();
+    let arguments = ["--kernel", "scalar", "--threads", "1", "--drain-timeout", "1h"];
+    let mut worker = worker(&scratch.path("w"), &join, &arguments);
+    eventually("a unit that is done", || (done(&coordinator) > 0).then_some(()));
+    // What it counts now it cannot hand in, so that it would wait for an hour.
+    coordinator.process.kill();
+    let ended = || {
+        worker.terminate();
+        worker.0.try_wait().expect("ours")
+    };
+    assert_eq!(eventually("end of the worker", ended).code(), Some(130));
+}
