@@ -334,12 +334,16 @@ impl Campaign {
         Some(Assignment { not_kernel, ..assignment })
     }
 
-    /// Open units: as many as the worker counts in the time of a lease, fewer near the end, and fewer of those that
-    /// were in leases that expired.
+    /// Open units: as many as the worker counts in the time of a lease, fewer near the end, fewer of those that were in
+    /// leases that expired, and fewer as long as all that it counts is counted again: the sooner others have done that
+    /// with its first units, the fewer there are.
     fn grant_open(&mut self, request: &SyncRequest, hash: JobHash, now_ms: u64) -> Option<Assignment> {
         let active = self.workers.values().filter(|worker| worker.capacity > 0).count() as u64;
         let rate = self.workers.get(&request.worker)?.units_per_s.get(&hash).copied();
         let (lease_s, most) = (self.settings.lease_s, self.settings.most_lease_units);
+        let capacity = u64::from(request.capacity);
+        let proven = self.trust.is_proven(&request.worker, &self.settings);
+        let most = if proven { most } else { most.min(self.settings.full_check.max(capacity)) };
         let often = self.settings.poison_failures.div_ceil(2);
         let job = self.jobs.get_mut(&hash)?;
         // What failed here again and again is for others.
@@ -349,11 +353,10 @@ impl Campaign {
             .filter(|(_, workers)| workers.get(&request.worker).is_some_and(|times| *times >= often))
             .map(|(&unit, _)| unit)
             .collect();
-        let capacity = u64::from(request.capacity);
         // The cast saturates.
         let in_time = rate.map_or(capacity, |rate| (rate * lease_s) as u64).max(capacity);
         let share = job.units.open().div_ceil(2 * active.max(1));
-        let mut size = in_time.min(share.max(capacity)).clamp(1, most);
+        let mut size = in_time.min(share.max(capacity)).clamp(1, most.max(1));
         let range = job.units.lease(size, &avoid)?;
         if let Some(&smaller) = range.clone().filter_map(|unit| job.suspects.get(&unit)).min()
             && smaller < range.end - range.start
