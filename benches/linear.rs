@@ -71,7 +71,11 @@ const OURS: fn(&Model) -> Box<dyn Linear> = |model| Box::new(Simplex::of(model))
 fn rivals() -> Vec<Rival> {
     vec![
         #[cfg(feature = "highs")]
-        ("HiGHS", |model| nqueens::optimise::Solver::relaxation(&nqueens::optimise::Highs, model), usize::MAX),
+        (
+            "HiGHS",
+            |model| nqueens::optimise::Solver::relaxation(&nqueens::optimise::Highs, model),
+            usize::MAX,
+        ),
         ("microlp", |model| Box::new(Micro::of(model)), SOLVES_FOR_MICROLP),
     ]
 }
@@ -207,13 +211,14 @@ fn residual(n: usize, solves: usize) -> Sequence {
     let problem = Problem::empty(Piece::Queen, n);
     let mut queens: Vec<(usize, usize)> = Vec::new();
     for row in 0..n / 3 {
-        if let Some(column) = (0..n).find(|&column| queens.iter().all(|&queen| !attacks(queen, (row, column)))) {
+        if let Some(column) =
+            (0..n).find(|&column| queens.iter().all(|&queen| !attacks(queen, (row, column))))
+        {
             queens.push((row, column));
         }
     }
-    let rest: Vec<(usize, usize)> = squares(n)
-        .filter(|&square| queens.iter().all(|&queen| !attacks(queen, square)))
-        .collect();
+    let rest: Vec<(usize, usize)> =
+        squares(n).filter(|&square| queens.iter().all(|&queen| !attacks(queen, square))).collect();
     let full = Formulation::Diagonals.model(&problem, Lines::Full);
     let mut model = Model {
         name: String::new(),
@@ -444,8 +449,12 @@ impl Linear for Micro {
 
     fn solve(&mut self, _: &mut dyn Watch) -> LinearOutcome {
         let mut problem = MicroProblem::new(self.direction);
-        let variables: Vec<Variable> =
-            self.costs.iter().zip(&self.bounds).map(|(&cost, &bounds)| problem.add_var(cost, bounds)).collect();
+        let variables: Vec<Variable> = self
+            .costs
+            .iter()
+            .zip(&self.bounds)
+            .map(|(&cost, &bounds)| problem.add_var(cost, bounds))
+            .collect();
         for (terms, comparison, bound) in &self.rows {
             let terms: Vec<(Variable, f64)> = terms.iter().map(|&(j, a)| (variables[j], a)).collect();
             problem.add_constraint(terms, *comparison, *bound);

@@ -9,7 +9,7 @@ pub mod beautiful;
 pub mod cp;
 pub mod cuts;
 pub mod exclusion;
-mod first;
+pub mod first;
 mod formulation;
 #[cfg(feature = "highs")]
 mod highs;

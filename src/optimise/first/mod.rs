@@ -9,6 +9,7 @@
 
 mod board;
 mod cutting_plane;
+pub mod exact;
 mod iterative;
 mod lex_dfs;
 mod truncated;
