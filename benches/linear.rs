@@ -5,6 +5,7 @@
 //! cargo bench --bench linear                          # microlp
 //! cargo bench --bench linear --features highs         # and HiGHS
 //! cargo bench --bench linear -- probing               # sequences whose name contains a word
+//! cargo bench --bench linear -- alone                 # ours alone
 //! ```
 #![allow(clippy::print_stdout)]
 
@@ -14,7 +15,7 @@ use fastrand::Rng;
 use microlp::{ComparisonOp, OptimizationDirection, Problem as MicroProblem, Variable};
 use nqueens::board::{Piece, Problem};
 use nqueens::optimise::model::{Column, Direction, Domain, Model, Relation, Row};
-use nqueens::optimise::simplex::Simplex;
+use nqueens::optimise::simplex::{Ended, Simplex};
 use nqueens::optimise::{Formulation, Linear, LinearOutcome, Lines, Unwatched, Vertex, Watch};
 
 /// Runs of each solver in a pair.
@@ -58,6 +59,22 @@ impl Sequence {
         optima
     }
 
+    /// Rows, columns and steps of our simplex, when all is done.
+    fn size(&self) -> (usize, usize, u64) {
+        let mut simplex = Simplex::of(&self.model);
+        for step in &self.steps {
+            match step {
+                &Step::Bounds(column, lower, upper) => simplex.set_bounds(column, lower, upper),
+                &Step::Cost(column, cost) => simplex.set_cost(column, cost),
+                Step::Column(cost, bounds, terms) => simplex.add_column(*cost, *bounds, terms),
+                Step::Solve => {
+                    assert!(matches!(simplex.run(&mut Unwatched), Ended::Optimal | Ended::Infeasible))
+                }
+            }
+        }
+        (simplex.rows(), simplex.columns(), simplex.steps())
+    }
+
     fn solves(&self) -> usize {
         self.steps.iter().filter(|step| matches!(step, Step::Solve)).count()
     }
@@ -81,46 +98,42 @@ fn rivals() -> Vec<Rival> {
 }
 
 fn main() {
-    let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
-    let sequences: [fn() -> Sequence; 8] = [
+    let mut words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    let alone = words.iter().any(|word| word == "alone");
+    words.retain(|word| word != "alone");
+    let rivals = if alone { Vec::new() } else { rivals() };
+    let sequences: [fn() -> Sequence; 10] = [
         || fixings(12, 200),
         || fixings(20, 200),
         || fixings(32, 60),
+        || fixings(64, 20),
         || residual(40, 60),
         || residual(60, 60),
         || columns(30),
         || probing(48, 150),
         || probing(96, 150),
+        || probing(130, 50),
     ];
     for sequence in sequences {
         let sequence = sequence();
         if words.is_empty() || words.iter().any(|word| sequence.name.contains(word)) {
-            compare(&sequence);
+            compare(&sequence, &rivals);
         }
     }
 }
 
-fn compare(sequence: &Sequence) {
-    let mut simplex = Simplex::of(&sequence.model);
-    sequence.steps.iter().for_each(|step| {
-        match step {
-            &Step::Bounds(column, lower, upper) => simplex.set_bounds(column, lower, upper),
-            &Step::Cost(column, cost) => simplex.set_cost(column, cost),
-            Step::Column(cost, bounds, terms) => simplex.add_column(*cost, *bounds, terms),
-            Step::Solve => {
-                simplex.run(&mut Unwatched);
-            }
-        };
-    });
+fn compare(sequence: &Sequence, rivals: &[Rival]) {
+    let (rows, columns, steps) = sequence.size();
     println!(
-        "{}: {} rows, {} columns, {} solves, {} steps",
+        "{}: {rows} rows, {columns} columns, {} solves, {steps} steps",
         sequence.name,
-        simplex.rows(),
-        simplex.columns(),
-        sequence.solves(),
-        simplex.steps()
+        sequence.solves()
     );
-    for (name, relaxation, solves) in rivals() {
+    if rivals.is_empty() {
+        let times = (0..ROUNDS).map(|_| timed(|| sequence.play(OURS(&sequence.model), usize::MAX)).1);
+        println!("  ours {} ms a solve", spread(times.map(|time| 1e3 * time / sequence.solves() as f64)));
+    }
+    for &(name, relaxation, solves) in rivals {
         let mut runs = Vec::new();
         for _ in 0..ROUNDS {
             let (ours, our_time) = timed(|| sequence.play(OURS(&sequence.model), solves));
@@ -347,8 +360,8 @@ fn columns(n: usize) -> Sequence {
 /// the counts of a known solution; then one orbit after the other is maximised.
 fn probing(n: usize, solves: usize) -> Sequence {
     let level = |(i, j): (usize, usize)| (2 * i).abs_diff(n - 1).pow(2) + (2 * j).abs_diff(n - 1).pow(2);
-    // Even columns, then odd ones: a solution if n leaves neither 2 nor 3 when divided by 6, and is even.
-    assert!(n % 6 == 0 || n % 6 == 4);
+    // Even columns, then odd ones: a solution if n is even and leaves no 2 when divided by 6.
+    assert!(n.is_multiple_of(2) && n % 6 != 2);
     let queens: Vec<(usize, usize)> = (0..n).map(|i| (i, (2 * i + 1) % (n + 1))).collect();
     let half = n.div_ceil(2);
     let mut orbits: Vec<Vec<(usize, usize)>> = Vec::new();
@@ -396,12 +409,15 @@ fn probing(n: usize, solves: usize) -> Sequence {
     Sequence { name: format!("probing of orbits, n = {n}"), model, steps }
 }
 
+/// Terms, comparison, bound.
+type MicroRow = (Vec<(usize, f64)>, ComparisonOp, f64);
+
 /// microlp; it starts anew each time.
 struct Micro {
     direction: OptimizationDirection,
     costs: Vec<f64>,
     bounds: Vec<(f64, f64)>,
-    rows: Vec<(Vec<(usize, f64)>, ComparisonOp, f64)>,
+    rows: Vec<MicroRow>,
 }
 
 impl Micro {
