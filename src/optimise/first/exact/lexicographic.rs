@@ -7,14 +7,12 @@
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc;
-use std::thread;
-use std::time::Duration;
 
+use super::LARGEST;
+use super::in_order::{Ask, Control, Event, InOrder, ask_in_order};
 use super::query::{Outcome, ask};
 use super::width::{Narrow, Wide, Width};
-use super::{Control, LARGEST, Task};
+use crate::optimise::verdict::{Answer, Doubt, Verdict};
 use crate::optimise::watch::{Progress, Watch};
 use crate::proof::first::{Line, Refutation};
 
@@ -67,6 +65,14 @@ impl Found {
     }
 }
 
+impl From<Found> for Answer<Vec<usize>> {
+    fn from(found: Found) -> Self {
+        let Found { solution, finished, nodes, programmes, .. } = found;
+        let verdict = if finished { Verdict::Proven } else { Verdict::NotProven(Doubt::Stopped) };
+        Self { found: solution, verdict, nodes, programmes }
+    }
+}
+
 /// The first solution on the empty board of size `n`. `keep` is told whenever a prefix is refuted.
 ///
 /// # Panics
@@ -88,9 +94,6 @@ pub fn first(n: usize, options: Options, watch: &mut dyn Watch, keep: &mut dyn F
     Found { solution: run.witness, finished, refuted: run.refuted, nodes, programmes }
 }
 
-/// Answers a query: board size, prefix, programmes at most.
-type Ask = fn(usize, &[usize], u64, Task<'_>) -> Outcome;
-
 struct Run<'a> {
     n: usize,
     ask: Ask,
@@ -103,6 +106,9 @@ struct Run<'a> {
     keep: &'a mut dyn FnMut(&Refutations),
 }
 
+/// Programmes that a query is worth before it is answered by those about one row more.
+const PROGRAMMES: u64 = 15;
+
 /// Programmes that a part of the greedy prefix is worth.
 const FOR_GREEDY: u64 = 60;
 
@@ -112,17 +118,12 @@ impl Run<'_> {
         let greedy = greedy(self.n);
         let mut decided = self.longest(&greedy)?;
         while decided < self.n {
-            let above = match &self.witness {
-                Some(columns) => columns[..decided].to_vec(),
-                None => Vec::new(),
+            let (above, end) = match &self.witness {
+                Some(columns) => (columns[..decided].to_vec(), columns[decided]),
+                None => (Vec::new(), self.n),
             };
-            let end = self.witness.as_ref().map_or(self.n, |columns| columns[decided]);
-            let candidates: Vec<Vec<usize>> = (0..end)
-                .filter(|&column| is_free(&above, column))
-                .map(|column| above.iter().copied().chain([column]).collect())
-                .collect();
-            self.first_completable(&candidates, u64::MAX, decided)?;
-            if self.witness.is_none() {
+            let candidates = longer(&above, end);
+            if self.decide(&candidates)?.is_none() && self.witness.is_none() {
                 break;
             }
             decided += 1;
@@ -130,12 +131,40 @@ impl Run<'_> {
         ControlFlow::Continue(())
     }
 
+    /// Finds the first of these prefixes with a completion, which becomes the witness; returns its number. All prefixes
+    /// before it are refuted. A query that takes too many programmes is answered by those about one row more.
+    fn decide(&mut self, prefixes: &[Vec<usize>]) -> ControlFlow<(), Option<usize>> {
+        let mut begin = 0;
+        loop {
+            let (number, completed) = match self.first_open(&prefixes[begin..], PROGRAMMES)? {
+                None => return ControlFlow::Continue(None),
+                Some((number, completed)) => (begin + number, completed),
+            };
+            if completed {
+                return ControlFlow::Continue(Some(number));
+            }
+            let prefix = &prefixes[number];
+            let candidates = longer(prefix, self.n);
+            if self.decide(&candidates)?.is_some() {
+                return ControlFlow::Continue(Some(number));
+            }
+            let row = prefix.len();
+            let child =
+                |longer: &Vec<usize>| Some((row * self.n + longer[row], self.refuted.remove(longer)?));
+            let children: Vec<(usize, Refutation)> = candidates.iter().filter_map(child).collect();
+            let refutation = Refutation::branch(self.n, Line::Row(row), &children);
+            self.refuted.insert(prefix.clone(), refutation);
+            (self.keep)(&self.refuted);
+            begin = number + 1;
+        }
+    }
+
     /// The length of the longest part of the greedy prefix for which a completion is found: it is the witness.
     fn longest(&mut self, greedy: &[usize]) -> ControlFlow<(), usize> {
         let (mut low, mut high) = (0, greedy.len() + 1);
         let mut next = (self.n * 3 / 10).clamp(1, greedy.len().max(1));
         while high - low > 1 {
-            self.first_completable(&[greedy[..next].to_vec()], FOR_GREEDY, next)?;
+            self.first_open(&[greedy[..next].to_vec()], FOR_GREEDY)?;
             match &self.witness {
                 Some(columns) if columns[..next] == greedy[..next] => {
                     low = columns.iter().zip(greedy).take_while(|(a, b)| a == b).count().min(high - 1);
@@ -147,62 +176,43 @@ impl Run<'_> {
         ControlFlow::Continue(low)
     }
 
-    /// Asks about prefixes, the first ones first, until it is known which is the first with a completion; that becomes the
-    /// witness. Those before it are refuted, or given up after so many programmes.
-    fn first_completable(&mut self, prefixes: &[Vec<usize>], programmes: u64, row: usize) -> ControlFlow<()> {
-        let open: Vec<&Vec<usize>> =
-            prefixes.iter().filter(|prefix| !self.refuted.contains_key(*prefix)).collect();
-        let completed = AtomicUsize::new(usize::MAX);
-        let next = AtomicUsize::new(0);
-        let (sender, receiver) = mpsc::channel();
-        thread::scope(|scope| {
-            for _ in 0..self.threads.min(open.len()) {
-                let (open, next, completed, sender) = (&open, &next, &completed, sender.clone());
-                let (n, ask, control) = (self.n, self.ask, &self.control);
-                scope.spawn(move || {
-                    loop {
-                        let number = next.fetch_add(1, Ordering::Relaxed);
-                        let task = Task { control, number, completed };
-                        if number >= open.len() || task.is_stopped() {
-                            return;
-                        }
-                        let outcome = ask(n, open[number], programmes, task);
-                        if matches!(outcome, Outcome::Completed(_)) {
-                            completed.fetch_min(number, Ordering::Relaxed);
-                        }
-                        if sender.send((number, outcome)).is_err() {
-                            return;
-                        }
-                    }
-                });
+    /// The first of these prefixes that is not refuted after so many programmes for each, and whether a completion is
+    /// known, which is the witness then.
+    fn first_open(
+        &mut self,
+        prefixes: &[Vec<usize>],
+        programmes: u64,
+    ) -> ControlFlow<(), Option<(usize, bool)>> {
+        let numbers: Vec<usize> =
+            (0..prefixes.len()).filter(|&number| !self.refuted.contains_key(&prefixes[number])).collect();
+        let open: Vec<&[usize]> = numbers.iter().map(|&number| &prefixes[number][..]).collect();
+        let queries = InOrder { n: self.n, ask: self.ask, programmes, prefixes: &open };
+        let level = prefixes.first().map_or(0, Vec::len);
+        let first = ask_in_order(&queries, self.threads, &self.control, &mut |event| {
+            if let Event::Refuted(number, refutation) = event {
+                self.refuted.insert(open[number].to_vec(), refutation);
+                (self.keep)(&self.refuted);
             }
-            drop(sender);
-            let mut earliest = usize::MAX;
-            loop {
-                match receiver.recv_timeout(LOOK_EVERY) {
-                    Ok((number, Outcome::Refuted(refutation))) => {
-                        self.refuted.insert(open[number].clone(), refutation);
-                        (self.keep)(&self.refuted);
-                    }
-                    Ok((number, Outcome::Completed(columns))) if number < earliest => {
-                        earliest = number;
-                        self.witness = Some(columns);
-                    }
-                    Ok(_) | Err(mpsc::RecvTimeoutError::Timeout) => {}
-                    Err(mpsc::RecvTimeoutError::Disconnected) => break,
-                }
-                let nodes = self.control.nodes();
-                if self.watch.look(&Progress { level: row, bound: None, nodes }).is_break() {
-                    self.control.stop();
-                }
-            }
+            self.watch.look(&Progress { level, bound: None, nodes: self.control.nodes() })
         });
-        if self.control.is_stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if self.control.is_stopped() {
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(first.map(|(number, outcome)| {
+            let completed = matches!(outcome, Outcome::Completed(_));
+            if let Outcome::Completed(columns) = outcome {
+                self.witness = Some(columns);
+            }
+            (numbers[number], completed)
+        }))
     }
 }
 
-/// The watch is asked at least this often.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// The prefix with one more queen, on each free column before `end`.
+pub(super) fn longer(above: &[usize], end: usize) -> Vec<Vec<usize>> {
+    let free = (0..end).filter(|&column| is_free(above, column));
+    free.map(|column| above.iter().copied().chain([column]).collect()).collect()
+}
 
 /// The first free column of each row, as far as there is one.
 fn greedy(n: usize) -> Vec<usize> {
@@ -215,7 +225,7 @@ fn greedy(n: usize) -> Vec<usize> {
 }
 
 /// Whether a queen on the next row attacks none of those above.
-fn is_free(above: &[usize], column: usize) -> bool {
+pub(super) fn is_free(above: &[usize], column: usize) -> bool {
     let row = above.len();
     above.iter().enumerate().all(|(r, &c)| c != column && c.abs_diff(column) != row - r)
 }

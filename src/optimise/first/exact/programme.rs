@@ -6,8 +6,8 @@
 //! ([`super::knapsack`]), but for what is paid for. If there is always something to pay for, no mixture of all such sets
 //! will do: the sets are generated as they are needed, and the integer multipliers are tried after each solve.
 
-use super::Task;
 use super::budget::repaired;
+use super::in_order::Task;
 use super::knapsack::{Diagonals, Knapsack};
 use super::residual::Residual;
 use super::width::{Set, Width};
@@ -89,7 +89,7 @@ impl Frame {
     }
 
     fn solve(&mut self, mut task: Task<'_>) -> Ended {
-        task.control.add_programme();
+        task.add_programme();
         self.simplex.run(&mut task)
     }
 

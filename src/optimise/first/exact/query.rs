@@ -1,8 +1,8 @@
 //! One completion query: does the board with these queens on its first rows have a completion? The answer is one, or a
 //! refutation that can be checked.
 
-use super::Task;
 use super::budget::Budget;
+use super::in_order::Task;
 use super::programme::{Master, Plain};
 use super::residual::{Branch, Residual, State};
 use super::width::{Set, Width};
@@ -65,7 +65,7 @@ impl<W: Width> Query<'_, W> {
         if board.has_budget() {
             let mut nodes = CHEAP;
             let end = cheap(&board, branch, &mut nodes);
-            self.task.control.add_nodes(CHEAP - nodes);
+            self.task.add_nodes(CHEAP - nodes);
             match end {
                 Cheap::Refuted => return Outcome::Refuted(Refutation::search()),
                 Cheap::Full(solution) => return Outcome::Completed(solution),

@@ -172,12 +172,6 @@ impl<'a, W: Width> Residual<'a, W> {
         false
     }
 
-    /// Keeps only these cells of a row.
-    pub(super) fn keep(&mut self, row: usize, columns: W::Columns) {
-        let cells = &mut self.alive.as_mut()[row];
-        *cells = cells.and(columns);
-    }
-
     /// Draws all conclusions.
     pub(super) fn propagate(&mut self) -> State {
         loop {
