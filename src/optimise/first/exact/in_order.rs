@@ -7,15 +7,17 @@ use std::thread;
 use std::time::Duration;
 
 use super::query::Outcome;
+use crate::board::Square;
 use crate::optimise::watch::{Progress, Watch};
 use crate::proof::first::Refutation;
 
-/// Answers a query: board size, prefix, programmes at most.
-pub(super) type Ask = fn(usize, &[usize], u64, Task<'_>) -> Outcome;
+/// Answers a query: board size, prefix, queens that stand besides, programmes at most.
+pub(super) type Ask = fn(usize, &[usize], &[Square], u64, Task<'_>) -> Outcome;
 
 /// Queries in order.
 pub(super) struct InOrder<'a> {
     pub(super) n: usize,
+    pub(super) placed: &'a [Square],
     pub(super) ask: Ask,
     /// For each query.
     pub(super) programmes: u64,
@@ -54,7 +56,7 @@ pub(super) fn ask_in_order(
                     let Some(prefix) = queries.prefixes.get(number).filter(|_| !task.is_stopped()) else {
                         return;
                     };
-                    let outcome = (queries.ask)(queries.n, prefix, queries.programmes, task);
+                    let outcome = (queries.ask)(queries.n, prefix, queries.placed, queries.programmes, task);
                     if !matches!(outcome, Outcome::Refuted(_)) {
                         first.fetch_min(number, Ordering::Relaxed);
                     }

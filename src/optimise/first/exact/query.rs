@@ -6,6 +6,7 @@ use super::in_order::Task;
 use super::programme::{Master, Plain};
 use super::residual::{Branch, Residual, State};
 use super::width::{Set, Width};
+use crate::board::Square;
 use crate::proof::first::{Line, Refutation};
 
 /// Nodes of a cheap search before programmes are solved instead.
@@ -43,9 +44,17 @@ enum Cheap {
     GivenUp,
 }
 
-/// Whether `prefix` has a completion, with at most so many programmes.
-pub(super) fn ask<W: Width>(n: usize, prefix: &[usize], programmes: u64, task: Task<'_>) -> Outcome {
-    let mut board = Residual::<W>::new(n, prefix);
+/// Whether `prefix`, with what is `placed` besides, has a completion; with at most so many programmes.
+pub(super) fn ask<W: Width>(
+    n: usize,
+    prefix: &[usize],
+    placed: &[Square],
+    programmes: u64,
+    task: Task<'_>,
+) -> Outcome {
+    let above = prefix.iter().enumerate().map(|(row, &column)| Square::new(row, column));
+    let below = placed.iter().copied().filter(|square| square.row >= prefix.len());
+    let mut board = Residual::<W>::new(n, &above.chain(below).collect::<Vec<_>>());
     match board.propagate() {
         State::Refuted => Outcome::Refuted(Refutation::search()),
         State::Full => Outcome::Completed(board.solution()),
