@@ -9,9 +9,8 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use super::LARGEST;
-use super::in_order::{Ask, Control, Event, InOrder, ask_in_order};
-use super::query::{Outcome, ask};
-use super::width::{Narrow, Wide, Width};
+use super::in_order::{Control, Event, InOrder, ask_in_order};
+use super::query::{Answering, Outcome, answering};
 use crate::board::{Piece, Square};
 use crate::optimise::verdict::{Answer, Doubt, Verdict};
 use crate::optimise::watch::{Progress, Watch};
@@ -85,9 +84,8 @@ pub fn first(n: usize, options: Options, watch: &mut dyn Watch, keep: &mut dyn F
     assert!(n <= LARGEST);
     let mut run = Run {
         n,
+        desks: (0..options.threads.max(1)).map(|_| answering(n, &options.placed)).collect(),
         placed: options.placed,
-        ask: if n <= Narrow::LARGEST { ask::<Narrow> } else { ask::<Wide> },
-        threads: options.threads.max(1),
         refuted: options.refuted,
         witness: (n == 0).then(Vec::new),
         control: Control::default(),
@@ -102,8 +100,8 @@ pub fn first(n: usize, options: Options, watch: &mut dyn Watch, keep: &mut dyn F
 struct Run<'a> {
     n: usize,
     placed: Vec<Square>,
-    ask: Ask,
-    threads: usize,
+    /// One a thread.
+    desks: Vec<Box<dyn Answering>>,
     refuted: Refutations,
     /// The earliest solution that is known. It begins with the rows that are decided.
     witness: Option<Vec<usize>>,
@@ -216,9 +214,9 @@ impl Run<'_> {
         let numbers: Vec<usize> =
             (0..prefixes.len()).filter(|&number| !self.refuted.contains_key(&prefixes[number])).collect();
         let open: Vec<&[usize]> = numbers.iter().map(|&number| &prefixes[number][..]).collect();
-        let queries = InOrder { n: self.n, placed: &self.placed, ask: self.ask, programmes, prefixes: &open };
+        let queries = InOrder { prefixes: &open, programmes };
         let level = prefixes.first().map_or(0, Vec::len);
-        let first = ask_in_order(&queries, self.threads, &self.control, &mut |event| {
+        let first = ask_in_order(&queries, &mut self.desks, &self.control, &mut |event| {
             if let Event::Refuted(number, refutation) = event {
                 self.refuted.insert(open[number].to_vec(), refutation);
                 (self.keep)(&self.refuted);

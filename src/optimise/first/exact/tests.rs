@@ -5,7 +5,7 @@ use fastrand::Rng;
 use super::budget::Budget;
 use super::in_order::{Control, Task};
 use super::lexicographic::is_free;
-use super::query::{Outcome, ask};
+use super::query::{Answering, Desk, Outcome};
 use super::residual::{Residual, State};
 use super::width::{Narrow, Set, Wide, Width};
 use super::*;
@@ -130,6 +130,10 @@ fn propagation_keeps_every_completion_and_branches_over_lines_that_all_use() {
     }
 }
 
+fn desks(n: usize) -> [Box<dyn Answering>; 2] {
+    [Box::new(Desk::<Narrow>::new(n, &[])), Box::new(Desk::<Wide>::new(n, &[]))]
+}
+
 #[test]
 fn queries_answer_like_backtracking_and_their_refutations_are_accepted() {
     let mut random = Rng::with_seed(5);
@@ -143,8 +147,8 @@ fn queries_answer_like_backtracking_and_their_refutations_are_accepted() {
             prefix.truncate(random.usize(1..=4));
         }
         let completions = completions(n, &prefix);
-        for ask in [ask::<Narrow>, ask::<Wide>] {
-            match ask(n, &prefix, &[], u64::MAX, Task::new(&control, 0, &nobody_first)) {
+        for mut desk in desks(n) {
+            match desk.ask(&prefix, u64::MAX, Task::new(&control, 0, &nobody_first)) {
                 Outcome::Refuted(refutation) => {
                     assert!(completions.is_empty(), "{prefix:?} of {n}");
                     assert!(check_refutation(n, &prefix, &refutation, u64::MAX).is_ok(), "{prefix:?} of {n}");
