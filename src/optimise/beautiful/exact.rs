@@ -1,0 +1,296 @@
+//! The exact engine: level by level from the largest cost, with the certificate written on the way.
+//!
+//! An incumbent gives an upper bound on the number of queens on each level; the quotient's linear programme gives a
+//! lower one. Where they meet, the level is fixed. Where they do not, solutions with fewer queens are looked for:
+//! first with the programme's targets for a whole block of levels at once, which either finds a better incumbent or
+//! nothing; then on this level alone, which either finds one or refutes that there is one. After each level the board
+//! is reduced as far as it goes ([`super::reduction`]).
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::core::{Agenda, Core};
+use super::facts::Facts;
+use super::log::Log;
+use super::orbits::Orbits;
+use super::quotient::Quotient;
+use super::reduction::Witnesses;
+use super::search::{End, Pulse, Search};
+use crate::board::Norm;
+use crate::optimise::solver::Solver;
+use crate::optimise::verdict::{Answer, Doubt, Verdict};
+use crate::optimise::watch::{Progress, Watch};
+use crate::proof::beautiful::claim;
+use crate::proof::{Kind, seal};
+
+/// Nodes for one radius while the first incumbent is looked for.
+const RADIUS_NODES: u64 = 3000;
+/// Nodes for a block of levels.
+const BLOCK_NODES: u64 = 30_000;
+/// Levels of the first block.
+const FIRST_BLOCK: usize = 4;
+
+/// What to look for.
+#[derive(Clone, Copy, Debug)]
+pub struct Question {
+    /// The board size.
+    pub n: usize,
+    /// The cost of a square.
+    pub norm: Norm,
+    /// Only among the solutions that do not change under quarter turns.
+    pub turning: bool,
+}
+
+/// What was found, and why it is the best.
+#[derive(Clone, Debug)]
+pub struct Exact {
+    /// The answer; if it is proven, by the certificate.
+    pub answer: Answer<Vec<usize>>,
+    /// For [`crate::proof::check`]; none if nothing is proven.
+    pub certificate: Option<Vec<u8>>,
+}
+
+/// The engine at work.
+pub(super) struct Engine<'a> {
+    pub(super) orbits: &'a Orbits,
+    pub(super) question: Question,
+    pub(super) solver: &'a dyn Solver,
+    pub(super) watch: &'a mut dyn Watch,
+    pub(super) facts: Facts,
+    pub(super) quotient: Quotient<'a>,
+    pub(super) cliques: Vec<Vec<usize>>,
+    pub(super) witnesses: Witnesses,
+    pub(super) log: Log,
+    pub(super) pulse: Arc<Pulse>,
+    /// Learned weights of rows and columns.
+    pub(super) weights: Vec<f32>,
+    best: Option<Vec<usize>>,
+    counts: Vec<u32>,
+    block: usize,
+    /// The cost of the level in hand.
+    cost: u64,
+    /// Programmes of quotients that are gone.
+    pub(super) programmes: u64,
+}
+
+/// A most beautiful solution, or that there is none.
+pub fn most_beautiful_exactly(question: Question, solver: &dyn Solver, watch: &mut dyn Watch) -> Exact {
+    let orbits = Orbits::new(question.n, question.norm);
+    let facts = Facts::new(&orbits);
+    let mut engine = Engine {
+        orbits: &orbits,
+        question,
+        solver,
+        watch,
+        quotient: Quotient::new(&orbits, solver, &facts, &[]),
+        facts,
+        cliques: Vec::new(),
+        witnesses: Witnesses::default(),
+        log: Log::default(),
+        pulse: Arc::default(),
+        weights: Vec::new(),
+        best: None,
+        counts: Vec::new(),
+        block: FIRST_BLOCK,
+        cost: 0,
+        programmes: 0,
+    };
+    let end = engine.run();
+    let programmes = engine.programmes + engine.quotient.programmes;
+    let nodes = engine.pulse.nodes.load(Ordering::Relaxed);
+    let Engine { best, log, .. } = engine;
+    let (verdict, certificate) = match end {
+        Ok(()) => {
+            let mut proof = claim(question.norm, question.turning, best.as_deref());
+            proof.bytes(log.as_bytes());
+            (Verdict::Proven, Some(seal(Kind::Beautiful, question.n, &proof.finish())))
+        }
+        Err(doubt) => (Verdict::NotProven(doubt), None),
+    };
+    Exact { answer: Answer { found: best, verdict, nodes, programmes }, certificate }
+}
+
+/// How a question about the present facts was settled.
+pub(super) enum Settled {
+    /// A solution.
+    Found(Vec<usize>),
+    /// There is none, and the log says why.
+    Refuted,
+    /// It would take longer.
+    Open,
+}
+
+impl Engine<'_> {
+    fn run(&mut self) -> Result<(), Doubt> {
+        let n = self.question.n;
+        if n == 0 {
+            self.best = Some(Vec::new());
+            return Ok(());
+        }
+        if !self.first_incumbent()? {
+            return Ok(());
+        }
+        let mut fixed = 0;
+        for level in 0..self.orbits.levels.len() {
+            if fixed == n as u32 {
+                break;
+            }
+            self.cost = self.orbits.levels[level].cost;
+            fixed += self.fix(level)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn look(&mut self, bound: Option<f64>) -> Result<(), Doubt> {
+        let nodes = self.pulse.nodes.load(Ordering::Relaxed);
+        let progress = Progress { level: self.cost as usize, bound, nodes };
+        if self.watch.look(&progress).is_break() { Err(Doubt::Stopped) } else { Ok(()) }
+    }
+
+    /// A first solution: within the smallest radius for which one is found quickly. `false`: there is none.
+    fn first_incumbent(&mut self) -> Result<bool, Doubt> {
+        let n = self.question.n;
+        let orbits = self.orbits;
+        let cost = |square: usize| orbits.levels[orbits.orbits[orbits.orbit_of[square]].level].cost;
+        let least = (0..n).map(cost).min().unwrap_or(0);
+        for level in (0..self.orbits.levels.len()).rev() {
+            if self.orbits.levels[level].cost < least {
+                continue;
+            }
+            self.look(None)?;
+            let radius = self.orbits.levels[level].cost;
+            let squares: Vec<usize> = (0..n * n).filter(|&square| cost(square) <= radius).collect();
+            let core = Core::new(n, &squares, &[], self.question.turning);
+            let Ok(root) = core.root(&mut Agenda::default()) else { continue };
+            let mut search = Search::new(&core, &self.pulse, 1);
+            if let End::Found(men) = search.run(&root, None, RADIUS_NODES) {
+                self.improve(core.columns(n, &men));
+                return Ok(true);
+            }
+        }
+        // The whole board, to the end.
+        match self.settle(None)? {
+            Settled::Found(columns) => {
+                self.improve(columns);
+                Ok(true)
+            }
+            Settled::Refuted | Settled::Open => Ok(false),
+        }
+    }
+
+    /// Queens come one by one on a level, or in fours.
+    pub(super) fn step(&self, level: usize) -> u32 {
+        if self.question.turning && self.orbits.levels[level].cost > 0 { 4 } else { 1 }
+    }
+
+    fn improve(&mut self, columns: Vec<usize>) {
+        self.counts = self.orbits.counts(&columns);
+        self.best = Some(columns);
+    }
+
+    /// Fixes the number of queens on `level`, and returns it.
+    fn fix(&mut self, level: usize) -> Result<u32, Doubt> {
+        let mut least = 0;
+        loop {
+            let most = self.counts[level];
+            if most == 0 {
+                self.close(level);
+                return Ok(0);
+            }
+            if least < most {
+                self.facts.set_range(level, Some((least, self.question.n as u32)));
+                let (bound, proof) = self.bound(level, most)?;
+                if bound > least {
+                    self.log.at_least(bound);
+                    self.facts.set_range(level, Some((least, bound - self.step(level))));
+                    self.quotient.tell(&self.facts);
+                    let proof = self.quotient.prove(&proof);
+                    self.log.refuted_by(&proof, self.orbits, &self.cliques);
+                    least = bound;
+                }
+            }
+            self.facts.set_range(level, Some((least, most)));
+            if least == most {
+                break;
+            }
+            self.look(Some(f64::from(least)))?;
+            if self.block > 1 {
+                match self.look_ahead(level, least)? {
+                    Some(columns) => {
+                        self.improve(columns);
+                        self.block *= 2;
+                    }
+                    None => self.block /= 2,
+                }
+                continue;
+            }
+            // This level alone.
+            let before = (self.facts.clone(), self.log.mark());
+            self.log.at_least(least + self.step(level));
+            self.facts.set_range(level, Some((least, least)));
+            let settled = if self.reduce()? { Settled::Refuted } else { self.settle(None)? };
+            self.facts = before.0;
+            match settled {
+                Settled::Found(columns) => {
+                    self.log.back_to(before.1);
+                    self.improve(columns);
+                    self.block = 2;
+                }
+                Settled::Refuted => least += self.step(level),
+                Settled::Open => return Err(Doubt::Stopped),
+            }
+        }
+        self.block = self.block.max(2);
+        if self.reduce()? {
+            return Err(Doubt::SolverFailed("the levels above contradict the incumbent".into()));
+        }
+        Ok(self.counts[level])
+    }
+
+    fn close(&mut self, level: usize) {
+        self.facts.set_range(level, Some((0, 0)));
+        for &orbit in &self.orbits.levels[level].orbits {
+            self.facts.kill(orbit);
+        }
+    }
+
+    /// A solution with `least` queens on `level` and as few as the programme says on the levels below, a block of
+    /// them; `None` if none was found quickly.
+    fn look_ahead(&mut self, level: usize, least: u32) -> Result<Option<Vec<usize>>, Doubt> {
+        let before = (self.facts.clone(), self.log.mark());
+        self.facts.set_range(level, Some((least, least)));
+        let found = self.block_below(level);
+        self.facts = before.0;
+        self.log.back_to(before.1);
+        found
+    }
+
+    fn block_below(&mut self, level: usize) -> Result<Option<Vec<usize>>, Doubt> {
+        let mut asked = 1;
+        for below in level + 1..self.orbits.levels.len() {
+            if asked == self.block {
+                break;
+            }
+            if self.orbits.levels[below].orbits.iter().all(|&orbit| !self.facts.is_alive(orbit)) {
+                continue;
+            }
+            let (target, proof) = self.bound(below, u32::MAX)?;
+            if self.quotient.prove(&proof).refutes() {
+                return Ok(None);
+            }
+            if target == 0 {
+                self.close(below);
+            } else {
+                self.facts.set_range(below, Some((target, target)));
+            }
+            asked += 1;
+        }
+        if self.reduce()? {
+            return Ok(None);
+        }
+        match self.settle(Some(BLOCK_NODES))? {
+            Settled::Found(columns) => Ok(Some(columns)),
+            Settled::Refuted | Settled::Open => Ok(None),
+        }
+    }
+}

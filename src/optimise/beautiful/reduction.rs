@@ -1,0 +1,328 @@
+//! What can be ruled out before anything is searched: by unit propagation, and by the quotient.
+
+use std::sync::Arc;
+
+use super::cliques;
+use super::core::{Agenda, Core};
+use super::exact::{Engine, Settled};
+use super::facts::Facts;
+use super::orbits::{OrbitId, Orbits};
+use super::quotient::{Answered, Multipliers, Quotient};
+use super::search::{End, Search};
+use crate::optimise::verdict::Doubt;
+
+/// A value that is as good as 1.
+const ONE: f64 = 1.0 - 1e-6;
+/// Points that are kept.
+const MOST_POINTS: usize = 400;
+/// Cliques that one point may add.
+const CLIQUES_A_ROUND: usize = 30;
+/// Rounds of cliques for one bound.
+const ROUNDS: usize = 8;
+/// Nodes before symmetry is broken.
+const PLAIN_NODES: u64 = 20_000;
+/// Nodes for one orbit in the first pass, and by how much more in each next one.
+const ORBIT_NODES: u64 = 5_000;
+const MORE: u64 = 4;
+
+/// Points of the quotient that were seen, so that no programme is asked what they show.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Witnesses {
+    points: Vec<Vec<f64>>,
+}
+
+impl Witnesses {
+    fn add(&mut self, values: Vec<f64>) {
+        if self.points.len() == MOST_POINTS {
+            self.points.remove(0);
+        }
+        self.points.push(values);
+    }
+
+    /// Which orbits can have a queen, as far as points show that obey `facts` and the cliques.
+    fn shown(&self, orbits: &Orbits, facts: &Facts, cliques: &[Vec<(OrbitId, f64)>]) -> Vec<Option<usize>> {
+        let mut shown = vec![None; orbits.orbits.len()];
+        for (number, point) in self.points.iter().enumerate() {
+            if self.obeys(point, orbits, facts, cliques) {
+                for (orbit, &value) in point.iter().enumerate() {
+                    if value >= ONE {
+                        shown[orbit] = Some(number);
+                    }
+                }
+            }
+        }
+        shown
+    }
+
+    fn obeys(&self, point: &[f64], orbits: &Orbits, facts: &Facts, cliques: &[Vec<(OrbitId, f64)>]) -> bool {
+        let alive = |(orbit, &value): (usize, &f64)| value < 1e-7 || facts.is_alive(orbit);
+        let within = |level: usize| {
+            facts.range(level).is_none_or(|(least, most)| {
+                let sum: f64 = orbits.levels[level].orbits.iter().map(|&orbit| point[orbit]).sum();
+                sum > f64::from(least) - 1e-6 && sum < f64::from(most) + 1e-6
+            })
+        };
+        let satisfies = |clique: &Vec<(OrbitId, f64)>| {
+            clique.iter().map(|&(orbit, a)| a * point[orbit]).sum::<f64>() < 8.0 + 1e-6
+        };
+        point.iter().enumerate().all(alive)
+            && (0..orbits.levels.len()).all(within)
+            && cliques.iter().all(satisfies)
+    }
+}
+
+impl Engine<'_> {
+    /// Rules out what it can. `true`: everything, and the log says why.
+    pub(super) fn reduce(&mut self) -> Result<bool, Doubt> {
+        loop {
+            if self.probe_squares()? {
+                return Ok(true);
+            }
+            self.renew();
+            match self.probe_programmes()? {
+                None => return Ok(true),
+                Some(0) => return Ok(false),
+                Some(_) => {}
+            }
+        }
+    }
+
+    pub(super) fn core(&self) -> Core {
+        let squares = self.facts.squares(self.orbits);
+        let groups = self.facts.groups(self.orbits);
+        Core::new(self.orbits.n, &squares, &groups, self.question.turning)
+    }
+
+    /// Places a queen on one square of each orbit: if a contradiction follows, the orbit is dead.
+    fn probe_squares(&mut self) -> Result<bool, Doubt> {
+        let core = self.core();
+        let mut agenda = Agenda::default();
+        let Ok(mut root) = core.root(&mut agenda) else {
+            self.log.refuted(&[]);
+            return Ok(true);
+        };
+        let mut probe = root.state.clone();
+        loop {
+            let mut changed = false;
+            self.look(None)?;
+            let alive: Vec<OrbitId> = self.facts.alive().collect();
+            for orbit in alive {
+                let possible = core.man_on(self.orbits.orbits[orbit].squares[0]).is_some_and(|man| {
+                    if !root.state.is_alive(man) {
+                        return root.placed.contains(&man);
+                    }
+                    probe.copy_from(&root.state);
+                    core.place(&mut probe, man, &mut agenda).is_ok()
+                });
+                if possible {
+                    continue;
+                }
+                changed = true;
+                self.log.killed(self.orbits, orbit, &[]);
+                self.facts.kill(orbit);
+                agenda.placed.clear();
+                for &square in &self.orbits.orbits[orbit].squares {
+                    let Some(man) = core.man_on(square) else { continue };
+                    if core.remove(&mut root.state, man, &mut agenda).is_err() {
+                        self.log.refuted(&[]);
+                        return Ok(true);
+                    }
+                }
+                root.placed.append(&mut agenda.placed);
+            }
+            if !changed {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Makes the programme anew when too much of it is dead, and tells it the facts.
+    fn renew(&mut self) {
+        let alive = self.facts.alive().count();
+        if self.quotient.lacks(&self.facts) || self.quotient.size() > alive + alive / 3 + 8 {
+            self.programmes += self.quotient.programmes;
+            self.quotient = Quotient::new(self.orbits, self.solver, &self.facts, &self.cliques);
+        }
+        self.quotient.tell(&self.facts);
+    }
+
+    /// The fewest queens on `level` as far as the programme can show, at most `enough`, with cliques added as they
+    /// are violated; and what shows it.
+    pub(super) fn bound(&mut self, level: usize, enough: u32) -> Result<(u32, Multipliers), Doubt> {
+        self.renew();
+        let mut rounds = 0;
+        loop {
+            let answered = self.quotient.fewest(level, self.watch)?;
+            let (objective, values, multipliers) = match answered {
+                Answered::Infeasible(multipliers) => return Ok((0, multipliers)),
+                Answered::Optimal { objective, values, multipliers } => (objective, values, multipliers),
+            };
+            let least = self.proven_least(level, objective, &multipliers);
+            if least < enough && rounds < ROUNDS {
+                rounds += 1;
+                let cuts = cliques::violated(self.orbits, &self.facts, &values, CLIQUES_A_ROUND);
+                if !cuts.is_empty() {
+                    for clique in cuts {
+                        self.quotient.add_clique(self.cliques.len(), &clique);
+                        self.cliques.push(clique);
+                    }
+                    continue;
+                }
+            }
+            self.witnesses.add(values);
+            return Ok((least, multipliers));
+        }
+    }
+
+    /// The largest number of queens on `level` that `multipliers` prove, in integers.
+    fn proven_least(&mut self, level: usize, objective: f64, multipliers: &Multipliers) -> u32 {
+        let step = self.step(level);
+        let mut least = ((objective - 1e-6).ceil().max(0.0) as u32).next_multiple_of(step);
+        let range = self.facts.range(level);
+        let floor = range.map_or(0, |range| range.0);
+        while least > floor {
+            self.facts.set_range(level, Some((floor, least - step)));
+            self.quotient.tell(&self.facts);
+            let refutes = self.quotient.prove(multipliers).refutes();
+            self.facts.set_range(level, range);
+            self.quotient.tell(&self.facts);
+            if refutes {
+                return least;
+            }
+            least -= step;
+        }
+        least
+    }
+
+    /// Asks the programme for the most queens on each orbit: below 1, it is dead. How many died; `None` if there is
+    /// no solution.
+    fn probe_programmes(&mut self) -> Result<Option<usize>, Doubt> {
+        let cliques: Vec<Vec<(OrbitId, f64)>> = self.cliques.iter().map(|clique| self.weighted(clique)).collect();
+        let mut shown = self.witnesses.shown(self.orbits, &self.facts, &cliques);
+        let mut deaths = 0;
+        for orbit in 0..self.orbits.orbits.len() {
+            if !self.facts.is_alive(orbit) || shown[orbit].is_some() {
+                continue;
+            }
+            self.look(None)?;
+            let Some(answered) = self.quotient.most(orbit, self.watch)? else { continue };
+            let multipliers = match answered {
+                Answered::Infeasible(multipliers) => multipliers,
+                Answered::Optimal { values, multipliers, .. } => {
+                    let most = values[orbit];
+                    for (other, &value) in values.iter().enumerate() {
+                        if value >= ONE {
+                            shown[other] = Some(usize::MAX);
+                        }
+                    }
+                    self.witnesses.add(values);
+                    if most >= ONE {
+                        continue;
+                    }
+                    multipliers
+                }
+            };
+            let proof = self.quotient.prove(&multipliers);
+            if proof.refutes() {
+                self.log.refuted_by(&proof, self.orbits, &self.cliques);
+                return Ok(None);
+            }
+            let dead: Vec<OrbitId> = self.facts.alive().filter(|&orbit| proof.kills(orbit)).collect();
+            if dead.is_empty() {
+                continue;
+            }
+            self.log.killed_by(&proof, &dead, self.orbits, &self.cliques);
+            deaths += dead.len();
+            for orbit in dead {
+                self.facts.kill(orbit);
+            }
+            self.quotient.tell(&self.facts);
+            shown = self.witnesses.shown(self.orbits, &self.facts, &cliques);
+        }
+        Ok(Some(deaths))
+    }
+
+    fn weighted(&self, clique: &[usize]) -> Vec<(OrbitId, f64)> {
+        let orbit = |&square: &usize| self.orbits.orbit_of[square];
+        clique.iter().map(|s| (orbit(s), 8.0 / self.orbits.orbits[orbit(s)].squares.len() as f64)).collect()
+    }
+
+    /// Searches what is left, with a limit of nodes or to the end.
+    pub(super) fn settle(&mut self, limit: Option<u64>) -> Result<Settled, Doubt> {
+        let n = self.orbits.n;
+        let core = self.core();
+        let mut agenda = Agenda::default();
+        let Ok(root) = core.root(&mut agenda) else {
+            self.log.refuted(&[]);
+            return Ok(Settled::Refuted);
+        };
+        let mut search = Search::new(&core, &self.pulse, 1);
+        if self.weights.len() == search.weights().len() {
+            search.set_weights(&self.weights);
+        }
+        let end = search.run(&root, None, limit.unwrap_or(PLAIN_NODES));
+        self.weights = search.weights().to_vec();
+        match end {
+            End::Found(men) => Ok(Settled::Found(core.columns(n, &men))),
+            End::Refuted(tree) => {
+                self.log.refuted(&tree);
+                Ok(Settled::Refuted)
+            }
+            End::Spent if limit.is_some() => Ok(Settled::Open),
+            End::Spent => self.settle_by_orbits(),
+        }
+    }
+
+    /// Branches on the orbits of a line: each is searched below one square, and dies as a whole.
+    fn settle_by_orbits(&mut self) -> Result<Settled, Doubt> {
+        let n = self.orbits.n;
+        let mut budget = ORBIT_NODES;
+        loop {
+            let core = self.core();
+            let mut agenda = Agenda::default();
+            let Ok(mut root) = core.root(&mut agenda) else {
+                self.log.refuted(&[]);
+                return Ok(Settled::Refuted);
+            };
+            let pulse = Arc::clone(&self.pulse);
+            let mut search = Search::new(&core, &pulse, budget);
+            search.set_weights(&self.weights);
+            let line = search.best_line(&root.state);
+            let mut orbits: Vec<OrbitId> = core.lines[line]
+                .iter()
+                .filter(|&&man| root.state.is_alive(man))
+                .map(|&man| self.orbits.orbit_of[core.men[man as usize][0] as usize])
+                .collect();
+            orbits.sort_unstable();
+            orbits.dedup();
+            let mut deaths = 0;
+            for orbit in orbits {
+                self.look(None)?;
+                let man = core.man_on(self.orbits.orbits[orbit].squares[0]);
+                match search.run(&root, man, budget) {
+                    End::Found(men) => return Ok(Settled::Found(core.columns(n, &men))),
+                    End::Spent => {}
+                    End::Refuted(tree) => {
+                        deaths += 1;
+                        self.log.killed(self.orbits, orbit, &tree);
+                        self.facts.kill(orbit);
+                        agenda.placed.clear();
+                        for &square in &self.orbits.orbits[orbit].squares {
+                            let Some(man) = core.man_on(square) else { continue };
+                            if core.remove(&mut root.state, man, &mut agenda).is_err() {
+                                self.log.refuted(&[]);
+                                return Ok(Settled::Refuted);
+                            }
+                        }
+                        root.placed.append(&mut agenda.placed);
+                    }
+                }
+            }
+            self.weights = search.weights().to_vec();
+            if deaths > 0 && self.reduce()? {
+                return Ok(Settled::Refuted);
+            }
+            budget *= MORE;
+        }
+    }
+}
