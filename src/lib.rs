@@ -6,7 +6,7 @@
 //! | floor | rooms |
 //! |---|---|
 //! | 0 | [`board`]: squares, pieces, problems, checkers, drawings |
-//! | 1 | [`symmetry`]: the group of the square; [`known`]: published values |
+//! | 1 | [`symmetry`]: the group of the square; [`known`]: published values; [`proof`]: certificates and their checker |
 //! | 2 | [`preplacement`]: canonical weighted prefixes, jobs, units; [`tally`]: exact sums |
 //! | 3 | [`kernel`]: what counts one subproblem; [`search`]: what places queens; [`ledger`]: what keeps a finished unit |
 //! | 3 | [`optimise`]: integer and constraint programming, and the referee of what solvers claim |
@@ -34,6 +34,7 @@ pub mod known;
 pub mod ledger;
 pub mod optimise;
 pub mod preplacement;
+pub mod proof;
 pub mod search;
 pub mod symmetry;
 pub mod tally;

@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use proc_macro2::{TokenStream, TokenTree};
 
 /// Every room of ARCHITECTURE.md, those to come included, with its floor.
-const FLOORS: [(&str, u32); 19] = [
+const FLOORS: [(&str, u32); 20] = [
     ("board", 0),
     ("symmetry", 1),
     ("known", 1),
+    ("proof", 1),
     ("preplacement", 2),
     ("tally", 2),
     ("kernel", 3),

@@ -5,6 +5,7 @@ mod answer;
 mod beautiful;
 mod bench;
 mod chart;
+mod check;
 mod cluster;
 mod compare;
 mod completions;
@@ -67,6 +68,7 @@ enum Command {
     Solve(solve::Args),
     First(first::Args),
     Beautiful(beautiful::Args),
+    Check(check::Args),
     Compare(compare::Args),
     List(list::Args),
     Placements(placements::Args),
@@ -121,6 +123,7 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<Exit, Failure> {
         Command::Solve(args) => solve::run(&args),
         Command::First(args) => first::run(&args),
         Command::Beautiful(args) => beautiful::run(&args),
+        Command::Check(args) => check::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::List(args) => list::run(&args),
         Command::Placements(args) => placements::run(&args),

@@ -18,6 +18,7 @@ pub mod model_file;
 mod one;
 mod reading;
 pub mod referee;
+pub mod simplex;
 mod small;
 mod solver;
 mod verdict;

@@ -1,0 +1,101 @@
+//! `nqueens check`.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use serde::Serialize;
+
+use super::report::{counted, duration};
+use super::{Exit, Failure, print};
+use crate::board::{Piece, Placement, Problem};
+use crate::proof::{self, Kind, ProofError, Proved};
+
+/// Check a certificate that first or beautiful wrote: prove its answer again, in integers, by code that shares nothing
+/// with the search but the definition of the board.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The certificate.
+    file: PathBuf,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Larger files are not read.
+const LARGEST_FILE: u64 = 1 << 30;
+
+#[derive(Debug, Serialize)]
+struct Report {
+    kind: &'static str,
+    n: usize,
+    /// The column of each row, counted from 1.
+    solution: Option<Vec<usize>>,
+    proven: bool,
+    work: String,
+    bytes: usize,
+    elapsed_s: f64,
+}
+
+pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
+    let file = args.file.display();
+    let certificate = read(&args.file)
+        .map_err(|error| Failure { exit: Exit::File, message: format!("{file} cannot be read: {error}") })?;
+    let began = Instant::now();
+    let proved = proof::check(&certificate).map_err(|error| {
+        let exit = match error {
+            ProofError::NoCertificate | ProofError::Version(_) => Exit::File,
+            ProofError::Damaged(_) | ProofError::Refused(_) => Exit::CheckFailed,
+        };
+        Failure { exit, message: format!("{file}: {error}") }
+    })?;
+    let elapsed = began.elapsed();
+    if let Some(columns) = &proved.solution {
+        let problem = Problem::empty(Piece::Queen, proved.n);
+        Placement::check_solution(&problem, columns)
+            .map_err(|error| Failure { exit: Exit::CheckFailed, message: format!("{file}: {error}") })?;
+    }
+    print(&if args.json {
+        let report = Report {
+            kind: proved.kind.name(),
+            n: proved.n,
+            solution: proved.solution.as_deref().map(from_one),
+            proven: true,
+            work: proved.work.to_string(),
+            bytes: certificate.len(),
+            elapsed_s: elapsed.as_secs_f64(),
+        };
+        serde_json::to_string(&report).expect("numbers and strings serialise") + "\n"
+    } else {
+        let bytes = counted(certificate.len() as u128, "byte");
+        let work = counted(proved.work.into(), "step");
+        format!("{}\n  checked in {}, {work}, {bytes}\n", sentence(&proved), duration(elapsed))
+    })?;
+    Ok(Exit::Done)
+}
+
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut certificate = Vec::new();
+    File::open(path)?.take(LARGEST_FILE + 1).read_to_end(&mut certificate)?;
+    if certificate.len() as u64 > LARGEST_FILE {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is larger than a gigabyte"));
+    }
+    Ok(certificate)
+}
+
+fn from_one(columns: &[usize]) -> Vec<usize> {
+    columns.iter().map(|column| column + 1).collect()
+}
+
+/// What was proved, in words.
+fn sentence(proved: &Proved) -> String {
+    let Proved { kind, n, solution, .. } = proved;
+    let Some(columns) = solution else { return format!("proved: there is no solution for n = {n}") };
+    let which = match kind {
+        Kind::First => "the lexicographically first solution",
+        Kind::Beautiful => "a most beautiful solution",
+    };
+    let columns: Vec<String> = from_one(columns).iter().map(usize::to_string).collect();
+    format!("proved: {which} for n = {n} is {}", columns.join(" "))
+}

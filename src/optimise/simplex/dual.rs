@@ -1,0 +1,258 @@
+//! The dual simplex: from a basis whose reduced costs have the right signs to one whose values are within bounds.
+//!
+//! Steepest edge, the long-step ratio test (a variable with two bounds may be passed: it changes its bound), Harris's
+//! tolerance, costs perturbed when it stalls.
+
+use super::tableau::{Place, Tableau, ZERO};
+use super::{Clock, Phase};
+
+/// Steps without progress after which costs are perturbed.
+const STALL: u32 = 30;
+
+/// The size of a perturbation of costs.
+const PERTURBATION: f64 = 1e-6;
+
+/// Steps without progress after which the choice becomes random.
+const WANDER: u32 = 500;
+
+/// A variable that may enter, as the ratio test sees it.
+#[derive(Clone, Copy, Debug)]
+struct Candidate {
+    variable: usize,
+    /// Its coefficient in the pivot row, positive.
+    slope: f64,
+    /// Its reduced cost, positive where it has the right sign.
+    distance: f64,
+    /// How far its bounds are apart.
+    range: f64,
+}
+
+/// Buffers that are kept between steps.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Dual {
+    candidates: Vec<Candidate>,
+    /// Where groups of candidates that are passed together end.
+    groups: Vec<usize>,
+    /// Variables that change their bound, by how much.
+    flips: Vec<(usize, f64)>,
+    sums: Vec<(usize, f64)>,
+}
+
+/// Gives all reduced costs the right signs: by the other bound, or where there is none by another cost.
+pub(super) fn prepare(tableau: &mut Tableau, tolerance: f64) {
+    for variable in 0..tableau.places.len() {
+        if tableau.misprice(variable) <= tolerance {
+            continue;
+        }
+        let place = match tableau.places[variable] {
+            Place::Lower if tableau.upper[variable].is_finite() => Place::Upper,
+            Place::Upper if tableau.lower[variable].is_finite() => Place::Lower,
+            _ => {
+                tableau.shift_cost(variable, 0.0);
+                continue;
+            }
+        };
+        tableau.put(variable, place);
+        tableau.values_stale = true;
+    }
+    if tableau.values_stale {
+        tableau.compute_values();
+    }
+}
+
+/// Moves every reduced cost away from 0, at random.
+fn perturb(tableau: &mut Tableau) {
+    for variable in 0..tableau.places.len() {
+        let away = PERTURBATION * (1.0 + tableau.random.f64());
+        match tableau.places[variable] {
+            Place::Lower => tableau.shift_cost(variable, tableau.reduced[variable] + away),
+            Place::Upper => tableau.shift_cost(variable, tableau.reduced[variable] - away),
+            Place::Basic | Place::Fixed | Place::Free => {}
+        }
+    }
+}
+
+impl Dual {
+    /// Runs until all values are within bounds ([`Phase::Done`]) or a row, left in `rho`, proves that they cannot be
+    /// ([`Phase::Infeasible`]).
+    pub(super) fn run(&mut self, tableau: &mut Tableau, clock: &mut Clock<'_>, tolerance: f64) -> Phase {
+        let mut stalled = 0;
+        let mut renewed = false;
+        loop {
+            let Some((position, excess)) = leaving(tableau, tolerance, stalled > WANDER) else {
+                return Phase::Done;
+            };
+            if let Some(phase) = clock.tick() {
+                return phase;
+            }
+            tableau.inverse.row(position, &mut tableau.rho);
+            tableau.price_row();
+            let Some(entering) = self.entering(tableau, excess, tolerance) else {
+                return Phase::Infeasible(excess);
+            };
+            tableau.price_column(entering);
+            if !tableau.pivot_is_sound(position, entering) {
+                if renewed && tableau.inverse.exchanges() == 0 {
+                    return Phase::Failed("a pivot is too small");
+                }
+                renewed = true;
+                tableau.reinvert();
+                prepare(tableau, tolerance);
+                continue;
+            }
+            renewed = false;
+            let theta = tableau.reduced[entering] / tableau.alpha.values[position];
+            if theta * excess < 0.0 {
+                // Harris's tolerance has let it pass 0.
+                tableau.shift_cost(entering, 0.0);
+            }
+            stalled = if theta.abs() > tolerance { 0 } else { stalled + 1 };
+            self.flip(tableau);
+            step(tableau, position, entering, excess);
+            if stalled == STALL && !tableau.costs_perturbed && clock.may_perturb {
+                perturb(tableau);
+            }
+        }
+    }
+
+    /// The long-step ratio test for a basic variable that is too large by `excess`. The variables that are passed
+    /// are left in `flips`.
+    fn entering(&mut self, tableau: &Tableau, excess: f64, tolerance: f64) -> Option<usize> {
+        self.gather(tableau, excess > 0.0);
+        let mut slope = excess.abs();
+        self.groups.clear();
+        let mut passed = 0;
+        while passed < self.candidates.len() && slope >= 0.0 {
+            let rest = &mut self.candidates[passed..];
+            let ratio = |c: &Candidate| (c.distance + tolerance).max(0.0) / c.slope;
+            let limit = rest.iter().map(ratio).fold(f64::INFINITY, f64::min);
+            let mut group = 0;
+            for k in 0..rest.len() {
+                if rest[k].distance <= limit * rest[k].slope {
+                    slope -= rest[k].slope * rest[k].range;
+                    rest.swap(group, k);
+                    group += 1;
+                }
+            }
+            passed += group;
+            self.groups.push(passed);
+        }
+        // All can be passed, and it is still too large.
+        if slope > tolerance {
+            return None;
+        }
+        self.choose()
+    }
+
+    /// The variables whose reduced cost the step brings towards 0.
+    fn gather(&mut self, tableau: &Tableau, too_large: bool) {
+        self.candidates.clear();
+        let sign = if too_large { 1.0 } else { -1.0 };
+        for (variable, (&a, &place)) in tableau.row.iter().zip(&tableau.places).enumerate() {
+            if a.abs() <= ZERO {
+                continue;
+            }
+            let reduced = tableau.reduced[variable];
+            let (slope, distance) = match place {
+                Place::Basic | Place::Fixed => continue,
+                Place::Lower => (sign * a, reduced),
+                Place::Upper => (-sign * a, -reduced),
+                Place::Free => (a.abs(), reduced.abs()),
+            };
+            if slope > 0.0 {
+                let range = tableau.upper[variable] - tableau.lower[variable];
+                self.candidates.push(Candidate { variable, slope, distance, range });
+            }
+        }
+    }
+
+    /// The best pivot of the last group, or of an earlier one where that has none that is good enough.
+    fn choose(&mut self) -> Option<usize> {
+        let passed = *self.groups.last()?;
+        let best = |group: &[Candidate]| group.iter().copied().max_by(|a, b| a.slope.total_cmp(&b.slope));
+        let enough = best(&self.candidates[..passed])?.slope.min(1.0) * 0.1;
+        let mut end = passed;
+        let starts = self.groups.iter().rev().skip(1).copied().chain([0]);
+        for start in starts {
+            let chosen = best(&self.candidates[start..end])?;
+            if chosen.slope >= enough {
+                self.flips.clear();
+                let passed = &self.candidates[..start];
+                self.flips.extend(passed.iter().map(|c| (c.variable, c.range)));
+                return Some(chosen.variable);
+            }
+            end = start;
+        }
+        None
+    }
+
+    /// Moves the variables that are passed to their other bounds.
+    fn flip(&mut self, tableau: &mut Tableau) {
+        if self.flips.is_empty() {
+            return;
+        }
+        let columns = tableau.columns();
+        self.sums.clear();
+        for &(variable, _) in &self.flips {
+            let (place, sign) = match tableau.places[variable] {
+                Place::Lower => (Place::Upper, 1.0),
+                _ => (Place::Lower, -1.0),
+            };
+            let step = sign * (tableau.upper[variable] - tableau.lower[variable]);
+            tableau.put(variable, place);
+            if variable < columns {
+                let terms = tableau.matrix.column(variable).iter();
+                self.sums.extend(terms.map(|&(i, a)| (i as usize, -a * step)));
+            } else {
+                self.sums.push((variable - columns, step));
+            }
+        }
+        merge(&mut self.sums);
+        tableau.move_basic(&self.sums);
+    }
+}
+
+/// Adds up what has the same place.
+fn merge(sums: &mut Vec<(usize, f64)>) {
+    sums.sort_unstable_by_key(|&(place, _)| place);
+    sums.dedup_by(|next, kept| {
+        let same = next.0 == kept.0;
+        if same {
+            kept.1 += next.1;
+        }
+        same
+    });
+    sums.retain(|&(_, value)| value != 0.0);
+}
+
+/// The position whose value violates its bounds most, in the norm of its row.
+fn leaving(tableau: &mut Tableau, tolerance: f64, wander: bool) -> Option<(usize, f64)> {
+    let mut best = None;
+    let mut most = 0.0;
+    for (position, &basic) in tableau.basis.iter().enumerate() {
+        let excess = tableau.excess(basic);
+        if excess.abs() > tolerance {
+            let weight =
+                if wander { tableau.random.f64() + 1e-9 } else { 1.0 / tableau.inverse.norm(position) };
+            let score = excess * excess * weight;
+            if score > most {
+                most = score;
+                best = Some((position, excess));
+            }
+        }
+    }
+    best
+}
+
+/// Brings the basic variable of `position` to the bound that it violates, and `entering` into the basis.
+fn step(tableau: &mut Tableau, position: usize, entering: usize, excess: f64) {
+    let leaving = tableau.basis[position];
+    let (place, bound) = if excess > 0.0 {
+        (Place::Upper, tableau.upper[leaving])
+    } else {
+        (Place::Lower, tableau.lower[leaving])
+    };
+    let length = (tableau.values[leaving] - bound) / tableau.alpha.values[position];
+    tableau.shift(entering, length);
+    tableau.exchange(position, entering, place);
+}

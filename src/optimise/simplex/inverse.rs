@@ -1,0 +1,236 @@
+//! The inverse of the basis, explicit and dense.
+//!
+//! Bases here have at most some hundred rows, and the inverse of a queens' basis is far from sparse. Kept column by
+//! column, it makes each step of the simplex cheap: B⁻¹a is a sum of as many columns as `a` has coefficients, a
+//! row is read off, and an exchange touches only the columns in which the pivot row is not 0. The norms of its rows,
+//! the weights of the dual steepest edge (Forrest and Goldfarb, 1992), come along.
+
+/// What is smaller than this is rounding error, and taken for 0.
+const DUST: f64 = 1e-13;
+
+/// A dense vector with the places where it is not 0.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Scattered {
+    pub(super) values: Vec<f64>,
+    pub(super) places: Vec<u32>,
+}
+
+impl Scattered {
+    /// So many zeros.
+    pub(super) fn clear(&mut self, len: usize) {
+        self.values.clear();
+        self.values.resize(len, 0.0);
+        self.places.clear();
+    }
+
+    /// Finds the places of `values` again; dust becomes 0.
+    pub(super) fn gather(&mut self) {
+        self.places.clear();
+        for (place, value) in (0u32..).zip(&mut self.values) {
+            if value.abs() > DUST {
+                self.places.push(place);
+            } else {
+                *value = 0.0;
+            }
+        }
+    }
+
+    /// The places, each with its value.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (usize, f64)> {
+        self.places.iter().map(|&place| (place as usize, self.values[place as usize]))
+    }
+}
+
+/// B⁻¹ of the basis B, whose columns are in the order of their positions.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Inverse {
+    size: usize,
+    /// Column after column.
+    columns: Vec<f64>,
+    /// The square of the norm of each row.
+    norms: Vec<f64>,
+    /// Exchanges since it was computed from nothing.
+    exchanges: usize,
+}
+
+impl Inverse {
+    /// Of −1, the basis of all logical variables.
+    pub(super) fn of_logicals(&mut self, size: usize) {
+        self.size = size;
+        self.columns.clear();
+        self.columns.resize(size * size, 0.0);
+        for i in 0..size {
+            self.columns[i * size + i] = -1.0;
+        }
+        self.norms.clear();
+        self.norms.resize(size, 1.0);
+        self.exchanges = 0;
+    }
+
+    pub(super) const fn size(&self) -> usize {
+        self.size
+    }
+
+    pub(super) const fn exchanges(&self) -> usize {
+        self.exchanges
+    }
+
+    /// Begins to count exchanges anew.
+    pub(super) fn forget_exchanges(&mut self) {
+        self.exchanges = 0;
+    }
+
+    /// The weight of a position in the dual simplex.
+    pub(super) fn norm(&self, position: usize) -> f64 {
+        self.norms[position].max(1e-6)
+    }
+
+    fn column(&self, column: usize) -> &[f64] {
+        &self.columns[column * self.size..(column + 1) * self.size]
+    }
+
+    /// Adds rows whose logical variables are basic: `rows` are their coefficients by position in the basis.
+    pub(super) fn grow(&mut self, rows: &[Vec<(usize, f64)>]) {
+        let (old, new) = (self.size, self.size + rows.len());
+        let mut columns = vec![0.0; new * new];
+        self.norms.resize(new, 1.0);
+        for (k, column) in columns.chunks_exact_mut(new).enumerate() {
+            if k >= old {
+                column[k] = -1.0;
+                continue;
+            }
+            column[..old].copy_from_slice(self.column(k));
+            for (i, row) in (old..).zip(rows) {
+                let value: f64 = row.iter().map(|&(p, a)| a * column[p]).sum();
+                column[i] = value;
+                self.norms[i] += value * value;
+            }
+        }
+        self.size = new;
+        self.columns = columns;
+    }
+
+    /// `out` = row `position` of B⁻¹.
+    pub(super) fn row(&self, position: usize, out: &mut Scattered) {
+        out.values.clear();
+        out.values.extend((0..self.size).map(|k| self.columns[k * self.size + position]));
+        out.gather();
+    }
+
+    /// `out` += B⁻¹ `vector`, given by its places (row, value).
+    pub(super) fn add_product(&self, vector: impl Iterator<Item = (usize, f64)>, out: &mut [f64]) {
+        for (k, value) in vector {
+            for (out, &entry) in out.iter_mut().zip(self.column(k)) {
+                *out += value * entry;
+            }
+        }
+    }
+
+    /// `out` = `costs` B⁻¹, the costs given by position.
+    pub(super) fn multipliers(&self, costs: &[(usize, f64)], out: &mut Vec<f64>) {
+        out.clear();
+        out.extend((0..self.size).map(|k| {
+            let column = self.column(k);
+            costs.iter().map(|&(p, c)| c * column[p]).sum::<f64>()
+        }));
+    }
+
+    /// The column of `position` in B is exchanged: `alpha` = B⁻¹ times the one that enters, `row` = row `position`.
+    pub(super) fn exchange(&mut self, position: usize, alpha: &Scattered, row: &Scattered) {
+        let pivot = alpha.values[position];
+        let sparse = alpha.places.len() * 4 < self.size;
+        let norms = &mut self.norms;
+        let mut own = 0.0;
+        for (k, entry) in row.iter() {
+            let factor = entry / pivot;
+            own += factor * factor;
+            let column = &mut self.columns[k * self.size..(k + 1) * self.size];
+            if sparse {
+                for (i, a) in alpha.iter() {
+                    subtract(&mut column[i], &mut norms[i], a * factor);
+                }
+            } else {
+                for ((entry, norm), &a) in column.iter_mut().zip(norms.iter_mut()).zip(&alpha.values) {
+                    subtract(entry, norm, a * factor);
+                }
+            }
+            column[position] = factor;
+        }
+        norms[position] = own;
+        self.exchanges += 1;
+    }
+}
+
+/// Subtracts from an entry, and keeps the norm of its row up to date.
+#[inline]
+fn subtract(entry: &mut f64, norm: &mut f64, what: f64) {
+    let new = *entry - what;
+    *norm -= what * (*entry + new);
+    *entry = new;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// B⁻¹ B for the basis with these columns.
+    fn product(inverse: &Inverse, columns: &[Vec<f64>]) -> Vec<Vec<f64>> {
+        let size = inverse.size();
+        columns
+            .iter()
+            .map(|column| {
+                let mut out = vec![0.0; size];
+                inverse.add_product(column.iter().copied().enumerate(), &mut out);
+                out
+            })
+            .collect()
+    }
+
+    fn assert_inverse(inverse: &Inverse, columns: &[Vec<f64>]) {
+        for (j, column) in product(inverse, columns).into_iter().enumerate() {
+            for (i, value) in column.into_iter().enumerate() {
+                assert!((value - f64::from(u8::from(i == j))).abs() < 1e-9);
+            }
+        }
+        for p in 0..inverse.size() {
+            let mut row = Scattered::default();
+            inverse.row(p, &mut row);
+            let norm: f64 = row.values.iter().map(|v| v * v).sum();
+            assert!((norm - inverse.norm(p)).abs() < 1e-9 * norm);
+        }
+    }
+
+    #[test]
+    fn exchanges_and_growth_keep_it_the_inverse_with_the_norms_of_its_rows() {
+        let mut random = fastrand::Rng::with_seed(3);
+        for _ in 0..50 {
+            let mut size = random.usize(1..12);
+            let unit = |size: usize, i: usize| (0..size).map(|k| if k == i { -1.0 } else { 0.0 }).collect();
+            let mut columns: Vec<Vec<f64>> = (0..size).map(|i| unit(size, i)).collect();
+            let mut inverse = Inverse::default();
+            inverse.of_logicals(size);
+            for step in 0..30 {
+                if step == 15 {
+                    let new: Vec<f64> = (0..size).map(|_| f64::from(random.i32(-1..=1))).collect();
+                    inverse.grow(&[new.iter().copied().enumerate().collect()]);
+                    columns.iter_mut().zip(new).for_each(|(column, value)| column.push(value));
+                    columns.push(unit(size + 1, size));
+                    size += 1;
+                }
+                let entering: Vec<f64> = (0..size).map(|_| f64::from(random.i32(-1..=1))).collect();
+                let mut alpha = Scattered::default();
+                alpha.clear(size);
+                inverse.add_product(entering.iter().copied().enumerate(), &mut alpha.values);
+                alpha.gather();
+                let position = random.usize(..size);
+                if alpha.values[position].abs() > 0.1 {
+                    let mut row = Scattered::default();
+                    inverse.row(position, &mut row);
+                    inverse.exchange(position, &alpha, &row);
+                    columns[position] = entering;
+                }
+            }
+            assert_inverse(&inverse, &columns);
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! The primal simplex: from a basis whose values are within bounds to one whose reduced costs have the right signs.
+//!
+//! Devex pricing (Forrest and Goldfarb, 1992), Harris's two passes in the ratio test, bounds perturbed when it stalls.
+
+use super::tableau::{Place, Tableau, ZERO};
+use super::{Clock, Phase};
+
+/// Steps without progress after which bounds are perturbed.
+const STALL: u32 = 30;
+
+/// The size of a perturbation of bounds.
+const PERTURBATION: f64 = 1e-6;
+
+/// Steps without progress after which the choice becomes random.
+const WANDER: u32 = 500;
+
+/// The reference weights of Devex.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Primal {
+    weights: Vec<f64>,
+}
+
+/// What ends a step.
+enum Block {
+    /// The entering variable reaches its other bound.
+    Itself(f64),
+    /// The basic variable of this position reaches this bound.
+    Basic(usize, Place),
+    /// Nothing.
+    Nothing,
+}
+
+impl Primal {
+    /// Runs until all reduced costs have the right signs.
+    pub(super) fn run(&mut self, tableau: &mut Tableau, clock: &mut Clock<'_>, tolerance: f64) -> Phase {
+        self.weights.clear();
+        self.weights.resize(tableau.places.len(), 1.0);
+        let mut stalled = 0;
+        let mut renewed = false;
+        loop {
+            let Some(entering) = self.entering(tableau, tolerance, stalled > WANDER) else {
+                return Phase::Done;
+            };
+            if let Some(phase) = clock.tick() {
+                return phase;
+            }
+            tableau.price_column(entering);
+            let up = tableau.reduced[entering] < 0.0;
+            let (position, place) = match block(tableau, entering, up, tolerance) {
+                Block::Nothing => return Phase::Failed("unbounded"),
+                Block::Itself(range) => {
+                    tableau.shift(entering, if up { range } else { -range });
+                    tableau.put(entering, if up { Place::Upper } else { Place::Lower });
+                    stalled = 0;
+                    continue;
+                }
+                Block::Basic(position, place) => (position, place),
+            };
+            tableau.inverse.row(position, &mut tableau.rho);
+            tableau.price_row();
+            if !tableau.pivot_is_sound(position, entering) {
+                if renewed && tableau.inverse.exchanges() == 0 {
+                    return Phase::Failed("a pivot is too small");
+                }
+                renewed = true;
+                tableau.reinvert();
+                if !tableau.is_primal_feasible(tolerance) {
+                    return Phase::Done;
+                }
+                continue;
+            }
+            renewed = false;
+            let length = step(tableau, position, entering, place, up);
+            self.reweigh(tableau, position, entering);
+            tableau.exchange(position, entering, place);
+            stalled = if length > tolerance { 0 } else { stalled + 1 };
+            if stalled == STALL && !tableau.bounds_perturbed && clock.may_perturb {
+                perturb(tableau);
+            }
+        }
+    }
+
+    /// The variable whose reduced cost is most wrong, by its weight.
+    fn entering(&self, tableau: &mut Tableau, tolerance: f64, wander: bool) -> Option<usize> {
+        let mut best = None;
+        let mut most = 0.0;
+        for (variable, &weight) in self.weights.iter().enumerate() {
+            let wrong = tableau.misprice(variable);
+            if wrong > tolerance {
+                let weight = if wander { 1.0 / (tableau.random.f64() + 1e-9) } else { weight };
+                let score = wrong * wrong / weight;
+                if score > most {
+                    most = score;
+                    best = Some(variable);
+                }
+            }
+        }
+        best
+    }
+
+    fn reweigh(&mut self, tableau: &Tableau, position: usize, entering: usize) {
+        let pivot = tableau.alpha.values[position];
+        let reference = self.weights[entering] / (pivot * pivot);
+        for (weight, &a) in self.weights.iter_mut().zip(&tableau.row) {
+            *weight = weight.max(a * a * reference);
+        }
+        self.weights[tableau.basis[position]] = reference.max(1.0);
+    }
+}
+
+/// Moves the bounds of all basic variables apart, at random.
+fn perturb(tableau: &mut Tableau) {
+    for &basic in &tableau.basis {
+        tableau.lower[basic] -= PERTURBATION * (1.0 + tableau.random.f64());
+        tableau.upper[basic] += PERTURBATION * (1.0 + tableau.random.f64());
+    }
+    tableau.bounds_perturbed = true;
+}
+
+/// How far a basic variable can go in its direction, and the bound there.
+fn room(tableau: &Tableau, basic: usize, falls: bool) -> (f64, Place) {
+    if falls {
+        (tableau.values[basic] - tableau.lower[basic], Place::Lower)
+    } else {
+        (tableau.upper[basic] - tableau.values[basic], Place::Upper)
+    }
+}
+
+/// The ratio test for `entering`, which rises or falls, and whose column of the tableau is in `alpha`.
+fn block(tableau: &Tableau, entering: usize, up: bool, tolerance: f64) -> Block {
+    let falls = |a: f64| (a > 0.0) == up;
+    let steps = || tableau.alpha.iter().filter(|&(_, a)| a.abs() > ZERO);
+    let longest = steps()
+        .map(|(p, a)| ((room(tableau, tableau.basis[p], falls(a)).0 + tolerance).max(0.0)) / a.abs())
+        .fold(f64::INFINITY, f64::min);
+    let range = tableau.upper[entering] - tableau.lower[entering];
+    if range <= longest && range.is_finite() {
+        return Block::Itself(range);
+    }
+    let mut best = Block::Nothing;
+    let mut most = 0.0;
+    for (p, a) in steps() {
+        let (room, place) = room(tableau, tableau.basis[p], falls(a));
+        if a.abs() > most && room <= longest * a.abs() {
+            most = a.abs();
+            best = Block::Basic(p, place);
+        }
+    }
+    best
+}
+
+/// Moves `entering` until the basic variable of `position` is at its bound; the length of the move.
+fn step(tableau: &mut Tableau, position: usize, entering: usize, place: Place, up: bool) -> f64 {
+    let pivot = tableau.alpha.values[position];
+    let (room, _) = room(tableau, tableau.basis[position], place == Place::Lower);
+    let length = (room / pivot.abs()).max(0.0);
+    tableau.shift(entering, if up { length } else { -length });
+    length
+}

@@ -1,0 +1,229 @@
+//! The sets of diagonals of one direction that a completion can use: so many of them, with such a sum.
+//!
+//! Every queen stands on one diagonal of each direction. The antidiagonals r + c that a completion adds are
+//! different, there are as many of them as open rows, and they sum to Σ r + Σ c over the open rows and columns; for
+//! the diagonals c - r the sum is Σ c - Σ r. How much can such a set weigh at most? That is a 0-1 knapsack with an
+//! exact count and an exact sum, solved here by dynamic programming over the items, forward and backward.
+
+/// A diagonal that a queen can still stand on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Item {
+    /// Where it is: r + c or c - r.
+    pub(super) place: i64,
+    /// What it weighs, from 0.
+    pub(super) weight: i64,
+}
+
+/// What the sets weigh at most.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Heaviest {
+    /// All of them.
+    pub(super) any: i64,
+    /// Those with this item, by item; none if no set has it.
+    pub(super) with: Vec<Option<i64>>,
+}
+
+/// Smaller than every sum of weights: no set.
+const NONE: i64 = i64::MIN / 4;
+
+/// Tables have at most so many entries: a quarter of a gigabyte.
+const LARGEST_TABLES: usize = 1 << 25;
+
+/// What a knapsack comes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// There is no such set.
+    NoSet,
+    /// What such sets weigh at most.
+    Heaviest(Heaviest),
+    /// The tables would be too large.
+    TooLarge,
+}
+
+/// The greatest weight of a set of `count` of the `items` whose places sum to `sum`, and for each item the greatest
+/// weight of such a set that has it.
+pub(super) fn heaviest(items: &[Item], count: usize, sum: i64) -> Outcome {
+    if count > items.len() {
+        return Outcome::NoSet;
+    }
+    // Measured from their mean, the places of a set sum to less than `count`.
+    let mean = if count == 0 { 0 } else { sum.div_euclid(count as i64) };
+    let mut order: Vec<usize> = (0..items.len()).collect();
+    order.sort_by_key(|&i| (items[i].place - mean).abs());
+    let ordered = order.iter().map(|&i| Item { place: items[i].place - mean, ..items[i] }).collect();
+    let knapsack = Knapsack::new(ordered, count, sum - mean * count as i64);
+    if knapsack.frames.iter().any(|frame| frame.low > frame.high) {
+        return Outcome::NoSet;
+    }
+    if knapsack.frames.iter().map(Frame::entries).sum::<usize>() > LARGEST_TABLES {
+        return Outcome::TooLarge;
+    }
+    let layers = knapsack.forward();
+    let any = layers[items.len()][0];
+    if any < 0 {
+        return Outcome::NoSet;
+    }
+    let mut with = vec![None; items.len()];
+    order.iter().zip(knapsack.backward(&layers)).for_each(|(&i, weight)| with[i] = weight);
+    Outcome::Heaviest(Heaviest { any, with })
+}
+
+/// Items in an order in which partial sums stay small.
+struct Knapsack {
+    items: Vec<Item>,
+    /// After each number of items, which of their sets matter.
+    frames: Vec<Frame>,
+}
+
+/// Counts and sums that the first items can have and the others can fill up. A layer is a table over them: the rows by
+/// count, one entry a sum.
+#[derive(Clone, Copy)]
+struct Frame {
+    least: usize,
+    most: usize,
+    low: i64,
+    high: i64,
+}
+
+impl Frame {
+    fn width(&self) -> usize {
+        (self.high - self.low + 1) as usize
+    }
+
+    fn entries(&self) -> usize {
+        self.width() * (self.most - self.least + 1)
+    }
+}
+
+impl Knapsack {
+    fn new(items: Vec<Item>, count: usize, sum: i64) -> Self {
+        let (mut low, mut high) = (0, 0);
+        let mut rest_low: i64 = items.iter().map(|item| item.place.min(0)).sum();
+        let mut rest_high: i64 = items.iter().map(|item| item.place.max(0)).sum();
+        let mut frames = Vec::with_capacity(items.len() + 1);
+        for looked_at in 0..=items.len() {
+            frames.push(Frame {
+                least: count.saturating_sub(items.len() - looked_at),
+                most: count.min(looked_at),
+                low: low.max(sum - rest_high),
+                high: high.min(sum - rest_low),
+            });
+            if let Some(item) = items.get(looked_at) {
+                low += item.place.min(0);
+                high += item.place.max(0);
+                rest_low -= item.place.min(0);
+                rest_high -= item.place.max(0);
+            }
+        }
+        Self { items, frames }
+    }
+
+    /// The greatest weights of sets of the first items, after each number of them.
+    fn forward(&self) -> Vec<Vec<i64>> {
+        let mut layers = vec![vec![0]];
+        for (i, item) in self.items.iter().enumerate() {
+            let (from, to) = (&self.frames[i], &self.frames[i + 1]);
+            let mut layer = vec![NONE; to.entries()];
+            improve(to, &mut layer, from, &layers[i], 0, 0, 0);
+            improve(to, &mut layer, from, &layers[i], 1, item.place, item.weight);
+            layers.push(layer);
+        }
+        layers
+    }
+
+    /// By item, the greatest weight of a set with it: from the last item back, with what the items behind can add.
+    fn backward(&self, layers: &[Vec<i64>]) -> Vec<Option<i64>> {
+        let mut with = vec![None; self.items.len()];
+        let mut behind = vec![0];
+        for (i, item) in self.items.iter().enumerate().rev() {
+            let (from, to) = (&self.frames[i + 1], &self.frames[i]);
+            let mut layer = vec![NONE; to.entries()];
+            improve(to, &mut layer, from, &behind, -1, -item.place, item.weight);
+            let best = layer.iter().zip(&layers[i]).map(|(behind, before)| behind + before).max();
+            with[i] = best.filter(|&best| best >= 0);
+            improve(to, &mut layer, from, &behind, 0, 0, 0);
+            behind = layer;
+        }
+        with
+    }
+}
+
+/// Takes into the table `layer` over `to` what `other` over `from` gives, with so much added to its counts, sums and
+/// weights.
+fn improve(
+    to: &Frame,
+    layer: &mut [i64],
+    from: &Frame,
+    other: &[i64],
+    count: isize,
+    place: i64,
+    weight: i64,
+) {
+    let (low, high) = (to.low.max(from.low + place), to.high.min(from.high + place));
+    if low > high {
+        return;
+    }
+    let length = (high - low + 1) as usize;
+    for (chosen, row) in (to.least..=to.most).zip(layer.chunks_mut(to.width())) {
+        let source = chosen.wrapping_add_signed(-count);
+        if (from.least..=from.most).contains(&source) {
+            let source = (source - from.least) * from.width() + (low - place - from.low) as usize;
+            let row = &mut row[(low - to.low) as usize..][..length];
+            for (best, other) in row.iter_mut().zip(&other[source..][..length]) {
+                *best = (*best).max(other + weight);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// By trying all sets.
+    fn oracle(items: &[Item], count: usize, sum: i64) -> Option<Heaviest> {
+        let mut found: Option<Heaviest> = None;
+        for set in 0u32..1 << items.len() {
+            let chosen = || items.iter().enumerate().filter(|(i, _)| set >> i & 1 == 1);
+            if chosen().count() != count || chosen().map(|(_, item)| item.place).sum::<i64>() != sum {
+                continue;
+            }
+            let weight = chosen().map(|(_, item)| item.weight).sum::<i64>();
+            let best = found.get_or_insert(Heaviest { any: weight, with: vec![None; items.len()] });
+            best.any = best.any.max(weight);
+            for (i, _) in chosen() {
+                best.with[i] = best.with[i].max(Some(weight));
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn the_greatest_weights_are_those_of_trying_all_sets() {
+        let mut random = fastrand::Rng::with_seed(7);
+        let (mut sets, mut none) = (0, 0);
+        for case in 0..20_000 {
+            let mut places: Vec<i64> = (-20..20).collect();
+            random.shuffle(&mut places);
+            let items: Vec<Item> = places[..random.usize(0..=10)]
+                .iter()
+                .map(|&place| Item { place, weight: random.i64(0..1000) })
+                .collect();
+            let count = random.usize(0..=items.len() + 1);
+            // The sum of some set, or one nearby.
+            let near = if random.u8(0..4) == 0 { random.i64(-2..=2) } else { 0 };
+            let sum = items.iter().take(count).map(|item| item.place).sum::<i64>() + near;
+            let expected = oracle(&items, count, sum);
+            if expected.is_some() {
+                sets += 1
+            } else {
+                none += 1
+            }
+            let expected = expected.map_or(Outcome::NoSet, Outcome::Heaviest);
+            assert_eq!(heaviest(&items, count, sum), expected, "case {case}: {items:?}, {count}, {sum}");
+        }
+        assert!(sets > 1000 && none > 1000, "{sets} with a set, {none} without");
+        let all: Vec<Item> = (0..255).map(|place| Item { place, weight: 1 }).collect();
+        assert_eq!(heaviest(&all, 127, 127 * 127), Outcome::TooLarge);
+    }
+}

@@ -1,0 +1,343 @@
+//! The rest of a board under a refutation: which squares can still hold a queen, and how much room budgets leave.
+//!
+//! A *line* is a row, a column or a diagonal of either direction. A square is *alive* until something shows that no
+//! completion has a queen there. Every change is kept on a trail and taken back by [`Position::back_to`].
+//!
+//! A *budget* gives a whole number y to each line (rows and columns any, diagonals from 0 on) such that the cost
+//! y(row) + y(column) + y(diagonal) + y(antidiagonal) of no alive square is below 0. Summed over the queens of any
+//! completion, the costs and the weights y of the unused diagonals make exactly
+//! G = Σ y over all open rows, open columns and diagonals with an alive square. So G < 0 refutes the position, a
+//! square whose cost exceeds G dies, and a diagonal whose weight exceeds G must be used. A queen takes its cost from
+//! G, and a diagonal that can no more be used takes its weight.
+
+use std::ops::ControlFlow;
+
+use super::knapsack::{Heaviest, Item, Outcome, heaviest};
+
+/// Four: row, column, diagonal, antidiagonal.
+type LinesOf = [usize; 4];
+
+/// This many budgets are kept at most: the first one and the last ones.
+const BUDGETS: usize = 3;
+
+pub(super) struct Position {
+    n: usize,
+    /// By square, row by row: its lines.
+    lines: Vec<LinesOf>,
+    /// By line: its squares that were alive when the position was set up.
+    squares: Vec<Vec<usize>>,
+    /// By square.
+    alive: Vec<bool>,
+    /// By line: its alive squares.
+    count: Vec<usize>,
+    /// By line: whether a queen stands on it.
+    taken: Vec<bool>,
+    budgets: Vec<Budget>,
+    /// Lines that came down to one alive square.
+    units: Vec<usize>,
+    trail: Vec<Change>,
+    refuted: bool,
+}
+
+#[derive(Clone, Copy)]
+enum Change {
+    Died(usize),
+    Placed(usize),
+}
+
+struct Budget {
+    /// G, as far as it is not used up.
+    room: i64,
+    /// By square: its cost.
+    cost: Vec<i64>,
+    /// By line: what a diagonal takes from the room that can no more be used.
+    weight: Vec<i64>,
+    /// The squares, those of the greatest cost first, and how many of them cost more than there is room.
+    squares: Vec<usize>,
+    dear_squares: usize,
+    /// The same for diagonals and their weights.
+    diagonals: Vec<usize>,
+    heavy_diagonals: usize,
+}
+
+/// A moment to which a position can go back.
+pub(super) struct Mark {
+    trail: usize,
+    budgets: [(i64, usize, usize); BUDGETS],
+}
+
+/// A budget that made place for another one.
+pub(super) struct Displaced(Option<Budget>);
+
+impl Position {
+    /// The empty board of size `n` with queens on the first rows, which do not attack each other.
+    pub(super) fn new(n: usize, prefix: &[usize]) -> Self {
+        let lines: Vec<LinesOf> = (0..n * n)
+            .map(|square| {
+                let (row, col) = (square / n, square % n);
+                [row, n + col, 2 * n + (col + n - 1 - row), 4 * n - 1 + (row + col)]
+            })
+            .collect();
+        let mut taken = vec![false; 6 * n - 2];
+        for (row, col) in prefix.iter().enumerate() {
+            for line in lines[row * n + col] {
+                taken[line] = true;
+            }
+        }
+        let alive: Vec<bool> = lines.iter().map(|lines| lines.iter().all(|&line| !taken[line])).collect();
+        let mut squares = vec![Vec::new(); taken.len()];
+        for square in (0..n * n).filter(|&square| alive[square]) {
+            for line in lines[square] {
+                squares[line].push(square);
+            }
+        }
+        let count: Vec<usize> = squares.iter().map(Vec::len).collect();
+        let open = (0..2 * n).filter(|&line| !taken[line]);
+        let refuted = open.clone().any(|line| count[line] == 0);
+        let units = open.filter(|&line| count[line] == 1).collect();
+        let (budgets, trail) = (Vec::new(), Vec::new());
+        Self { n, lines, squares, alive, count, taken, budgets, units, trail, refuted }
+    }
+
+    pub(super) fn mark(&self) -> Mark {
+        let mut budgets = [(0, 0, 0); BUDGETS];
+        for (mark, budget) in budgets.iter_mut().zip(&self.budgets) {
+            *mark = (budget.room, budget.dear_squares, budget.heavy_diagonals);
+        }
+        Mark { trail: self.trail.len(), budgets }
+    }
+
+    /// Takes back what happened since `mark`. The budgets are those of then.
+    pub(super) fn back_to(&mut self, mark: &Mark) {
+        for change in self.trail.drain(mark.trail..).rev() {
+            match change {
+                Change::Died(square) => {
+                    self.alive[square] = true;
+                    self.lines[square].iter().for_each(|&line| self.count[line] += 1);
+                }
+                Change::Placed(square) => {
+                    self.lines[square].iter().for_each(|&line| self.taken[line] = false);
+                }
+            }
+        }
+        for (budget, mark) in self.budgets.iter_mut().zip(mark.budgets) {
+            (budget.room, budget.dear_squares, budget.heavy_diagonals) = mark;
+        }
+        self.units.clear();
+        self.refuted = false;
+    }
+
+    /// The alive squares of a line on which no queen stands; `None` if one does, or there is no such line.
+    pub(super) fn choices(&self, line: usize) -> Option<Vec<usize>> {
+        let open = self.taken.get(line).is_some_and(|taken| !taken);
+        open.then(|| self.squares[line].iter().copied().filter(|&square| self.alive[square]).collect())
+    }
+
+    /// Whether a queen must stand on the open line in every completion. The weight of a diagonal without an alive
+    /// square is taken from the room already.
+    pub(super) fn is_mandatory(&self, line: usize) -> bool {
+        let heavy = |budget: &Budget| budget.weight[line] > budget.room;
+        line < 2 * self.n || self.count[line] > 0 && self.budgets.iter().any(heavy)
+    }
+
+    /// An open mandatory line with the fewest choices; `None` if the board is full.
+    pub(super) fn smallest_line(&self) -> Option<usize> {
+        let heavy = self.budgets.iter().flat_map(|budget| &budget.diagonals[..budget.heavy_diagonals]);
+        let mandatory = (0..2 * self.n).chain(heavy.copied());
+        mandatory
+            .filter(|&line| !self.taken[line] && self.count[line] > 0)
+            .min_by_key(|&line| self.count[line])
+    }
+
+    /// Puts a queen on an alive square.
+    pub(super) fn place(&mut self, square: usize) {
+        for budget in &mut self.budgets {
+            budget.room -= budget.cost[square];
+        }
+        self.trail.push(Change::Placed(square));
+        for line in self.lines[square] {
+            self.taken[line] = true;
+        }
+        for line in self.lines[square] {
+            for i in 0..self.squares[line].len() {
+                let other = self.squares[line][i];
+                if self.alive[other] {
+                    self.kill(other);
+                }
+            }
+        }
+    }
+
+    fn kill(&mut self, square: usize) {
+        self.alive[square] = false;
+        self.trail.push(Change::Died(square));
+        for line in self.lines[square] {
+            self.count[line] -= 1;
+            if self.taken[line] {
+                continue;
+            }
+            match self.count[line] {
+                0 if line < 2 * self.n => self.refuted = true,
+                0 => self.budgets.iter_mut().for_each(|budget| budget.room -= budget.weight[line]),
+                1 => self.units.push(line),
+                _ => {}
+            }
+        }
+    }
+
+    /// Draws all conclusions. Returns whether the position is refuted.
+    pub(super) fn conclude(&mut self) -> bool {
+        loop {
+            while self.filter().is_continue() {}
+            if self.refuted {
+                return true;
+            }
+            let Some(line) = self.units.pop() else { return false };
+            if !self.taken[line] && self.count[line] == 1 && self.is_mandatory(line) {
+                let last = self.squares[line].iter().copied().find(|&square| self.alive[square]);
+                self.place(last.expect("one is alive"));
+            }
+        }
+    }
+
+    /// Kills what is dearer than the room that budgets leave. Goes on as long as something changes.
+    fn filter(&mut self) -> ControlFlow<()> {
+        let mut changed = ControlFlow::Break(());
+        for i in 0..self.budgets.len() {
+            if self.budgets[i].room < 0 {
+                self.refuted = true;
+            }
+            while let Some(square) = self.budgets[i].next_dear_square() {
+                if self.refuted {
+                    return ControlFlow::Break(());
+                }
+                if self.alive[square] {
+                    self.kill(square);
+                    changed = ControlFlow::Continue(());
+                }
+            }
+            while let Some(diagonal) = self.budgets[i].next_heavy_diagonal() {
+                if self.count[diagonal] == 1 {
+                    self.units.push(diagonal);
+                }
+            }
+        }
+        changed
+    }
+
+    /// Makes a budget of `y` (by line, without the rows), and draws conclusions. Those of the rows are as small as
+    /// they can be, so that no cost is below 0; those of the columns are lowered then as far as the costs allow.
+    ///
+    /// With `knapsack` the room is smaller: what the used diagonals weigh is at most what the heaviest sets of the
+    /// right number and sum weigh. In return, diagonals that cannot be used take nothing from it later.
+    pub(super) fn add_budget(&mut self, y: &[i64], knapsack: bool) -> Displaced {
+        let n = self.n;
+        let mut y: Vec<i64> = std::iter::repeat_n(0, n).chain(y.iter().copied()).collect();
+        for line in 0..2 * n {
+            if self.taken[line] {
+                y[line] = 0;
+            } else if let Some(least) = self.alive_on(line).map(|square| self.cost(&y, square)).min() {
+                y[line] -= least;
+            }
+        }
+        let cost: Vec<i64> = (0..n * n).map(|square| self.cost(&y, square)).collect();
+        let mut room: i64 = y[..2 * n].iter().sum();
+        let mut weight = vec![0; y.len()];
+        if knapsack {
+            match self.heaviest_diagonals(&y) {
+                [Outcome::NoSet, _] | [_, Outcome::NoSet] => self.refuted = true,
+                [Outcome::Heaviest(falling), Outcome::Heaviest(rising)] => {
+                    let dead = |&square: &usize| {
+                        let [_, _, diagonal, antidiagonal] = self.lines[square];
+                        let (diagonal, antidiagonal) = (diagonal - 2 * n, antidiagonal - (4 * n - 1));
+                        let most = falling.with[diagonal].zip(rising.with[antidiagonal]);
+                        most.is_none_or(|(falling, rising)| room + falling + rising < cost[square])
+                    };
+                    let dead: Vec<usize> = self.all_alive().filter(dead).collect();
+                    room += falling.any + rising.any;
+                    dead.into_iter().for_each(|square| self.kill(square));
+                }
+                // A board with so much left is for other budgets.
+                _ => room = i64::MAX / 2,
+            }
+        } else {
+            let usable = (2 * n..y.len()).filter(|&line| !self.taken[line] && self.count[line] > 0);
+            usable.for_each(|line| weight[line] = y[line]);
+            room += weight.iter().sum::<i64>();
+        }
+        let mut squares: Vec<usize> = self.all_alive().collect();
+        squares.sort_by_key(|&square| std::cmp::Reverse(cost[square]));
+        let mut diagonals: Vec<usize> = (2 * n..y.len()).filter(|&line| weight[line] > 0).collect();
+        diagonals.sort_by_key(|&line| std::cmp::Reverse(weight[line]));
+        let displaced = (self.budgets.len() == BUDGETS).then(|| self.budgets.remove(1));
+        let budget = Budget { room, cost, weight, squares, dear_squares: 0, diagonals, heavy_diagonals: 0 };
+        self.budgets.push(budget);
+        Displaced(displaced)
+    }
+
+    /// Takes the last budget away again, before going back to where it was added.
+    pub(super) fn remove_budget(&mut self, displaced: Displaced) {
+        self.budgets.pop();
+        if let Some(budget) = displaced.0 {
+            self.budgets.insert(1, budget);
+        }
+    }
+
+    /// The heaviest sets of diagonals of each direction that a completion can use, by the weights `y`. Their items are
+    /// all diagonals of that direction.
+    fn heaviest_diagonals(&self, y: &[i64]) -> [Outcome; 2] {
+        let n = self.n;
+        let open = |lines: std::ops::Range<usize>| lines.filter(|&line| !self.taken[line]);
+        let rows: i64 = open(0..n).map(|row| row as i64).sum();
+        let columns: i64 = open(n..2 * n).map(|column| (column - n) as i64).sum();
+        let count = open(0..n).count();
+        let heaviest_of = |first: usize, least: i64, sum: i64| {
+            let usable = |line: &usize| !self.taken[*line] && self.count[*line] > 0;
+            let lines: Vec<usize> = (first..first + 2 * n - 1).filter(usable).collect();
+            let item = |&line: &usize| Item { place: (line - first) as i64 + least, weight: y[line] };
+            let items: Vec<Item> = lines.iter().map(item).collect();
+            match heaviest(&items, count, sum) {
+                Outcome::Heaviest(found) => {
+                    let mut with = vec![None; 2 * n - 1];
+                    lines.iter().zip(found.with).for_each(|(&line, weight)| with[line - first] = weight);
+                    Outcome::Heaviest(Heaviest { with, ..found })
+                }
+                other => other,
+            }
+        };
+        let least = 1 - n as i64;
+        [heaviest_of(2 * n, least, columns - rows), heaviest_of(4 * n - 1, 0, rows + columns)]
+    }
+
+    fn all_alive(&self) -> impl Iterator<Item = usize> {
+        (0..self.alive.len()).filter(|&square| self.alive[square])
+    }
+
+    fn alive_on(&self, line: usize) -> impl Iterator<Item = usize> {
+        self.squares[line].iter().copied().filter(|&square| self.alive[square])
+    }
+
+    fn cost(&self, y: &[i64], square: usize) -> i64 {
+        self.lines[square].iter().map(|&line| y[line]).sum()
+    }
+}
+
+impl Budget {
+    /// The next square that costs more than there is room.
+    fn next_dear_square(&mut self) -> Option<usize> {
+        let square = *self.squares.get(self.dear_squares)?;
+        (self.cost[square] > self.room).then(|| {
+            self.dear_squares += 1;
+            square
+        })
+    }
+
+    /// The next diagonal that weighs more than there is room.
+    fn next_heavy_diagonal(&mut self) -> Option<usize> {
+        let diagonal = *self.diagonals.get(self.heavy_diagonals)?;
+        (self.weight[diagonal] > self.room).then(|| {
+            self.heavy_diagonals += 1;
+            diagonal
+        })
+    }
+}

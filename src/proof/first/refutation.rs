@@ -1,0 +1,148 @@
+//! A refutation as it is written down: see the form in [`super`].
+
+use super::super::ProofError;
+use super::super::bytes::{Reader, Writer};
+
+/// What the refutations of a certificate are made of: a tree, in prefix order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refutation(Vec<u8>);
+
+/// A whole number for each column, diagonal and antidiagonal: the multipliers of a budget.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Multipliers {
+    /// By column.
+    pub columns: Vec<i64>,
+    /// By c - r + n - 1, from 0 on.
+    pub diagonals: Vec<i64>,
+    /// By r + c, from 0 on.
+    pub antidiagonals: Vec<i64>,
+}
+
+/// Multipliers are smaller than this, so that no sum of a board's comes near to 64 bits.
+pub const LARGEST_MULTIPLIER: i64 = 1 << 40;
+
+const SEARCH: u8 = 0;
+const PLAIN: u8 = 1;
+const KNAPSACK: u8 = 2;
+const BRANCH: u8 = 3;
+
+/// The lines, as they are numbered in a certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Line {
+    /// 0-based.
+    Row(usize),
+    /// 0-based.
+    Column(usize),
+    /// c - r + n - 1.
+    Diagonal(usize),
+    /// r + c.
+    Antidiagonal(usize),
+}
+
+impl Line {
+    /// Its number on the board of size `n`.
+    pub const fn number(self, n: usize) -> usize {
+        match self {
+            Self::Row(row) => row,
+            Self::Column(column) => n + column,
+            Self::Diagonal(diagonal) => 2 * n + diagonal,
+            Self::Antidiagonal(antidiagonal) => 4 * n - 1 + antidiagonal,
+        }
+    }
+}
+
+impl Refutation {
+    /// The checker is to find out by itself, by trying everything.
+    pub fn search() -> Self {
+        Self(vec![SEARCH])
+    }
+
+    /// The budget of `multipliers` (with the knapsack, if that is said), and what refutes the position with it.
+    pub fn budget(multipliers: &Multipliers, knapsack: bool, then: &Self) -> Self {
+        let mut writer = Writer::new();
+        writer.byte(if knapsack { KNAPSACK } else { PLAIN });
+        multipliers.write(&mut writer);
+        writer.bytes(&then.0);
+        Self(writer.finish())
+    }
+
+    /// All squares of a line on the board of size `n`: `children` are those that need a refutation, each with its
+    /// number, row by row.
+    pub fn branch(n: usize, line: Line, children: &[(usize, Self)]) -> Self {
+        let mut writer = Writer::new();
+        writer.byte(BRANCH);
+        writer.size(line.number(n));
+        writer.size(children.len());
+        for (square, refutation) in children {
+            writer.size(*square);
+            writer.bytes(&refutation.0);
+        }
+        Self(writer.finish())
+    }
+
+    /// As it stands in a certificate.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Multipliers {
+    /// Numbers one after the other; a 0 is followed by how many more zeros there are.
+    fn write(&self, writer: &mut Writer) {
+        let mut zeros = 0;
+        let flush = |writer: &mut Writer, zeros: &mut usize| {
+            if *zeros > 0 {
+                writer.number(0);
+                writer.size(*zeros - 1);
+            }
+            *zeros = 0;
+        };
+        for (values, signed) in
+            [(&self.columns, true), (&self.diagonals, false), (&self.antidiagonals, false)]
+        {
+            for &value in values {
+                if value == 0 {
+                    zeros += 1;
+                    continue;
+                }
+                flush(writer, &mut zeros);
+                if signed { writer.signed(value) } else { writer.number(value.unsigned_abs()) }
+            }
+        }
+        flush(writer, &mut zeros);
+    }
+}
+
+/// One node of a tree, as it is read.
+pub(super) enum Node {
+    Search,
+    Budget { knapsack: bool, y: Vec<i64> },
+    Branch { line: usize, children: usize },
+}
+
+/// Reads the next node of the board of size `n`.
+pub(super) fn read(reader: &mut Reader<'_>, n: usize) -> Result<Node, ProofError> {
+    let tag = reader.byte()?;
+    Ok(match tag {
+        SEARCH => Node::Search,
+        PLAIN | KNAPSACK => Node::Budget { knapsack: tag == KNAPSACK, y: read_multipliers(reader, n)? },
+        BRANCH => Node::Branch { line: reader.size(usize::MAX)?, children: reader.size(n)? },
+        _ => return Err(ProofError::Damaged("there is no such step of a refutation")),
+    })
+}
+
+/// By line, from the first column on.
+fn read_multipliers(reader: &mut Reader<'_>, n: usize) -> Result<Vec<i64>, ProofError> {
+    let lines = 5 * n - 2;
+    let mut y = Vec::with_capacity(lines);
+    while y.len() < lines {
+        let value =
+            if y.len() < n { reader.signed()? } else { reader.number()?.try_into().unwrap_or(i64::MAX) };
+        if !(-LARGEST_MULTIPLIER + 1..LARGEST_MULTIPLIER).contains(&value) {
+            return Err(ProofError::Damaged("a multiplier is too large"));
+        }
+        let more = if value == 0 { reader.size(lines - y.len() - 1)? } else { 0 };
+        y.extend(std::iter::repeat_n(value, more + 1));
+    }
+    Ok(y)
+}
