@@ -5,6 +5,7 @@
 //! cargo bench --bench linear                          # microlp
 //! cargo bench --bench linear --features highs         # and HiGHS
 //! cargo bench --bench linear -- probing               # sequences whose name contains a word
+//! cargo bench --bench linear -- alone                 # ours alone
 //! ```
 #![allow(clippy::print_stdout)]
 
@@ -14,7 +15,7 @@ use fastrand::Rng;
 use microlp::{ComparisonOp, OptimizationDirection, Problem as MicroProblem, Variable};
 use nqueens::board::{Piece, Problem};
 use nqueens::optimise::model::{Column, Direction, Domain, Model, Relation, Row};
-use nqueens::optimise::simplex::Simplex;
+use nqueens::optimise::simplex::{Ended, Simplex};
 use nqueens::optimise::{Formulation, Linear, LinearOutcome, Lines, Unwatched, Vertex, Watch};
 
 /// Runs of each solver in a pair.
@@ -58,6 +59,22 @@ impl Sequence {
         optima
     }
 
+    /// Rows, columns and steps of our simplex, when all is done.
+    fn size(&self) -> (usize, usize, u64) {
+        let mut simplex = Simplex::of(&self.model);
+        for step in &self.steps {
+            match step {
+                &Step::Bounds(column, lower, upper) => simplex.set_bounds(column, lower, upper),
+                &Step::Cost(column, cost) => simplex.set_cost(column, cost),
+                Step::Column(cost, bounds, terms) => simplex.add_column(*cost, *bounds, terms),
+                Step::Solve => {
+                    assert!(matches!(simplex.run(&mut Unwatched), Ended::Optimal | Ended::Infeasible))
+                }
+            }
+        }
+        (simplex.rows(), simplex.columns(), simplex.steps())
+    }
+
     fn solves(&self) -> usize {
         self.steps.iter().filter(|step| matches!(step, Step::Solve)).count()
     }
@@ -71,52 +88,52 @@ const OURS: fn(&Model) -> Box<dyn Linear> = |model| Box::new(Simplex::of(model))
 fn rivals() -> Vec<Rival> {
     vec![
         #[cfg(feature = "highs")]
-        ("HiGHS", |model| nqueens::optimise::Solver::relaxation(&nqueens::optimise::Highs, model), usize::MAX),
+        (
+            "HiGHS",
+            |model| nqueens::optimise::Solver::relaxation(&nqueens::optimise::Highs, model),
+            usize::MAX,
+        ),
         ("microlp", |model| Box::new(Micro::of(model)), SOLVES_FOR_MICROLP),
     ]
 }
 
 fn main() {
-    let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
-    let sequences: [fn() -> Sequence; 8] = [
+    let mut words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    let alone = words.iter().any(|word| word == "alone");
+    words.retain(|word| word != "alone");
+    let rivals = if alone { Vec::new() } else { rivals() };
+    let sequences: [fn() -> Sequence; 10] = [
         || fixings(12, 200),
         || fixings(20, 200),
         || fixings(32, 60),
+        || fixings(64, 20),
         || residual(40, 60),
         || residual(60, 60),
         || columns(30),
         || probing(48, 150),
         || probing(96, 150),
+        || probing(130, 50),
     ];
     for sequence in sequences {
         let sequence = sequence();
         if words.is_empty() || words.iter().any(|word| sequence.name.contains(word)) {
-            compare(&sequence);
+            compare(&sequence, &rivals);
         }
     }
 }
 
-fn compare(sequence: &Sequence) {
-    let mut simplex = Simplex::of(&sequence.model);
-    sequence.steps.iter().for_each(|step| {
-        match step {
-            &Step::Bounds(column, lower, upper) => simplex.set_bounds(column, lower, upper),
-            &Step::Cost(column, cost) => simplex.set_cost(column, cost),
-            Step::Column(cost, bounds, terms) => simplex.add_column(*cost, *bounds, terms),
-            Step::Solve => {
-                simplex.run(&mut Unwatched);
-            }
-        };
-    });
+fn compare(sequence: &Sequence, rivals: &[Rival]) {
+    let (rows, columns, steps) = sequence.size();
     println!(
-        "{}: {} rows, {} columns, {} solves, {} steps",
+        "{}: {rows} rows, {columns} columns, {} solves, {steps} steps",
         sequence.name,
-        simplex.rows(),
-        simplex.columns(),
-        sequence.solves(),
-        simplex.steps()
+        sequence.solves()
     );
-    for (name, relaxation, solves) in rivals() {
+    if rivals.is_empty() {
+        let times = (0..ROUNDS).map(|_| timed(|| sequence.play(OURS(&sequence.model), usize::MAX)).1);
+        println!("  ours {} ms a solve", spread(times.map(|time| 1e3 * time / sequence.solves() as f64)));
+    }
+    for &(name, relaxation, solves) in rivals {
         let mut runs = Vec::new();
         for _ in 0..ROUNDS {
             let (ours, our_time) = timed(|| sequence.play(OURS(&sequence.model), solves));
@@ -207,13 +224,14 @@ fn residual(n: usize, solves: usize) -> Sequence {
     let problem = Problem::empty(Piece::Queen, n);
     let mut queens: Vec<(usize, usize)> = Vec::new();
     for row in 0..n / 3 {
-        if let Some(column) = (0..n).find(|&column| queens.iter().all(|&queen| !attacks(queen, (row, column)))) {
+        if let Some(column) =
+            (0..n).find(|&column| queens.iter().all(|&queen| !attacks(queen, (row, column))))
+        {
             queens.push((row, column));
         }
     }
-    let rest: Vec<(usize, usize)> = squares(n)
-        .filter(|&square| queens.iter().all(|&queen| !attacks(queen, square)))
-        .collect();
+    let rest: Vec<(usize, usize)> =
+        squares(n).filter(|&square| queens.iter().all(|&queen| !attacks(queen, square))).collect();
     let full = Formulation::Diagonals.model(&problem, Lines::Full);
     let mut model = Model {
         name: String::new(),
@@ -444,8 +462,12 @@ impl Linear for Micro {
 
     fn solve(&mut self, _: &mut dyn Watch) -> LinearOutcome {
         let mut problem = MicroProblem::new(self.direction);
-        let variables: Vec<Variable> =
-            self.costs.iter().zip(&self.bounds).map(|(&cost, &bounds)| problem.add_var(cost, bounds)).collect();
+        let variables: Vec<Variable> = self
+            .costs
+            .iter()
+            .zip(&self.bounds)
+            .map(|(&cost, &bounds)| problem.add_var(cost, bounds))
+            .collect();
         for (terms, comparison, bound) in &self.rows {
             let terms: Vec<(Variable, f64)> = terms.iter().map(|&(j, a)| (variables[j], a)).collect();
             problem.add_constraint(terms, *comparison, *bound);

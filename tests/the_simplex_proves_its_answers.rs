@@ -1,11 +1,17 @@
 //! Whatever our simplex says is proved by what it hands out: an optimum by its point and its duals, infeasibility by a
 //! ray. After any changes it says the same as one that starts anew, and the same as other solvers.
 
+use std::mem::replace;
+use std::ops::ControlFlow;
+use std::time::Duration;
+
 use fastrand::Rng;
 use nqueens::board::{Piece, Problem};
 use nqueens::optimise::model::{Column, Direction, Model, Relation, Row};
 use nqueens::optimise::simplex::{Ended, Simplex};
-use nqueens::optimise::{Formulation, Linear, LinearOutcome, Lines, Small, Solver, Unwatched};
+use nqueens::optimise::{
+    Formulation, Linear, LinearOutcome, Lines, Progress, Small, Solver, Unwatched, Watch,
+};
 use proptest::prelude::*;
 
 const NEAR: f64 = 1e-6;
@@ -347,4 +353,82 @@ fn other_solvers_find_the_same_optimum() {
             }
         }
     }
+}
+
+#[test]
+fn rows_with_two_bounds_or_none_and_changed_ones_are_respected() {
+    // max x + 2y, 1 ≤ x + y ≤ 3, x, y in 0..2.
+    let mut simplex = Simplex::new(Direction::Maximise);
+    simplex.add_column(1.0, (0.0, 2.0), &[]);
+    simplex.add_column(2.0, (0.0, 2.0), &[]);
+    simplex.add_row_between(1.0, 3.0, [(0, 1.0), (1, 1.0)]);
+    let optimum = |simplex: &mut Simplex| {
+        assert_eq!(simplex.run(&mut Unwatched), Ended::Optimal);
+        (simplex.objective(), simplex.duals()[0])
+    };
+    assert_eq!(optimum(&mut simplex), (5.0, 1.0));
+    simplex.set_row_bounds(0, 0.0, 0.5);
+    assert_eq!(optimum(&mut simplex), (1.0, 2.0));
+    simplex.set_row_bounds(0, f64::NEG_INFINITY, f64::INFINITY);
+    assert_eq!(optimum(&mut simplex), (6.0, 0.0));
+    simplex.set_row_bounds(0, 5.0, f64::INFINITY);
+    assert_eq!(simplex.run(&mut Unwatched), Ended::Infeasible);
+    assert!(simplex.ray().is_some_and(|ray| ray[0] > 0.0));
+    let mut copy = simplex.clone();
+    copy.set_row_bounds(0, 4.0, 4.0);
+    assert_eq!(optimum(&mut copy).0, 6.0);
+    assert_eq!(simplex.run(&mut Unwatched), Ended::Infeasible, "the copy has its own bounds");
+}
+
+#[test]
+fn programmes_without_rows_or_columns_have_their_optimum() {
+    let mut simplex = Simplex::new(Direction::Minimise);
+    assert_eq!(simplex.run(&mut Unwatched), Ended::Optimal);
+    simplex.add_row_between(0.0, 1.0, []);
+    assert_eq!(simplex.run(&mut Unwatched), Ended::Optimal);
+    let mut simplex = Simplex::new(Direction::Minimise);
+    simplex.add_column(-1.0, (0.0, 3.0), &[]);
+    simplex.add_column(1.0, (-2.0, 3.0), &[]);
+    assert_eq!(simplex.run(&mut Unwatched), Ended::Optimal);
+    assert_eq!((simplex.objective(), simplex.values()), (-5.0, [3.0, -2.0].as_slice()));
+}
+
+#[test]
+fn crossed_bounds_are_infeasible_and_unbounded_programmes_fail() {
+    let mut simplex = Simplex::new(Direction::Maximise);
+    simplex.add_column(1.0, (0.0, f64::INFINITY), &[]);
+    simplex.add_row_between(-1.0, 1.0, [(0, 1.0)]);
+    simplex.set_bounds(0, 1.0, 0.0);
+    assert_eq!((simplex.run(&mut Unwatched), simplex.ray()), (Ended::Infeasible, None));
+    simplex.set_bounds(0, 0.0, f64::INFINITY);
+    assert_eq!(simplex.run(&mut Unwatched), Ended::Optimal);
+    simplex.set_row_bounds(0, f64::NEG_INFINITY, f64::INFINITY);
+    assert_eq!(simplex.run(&mut Unwatched), Ended::Failed("unbounded"));
+    simplex.set_bounds(0, f64::NEG_INFINITY, f64::INFINITY);
+    simplex.set_row_bounds(0, 0.0, 2.0);
+    assert_eq!((simplex.run(&mut Unwatched), simplex.objective()), (Ended::Optimal, 2.0));
+}
+
+/// Stops whoever asks for the second time.
+struct Once(bool);
+
+impl Watch for Once {
+    fn look(&mut self, _: &Progress) -> ControlFlow<()> {
+        if replace(&mut self.0, true) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn time_left(&self) -> Option<Duration> {
+        None
+    }
+}
+
+#[test]
+fn a_watch_stops_it_in_the_middle_and_it_goes_on_from_there() {
+    let plain = queens(&mut Rng::with_seed(2), 20);
+    let mut simplex = plain.simplex();
+    assert_eq!(simplex.solve(&mut Once(false)), LinearOutcome::Stopped);
+    assert!(simplex.steps() > 0);
+    let optimum = plain.proved(&mut simplex).expect("all squares are free");
+    let fresh = plain.proved(&mut plain.simplex()).expect("all squares are free");
+    assert!((optimum - fresh).abs() < NEAR * (1.0 + fresh.abs()));
 }

@@ -7,7 +7,7 @@ use super::tableau::{Place, Tableau, ZERO};
 use super::{Clock, Phase};
 
 /// Steps without progress after which costs are perturbed.
-const STALL: u32 = 30;
+const STALL: u32 = 5;
 
 /// The size of a perturbation of costs.
 const PERTURBATION: f64 = 1e-6;
@@ -76,6 +76,7 @@ impl Dual {
     /// Runs until all values are within bounds ([`Phase::Done`]) or a row, left in `rho`, proves that they cannot be
     /// ([`Phase::Infeasible`]).
     pub(super) fn run(&mut self, tableau: &mut Tableau, clock: &mut Clock<'_>, tolerance: f64) -> Phase {
+        tableau.inverse.learn_norms();
         let mut stalled = 0;
         let mut renewed = false;
         loop {

@@ -47,8 +47,9 @@ pub(super) struct Inverse {
     size: usize,
     /// Column after column.
     columns: Vec<f64>,
-    /// The square of the norm of each row.
+    /// The square of the norm of each row, if they are known.
     norms: Vec<f64>,
+    knows_norms: bool,
     /// Exchanges since it was computed from nothing.
     exchanges: usize,
 }
@@ -64,6 +65,7 @@ impl Inverse {
         }
         self.norms.clear();
         self.norms.resize(size, 1.0);
+        self.knows_norms = true;
         self.exchanges = 0;
     }
 
@@ -78,6 +80,23 @@ impl Inverse {
     /// Begins to count exchanges anew.
     pub(super) fn forget_exchanges(&mut self) {
         self.exchanges = 0;
+    }
+
+    /// Saves the work of keeping the norms until they are asked for again.
+    pub(super) fn forget_norms(&mut self) {
+        self.knows_norms = false;
+    }
+
+    /// Computes the norms, if they are not known.
+    pub(super) fn learn_norms(&mut self) {
+        if self.knows_norms {
+            return;
+        }
+        self.norms.fill(0.0);
+        for column in self.columns.chunks_exact(self.size.max(1)) {
+            self.norms.iter_mut().zip(column).for_each(|(norm, entry)| *norm += entry * entry);
+        }
+        self.knows_norms = true;
     }
 
     /// The weight of a position in the dual simplex.
@@ -145,13 +164,17 @@ impl Inverse {
             let factor = entry / pivot;
             own += factor * factor;
             let column = &mut self.columns[k * self.size..(k + 1) * self.size];
-            if sparse {
-                for (i, a) in alpha.iter() {
-                    subtract(&mut column[i], &mut norms[i], a * factor);
+            match (sparse, self.knows_norms) {
+                (true, true) => {
+                    alpha.iter().for_each(|(i, a)| subtract(&mut column[i], &mut norms[i], a * factor))
                 }
-            } else {
-                for ((entry, norm), &a) in column.iter_mut().zip(norms.iter_mut()).zip(&alpha.values) {
-                    subtract(entry, norm, a * factor);
+                (true, false) => alpha.iter().for_each(|(i, a)| column[i] -= a * factor),
+                (false, true) => {
+                    let entries = column.iter_mut().zip(norms.iter_mut()).zip(&alpha.values);
+                    entries.for_each(|((entry, norm), &a)| subtract(entry, norm, a * factor));
+                }
+                (false, false) => {
+                    column.iter_mut().zip(&alpha.values).for_each(|(entry, &a)| *entry -= a * factor);
                 }
             }
             column[position] = factor;
@@ -186,12 +209,13 @@ mod tests {
             .collect()
     }
 
-    fn assert_inverse(inverse: &Inverse, columns: &[Vec<f64>]) {
+    fn assert_inverse(inverse: &mut Inverse, columns: &[Vec<f64>]) {
         for (j, column) in product(inverse, columns).into_iter().enumerate() {
             for (i, value) in column.into_iter().enumerate() {
                 assert!((value - f64::from(u8::from(i == j))).abs() < 1e-9);
             }
         }
+        inverse.learn_norms();
         for p in 0..inverse.size() {
             let mut row = Scattered::default();
             inverse.row(p, &mut row);
@@ -210,6 +234,9 @@ mod tests {
             let mut inverse = Inverse::default();
             inverse.of_logicals(size);
             for step in 0..30 {
+                if step == 20 && random.bool() {
+                    inverse.forget_norms();
+                }
                 if step == 15 {
                     let new: Vec<f64> = (0..size).map(|_| f64::from(random.i32(-1..=1))).collect();
                     inverse.grow(&[new.iter().copied().enumerate().collect()]);
@@ -230,7 +257,7 @@ mod tests {
                     columns[position] = entering;
                 }
             }
-            assert_inverse(&inverse, &columns);
+            assert_inverse(&mut inverse, &columns);
         }
     }
 }

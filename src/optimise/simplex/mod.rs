@@ -227,7 +227,9 @@ impl Simplex {
                 self.duals.extend(self.tableau.reduced[columns..].iter().map(|y| factor * y));
                 return Ended::Optimal;
             } else {
-                verify(tableau);
+                if !verify(tableau) {
+                    return Ended::Failed("the basis is not regular");
+                }
                 verified = true;
                 continue;
             };
@@ -250,14 +252,15 @@ impl Simplex {
     }
 }
 
-/// Computes values and reduced costs anew, and the inverse too if it has become inexact.
-fn verify(tableau: &mut Tableau) {
+/// Computes values and reduced costs anew, and the inverse too if it has become inexact. Whether that has helped.
+fn verify(tableau: &mut Tableau) -> bool {
     tableau.compute_values();
-    if tableau.residual() > RESIDUAL {
-        tableau.reinvert();
-    } else {
+    if tableau.rows_hold(RESIDUAL) {
         tableau.compute_reduced();
+        return true;
     }
+    tableau.reinvert();
+    tableau.rows_hold(LOOSE)
 }
 
 /// The bounds of a row's left side.

@@ -35,6 +35,7 @@ impl Primal {
     pub(super) fn run(&mut self, tableau: &mut Tableau, clock: &mut Clock<'_>, tolerance: f64) -> Phase {
         self.weights.clear();
         self.weights.resize(tableau.places.len(), 1.0);
+        tableau.inverse.forget_norms();
         let mut stalled = 0;
         let mut renewed = false;
         loop {
@@ -136,6 +137,9 @@ fn block(tableau: &Tableau, entering: usize, up: bool, tolerance: f64) -> Block 
     let range = tableau.upper[entering] - tableau.lower[entering];
     if range <= longest && range.is_finite() {
         return Block::Itself(range);
+    }
+    if longest.is_infinite() {
+        return Block::Nothing;
     }
     let mut best = Block::Nothing;
     let mut most = 0.0;

@@ -312,14 +312,12 @@ impl Tableau {
         self.reduced_stale = false;
     }
 
-    /// By how much the values violate the rows at worst.
-    pub(super) fn residual(&self) -> f64 {
-        let activities = &self.values[self.columns()..];
-        let differences = activities.iter().enumerate().map(|(i, s)| {
+    /// Whether every row's activity is the sum of its terms, and a number.
+    pub(super) fn rows_hold(&self, tolerance: f64) -> bool {
+        self.values[self.columns()..].iter().enumerate().all(|(i, activity)| {
             let sum: f64 = self.matrix.row(i).iter().map(|&(j, a)| a * self.values[j as usize]).sum();
-            (sum - s).abs()
-        });
-        differences.fold(0.0, f64::max)
+            (sum - activity).abs() <= tolerance
+        })
     }
 
     /// Whether the lower bound of some variable is above its upper one.
