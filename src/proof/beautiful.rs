@@ -22,9 +22,9 @@
 //! | 4 | multipliers | no solution is left: base > 0 |
 //! | 5 | multipliers, count, squares | their orbits are dead: base + r(o) > 0 |
 //! | 6 | count, squares | they attack each other: a clique, which multipliers may name |
+//! | 7 | | as many queens as S has were shown on this level (if it has none, there is nothing to show): the next one comes |
 //!
-//! At the beginning of each level, and after each refutation, levels of which S has as many queens as are shown are
-//! passed. On a level where S has none there is nothing to show. All is proved when the levels hold n queens.
+//! All is proved when the levels that were passed hold n queens.
 //! If there is no solution at all, there are no levels: one refutation is all that is asked for.
 //!
 //! **Search.** Queens are placed one by one, and what follows is followed: an attacked square is closed; a row or column
@@ -62,6 +62,8 @@ pub mod record {
     pub const KILLED_BY_MULTIPLIERS: u8 = 5;
     /// A clique.
     pub const CLIQUE: u8 = 6;
+    /// The next level.
+    pub const NEXT: u8 = 7;
 }
 
 /// What is claimed: the first bytes of a proof. `solution` is the 0-based column of the queen in each row, or none if
@@ -156,7 +158,7 @@ impl Checker {
             }
             claimed
         });
-        let mut checker = Self {
+        Self {
             claimed,
             level: 0,
             shown: 0,
@@ -165,29 +167,29 @@ impl Checker {
             cliques: Vec::new(),
             field,
             refuted: false,
-        };
-        checker.pass();
-        checker
+        }
     }
 
     fn is_done(&self) -> bool {
         if self.claimed.is_some() { self.passed == self.field.n } else { self.refuted }
     }
 
-    /// Passes levels on which as many queens were shown as S has.
-    fn pass(&mut self) {
-        let Some(claimed) = &self.claimed else { return };
-        while self.level < claimed.len() && self.shown == claimed[self.level] {
-            self.field.range[self.level] = (self.shown, self.shown);
-            if self.shown == 0 {
-                for square in self.field.levels[self.level].clone() {
-                    self.field.close_for_good(square);
-                }
-            }
-            self.passed += self.shown;
-            self.level += 1;
-            self.shown = 0;
+    /// Passes a level on which as many queens were shown as S has.
+    fn next(&mut self) -> Result<(), ProofError> {
+        let claimed = self.claimed.as_ref().and_then(|claimed| claimed.get(self.level));
+        if self.trial.is_some() || claimed != Some(&self.shown) {
+            return Err(refused("a level is passed before it is done"));
         }
+        self.field.range[self.level] = (self.shown, self.shown);
+        if self.shown == 0 {
+            for square in self.field.levels[self.level].clone() {
+                self.field.close_for_good(square);
+            }
+        }
+        self.passed += self.shown;
+        self.level += 1;
+        self.shown = 0;
+        Ok(())
     }
 
     fn record(&mut self, reader: &mut Reader<'_>) -> Result<(), ProofError> {
@@ -226,6 +228,7 @@ impl Checker {
                 dead.into_iter().try_for_each(|square| self.kill(square))
             }
             record::CLIQUE => self.clique(reader),
+            record::NEXT => self.next(),
             _ => Err(ProofError::Damaged("there is an unknown record")),
         }
     }
@@ -255,7 +258,6 @@ impl Checker {
                 }
                 self.shown = least;
                 self.field.range[self.level] = (self.shown, self.field.n);
-                self.pass();
                 Ok(())
             }
             None if self.claimed.is_none() => {

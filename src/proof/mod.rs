@@ -7,13 +7,14 @@
 //! |---|---|
 //! | 8 | `NQPROOF` and a line feed |
 //! | 1 | the version of the format: [`FORMAT`] |
-//! | 1 | what is proved: 1 the lexicographically first solution ([`first`]), 2 the most beautiful one |
+//! | 1 | what is proved: 1 the lexicographically first solution ([`first`]), 2 the most beautiful one ([`beautiful`]) |
 //! | … | the board size n, a number as in [`bytes`] |
 //! | … | the proof, in the form of its kind |
 //! | 32 | SHA-256 of everything before |
 //!
 //! The checksum only tells accidents from lies: what convinces is the proof alone.
 
+pub mod beautiful;
 pub mod bytes;
 pub mod first;
 
@@ -91,7 +92,7 @@ pub fn check(certificate: &[u8]) -> Result<Proved, ProofError> {
     let (kind, n, proof) = open(certificate)?;
     match kind {
         Kind::First => first::check(n, proof),
-        Kind::Beautiful => Err(ProofError::NoCertificate),
+        Kind::Beautiful => beautiful::check(n, proof),
     }
 }
 

@@ -17,7 +17,6 @@ use super::quotient::Quotient;
 use super::reduction::Witnesses;
 use super::search::{End, Pulse, Search};
 use crate::board::Norm;
-use crate::optimise::solver::Solver;
 use crate::optimise::verdict::{Answer, Doubt, Verdict};
 use crate::optimise::watch::{Progress, Watch};
 use crate::proof::beautiful::claim;
@@ -54,7 +53,6 @@ pub struct Exact {
 pub(super) struct Engine<'a> {
     pub(super) orbits: &'a Orbits,
     pub(super) question: Question,
-    pub(super) solver: &'a dyn Solver,
     pub(super) watch: &'a mut dyn Watch,
     pub(super) facts: Facts,
     pub(super) quotient: Quotient<'a>,
@@ -74,15 +72,14 @@ pub(super) struct Engine<'a> {
 }
 
 /// A most beautiful solution, or that there is none.
-pub fn most_beautiful_exactly(question: Question, solver: &dyn Solver, watch: &mut dyn Watch) -> Exact {
+pub fn most_beautiful_exactly(question: Question, watch: &mut dyn Watch) -> Exact {
     let orbits = Orbits::new(question.n, question.norm);
     let facts = Facts::new(&orbits);
     let mut engine = Engine {
         orbits: &orbits,
         question,
-        solver,
         watch,
-        quotient: Quotient::new(&orbits, solver, &facts, &[]),
+        quotient: Quotient::new(&orbits, &facts, &[]),
         facts,
         cliques: Vec::new(),
         witnesses: Witnesses::default(),
@@ -136,7 +133,11 @@ impl Engine<'_> {
                 break;
             }
             self.cost = self.orbits.levels[level].cost;
-            fixed += self.fix(level)?;
+            let queens = self.fix(level)?;
+            fixed += queens;
+            if queens > 0 && fixed < n as u32 && self.reduce()? {
+                return Err(Doubt::SolverFailed("the levels above contradict the incumbent".into()));
+            }
         }
         Ok(())
     }
@@ -195,6 +196,7 @@ impl Engine<'_> {
             let most = self.counts[level];
             if most == 0 {
                 self.close(level);
+                self.log.next_level();
                 return Ok(0);
             }
             if least < most {
@@ -240,10 +242,8 @@ impl Engine<'_> {
                 Settled::Open => return Err(Doubt::Stopped),
             }
         }
+        self.log.next_level();
         self.block = self.block.max(2);
-        if self.reduce()? {
-            return Err(Doubt::SolverFailed("the levels above contradict the incumbent".into()));
-        }
         Ok(self.counts[level])
     }
 

@@ -40,6 +40,11 @@ impl Log {
         self.bytes.number(least.into());
     }
 
+    /// The level in hand is done.
+    pub(super) fn next_level(&mut self) {
+        self.bytes.byte(record::NEXT);
+    }
+
     /// No solution, by a tree.
     pub(super) fn refuted(&mut self, tree: &[u8]) {
         self.bytes.byte(record::REFUTED);

@@ -13,8 +13,9 @@
 
 use super::facts::Facts;
 use super::orbits::{OrbitId, Orbits};
-use crate::optimise::model::{Column, Direction, Domain, Model, Relation, Row};
-use crate::optimise::solver::{Linear, LinearOutcome, Solver};
+use crate::optimise::model::Direction;
+use crate::optimise::simplex::{Ended, Simplex};
+use crate::optimise::solver::Linear as _;
 use crate::optimise::verdict::Doubt;
 use crate::optimise::watch::Watch;
 
@@ -78,15 +79,14 @@ pub(super) enum Answered {
 }
 
 /// The programme, with the facts that it has been told.
+#[derive(Clone, Debug)]
 pub(super) struct Quotient<'a> {
     orbits: &'a Orbits,
-    solver: &'a dyn Solver,
     sums: Vec<Sum>,
-    linear: Box<dyn Linear>,
+    simplex: Simplex,
     /// By orbit; none if it was dead when the programme was made.
     column: Vec<Option<usize>>,
-    columns: usize,
-    /// By level: the row's number and the column of its sum.
+    /// By level: its row.
     level_row: Vec<Option<usize>>,
     told: Facts,
     /// Programmes that were solved.
@@ -95,18 +95,13 @@ pub(super) struct Quotient<'a> {
 
 impl<'a> Quotient<'a> {
     /// The programme of the orbits that are alive, with all `cliques`.
-    pub(super) fn new(
-        orbits: &'a Orbits,
-        solver: &'a dyn Solver,
-        facts: &Facts,
-        cliques: &[Vec<usize>],
-    ) -> Self {
+    pub(super) fn new(orbits: &'a Orbits, facts: &Facts, cliques: &[Vec<usize>]) -> Self {
         let n = orbits.n;
         let mut column = vec![None; orbits.orbits.len()];
-        let mut columns = Vec::new();
-        for orbit in facts.alive() {
-            column[orbit] = Some(columns.len());
-            columns.push(Column { name: String::new(), cost: 0, domain: Domain::Free });
+        let mut simplex = Simplex::new(Direction::Minimise);
+        for (number, orbit) in facts.alive().enumerate() {
+            column[orbit] = Some(number);
+            simplex.add_column(0.0, (0.0, orbits.orbits[orbit].most as f64), &[]);
         }
         let mut ranks: Vec<Sum> = (0..n.div_ceil(2))
             .map(|k| Sum { line: Line::Rank(k), terms: Vec::new(), bound: if 2 * k + 1 == n { 2 } else { 4 } })
@@ -125,51 +120,40 @@ impl<'a> Quotient<'a> {
         }
         let most = |sum: &Sum| -> i64 { sum.terms.iter().map(|&(o, a)| a * orbits.orbits[o].most).sum() };
         diagonals.retain(|sum| most(sum) > sum.bound);
-        let mut sums = ranks;
-        sums.append(&mut diagonals);
         let mut this = Self {
             orbits,
-            solver,
             sums: Vec::new(),
-            linear: Box::new(Nothing),
-            columns: columns.len(),
+            simplex,
             column,
             level_row: vec![None; orbits.levels.len()],
-            told: Facts::new(orbits),
+            told: facts.clone(),
             programmes: 0,
         };
-        let rows = sums.iter().map(|sum| this.row(sum)).collect();
-        let model = Model { name: String::new(), direction: Direction::Minimise, columns, rows };
-        this.linear = solver.relaxation(&model);
-        this.sums = sums;
-        for orbit in facts.alive() {
-            this.set_most(orbit, orbits.orbits[orbit].most);
-        }
-        for orbit in 0..orbits.orbits.len() {
-            if !facts.is_alive(orbit) {
-                this.told.kill(orbit);
-            }
+        for sum in ranks.into_iter().chain(diagonals) {
+            this.add(sum);
         }
         for (number, clique) in cliques.iter().enumerate() {
-            this.add_clique(number, clique);
+            if clique.iter().filter(|&&square| facts.is_alive(orbits.orbit_of[square])).count() > 2 {
+                this.add_clique(number, clique);
+            }
         }
-        this.tell(facts);
+        for level in 0..orbits.levels.len() {
+            if facts.range(level).is_some_and(|range| range != (0, 0)) {
+                this.level(level);
+            }
+        }
         this
     }
 
-    fn row(&self, sum: &Sum) -> Row {
-        let relation = match sum.line {
-            Line::Rank(_) | Line::Level(_) => Relation::Equal,
-            Line::Diagonal(_) | Line::Clique(_) => Relation::AtMost,
+    fn add(&mut self, sum: Sum) {
+        let (least, most) = match sum.line {
+            Line::Rank(_) => (sum.bound as f64, sum.bound as f64),
+            Line::Diagonal(_) | Line::Clique(_) => (f64::NEG_INFINITY, sum.bound as f64),
+            Line::Level(level) => span(self.told.range(level)),
         };
-        let terms = sum.terms.iter().filter_map(|&(orbit, a)| Some((self.column[orbit]?, a))).collect();
-        Row { name: String::new(), terms, relation, bound: sum.bound }
-    }
-
-    fn set_most(&mut self, orbit: OrbitId, most: i64) {
-        if let Some(column) = self.column[orbit] {
-            self.linear.set_bounds(column, 0.0, most as f64);
-        }
+        let terms = sum.terms.iter().filter_map(|&(orbit, a)| Some((self.column[orbit]?, a as f64)));
+        self.simplex.add_row_between(least, most, terms);
+        self.sums.push(sum);
     }
 
     /// Adds the images of a clique of squares (numbers).
@@ -179,41 +163,42 @@ impl<'a> Quotient<'a> {
             let orbit = self.orbits.orbit_of[square];
             add_term(&mut terms, orbit, 8 / self.orbits.orbits[orbit].squares.len() as i64);
         }
-        let sum = Sum { line: Line::Clique(number), terms, bound: 8 };
-        self.linear.add_row(&self.row(&sum));
-        self.sums.push(sum);
+        self.add(Sum { line: Line::Clique(number), terms, bound: 8 });
     }
 
-    /// The column of the number of queens on `level`, made when it is asked for first.
-    fn level_column(&mut self, level: usize) -> usize {
-        if let Some(column) = self.level_row[level] {
-            return column;
+    /// The row of `level`, made when it is asked for first.
+    fn level(&mut self, level: usize) -> usize {
+        if let Some(row) = self.level_row[level] {
+            return row;
         }
+        let row = self.sums.len();
         let terms = self.orbits.levels[level].orbits.iter().map(|&orbit| (orbit, 1)).collect();
-        let sum = Sum { line: Line::Level(level), terms, bound: 0 };
-        self.linear.add_row(&self.row(&sum));
-        self.linear.add_column(0.0, (0.0, self.orbits.n as f64), &[(self.sums.len(), -1.0)]);
-        self.sums.push(sum);
-        self.level_row[level] = Some(self.columns);
-        self.columns += 1;
-        self.columns - 1
+        self.add(Sum { line: Line::Level(level), terms, bound: 0 });
+        self.level_row[level] = Some(row);
+        row
     }
 
     /// Brings the programme to `facts`, which may be more or fewer than before.
     pub(super) fn tell(&mut self, facts: &Facts) {
         for orbit in 0..self.orbits.orbits.len() {
-            if facts.is_alive(orbit) != self.told.is_alive(orbit) {
+            if facts.is_alive(orbit) != self.told.is_alive(orbit)
+                && let Some(column) = self.column[orbit]
+            {
                 let most = if facts.is_alive(orbit) { self.orbits.orbits[orbit].most } else { 0 };
-                self.set_most(orbit, most);
+                self.simplex.set_bounds(column, 0.0, most as f64);
             }
         }
         for level in 0..self.orbits.levels.len() {
             let range = facts.range(level);
+            if range == self.told.range(level) {
+                continue;
+            }
+            self.told.set_range(level, range);
             let closed = range == Some((0, 0)) && self.level_row[level].is_none();
-            if range != self.told.range(level) && !closed {
-                let (least, most) = range.unwrap_or((0, self.orbits.n as u32));
-                let column = self.level_column(level);
-                self.linear.set_bounds(column, least.into(), most.into());
+            if !closed {
+                let row = self.level(level);
+                let (least, most) = span(range);
+                self.simplex.set_row_bounds(row, least, most);
             }
         }
         self.told = facts.clone();
@@ -229,63 +214,59 @@ impl<'a> Quotient<'a> {
         self.column.iter().flatten().count()
     }
 
-    /// The fewest queens on `level`.
+    /// The fewest queens on `level`. The multipliers are those that show that there are not fewer.
     pub(super) fn fewest(&mut self, level: usize, watch: &mut dyn Watch) -> Result<Answered, Doubt> {
-        let column = self.level_column(level);
-        self.linear.set_cost(column, 1.0);
-        let answered = self.solve(watch);
-        self.linear.set_cost(column, 0.0);
+        let row = self.level(level);
+        self.cost_of_level(level, 1.0);
+        let mut answered = self.solve(watch);
+        self.cost_of_level(level, 0.0);
+        if let Ok(Answered::Optimal { multipliers, .. }) = &mut answered {
+            multipliers.0[row] -= SCALE as i64;
+        }
         answered
+    }
+
+    fn cost_of_level(&mut self, level: usize, cost: f64) {
+        for orbit in &self.orbits.levels[level].orbits {
+            if let Some(column) = self.column[*orbit] {
+                self.simplex.set_cost(column, cost);
+            }
+        }
     }
 
     /// The most queens on `orbit`.
     pub(super) fn most(&mut self, orbit: OrbitId, watch: &mut dyn Watch) -> Result<Option<Answered>, Doubt> {
         let Some(column) = self.column[orbit] else { return Ok(None) };
-        self.linear.set_cost(column, -1.0);
+        self.simplex.set_cost(column, -1.0);
         let answered = self.solve(watch);
-        self.linear.set_cost(column, 0.0);
+        self.simplex.set_cost(column, 0.0);
         answered.map(Some)
     }
 
     fn solve(&mut self, watch: &mut dyn Watch) -> Result<Answered, Doubt> {
         self.programmes += 1;
-        match self.linear.solve(watch) {
-            LinearOutcome::Optimal(vertex) => {
-                let value = |column: &Option<usize>| column.map_or(0.0, |column| vertex.values[column]);
+        match self.simplex.run(watch) {
+            Ended::Optimal => {
+                let values = self.simplex.values();
+                let value = |column: &Option<usize>| column.map_or(0.0, |column| values[column]);
                 Ok(Answered::Optimal {
-                    objective: vertex.objective,
+                    objective: self.simplex.objective(),
                     values: self.column.iter().map(value).collect(),
-                    multipliers: self.rounded(vertex.duals.as_deref().unwrap_or_default()),
+                    multipliers: rounded(self.simplex.duals()),
                 })
             }
-            LinearOutcome::Infeasible { ray } => {
-                Ok(Answered::Infeasible(self.rounded(ray.as_deref().unwrap_or_default())))
-            }
-            LinearOutcome::Stopped => Err(Doubt::Stopped),
-            LinearOutcome::Failed(why) => Err(Doubt::SolverFailed(format!("{}: {why}", self.solver.name()))),
+            Ended::Infeasible => Ok(Answered::Infeasible(rounded(self.simplex.ray().unwrap_or_default()))),
+            Ended::Stopped => Err(Doubt::Stopped),
+            Ended::Failed(why) => Err(Doubt::SolverFailed(format!("the simplex: {why}"))),
         }
     }
 
-    /// A solver's multipliers as integers. A ray is of any length: it is given the length 1.
-    fn rounded(&self, multipliers: &[f64]) -> Multipliers {
-        let largest = multipliers.iter().fold(0.0f64, |largest, y| largest.max(y.abs()));
-        let scale = if largest > 1e6 { SCALE / largest } else { SCALE };
-        Multipliers(multipliers.iter().map(|y| (y * scale).round() as i64).collect())
-    }
-
-    /// What multipliers prove under the facts that were told. Solvers differ in the sign: the better one is taken.
+    /// What multipliers prove under the facts that were told. Those of the wrong sign are taken for 0.
     pub(super) fn prove(&self, multipliers: &Multipliers) -> Proof {
-        let (plain, turned) = (self.judge(&multipliers.0, 1), self.judge(&multipliers.0, -1));
-        if turned.base > plain.base { turned } else { plain }
-    }
-
-    /// Multipliers of the wrong sign are taken for 0.
-    fn judge(&self, multipliers: &[i64], sign: i64) -> Proof {
         let mut reduced = vec![0i128; self.orbits.orbits.len()];
         let mut base = 0i128;
         let mut kept = Vec::new();
-        for (sum, &y) in self.sums.iter().zip(multipliers) {
-            let y = sign * y;
+        for (sum, &y) in self.sums.iter().zip(&multipliers.0) {
             let bound = match sum.line {
                 _ if y == 0 => continue,
                 Line::Rank(_) => sum.bound,
@@ -309,22 +290,21 @@ impl<'a> Quotient<'a> {
     }
 }
 
+/// The bounds of a level's row.
+fn span(range: Option<(u32, u32)>) -> (f64, f64) {
+    range.map_or((f64::NEG_INFINITY, f64::INFINITY), |(least, most)| (least.into(), most.into()))
+}
+
+/// Multipliers as integers. A ray may be of any length: a very long one is shortened.
+fn rounded(multipliers: &[f64]) -> Multipliers {
+    let largest = multipliers.iter().fold(0.0f64, |largest, y| largest.max(y.abs()));
+    let scale = if largest > 1e6 { SCALE / largest } else { SCALE };
+    Multipliers(multipliers.iter().map(|y| (y * scale).round() as i64).collect())
+}
+
 fn add_term(terms: &mut Vec<(OrbitId, i64)>, orbit: OrbitId, coefficient: i64) {
     match terms.iter_mut().rev().find(|term| term.0 == orbit) {
         Some(term) => term.1 += coefficient,
         None => terms.push((orbit, coefficient)),
-    }
-}
-
-/// Before there is a programme.
-struct Nothing;
-
-impl Linear for Nothing {
-    fn set_bounds(&mut self, _: usize, _: f64, _: f64) {}
-    fn set_cost(&mut self, _: usize, _: f64) {}
-    fn add_row(&mut self, _: &Row) {}
-    fn add_column(&mut self, _: f64, _: (f64, f64), _: &[(usize, f64)]) {}
-    fn solve(&mut self, _: &mut dyn Watch) -> LinearOutcome {
-        LinearOutcome::Failed("no programme".into())
     }
 }

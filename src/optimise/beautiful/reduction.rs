@@ -141,7 +141,7 @@ impl Engine<'_> {
         let alive = self.facts.alive().count();
         if self.quotient.lacks(&self.facts) || self.quotient.size() > alive + alive / 3 + 8 {
             self.programmes += self.quotient.programmes;
-            self.quotient = Quotient::new(self.orbits, self.solver, &self.facts, &self.cliques);
+            self.quotient = Quotient::new(self.orbits, &self.facts, &self.cliques);
         }
         self.quotient.tell(&self.facts);
     }
