@@ -208,14 +208,28 @@ impl Core {
         self.propagate(state, agenda)
     }
 
-    /// Removes `man`, and places all men that follow from it.
-    pub(super) fn remove(&self, state: &mut State, man: u32, agenda: &mut Agenda) -> Result<(), Conflict> {
-        agenda.queue.clear();
-        if state.is_alive(man) {
-            state.clear(man);
-            self.lost(state, man, agenda)?;
+    /// Removes the men on `squares` (numbers), and places all men that follow from it.
+    pub(super) fn without(
+        &self,
+        root: &mut Root,
+        squares: &[usize],
+        agenda: &mut Agenda,
+    ) -> Result<(), Conflict> {
+        agenda.placed.clear();
+        for &square in squares {
+            let Some(man) = self.man_on(square) else { continue };
+            agenda.queue.clear();
+            if root.placed.contains(&man) || agenda.placed.contains(&man) {
+                return Err(Conflict(None));
+            }
+            if root.state.is_alive(man) {
+                root.state.clear(man);
+                self.lost(&mut root.state, man, agenda)?;
+            }
+            self.propagate(&mut root.state, agenda)?;
         }
-        self.propagate(state, agenda)
+        root.placed.append(&mut agenda.placed);
+        Ok(())
     }
 
     fn propagate(&self, state: &mut State, agenda: &mut Agenda) -> Result<(), Conflict> {

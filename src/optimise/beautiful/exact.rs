@@ -165,14 +165,14 @@ impl Engine<'_> {
             let Ok(root) = core.root(&mut Agenda::default()) else { continue };
             let mut search = Search::new(&core, &self.pulse, 1);
             if let End::Found(men) = search.run(&root, None, RADIUS_NODES) {
-                self.improve(core.columns(n, &men));
+                self.improve(core.columns(n, &men))?;
                 return Ok(true);
             }
         }
         // The whole board, to the end.
         match self.settle(None)? {
             Settled::Found(columns) => {
-                self.improve(columns);
+                self.improve(columns)?;
                 Ok(true)
             }
             Settled::Refuted | Settled::Open => Ok(false),
@@ -184,9 +184,14 @@ impl Engine<'_> {
         if self.question.turning && self.orbits.levels[level].cost > 0 { 4 } else { 1 }
     }
 
-    fn improve(&mut self, columns: Vec<usize>) {
-        self.counts = self.orbits.counts(&columns);
+    fn improve(&mut self, columns: Vec<usize>) -> Result<(), Doubt> {
+        let counts = self.orbits.counts(&columns);
+        if self.best.is_some() && counts >= self.counts {
+            return Err(Doubt::SolverFailed("a solution is not better than the incumbent".into()));
+        }
+        self.counts = counts;
         self.best = Some(columns);
+        Ok(())
     }
 
     /// Fixes the number of queens on `level`, and returns it.
@@ -216,10 +221,11 @@ impl Engine<'_> {
                 break;
             }
             self.look(Some(f64::from(least)))?;
+            trace(|| format!("level {} lb {least} inc {most} block {} alive {} cliques {} nodes {}", self.cost, self.block, self.facts.alive().count(), self.cliques.len(), self.pulse.nodes.load(Ordering::Relaxed)));
             if self.block > 1 {
                 match self.look_ahead(level, least)? {
                     Some(columns) => {
-                        self.improve(columns);
+                        self.improve(columns)?;
                         self.block *= 2;
                     }
                     None => self.block /= 2,
@@ -235,7 +241,7 @@ impl Engine<'_> {
             match settled {
                 Settled::Found(columns) => {
                     self.log.back_to(before.1);
-                    self.improve(columns);
+                    self.improve(columns)?;
                     self.block = 2;
                 }
                 Settled::Refuted => least += self.step(level),
@@ -293,4 +299,10 @@ impl Engine<'_> {
             Settled::Refuted | Settled::Open => Ok(None),
         }
     }
+}
+
+pub(super) fn trace(f: impl FnOnce() -> String) {
+    static T0: std::sync::OnceLock<(bool, std::time::Instant)> = std::sync::OnceLock::new();
+    let (on, t) = T0.get_or_init(|| (std::env::var_os("BQ_TRACE").is_some(), std::time::Instant::now()));
+    if *on { eprintln!("[{:.2}] {}", t.elapsed().as_secs_f64(), f()); }
 }

@@ -52,8 +52,9 @@ impl Facts {
             alive.flat_map(|&orbit| orbits.orbits[orbit].squares.iter().copied()).collect()
         };
         let known = |(level, range): (usize, &Option<(u32, u32)>)| {
-            range.filter(|range| *range != (0, 0)).map(|(least, most)| (least..=most, squares(level)))
+            range.map(|(least, most)| (least..=most, squares(level)))
         };
-        self.range.iter().enumerate().filter_map(known).collect()
+        let says_something = |group: &(RangeInclusive<u32>, Vec<usize>)| *group.0.start() > 0 || !group.1.is_empty();
+        self.range.iter().enumerate().filter_map(known).filter(says_something).collect()
     }
 }

@@ -79,7 +79,11 @@ impl Engine<'_> {
                 return Ok(true);
             }
             self.renew();
-            match self.probe_programmes()? {
+            let before = self.quotient.programmes;
+            let alive = self.facts.alive().count();
+            let probed = self.probe_programmes()?;
+            super::exact::trace(|| format!("    lp probes {} of {alive}: {probed:?}", self.quotient.programmes - before));
+            match probed {
                 None => return Ok(true),
                 Some(0) => return Ok(false),
                 Some(_) => {}
@@ -120,15 +124,10 @@ impl Engine<'_> {
                 changed = true;
                 self.log.killed(self.orbits, orbit, &[]);
                 self.facts.kill(orbit);
-                agenda.placed.clear();
-                for &square in &self.orbits.orbits[orbit].squares {
-                    let Some(man) = core.man_on(square) else { continue };
-                    if core.remove(&mut root.state, man, &mut agenda).is_err() {
-                        self.log.refuted(&[]);
-                        return Ok(true);
-                    }
+                if core.without(&mut root, &self.orbits.orbits[orbit].squares, &mut agenda).is_err() {
+                    self.log.refuted(&[]);
+                    return Ok(true);
                 }
-                root.placed.append(&mut agenda.placed);
             }
             if !changed {
                 return Ok(false);
@@ -296,6 +295,7 @@ impl Engine<'_> {
             orbits.sort_unstable();
             orbits.dedup();
             let mut deaths = 0;
+            super::exact::trace(|| format!("  orbits pass budget {budget}, line {line} with {} orbits, men {}", orbits.len(), core.men.len()));
             for orbit in orbits {
                 self.look(None)?;
                 let man = core.man_on(self.orbits.orbits[orbit].squares[0]);
@@ -306,19 +306,15 @@ impl Engine<'_> {
                         deaths += 1;
                         self.log.killed(self.orbits, orbit, &tree);
                         self.facts.kill(orbit);
-                        agenda.placed.clear();
-                        for &square in &self.orbits.orbits[orbit].squares {
-                            let Some(man) = core.man_on(square) else { continue };
-                            if core.remove(&mut root.state, man, &mut agenda).is_err() {
-                                self.log.refuted(&[]);
-                                return Ok(Settled::Refuted);
-                            }
+                        if core.without(&mut root, &self.orbits.orbits[orbit].squares, &mut agenda).is_err() {
+                            self.log.refuted(&[]);
+                            return Ok(Settled::Refuted);
                         }
-                        root.placed.append(&mut agenda.placed);
                     }
                 }
             }
             self.weights = search.weights().to_vec();
+            super::exact::trace(|| format!("  deaths {deaths} nodes {}", search.nodes));
             if deaths > 0 && self.reduce()? {
                 return Ok(Settled::Refuted);
             }

@@ -95,8 +95,8 @@ impl<'a> Search<'a> {
             state.copy_from(&root.state);
             let placed = match man {
                 Some(man) if state.is_alive(man) => self.core.place(&mut state, man, &mut self.agenda),
-                Some(_) => Err(Conflict(None)),
-                None => Ok(()),
+                Some(man) if !root.placed.contains(&man) => Err(Conflict(None)),
+                _ => Ok(()),
             };
             let found = match placed {
                 Err(conflict) => {
