@@ -24,10 +24,18 @@ use crate::proof::{Kind, seal};
 
 /// Nodes for one radius while the first incumbent is looked for.
 const RADIUS_NODES: u64 = 3000;
-/// Nodes for a block of levels.
-const BLOCK_NODES: u64 = 30_000;
-/// Levels of the first block.
+/// Nodes for what is tried on one level, before anything else is assumed.
+const QUICK_NODES: u64 = 5_000;
+/// With more squares than this nothing is searched before levels below are assumed.
+const WIDE: usize = 1200;
+/// How many times more there are in each next pass.
+const MORE: u64 = 4;
+/// Levels of the first block of a dive.
 const FIRST_BLOCK: usize = 4;
+/// Searches of one dive that take all their nodes, at most.
+const SEARCHES: u64 = 8;
+/// Queens more than the programme says, at most.
+const MOST_MORE: u32 = 4;
 
 /// What to look for.
 #[derive(Clone, Copy, Debug)]
@@ -62,9 +70,9 @@ pub(super) struct Engine<'a> {
     pub(super) pulse: Arc<Pulse>,
     /// Learned weights of rows and columns.
     pub(super) weights: Vec<f32>,
+    pub(super) seed: u64,
     best: Option<Vec<usize>>,
     counts: Vec<u32>,
-    block: usize,
     /// The cost of the level in hand.
     cost: u64,
     /// Programmes of quotients that are gone.
@@ -86,9 +94,9 @@ pub fn most_beautiful_exactly(question: Question, watch: &mut dyn Watch) -> Exac
         log: Log::default(),
         pulse: Arc::default(),
         weights: Vec::new(),
+        seed: 0,
         best: None,
         counts: Vec::new(),
-        block: FIRST_BLOCK,
         cost: 0,
         programmes: 0,
     };
@@ -170,12 +178,16 @@ impl Engine<'_> {
             }
         }
         // The whole board, to the end.
-        match self.settle(None)? {
-            Settled::Found(columns) => {
-                self.improve(columns)?;
-                Ok(true)
+        let mut nodes = QUICK_NODES;
+        loop {
+            match self.settle_by_orbits(nodes)? {
+                Settled::Found(columns) => {
+                    self.improve(columns)?;
+                    return Ok(true);
+                }
+                Settled::Refuted => return Ok(false),
+                Settled::Open => nodes *= MORE,
             }
-            Settled::Refuted | Settled::Open => Ok(false),
         }
     }
 
@@ -221,35 +233,21 @@ impl Engine<'_> {
                 break;
             }
             self.look(Some(f64::from(least)))?;
-            trace(|| format!("level {} lb {least} inc {most} block {} alive {} cliques {} nodes {}", self.cost, self.block, self.facts.alive().count(), self.cliques.len(), self.pulse.nodes.load(Ordering::Relaxed)));
-            if self.block > 1 {
-                match self.look_ahead(level, least)? {
-                    Some(columns) => {
-                        self.improve(columns)?;
-                        self.block *= 2;
-                    }
-                    None => self.block /= 2,
-                }
-                continue;
-            }
-            // This level alone.
+            trace(|| format!("level {} lb {least} inc {most} alive {} cliques {} nodes {}", self.cost, self.facts.alive().count(), self.cliques.len(), self.pulse.nodes.load(Ordering::Relaxed)));
             let before = (self.facts.clone(), self.log.mark());
             self.log.at_least(least + self.step(level));
             self.facts.set_range(level, Some((least, least)));
-            let settled = if self.reduce()? { Settled::Refuted } else { self.settle(None)? };
+            let settled = self.settle_level(level)?;
             self.facts = before.0;
             match settled {
-                Settled::Found(columns) => {
+                Some(columns) => {
                     self.log.back_to(before.1);
                     self.improve(columns)?;
-                    self.block = 2;
                 }
-                Settled::Refuted => least += self.step(level),
-                Settled::Open => return Err(Doubt::Stopped),
+                None => least += self.step(level),
             }
         }
         self.log.next_level();
-        self.block = self.block.max(2);
         Ok(self.counts[level])
     }
 
@@ -260,44 +258,99 @@ impl Engine<'_> {
         }
     }
 
-    /// A solution with `least` queens on `level` and as few as the programme says on the levels below, a block of
-    /// them; `None` if none was found quickly.
-    fn look_ahead(&mut self, level: usize, least: u32) -> Result<Option<Vec<usize>>, Doubt> {
-        let before = (self.facts.clone(), self.log.mark());
-        self.facts.set_range(level, Some((least, least)));
-        let found = self.block_below(level);
-        self.facts = before.0;
-        self.log.back_to(before.1);
-        found
+    /// A solution under the present facts, among which is what is tried on `level`; or none, and the log says why.
+    fn settle_level(&mut self, level: usize) -> Result<Option<Vec<usize>>, Doubt> {
+        if self.reduce()? {
+            return Ok(None);
+        }
+        let mut nodes = QUICK_NODES;
+        let wide = self.facts.squares(self.orbits).len() > WIDE;
+        if !wide {
+            match self.settle(nodes)? {
+                Settled::Found(columns) => return Ok(Some(columns)),
+                Settled::Refuted => return Ok(None),
+                Settled::Open => {}
+            }
+        }
+        loop {
+            nodes *= MORE;
+            let before = (self.facts.clone(), self.log.mark());
+            let found = self.dive(level, nodes)?;
+            self.facts = before.0;
+            self.log.back_to(before.1);
+            if found.is_some() {
+                return Ok(found);
+            }
+            match self.settle_by_orbits(nodes)? {
+                Settled::Found(columns) => return Ok(Some(columns)),
+                Settled::Refuted => return Ok(None),
+                Settled::Open => {}
+            }
+        }
     }
 
-    fn block_below(&mut self, level: usize) -> Result<Option<Vec<usize>>, Doubt> {
-        let mut asked = 1;
+    /// Looks for a solution with as few queens on the levels below `level` as seems possible: block of levels by block,
+    /// the programme's targets are assumed and the rest is searched for some `nodes`. What is refuted by that is too
+    /// much to ask, what stays open is asked for more.
+    fn dive(&mut self, mut level: usize, nodes: u64) -> Result<Option<Vec<usize>>, Doubt> {
+        let mut block = FIRST_BLOCK;
+        let mut more = 0;
+        let begun = self.pulse.nodes.load(Ordering::Relaxed);
+        loop {
+            self.look(None)?;
+            if self.pulse.nodes.load(Ordering::Relaxed) - begun > nodes {
+                return Ok(None);
+            }
+            let before = self.facts.clone();
+            let Some((last, possible)) = self.assume(level, block, more)? else { return Ok(None) };
+            let settled = if possible && !self.reduce()? { self.settle(nodes / SEARCHES)? } else { Settled::Refuted };
+            match settled {
+                Settled::Found(columns) => return Ok(Some(columns)),
+                Settled::Open => {
+                    level = last;
+                    block *= 2;
+                    more = 0;
+                }
+                Settled::Refuted => {
+                    self.facts = before;
+                    if block > 1 {
+                        block /= 2;
+                    } else if more < MOST_MORE {
+                        more += self.step(last);
+                    } else {
+                        return Ok(None);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Assumes as few queens as the programme says, and `more` on the first, on a block of levels below `level` that are
+    /// alive. The last of them, and whether that is possible as far as the programme can tell; `None`: there are none.
+    fn assume(&mut self, level: usize, block: usize, more: u32) -> Result<Option<(usize, bool)>, Doubt> {
+        let mut last = None;
+        let mut asked = 0;
         for below in level + 1..self.orbits.levels.len() {
-            if asked == self.block {
+            if asked == block {
                 break;
             }
             if self.orbits.levels[below].orbits.iter().all(|&orbit| !self.facts.is_alive(orbit)) {
                 continue;
             }
-            let (target, proof) = self.bound(below, u32::MAX)?;
-            if self.quotient.prove(&proof).refutes() {
-                return Ok(None);
+            let (target, multipliers) = self.bound(below, u32::MAX)?;
+            if self.quotient.prove(&multipliers).refutes() {
+                return Ok(Some((below, false)));
             }
+            let target = target + if asked == 0 { more } else { 0 };
             if target == 0 {
                 self.close(below);
             } else {
                 self.facts.set_range(below, Some((target, target)));
             }
             asked += 1;
+            last = Some((below, true));
         }
-        if self.reduce()? {
-            return Ok(None);
-        }
-        match self.settle(Some(BLOCK_NODES))? {
-            Settled::Found(columns) => Ok(Some(columns)),
-            Settled::Refuted | Settled::Open => Ok(None),
-        }
+        Ok(last)
     }
 }
 

@@ -8,7 +8,7 @@ use super::exact::{Engine, Settled};
 use super::facts::Facts;
 use super::orbits::{OrbitId, Orbits};
 use super::quotient::{Answered, Multipliers, Quotient};
-use super::search::{End, Search};
+use super::search::{End, Pulse, Search};
 use crate::optimise::verdict::Doubt;
 
 /// A value that is as good as 1.
@@ -19,11 +19,6 @@ const MOST_POINTS: usize = 400;
 const CLIQUES_A_ROUND: usize = 30;
 /// Rounds of cliques for one bound.
 const ROUNDS: usize = 8;
-/// Nodes before symmetry is broken.
-const PLAIN_NODES: u64 = 20_000;
-/// Nodes for one orbit in the first pass, and by how much more in each next one.
-const ORBIT_NODES: u64 = 5_000;
-const MORE: u64 = 4;
 
 /// Points of the quotient that were seen, so that no programme is asked what they show.
 #[derive(Clone, Debug, Default)]
@@ -246,79 +241,76 @@ impl Engine<'_> {
         clique.iter().map(|s| (orbit(s), 8.0 / self.orbits.orbits[orbit(s)].squares.len() as f64)).collect()
     }
 
-    /// Searches what is left, with a limit of nodes or to the end.
-    pub(super) fn settle(&mut self, limit: Option<u64>) -> Result<Settled, Doubt> {
-        let n = self.orbits.n;
+    /// Searches what is left for some nodes.
+    pub(super) fn settle(&mut self, nodes: u64) -> Result<Settled, Doubt> {
         let core = self.core();
-        let mut agenda = Agenda::default();
-        let Ok(root) = core.root(&mut agenda) else {
+        let Ok(root) = core.root(&mut Agenda::default()) else {
             self.log.refuted(&[]);
             return Ok(Settled::Refuted);
         };
-        let mut search = Search::new(&core, &self.pulse, 1);
+        let pulse = Arc::clone(&self.pulse);
+        let mut search = self.search(&core, &pulse);
+        let end = search.run(&root, None, nodes);
+        self.weights = search.weights().to_vec();
+        Ok(match end {
+            End::Found(men) => Settled::Found(core.columns(self.orbits.n, &men)),
+            End::Refuted(tree) => {
+                self.log.refuted(&tree);
+                Settled::Refuted
+            }
+            End::Spent => Settled::Open,
+        })
+    }
+
+    fn search<'c>(&mut self, core: &'c Core, pulse: &'c Pulse) -> Search<'c> {
+        self.seed += 1;
+        let mut search = Search::new(core, pulse, self.seed);
         if self.weights.len() == search.weights().len() {
             search.set_weights(&self.weights);
         }
-        let end = search.run(&root, None, limit.unwrap_or(PLAIN_NODES));
-        self.weights = search.weights().to_vec();
-        match end {
-            End::Found(men) => Ok(Settled::Found(core.columns(n, &men))),
-            End::Refuted(tree) => {
-                self.log.refuted(&tree);
-                Ok(Settled::Refuted)
-            }
-            End::Spent if limit.is_some() => Ok(Settled::Open),
-            End::Spent => self.settle_by_orbits(),
-        }
+        search
     }
 
-    /// Branches on the orbits of a line: each is searched below one square, and dies as a whole.
-    fn settle_by_orbits(&mut self) -> Result<Settled, Doubt> {
+    /// Branches on the orbits of a line: each is searched below one square for some nodes, and dies as a whole.
+    pub(super) fn settle_by_orbits(&mut self, nodes: u64) -> Result<Settled, Doubt> {
         let n = self.orbits.n;
-        let mut budget = ORBIT_NODES;
-        loop {
-            let core = self.core();
-            let mut agenda = Agenda::default();
-            let Ok(mut root) = core.root(&mut agenda) else {
-                self.log.refuted(&[]);
-                return Ok(Settled::Refuted);
-            };
-            let pulse = Arc::clone(&self.pulse);
-            let mut search = Search::new(&core, &pulse, budget);
-            search.set_weights(&self.weights);
-            let line = search.best_line(&root.state);
-            let mut orbits: Vec<OrbitId> = core.lines[line]
-                .iter()
-                .filter(|&&man| root.state.is_alive(man))
-                .map(|&man| self.orbits.orbit_of[core.men[man as usize][0] as usize])
-                .collect();
-            orbits.sort_unstable();
-            orbits.dedup();
-            let mut deaths = 0;
-            super::exact::trace(|| format!("  orbits pass budget {budget}, line {line} with {} orbits, men {}", orbits.len(), core.men.len()));
-            for orbit in orbits {
-                self.look(None)?;
-                let man = core.man_on(self.orbits.orbits[orbit].squares[0]);
-                match search.run(&root, man, budget) {
-                    End::Found(men) => return Ok(Settled::Found(core.columns(n, &men))),
-                    End::Spent => {}
-                    End::Refuted(tree) => {
-                        deaths += 1;
-                        self.log.killed(self.orbits, orbit, &tree);
-                        self.facts.kill(orbit);
-                        if core.without(&mut root, &self.orbits.orbits[orbit].squares, &mut agenda).is_err() {
-                            self.log.refuted(&[]);
-                            return Ok(Settled::Refuted);
-                        }
+        let core = self.core();
+        let mut agenda = Agenda::default();
+        let Ok(mut root) = core.root(&mut agenda) else {
+            self.log.refuted(&[]);
+            return Ok(Settled::Refuted);
+        };
+        let pulse = Arc::clone(&self.pulse);
+        let mut search = self.search(&core, &pulse);
+        let line = search.best_line(&root.state);
+        let mut orbits: Vec<OrbitId> = core.lines[line]
+            .iter()
+            .filter(|&&man| root.state.is_alive(man))
+            .map(|&man| self.orbits.orbit_of[core.men[man as usize][0] as usize])
+            .collect();
+        orbits.sort_unstable();
+        orbits.dedup();
+        let mut deaths = 0;
+        super::exact::trace(|| format!("  orbits: {nodes} nodes, line {line} with {} orbits, men {}", orbits.len(), core.men.len()));
+        for orbit in orbits {
+            self.look(None)?;
+            let man = core.man_on(self.orbits.orbits[orbit].squares[0]);
+            match search.run(&root, man, nodes) {
+                End::Found(men) => return Ok(Settled::Found(core.columns(n, &men))),
+                End::Spent => {}
+                End::Refuted(tree) => {
+                    deaths += 1;
+                    self.log.killed(self.orbits, orbit, &tree);
+                    self.facts.kill(orbit);
+                    if core.without(&mut root, &self.orbits.orbits[orbit].squares, &mut agenda).is_err() {
+                        self.log.refuted(&[]);
+                        return Ok(Settled::Refuted);
                     }
                 }
             }
-            self.weights = search.weights().to_vec();
-            super::exact::trace(|| format!("  deaths {deaths} nodes {}", search.nodes));
-            if deaths > 0 && self.reduce()? {
-                return Ok(Settled::Refuted);
-            }
-            budget *= MORE;
         }
+        self.weights = search.weights().to_vec();
+        super::exact::trace(|| format!("  deaths {deaths} nodes {}", search.nodes));
+        if deaths > 0 && self.reduce()? { Ok(Settled::Refuted) } else { Ok(Settled::Open) }
     }
 }

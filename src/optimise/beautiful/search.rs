@@ -84,6 +84,13 @@ impl<'a> Search<'a> {
 
     /// Searches below `root`, with `man` placed if one is given, for about `budget` nodes in all.
     pub(super) fn run(&mut self, root: &Root, man: Option<u32>, budget: u64) -> End {
+        let before = self.nodes;
+        let end = self.runs(root, man, budget);
+        self.pulse.nodes.fetch_add(self.nodes - before, Ordering::Relaxed);
+        end
+    }
+
+    fn runs(&mut self, root: &Root, man: Option<u32>, budget: u64) -> End {
         let end = self.nodes.saturating_add(budget);
         let mut run = FIRST_RUN;
         loop {
@@ -149,10 +156,7 @@ impl<'a> Search<'a> {
             return true;
         }
         if self.nodes >= self.limit
-            || (self.nodes.is_multiple_of(1024) && {
-                self.pulse.nodes.fetch_add(1024, Ordering::Relaxed);
-                self.pulse.stop.load(Ordering::Relaxed)
-            })
+            || (self.nodes.is_multiple_of(1024) && self.pulse.stop.load(Ordering::Relaxed))
         {
             self.stopped = true;
             return false;
