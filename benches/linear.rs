@@ -360,8 +360,8 @@ fn columns(n: usize) -> Sequence {
 /// the counts of a known solution; then one orbit after the other is maximised.
 fn probing(n: usize, solves: usize) -> Sequence {
     let level = |(i, j): (usize, usize)| (2 * i).abs_diff(n - 1).pow(2) + (2 * j).abs_diff(n - 1).pow(2);
-    // Even columns, then odd ones: a solution if n leaves neither 2 nor 3 when divided by 6, and is even.
-    assert!(n % 6 == 0 || n % 6 == 4);
+    // Even columns, then odd ones: a solution if n is even and leaves no 2 when divided by 6.
+    assert!(n.is_multiple_of(2) && n % 6 != 2);
     let queens: Vec<(usize, usize)> = (0..n).map(|i| (i, (2 * i + 1) % (n + 1))).collect();
     let half = n.div_ceil(2);
     let mut orbits: Vec<Vec<(usize, usize)>> = Vec::new();
@@ -409,12 +409,15 @@ fn probing(n: usize, solves: usize) -> Sequence {
     Sequence { name: format!("probing of orbits, n = {n}"), model, steps }
 }
 
+/// Terms, comparison, bound.
+type MicroRow = (Vec<(usize, f64)>, ComparisonOp, f64);
+
 /// microlp; it starts anew each time.
 struct Micro {
     direction: OptimizationDirection,
     costs: Vec<f64>,
     bounds: Vec<(f64, f64)>,
-    rows: Vec<(Vec<(usize, f64)>, ComparisonOp, f64)>,
+    rows: Vec<MicroRow>,
 }
 
 impl Micro {

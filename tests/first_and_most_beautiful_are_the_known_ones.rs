@@ -6,9 +6,7 @@
 
 use nqueens::board::{Piece, Square, first_attack, is_solution};
 use nqueens::optimise::beautiful::{fingerprint, most_beautiful};
-use nqueens::optimise::{
-    Answer, BEST_SOLVER, FirstMethod, LARGEST_FOR_WEIGHTS, Small, Solver, Unwatched, Verdict, first,
-};
+use nqueens::optimise::{Answer, BEST_SOLVER, FirstMethod, Small, Solver, Unwatched, Verdict, first};
 
 /// All solutions in lexicographic order, by the plain definition, row by row.
 fn oracle(n: usize) -> Vec<Vec<usize>> {
@@ -102,11 +100,18 @@ fn constraints_give_the_known_values() {
 }
 
 #[test]
-fn weights_that_are_not_exact_are_refused() {
-    let n = LARGEST_FOR_WEIGHTS + 1;
-    let refused = first(n, FirstMethod::IlpWeights, BEST_SOLVER, &mut Unwatched).expect_err("too large");
-    assert!(refused.to_string().contains("n = 13"), "{refused}");
-    assert_known(FirstMethod::IlpWeights, [LARGEST_FOR_WEIGHTS]);
+fn the_exact_engine_gives_the_known_values() {
+    assert_known(FirstMethod::Exact, (13..=35).chain([57, 59]));
+}
+
+#[test]
+fn boards_that_are_too_large_for_a_method_are_refused() {
+    for (method, largest) in [(FirstMethod::IlpWeights, "n = 13"), (FirstMethod::Exact, "n = 128")] {
+        let refused =
+            first(method.largest() + 1, method, BEST_SOLVER, &mut Unwatched).expect_err("too large");
+        assert!(refused.to_string().contains(largest), "{refused}");
+    }
+    assert_known(FirstMethod::IlpWeights, [FirstMethod::IlpWeights.largest()]);
 }
 
 #[test]

@@ -53,7 +53,8 @@ impl Drop for Scratch {
     }
 }
 
-const FIRST_METHODS: [&str; 6] = ["cp", "ilp-iter", "ilp-trunc", "lex-dfs", "cutting-plane", "ilp-weights"];
+const FIRST_METHODS: [&str; 7] =
+    ["exact", "cp", "ilp-iter", "ilp-trunc", "lex-dfs", "cutting-plane", "ilp-weights"];
 
 #[test]
 fn the_first_solution_is_printed_by_every_method() {
@@ -62,7 +63,7 @@ fn the_first_solution_is_printed_by_every_method() {
         let report = object(&["first", "8", "--method", method, "--json"], 0);
         assert_eq!(report["solution"], json!([1, 5, 8, 6, 3, 7, 2, 4]), "{method}");
         assert_eq!((&report["proven"], &report["method"]), (&true.into(), &method.into()));
-        assert_eq!(report["solver"].is_string(), method != "cp");
+        assert_eq!(report["solver"].is_string(), !matches!(method, "exact" | "cp"));
         assert!(
             report["nodes"].is_string()
                 && report["programmes"].is_number()
@@ -92,6 +93,7 @@ fn a_run_that_is_cut_short_says_that_nothing_is_proven() {
     for arguments in [
         &["first", "60", "--method", "ilp-iter", "--time-limit", "0.001s", "--quiet", "--json"][..],
         &["first", "60", "--method", "cp", "--time-limit", "0.001s", "--quiet", "--json"],
+        &["first", "100", "--time-limit", "0.001s", "--quiet", "--json"],
         &["beautiful", "60", "--time-limit", "0.001s", "--quiet", "--json"],
         &["solve", "200", "--method", "ilp", "--time-limit", "0.001s", "--quiet", "--json"],
     ] {
@@ -159,6 +161,11 @@ fn what_cannot_be_is_refused_in_one_line() {
         (&["first", "8", "--method", "magic"][..], &["magic", "lex-dfs"][..]),
         (&["first", "14", "--method", "ilp-weights", "--quiet"], &["n = 13", "another method"]),
         (&["first", "251"], &["0 to 250"]),
+        (&["first", "129"], &["n = 128", "another method"]),
+        (&["first", "8", "--method", "cp", "--certificate", "x"], &["--certificate", "exact"]),
+        (&["first", "8", "--method", "cp", "--threads", "2"], &["--threads", "exact"]),
+        (&["first", "8", "--threads", "0"], &["1..=1024"]),
+        (&["check"], &["FILE"]),
         (&["first", "8", "--time-limit", "soon"], &["soon", "60s"]),
         (&["first", "8", "--solver", "cplex"], &["cplex", "microlp"]),
         (&["beautiful", "8", "--method", "cp"], &["ilp"]),
@@ -208,7 +215,7 @@ fn all_methods_of_a_query_are_compared_and_agree() {
     let chart = scratch.path("chart.svg");
     for (query, answer, methods) in [
         ("solve", "a solution", 7),
-        ("first", "2 4 6 1 3 5", 6),
+        ("first", "2 4 6 1 3 5", 7),
         ("beautiful", "34 34 26 26 10 10", 1),
         ("list", "4 solutions", 5),
     ] {

@@ -21,8 +21,7 @@ use crate::engine::Spread;
 use crate::optimise::beautiful::{fingerprint, most_beautiful};
 use crate::optimise::exclusion::{Exclusion, Next};
 use crate::optimise::{
-    Answer, FirstMethod, Formulation, Goal, LARGEST_FOR_WEIGHTS, Progress, Solver, Verdict, Watch as _, cp,
-    first, one_solution,
+    Answer, FirstMethod, Formulation, Goal, Progress, Solver, Verdict, Watch as _, cp, first, one_solution,
 };
 use crate::search::{self, Ending};
 
@@ -210,7 +209,7 @@ fn contestants(query: Query, solver: &dyn Solver) -> Vec<Contestant<'_>> {
 fn first_by(method: FirstMethod, solver: &dyn Solver) -> Contestant<'_> {
     Contestant {
         method: method.name(),
-        largest: if method == FirstMethod::IlpWeights { LARGEST_FOR_WEIGHTS } else { usize::MAX },
+        largest: method.largest(),
         run: Box::new(move |n, terminal| {
             let answer = first(n, method, solver, terminal);
             said(&answer.expect("larger boards are not given to it"), line)

@@ -29,6 +29,9 @@ pub(super) struct Report {
     pub(super) doubt: Option<String>,
     pub(super) nodes: String,
     pub(super) programmes: u64,
+    /// The file with the certificate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) certificate: Option<String>,
     pub(super) elapsed_s: f64,
 }
 
@@ -54,6 +57,7 @@ impl Report {
             doubt,
             nodes: answer.nodes.to_string(),
             programmes: answer.programmes,
+            certificate: None,
             elapsed_s: elapsed.as_secs_f64(),
         }
     }

@@ -24,7 +24,7 @@ mod solver;
 mod verdict;
 mod watch;
 
-pub use first::{LARGEST_FOR_WEIGHTS, Method as FirstMethod, UnknownMethod, WeightsTooLarge, first};
+pub use first::{Method as FirstMethod, TooLarge, UnknownMethod, exact, first};
 pub use formulation::{Formulation, Lines, UnknownFormulation};
 #[cfg(feature = "highs")]
 pub use highs::Highs;

@@ -1,5 +1,5 @@
-//! The small solver: microlp, pure Rust, always there. It has no duals, no rays and no warm starts for linear
-//! programmes; on boards up to about 20 it answers in milliseconds.
+//! The small solver, pure Rust, always there: microlp for 0-1 programmes, our own simplex for linear ones, since
+//! microlp has no duals, no rays and no warm starts for these.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -9,11 +9,12 @@ use microlp::{
     SolveOutcome, Variable,
 };
 
-use super::model::{Direction, Model, Relation, Row};
-use super::solver::{IntegerOutcome, Linear, LinearOutcome, Solver, Status, Vertex};
+use super::model::{Direction, Model, Relation};
+use super::simplex::Simplex;
+use super::solver::{IntegerOutcome, Linear, Solver, Status};
 use super::watch::{Progress, Watch};
 
-/// microlp.
+/// microlp, with our own simplex for linear programmes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Small;
 
@@ -47,13 +48,7 @@ impl Solver for Small {
     }
 
     fn relaxation(&self, model: &Model) -> Box<dyn Linear> {
-        let bounds = |(lower, upper): (i64, i64)| (lower as f64, upper as f64);
-        Box::new(SmallLinear {
-            direction: direction(model.direction),
-            costs: model.columns.iter().map(|column| column.cost as f64).collect(),
-            bounds: model.columns.iter().map(|column| bounds(column.domain.bounds())).collect(),
-            rows: model.rows.iter().map(SmallRow::from).collect(),
-        })
+        Box::new(Simplex::of(model))
     }
 
     fn optimise(&self, model: &Model, start: Option<&[bool]>, watch: &mut dyn Watch) -> IntegerOutcome {
@@ -118,80 +113,5 @@ fn told(outcome: &SolveOutcome, variables: &[Variable]) -> IntegerOutcome {
         values: solution.map(|solution| variables.iter().map(|&v| solution.var_value(v)).collect()),
         bound: stats.best_bound,
         nodes: stats.nodes_solved,
-    }
-}
-
-/// A linear programme that is built anew for each solve.
-struct SmallLinear {
-    direction: OptimizationDirection,
-    costs: Vec<f64>,
-    bounds: Vec<(f64, f64)>,
-    rows: Vec<SmallRow>,
-}
-
-struct SmallRow {
-    terms: Vec<(usize, f64)>,
-    comparison: ComparisonOp,
-    bound: f64,
-}
-
-impl From<&Row> for SmallRow {
-    fn from(row: &Row) -> Self {
-        Self {
-            terms: row.terms.iter().map(|&(j, a)| (j, a as f64)).collect(),
-            comparison: comparison(row.relation),
-            bound: row.bound as f64,
-        }
-    }
-}
-
-impl Linear for SmallLinear {
-    fn set_bounds(&mut self, column: usize, lower: f64, upper: f64) {
-        self.bounds[column] = (lower, upper);
-    }
-
-    fn set_cost(&mut self, column: usize, cost: f64) {
-        self.costs[column] = cost;
-    }
-
-    fn add_row(&mut self, row: &Row) {
-        self.rows.push(row.into());
-    }
-
-    fn add_column(&mut self, cost: f64, bounds: (f64, f64), terms: &[(usize, f64)]) {
-        let column = self.costs.len();
-        self.costs.push(cost);
-        self.bounds.push(bounds);
-        for &(row, coefficient) in terms {
-            self.rows[row].terms.push((column, coefficient));
-        }
-    }
-
-    fn solve(&mut self, watch: &mut dyn Watch) -> LinearOutcome {
-        if watch.look(&Progress::default()) == ControlFlow::Break(()) {
-            return LinearOutcome::Stopped;
-        }
-        let mut problem = Problem::new(self.direction);
-        let variables: Vec<Variable> = self
-            .costs
-            .iter()
-            .zip(&self.bounds)
-            .map(|(&cost, &bounds)| problem.add_var(cost, bounds))
-            .collect();
-        for row in &self.rows {
-            let terms: Vec<(Variable, f64)> = row.terms.iter().map(|&(j, a)| (variables[j], a)).collect();
-            problem.add_constraint(terms, row.comparison, row.bound);
-        }
-        let mut options = SolveOptions::default();
-        options.time_limit = watch.time_left();
-        match problem.solve_with(options) {
-            Ok(SolveOutcome::Solution(solution)) => {
-                let values = variables.iter().map(|&v| solution.var_value(v)).collect();
-                LinearOutcome::Optimal(Vertex { objective: solution.objective(), values, duals: None })
-            }
-            Ok(SolveOutcome::Interrupted(_)) => LinearOutcome::Stopped,
-            Err(Error::Infeasible) => LinearOutcome::Infeasible { ray: None },
-            Err(error) => LinearOutcome::Failed(error.to_string()),
-        }
     }
 }

@@ -115,6 +115,17 @@ impl<'a> Reader<'a> {
         Ok((number >> 1) as i64 ^ -((number & 1) as i64))
     }
 
+    /// So many bytes.
+    ///
+    /// # Errors
+    /// There are fewer.
+    pub fn bytes(&mut self, length: usize) -> Result<&'a [u8], ProofError> {
+        let (bytes, rest) =
+            self.0.split_at_checked(length).ok_or(ProofError::Damaged("it ends too early"))?;
+        self.0 = rest;
+        Ok(bytes)
+    }
+
     /// What is not read yet.
     pub const fn rest(&self) -> &'a [u8] {
         self.0

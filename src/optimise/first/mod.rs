@@ -4,11 +4,12 @@
 //! The first solution has the least column on row 1, among those the least on row 2, and so on. In terms of the
 //! 0-1 programme: the vector x(1,1), x(1,2), … , x(n,n) is lexicographically largest.
 //!
-//! All methods but `cp` believe a floating-point solver while they run. What they arrive at is put before the
-//! [`referee`], and only what it confirms is called proved.
+//! Our own is `exact`: see [`exact`]. It and `cp` prove what they say in integers. All others believe a floating-point
+//! solver while they run; what they arrive at is put before the [`referee`], and only what it confirms is called proved.
 
 mod board;
 mod cutting_plane;
+pub mod exact;
 mod iterative;
 mod lex_dfs;
 mod truncated;
@@ -16,8 +17,6 @@ mod weights;
 
 use std::fmt;
 use std::str::FromStr;
-
-pub use weights::LARGEST as LARGEST_FOR_WEIGHTS;
 
 use super::cp::{Branching, Event, Search};
 use super::reading::{rounded, solution};
@@ -30,6 +29,8 @@ use crate::board::{Piece, Problem};
 /// A method for the first solution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
+    /// Completion queries under integer budgets from linear programmes, with a certificate.
+    Exact,
     /// Constraint programming, depth first, rows in order, columns increasing.
     Cp,
     /// Row by row a 0-1 programme, the earlier rows fixed.
@@ -47,25 +48,34 @@ pub enum Method {
 /// A text that names no method.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "'{0}' is not a method for the first solution; choose cp, ilp-iter, ilp-trunc, lex-dfs, cutting-plane or ilp-weights"
+    "'{0}' is not a method for the first solution; choose exact, cp, ilp-iter, ilp-trunc, lex-dfs, cutting-plane or ilp-weights"
 )]
 pub struct UnknownMethod(String);
 
-/// A method that cannot do what it is asked.
+/// A board that is too large for a method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "the weights of ilp-weights are exact up to n = {LARGEST_FOR_WEIGHTS} only, not for n = {0}; take another method"
-)]
-pub struct WeightsTooLarge(usize);
+#[error("{method} is for boards up to n = {} only, not for n = {n}; take another method", .method.largest())]
+pub struct TooLarge {
+    method: Method,
+    n: usize,
+}
 
 impl Method {
     /// Every method.
-    pub const ALL: [Self; 6] =
-        [Self::Cp, Self::IlpIter, Self::IlpTrunc, Self::LexDfs, Self::CuttingPlane, Self::IlpWeights];
+    pub const ALL: [Self; 7] = [
+        Self::Exact,
+        Self::Cp,
+        Self::IlpIter,
+        Self::IlpTrunc,
+        Self::LexDfs,
+        Self::CuttingPlane,
+        Self::IlpWeights,
+    ];
 
     /// Its name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
+            Self::Exact => "exact",
             Self::Cp => "cp",
             Self::IlpIter => "ilp-iter",
             Self::IlpTrunc => "ilp-trunc",
@@ -77,7 +87,17 @@ impl Method {
 
     /// Whether it asks a solver.
     pub const fn needs_solver(self) -> bool {
-        !matches!(self, Self::Cp)
+        !matches!(self, Self::Exact | Self::Cp)
+    }
+
+    /// The largest board that it can do.
+    pub const fn largest(self) -> usize {
+        match self {
+            Self::Exact => exact::LARGEST,
+            // The weights are exact up to here.
+            Self::IlpWeights => weights::LARGEST,
+            _ => usize::MAX,
+        }
     }
 }
 
@@ -101,23 +121,27 @@ impl FromStr for Method {
 /// The first solution on the empty board of size `n`, by `method`; or that there is none.
 ///
 /// # Errors
-/// A board on which the weights of [`Method::IlpWeights`] are not exact.
+/// A board beyond [`Method::largest`].
 pub fn first(
     n: usize,
     method: Method,
     solver: &dyn Solver,
     watch: &mut dyn Watch,
-) -> Result<Answer<Vec<usize>>, WeightsTooLarge> {
-    if method == Method::IlpWeights && n > LARGEST_FOR_WEIGHTS {
-        return Err(WeightsTooLarge(n));
+) -> Result<Answer<Vec<usize>>, TooLarge> {
+    if n > method.largest() {
+        return Err(TooLarge { method, n });
     }
     let problem = Problem::empty(Piece::Queen, n);
-    if method == Method::Cp {
-        return Ok(by_constraints(&problem, watch));
+    match method {
+        Method::Exact => {
+            return Ok(exact::first(n, exact::Options::default(), watch, &mut |_| {}).into());
+        }
+        Method::Cp => return Ok(by_constraints(&problem, watch)),
+        _ => {}
     }
     let mut run = Run { problem: &problem, solver, watch, best: None, nodes: 0, programmes: 0 };
     let claim = match method {
-        Method::Cp => unreachable!("handled above"),
+        Method::Exact | Method::Cp => unreachable!("handled above"),
         Method::IlpIter => iterative::run(&mut run),
         Method::IlpTrunc => truncated::run(&mut run),
         Method::LexDfs => lex_dfs::run(&mut run),

@@ -12,7 +12,7 @@ use crate::optimise::verdict::Doubt;
 use crate::optimise::watch::Step;
 
 /// The largest board on which every objective value is a whole number below 2^53: 13^13 < 2^53 < 14^14.
-pub const LARGEST: usize = 13;
+pub(super) const LARGEST: usize = 13;
 
 pub(super) fn run(run: &mut Run<'_>) -> Claim {
     let n = run.problem.n();

@@ -7,10 +7,10 @@ use super::tableau::{Place, Tableau, ZERO};
 use super::{Clock, Phase};
 
 /// Steps without progress after which costs are perturbed.
-const STALL: u32 = 5;
+const STALL: u32 = 20;
 
-/// The size of a perturbation of costs.
-const PERTURBATION: f64 = 1e-6;
+/// The size of a perturbation of costs, which are at most 16. Measured: 1e-6 takes a third more steps on residual boards.
+const PERTURBATION: f64 = 1e-2;
 
 /// Steps without progress after which the choice becomes random.
 const WANDER: u32 = 500;
@@ -63,7 +63,7 @@ pub(super) fn prepare(tableau: &mut Tableau, tolerance: f64) {
 /// Moves every reduced cost away from 0, at random.
 fn perturb(tableau: &mut Tableau) {
     for variable in 0..tableau.places.len() {
-        let away = PERTURBATION * (1.0 + tableau.random.f64());
+        let away = PERTURBATION * tableau.random.f64();
         match tableau.places[variable] {
             Place::Lower => tableau.shift_cost(variable, tableau.reduced[variable] + away),
             Place::Upper => tableau.shift_cost(variable, tableau.reduced[variable] - away),
@@ -79,6 +79,7 @@ impl Dual {
         tableau.inverse.learn_norms();
         let mut stalled = 0;
         let mut renewed = false;
+        let mut perturbed = !clock.may_perturb;
         loop {
             let Some((position, excess)) = leaving(tableau, tolerance, stalled > WANDER) else {
                 return Phase::Done;
@@ -110,8 +111,9 @@ impl Dual {
             stalled = if theta.abs() > tolerance { 0 } else { stalled + 1 };
             self.flip(tableau);
             step(tableau, position, entering, excess);
-            if stalled == STALL && !tableau.costs_perturbed && clock.may_perturb {
+            if stalled == STALL && !perturbed {
                 perturb(tableau);
+                perturbed = true;
             }
         }
     }
@@ -129,11 +131,15 @@ impl Dual {
             let limit = rest.iter().map(ratio).fold(f64::INFINITY, f64::min);
             let mut group = 0;
             for k in 0..rest.len() {
-                if rest[k].distance <= limit * rest[k].slope {
+                if rest[k].distance / rest[k].slope <= limit {
                     slope -= rest[k].slope * rest[k].range;
                     rest.swap(group, k);
                     group += 1;
                 }
+            }
+            if group == 0 {
+                // Only what is no number is left.
+                return None;
             }
             passed += group;
             self.groups.push(passed);

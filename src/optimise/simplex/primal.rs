@@ -145,7 +145,7 @@ fn block(tableau: &Tableau, entering: usize, up: bool, tolerance: f64) -> Block 
     let mut most = 0.0;
     for (p, a) in steps() {
         let (room, place) = room(tableau, tableau.basis[p], falls(a));
-        if a.abs() > most && room <= longest * a.abs() {
+        if a.abs() > most && room / a.abs() <= longest {
             most = a.abs();
             best = Block::Basic(p, place);
         }

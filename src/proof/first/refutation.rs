@@ -80,6 +80,11 @@ impl Refutation {
         Self(writer.finish())
     }
 
+    /// What [`Self::as_bytes`] gave. If these are other bytes, it refutes nothing.
+    pub const fn from_bytes(bytes: Vec<u8>) -> Self {
+        Self(bytes)
+    }
+
     /// As it stands in a certificate.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0

@@ -1,0 +1,151 @@
+//! Several queries at a time, of which the first is wanted that is not refuted.
+
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use super::query::Outcome;
+use crate::optimise::watch::{Progress, Watch};
+use crate::proof::first::Refutation;
+
+/// Answers a query: board size, prefix, programmes at most.
+pub(super) type Ask = fn(usize, &[usize], u64, Task<'_>) -> Outcome;
+
+/// Queries in order.
+pub(super) struct InOrder<'a> {
+    pub(super) n: usize,
+    pub(super) ask: Ask,
+    /// For each query.
+    pub(super) programmes: u64,
+    pub(super) prefixes: &'a [&'a [usize]],
+}
+
+/// What happens meanwhile.
+pub(super) enum Event {
+    /// The query of this number is answered.
+    Refuted(usize, Refutation),
+    /// Nothing for some time.
+    Nothing,
+}
+
+/// The caller hears of something at least this often.
+const EVENT_EVERY: Duration = Duration::from_millis(20);
+
+/// Asks on so many threads until it is known which is the first prefix that is not refuted, and what became of it; none
+/// if all are. Queries behind it are abandoned. Where `tell` breaks, everything is stopped.
+pub(super) fn ask_in_order(
+    queries: &InOrder<'_>,
+    threads: usize,
+    control: &Control,
+    tell: &mut dyn FnMut(Event) -> ControlFlow<()>,
+) -> Option<(usize, Outcome)> {
+    let (next, first) = (AtomicUsize::new(0), AtomicUsize::new(usize::MAX));
+    let (sender, receiver) = mpsc::channel();
+    let mut found: Option<(usize, Outcome)> = None;
+    thread::scope(|scope| {
+        for _ in 0..threads.min(queries.prefixes.len()) {
+            let (next, first, sender) = (&next, &first, sender.clone());
+            scope.spawn(move || {
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    let task = Task::new(control, number, first);
+                    let Some(prefix) = queries.prefixes.get(number).filter(|_| !task.is_stopped()) else {
+                        return;
+                    };
+                    let outcome = (queries.ask)(queries.n, prefix, queries.programmes, task);
+                    if !matches!(outcome, Outcome::Refuted(_)) {
+                        first.fetch_min(number, Ordering::Relaxed);
+                    }
+                    if sender.send((number, outcome)).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        loop {
+            let event = match receiver.recv_timeout(EVENT_EVERY) {
+                Ok((number, Outcome::Refuted(refutation))) => Event::Refuted(number, refutation),
+                Ok((number, outcome)) => {
+                    if found.as_ref().is_none_or(|&(first, _)| number < first) {
+                        found = Some((number, outcome));
+                    }
+                    Event::Nothing
+                }
+                Err(RecvTimeoutError::Timeout) => Event::Nothing,
+                Err(RecvTimeoutError::Disconnected) => break,
+            };
+            if tell(event).is_break() {
+                control.stop();
+            }
+        }
+    });
+    found
+}
+
+/// What the threads of a run share: whether they are to stop, and what they have done.
+#[derive(Debug, Default)]
+pub(super) struct Control {
+    stopped: AtomicBool,
+    nodes: AtomicU64,
+    programmes: AtomicU64,
+}
+
+impl Control {
+    pub(super) fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn nodes(&self) -> u64 {
+        self.nodes.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn programmes(&self) -> u64 {
+        self.programmes.load(Ordering::Relaxed)
+    }
+}
+
+/// One of several queries.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Task<'a> {
+    control: &'a Control,
+    number: usize,
+    /// The first query that is known not to be refuted.
+    first: &'a AtomicUsize,
+}
+
+impl<'a> Task<'a> {
+    pub(super) const fn new(control: &'a Control, number: usize, first: &'a AtomicUsize) -> Self {
+        Self { control, number, first }
+    }
+
+    /// Whether nobody wants the answer any more.
+    pub(super) fn is_stopped(self) -> bool {
+        self.control.is_stopped() || self.first.load(Ordering::Relaxed) < self.number
+    }
+
+    pub(super) fn add_nodes(self, nodes: u64) {
+        self.control.nodes.fetch_add(nodes, Ordering::Relaxed);
+    }
+
+    pub(super) fn add_programme(self) {
+        self.control.programmes.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Solvers are stopped with their task.
+impl Watch for Task<'_> {
+    fn look(&mut self, _: &Progress) -> ControlFlow<()> {
+        if self.is_stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn time_left(&self) -> Option<Duration> {
+        None
+    }
+}

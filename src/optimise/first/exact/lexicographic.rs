@@ -1,0 +1,231 @@
+//! The first solution by completion queries.
+//!
+//! The greedy prefix takes the first free column of each row. Whatever part of it has a completion is part of the first
+//! solution, so its longest such part is found by bisection. From there row by row: each free column from the left is
+//! asked about, until one has a completion. That completion is kept: as long as the rows agree with it, the columns in
+//! front of it alone are to be asked about.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use super::LARGEST;
+use super::in_order::{Ask, Control, Event, InOrder, ask_in_order};
+use super::query::{Outcome, ask};
+use super::width::{Narrow, Wide, Width};
+use crate::optimise::verdict::{Answer, Doubt, Verdict};
+use crate::optimise::watch::{Progress, Watch};
+use crate::proof::first::{Line, Refutation};
+
+/// Prefixes that are refuted, and how.
+pub type Refutations = BTreeMap<Vec<usize>, Refutation>;
+
+/// What a run is given.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Queries that are answered at a time; 0 is taken for 1.
+    pub threads: usize,
+    /// What is refuted already, by an earlier run.
+    pub refuted: Refutations,
+}
+
+/// What a run comes to.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The first solution, or the earliest that came by if the run was stopped: the 0-based column of each row.
+    pub solution: Option<Vec<usize>>,
+    /// Whether the run went to its end: what was found is the first solution, or there is none.
+    pub finished: bool,
+    /// What was refuted.
+    pub refuted: Refutations,
+    /// Nodes of all searches.
+    pub nodes: u64,
+    /// Linear programmes that were solved.
+    pub programmes: u64,
+}
+
+impl Found {
+    /// The refutations in the order of a certificate.
+    pub fn refutations(&self, n: usize) -> Vec<Refutation> {
+        match &self.solution {
+            Some(columns) => {
+                let needed = |prefix: &Vec<usize>| {
+                    let (last, above) = prefix.split_last().unwrap_or((&0, &[]));
+                    columns.starts_with(above) && columns.get(above.len()).is_some_and(|column| last < column)
+                };
+                let mut needed: Vec<_> = self.refuted.iter().filter(|(prefix, _)| needed(prefix)).collect();
+                needed.sort_by_key(|(prefix, _)| prefix.len());
+                needed.into_iter().map(|(_, refutation)| refutation.clone()).collect()
+            }
+            None => {
+                let roots = self.refuted.iter().filter(|(prefix, _)| prefix.len() == 1);
+                let children: Vec<_> = roots.map(|(prefix, tree)| (prefix[0], tree.clone())).collect();
+                vec![Refutation::branch(n, Line::Row(0), &children)]
+            }
+        }
+    }
+}
+
+impl From<Found> for Answer<Vec<usize>> {
+    fn from(found: Found) -> Self {
+        let Found { solution, finished, nodes, programmes, .. } = found;
+        let verdict = if finished { Verdict::Proven } else { Verdict::NotProven(Doubt::Stopped) };
+        Self { found: solution, verdict, nodes, programmes }
+    }
+}
+
+/// The first solution on the empty board of size `n`. `keep` is told whenever a prefix is refuted.
+///
+/// # Panics
+/// If n is larger than [`LARGEST`].
+pub fn first(n: usize, options: Options, watch: &mut dyn Watch, keep: &mut dyn FnMut(&Refutations)) -> Found {
+    assert!(n <= LARGEST);
+    let mut run = Run {
+        n,
+        ask: if n <= Narrow::LARGEST { ask::<Narrow> } else { ask::<Wide> },
+        threads: options.threads.max(1),
+        refuted: options.refuted,
+        witness: (n == 0).then(Vec::new),
+        control: Control::default(),
+        watch,
+        keep,
+    };
+    let finished = run.run().is_continue();
+    let (nodes, programmes) = (run.control.nodes(), run.control.programmes());
+    Found { solution: run.witness, finished, refuted: run.refuted, nodes, programmes }
+}
+
+struct Run<'a> {
+    n: usize,
+    ask: Ask,
+    threads: usize,
+    refuted: Refutations,
+    /// The earliest solution that is known. It begins with the rows that are decided.
+    witness: Option<Vec<usize>>,
+    control: Control,
+    watch: &'a mut dyn Watch,
+    keep: &'a mut dyn FnMut(&Refutations),
+}
+
+/// Programmes that a query is worth before it is answered by those about one row more.
+const PROGRAMMES: u64 = 15;
+
+/// Programmes that a part of the greedy prefix is worth.
+const FOR_GREEDY: u64 = 60;
+
+impl Run<'_> {
+    /// Breaks if the run was stopped.
+    fn run(&mut self) -> ControlFlow<()> {
+        let greedy = greedy(self.n);
+        let mut decided = self.longest(&greedy)?;
+        while decided < self.n {
+            let (above, end) = match &self.witness {
+                Some(columns) => (columns[..decided].to_vec(), columns[decided]),
+                None => (Vec::new(), self.n),
+            };
+            let candidates = longer(&above, end);
+            if self.decide(&candidates)?.is_none() && self.witness.is_none() {
+                break;
+            }
+            decided += 1;
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Finds the first of these prefixes with a completion, which becomes the witness; returns its number. All prefixes
+    /// before it are refuted. A query that takes too many programmes is answered by those about one row more.
+    fn decide(&mut self, prefixes: &[Vec<usize>]) -> ControlFlow<(), Option<usize>> {
+        let mut begin = 0;
+        loop {
+            let (number, completed) = match self.first_open(&prefixes[begin..], PROGRAMMES)? {
+                None => return ControlFlow::Continue(None),
+                Some((number, completed)) => (begin + number, completed),
+            };
+            if completed {
+                return ControlFlow::Continue(Some(number));
+            }
+            let prefix = &prefixes[number];
+            let candidates = longer(prefix, self.n);
+            if self.decide(&candidates)?.is_some() {
+                return ControlFlow::Continue(Some(number));
+            }
+            let row = prefix.len();
+            let child =
+                |longer: &Vec<usize>| Some((row * self.n + longer[row], self.refuted.remove(longer)?));
+            let children: Vec<(usize, Refutation)> = candidates.iter().filter_map(child).collect();
+            let refutation = Refutation::branch(self.n, Line::Row(row), &children);
+            self.refuted.insert(prefix.clone(), refutation);
+            (self.keep)(&self.refuted);
+            begin = number + 1;
+        }
+    }
+
+    /// The length of the longest part of the greedy prefix for which a completion is found: it is the witness.
+    fn longest(&mut self, greedy: &[usize]) -> ControlFlow<(), usize> {
+        let (mut low, mut high) = (0, greedy.len() + 1);
+        let mut next = (self.n * 3 / 10).clamp(1, greedy.len().max(1));
+        while high - low > 1 {
+            self.first_open(&[greedy[..next].to_vec()], FOR_GREEDY)?;
+            match &self.witness {
+                Some(columns) if columns[..next] == greedy[..next] => {
+                    low = columns.iter().zip(greedy).take_while(|(a, b)| a == b).count().min(high - 1);
+                }
+                _ => high = next,
+            }
+            next = low.midpoint(high);
+        }
+        ControlFlow::Continue(low)
+    }
+
+    /// The first of these prefixes that is not refuted after so many programmes for each, and whether a completion is
+    /// known, which is the witness then.
+    fn first_open(
+        &mut self,
+        prefixes: &[Vec<usize>],
+        programmes: u64,
+    ) -> ControlFlow<(), Option<(usize, bool)>> {
+        let numbers: Vec<usize> =
+            (0..prefixes.len()).filter(|&number| !self.refuted.contains_key(&prefixes[number])).collect();
+        let open: Vec<&[usize]> = numbers.iter().map(|&number| &prefixes[number][..]).collect();
+        let queries = InOrder { n: self.n, ask: self.ask, programmes, prefixes: &open };
+        let level = prefixes.first().map_or(0, Vec::len);
+        let first = ask_in_order(&queries, self.threads, &self.control, &mut |event| {
+            if let Event::Refuted(number, refutation) = event {
+                self.refuted.insert(open[number].to_vec(), refutation);
+                (self.keep)(&self.refuted);
+            }
+            self.watch.look(&Progress { level, bound: None, nodes: self.control.nodes() })
+        });
+        if self.control.is_stopped() {
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(first.map(|(number, outcome)| {
+            let completed = matches!(outcome, Outcome::Completed(_));
+            if let Outcome::Completed(columns) = outcome {
+                self.witness = Some(columns);
+            }
+            (numbers[number], completed)
+        }))
+    }
+}
+
+/// The prefix with one more queen, on each free column before `end`.
+pub(super) fn longer(above: &[usize], end: usize) -> Vec<Vec<usize>> {
+    let free = (0..end).filter(|&column| is_free(above, column));
+    free.map(|column| above.iter().copied().chain([column]).collect()).collect()
+}
+
+/// The first free column of each row, as far as there is one.
+fn greedy(n: usize) -> Vec<usize> {
+    let mut prefix = Vec::new();
+    while prefix.len() < n {
+        let Some(column) = (0..n).find(|&column| is_free(&prefix, column)) else { break };
+        prefix.push(column);
+    }
+    prefix
+}
+
+/// Whether a queen on the next row attacks none of those above.
+pub(super) fn is_free(above: &[usize], column: usize) -> bool {
+    let row = above.len();
+    above.iter().enumerate().all(|(r, &c)| c != column && c.abs_diff(column) != row - r)
+}

@@ -1,0 +1,36 @@
+//! `exact`: the first solution by completion queries, each answered by a completion or by a refutation in integers that
+//! [`crate::proof`] can check.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `lexicographic.rs` | which queries are asked, and what the first solution is |
+//! | `in_order.rs` | several queries at a time |
+//! | `query.rs` | one query: cheap search under budgets, linear programmes, knapsacks, branching |
+//! | `residual.rs` | the rest of the board, and propagation over all four families of lines |
+//! | `budget.rs` | integer multipliers, and what they forbid |
+//! | `programme.rs` | the linear programmes that propose them, and the generation of their columns |
+//! | `knapsack.rs` | the heaviest set of diagonals of a given number and sum |
+//! | `resume.rs` | what a run has refuted, for a later one |
+//! | `width.rs` | sets in machine words |
+//!
+//! Why the knapsacks: the antidiagonals r + c of a completion are different, as many as open rows, and their sum is that
+//! of the open rows and columns; so for the diagonals c - r. Near the row where the greedy prefix ends, the board is so
+//! tight that nearly all central diagonals must be used. A linear programme gets the sum right by half-used diagonals at
+//! the end; whole ones often cannot.
+
+mod budget;
+mod in_order;
+mod knapsack;
+mod lexicographic;
+mod programme;
+mod query;
+mod residual;
+pub mod resume;
+#[cfg(test)]
+mod tests;
+mod width;
+
+pub use lexicographic::{Found, Options, Refutations, first};
+
+/// The largest board.
+pub const LARGEST: usize = 128;

@@ -1,0 +1,356 @@
+//! The residual board: the open rows and columns, and the cells on which a queen can still stand.
+//!
+//! Boards are small enough to be copied at every node of a search. Propagation counts the alive cells of all lines of all
+//! four families at once, up to three, in bit-sliced counters over the rows.
+
+use super::budget::{Budget, LEVELS};
+use super::width::{Set, Width};
+
+/// Budgets that are active at a time.
+const BUDGETS: usize = 3;
+
+/// A residual board and the budgets that hold on it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Residual<'a, W: Width> {
+    n: usize,
+    /// By row: its alive cells.
+    alive: W::Rows,
+    rows: W::Columns,
+    columns: W::Columns,
+    /// Diagonals c - r + n - 1 and antidiagonals r + c with an alive cell.
+    diagonals: [W::Diagonals; 2],
+    /// By row: the column of its queen.
+    queens: [u8; 128],
+    budgets: [Option<&'a Budget<W>>; BUDGETS],
+    rooms: [i64; BUDGETS],
+    levels: [usize; BUDGETS],
+}
+
+/// A line to branch over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Branch {
+    Row(usize),
+    Column(usize),
+    Diagonal(usize),
+    Antidiagonal(usize),
+}
+
+/// What propagation comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// There is no completion.
+    Refuted,
+    /// All queens stand.
+    Full,
+    /// Every completion has a queen on this line.
+    Open(Branch),
+}
+
+impl<'a, W: Width> Residual<'a, W> {
+    /// The board with queens on the first rows, which do not attack each other.
+    pub(super) fn new(n: usize, prefix: &[usize]) -> Self {
+        let mut board = Self {
+            n,
+            alive: W::NO_ROWS,
+            rows: W::Columns::below(n).without(W::Columns::below(prefix.len())),
+            columns: prefix.iter().fold(W::Columns::below(n), |set, &c| set.without(W::Columns::one(c))),
+            diagonals: [W::Diagonals::EMPTY; 2],
+            queens: [0; 128],
+            budgets: [None; BUDGETS],
+            rooms: [0; BUDGETS],
+            levels: [0; BUDGETS],
+        };
+        for (row, &column) in prefix.iter().enumerate() {
+            board.queens[row] = column as u8;
+        }
+        for row in prefix.len()..n {
+            for column in 0..n {
+                let free = |(r, &c): (usize, &usize)| c != column && c.abs_diff(column) != row - r;
+                if prefix.iter().enumerate().all(free) {
+                    let cells = &mut board.alive.as_mut()[row];
+                    *cells = cells.or(W::Columns::one(column));
+                    let [falling, rising] = &mut board.diagonals;
+                    *falling = falling.or(W::Diagonals::one(column + n - 1 - row));
+                    *rising = rising.or(W::Diagonals::one(row + column));
+                }
+            }
+        }
+        board
+    }
+
+    pub(super) const fn n(&self) -> usize {
+        self.n
+    }
+
+    /// The open rows.
+    pub(super) const fn rows(&self) -> W::Columns {
+        self.rows
+    }
+
+    /// The open columns.
+    pub(super) const fn columns(&self) -> W::Columns {
+        self.columns
+    }
+
+    /// The diagonals of each direction with an alive cell.
+    pub(super) const fn diagonals(&self) -> [W::Diagonals; 2] {
+        self.diagonals
+    }
+
+    /// The alive cells of an open row.
+    #[inline]
+    pub(super) fn alive(&self, row: usize) -> W::Columns {
+        self.alive.as_ref()[row]
+    }
+
+    /// The column of the queen in a row that is not open.
+    pub(super) fn queen(&self, row: usize) -> usize {
+        self.queens[row].into()
+    }
+
+    /// The column of each row of a full board.
+    pub(super) fn solution(&self) -> Vec<usize> {
+        self.queens[..self.n].iter().map(|&column| column.into()).collect()
+    }
+
+    /// Whether a budget is active.
+    pub(super) const fn has_budget(&self) -> bool {
+        self.budgets[0].is_some()
+    }
+
+    /// One more budget, whose G is `room`. The first one and the last ones are kept.
+    pub(super) fn push(&mut self, budget: &'a Budget<W>, room: i64) {
+        let place = self.budgets.iter().position(Option::is_none).unwrap_or_else(|| {
+            self.budgets.copy_within(2.., 1);
+            self.rooms.copy_within(2.., 1);
+            self.levels.copy_within(2.., 1);
+            BUDGETS - 1
+        });
+        self.budgets[place] = Some(budget);
+        self.rooms[place] = room;
+        self.levels[place] = LEVELS + 1;
+    }
+
+    /// Puts a queen on a cell. Returns whether the board is refuted at once.
+    #[inline]
+    pub(super) fn place(&mut self, row: usize, column: usize) -> bool {
+        let n = self.n;
+        if !self.alive(row).contains(column) {
+            return true;
+        }
+        for (budget, room) in self.budgets.iter().zip(&mut self.rooms) {
+            let Some(budget) = budget else { break };
+            *room -= budget.cost(n, row, column);
+            if *room < 0 {
+                return true;
+            }
+        }
+        self.queens[row] = column as u8;
+        let queen = W::Columns::one(column);
+        self.rows = self.rows.without(W::Columns::one(row));
+        self.columns = self.columns.without(queen);
+        let [falling, rising] = &mut self.diagonals;
+        *falling = falling.without(W::Diagonals::one(column + n - 1 - row));
+        *rising = rising.without(W::Diagonals::one(row + column));
+        for other in self.rows.iter() {
+            let mut attacked = queen;
+            // Only for other rows can columns wrap below 0 or go beyond n.
+            let right = (column + other).wrapping_sub(row);
+            let left = (column + row).wrapping_sub(other);
+            if right < n {
+                attacked = attacked.or(W::Columns::one(right));
+            }
+            if left < n {
+                attacked = attacked.or(W::Columns::one(left));
+            }
+            let cells = &mut self.alive.as_mut()[other];
+            *cells = cells.without(attacked);
+            if cells.is_empty() {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Draws all conclusions.
+    pub(super) fn propagate(&mut self) -> State {
+        loop {
+            if self.rows.is_empty() {
+                return State::Full;
+            }
+            self.filter();
+            let Some(counted) = self.count() else { return State::Refuted };
+            if !self.columns.without(counted.columns[0]).is_empty() {
+                return State::Refuted;
+            }
+            match self.bury(&counted) {
+                Some(true) => continue,
+                Some(false) => {}
+                None => return State::Refuted,
+            }
+            match self.forced_or_branch(&counted) {
+                Ok((row, column)) => {
+                    if self.place(row, column) {
+                        return State::Refuted;
+                    }
+                }
+                Err(branch) => return State::Open(branch),
+            }
+        }
+    }
+
+    /// Kills cells that are too dear.
+    #[inline]
+    fn filter(&mut self) {
+        for i in 0..BUDGETS {
+            let Some(budget) = self.budgets[i] else { break };
+            let level = budget.level(self.rooms[i]);
+            if level < self.levels[i] {
+                self.levels[i] = level;
+                let affordable = budget.affordable(level);
+                for row in self.rows.iter() {
+                    let cells = &mut self.alive.as_mut()[row];
+                    *cells = cells.and(affordable[row]);
+                }
+            }
+        }
+    }
+
+    /// Counts the alive cells of every line; `None` if a row has none.
+    #[inline]
+    fn count(&self) -> Option<Counted<W>> {
+        let mut counted = Counted {
+            row: 0,
+            in_row: usize::MAX,
+            columns: [W::Columns::EMPTY; 3],
+            falling: [W::Diagonals::EMPTY; 3],
+            rising: [W::Diagonals::EMPTY; 3],
+        };
+        for row in self.rows.iter() {
+            let cells = self.alive(row);
+            let number = cells.len();
+            if number < counted.in_row {
+                if number == 0 {
+                    return None;
+                }
+                (counted.row, counted.in_row) = (row, number);
+            }
+            add(&mut counted.columns, cells);
+            add(&mut counted.falling, W::moved(cells, self.n - 1 - row));
+            add(&mut counted.rising, W::moved(cells, row));
+        }
+        Some(counted)
+    }
+
+    /// Takes diagonals without alive cells from the rooms; whether budgets can filter more now, `None` if there is less
+    /// than no room.
+    #[inline]
+    fn bury(&mut self, counted: &Counted<W>) -> Option<bool> {
+        let [falling, rising] = self.diagonals;
+        let (lost_falling, lost_rising) =
+            (falling.without(counted.falling[0]), rising.without(counted.rising[0]));
+        if lost_falling.is_empty() && lost_rising.is_empty() {
+            return Some(false);
+        }
+        self.diagonals = [falling.and(counted.falling[0]), rising.and(counted.rising[0])];
+        let mut again = false;
+        for i in 0..BUDGETS {
+            let Some(budget) = self.budgets[i] else { break };
+            let lost = lost_falling.iter().map(|d| budget.diagonals[d]).sum::<i64>()
+                + lost_rising.iter().map(|s| budget.antidiagonals[s]).sum::<i64>();
+            self.rooms[i] -= lost;
+            if self.rooms[i] < 0 {
+                return None;
+            }
+            again |= budget.level(self.rooms[i]) < self.levels[i];
+        }
+        Some(again)
+    }
+
+    /// A cell that must hold a queen, or a line to branch over: the smallest row, but a column or a mandatory diagonal of
+    /// two cells before a larger row.
+    #[inline]
+    fn forced_or_branch(&self, counted: &Counted<W>) -> Result<(usize, usize), Branch> {
+        if counted.in_row == 1 {
+            return Ok((counted.row, self.alive(counted.row).least()));
+        }
+        let single = self.columns.without(counted.columns[1]);
+        if !single.is_empty() {
+            return Ok(self.only_cell(Branch::Column(single.least())));
+        }
+        let [mut falling, mut rising] = [W::Diagonals::EMPTY; 2];
+        for i in 0..BUDGETS {
+            let Some(budget) = self.budgets[i] else { break };
+            let heavy = budget.heavy(self.levels[i]);
+            (falling, rising) = (falling.or(heavy[0]), rising.or(heavy[1]));
+        }
+        (falling, rising) = (falling.and(self.diagonals[0]), rising.and(self.diagonals[1]));
+        let single = falling.without(counted.falling[1]);
+        if !single.is_empty() {
+            return Ok(self.only_cell(Branch::Diagonal(single.least())));
+        }
+        let single = rising.without(counted.rising[1]);
+        if !single.is_empty() {
+            return Ok(self.only_cell(Branch::Antidiagonal(single.least())));
+        }
+        if counted.in_row > 2 {
+            let double = self.columns.without(counted.columns[2]);
+            if !double.is_empty() {
+                return Err(Branch::Column(double.least()));
+            }
+            let double = falling.without(counted.falling[2]);
+            if !double.is_empty() {
+                return Err(Branch::Diagonal(double.least()));
+            }
+            let double = rising.without(counted.rising[2]);
+            if !double.is_empty() {
+                return Err(Branch::Antidiagonal(double.least()));
+            }
+        }
+        Err(Branch::Row(counted.row))
+    }
+
+    fn only_cell(&self, line: Branch) -> (usize, usize) {
+        self.cells(line).next().expect("the line has one alive cell")
+    }
+
+    /// The alive cells of a line.
+    #[inline]
+    pub(super) fn cells(&self, line: Branch) -> impl Iterator<Item = (usize, usize)> {
+        let n = self.n;
+        let rows = match line {
+            Branch::Row(row) => W::Columns::one(row),
+            _ => self.rows,
+        };
+        let in_row = move |row: usize, cells: W::Columns| match line {
+            Branch::Row(_) => cells,
+            Branch::Column(column) => cells.and(W::Columns::one(column)),
+            Branch::Diagonal(d) => on(cells, (d + row).wrapping_sub(n - 1), n),
+            Branch::Antidiagonal(s) => on(cells, s.wrapping_sub(row), n),
+        };
+        rows.iter().flat_map(move |row| in_row(row, self.alive(row)).iter().map(move |column| (row, column)))
+    }
+}
+
+/// The cell in `column`, if it is on the board and alive.
+#[inline]
+fn on<S: Set>(cells: S, column: usize, n: usize) -> S {
+    if column < n { cells.and(S::one(column)) } else { S::EMPTY }
+}
+
+/// The lines with at least one, two, three alive cells.
+struct Counted<W: Width> {
+    row: usize,
+    /// The fewest alive cells in a row: this one.
+    in_row: usize,
+    columns: [W::Columns; 3],
+    falling: [W::Diagonals; 3],
+    rising: [W::Diagonals; 3],
+}
+
+#[inline]
+fn add<S: Set>(counters: &mut [S; 3], cells: S) {
+    counters[2] = counters[2].or(counters[1].and(cells));
+    counters[1] = counters[1].or(counters[0].and(cells));
+    counters[0] = counters[0].or(cells);
+}

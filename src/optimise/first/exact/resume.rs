@@ -1,0 +1,132 @@
+//! What a run has refuted, as bytes: a later run goes on from there.
+//!
+//! Eight bytes, n, the number of prefixes; for each its length, its columns, the length of its refutation, and that;
+//! SHA-256 of all of it. Numbers as in [`crate::proof::bytes`].
+
+use sha2::{Digest as _, Sha256};
+
+use super::{LARGEST, Refutations};
+use crate::proof::ProofError;
+use crate::proof::bytes::{Reader, Writer};
+use crate::proof::first::{Refutation, check_refutation};
+
+const MAGIC: &[u8; 8] = b"NQFIRST\n";
+
+const CHECKSUM: usize = 32;
+
+/// Why bytes are nothing to go on from.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ResumeError {
+    /// They are something else.
+    #[error("it is not the file of a run of first")]
+    NoRun,
+    /// It was a run for another board.
+    #[error("it is of a run for n = {found}, not for n = {wanted}")]
+    AnotherBoard {
+        /// That board.
+        found: usize,
+        /// This one.
+        wanted: usize,
+    },
+    /// They were changed, or cut short.
+    #[error("it is damaged")]
+    Damaged,
+    /// What they say is refuted is not.
+    #[error("it says that prefixes are refuted that are not: {0}")]
+    Wrong(ProofError),
+}
+
+/// What a run for the board of size `n` has refuted, as bytes.
+pub fn write(n: usize, refuted: &Refutations) -> Vec<u8> {
+    let mut writer = Writer::new();
+    writer.bytes(MAGIC);
+    writer.size(n);
+    writer.size(refuted.len());
+    for (prefix, refutation) in refuted {
+        writer.size(prefix.len());
+        prefix.iter().for_each(|&column| writer.size(column));
+        writer.size(refutation.as_bytes().len());
+        writer.bytes(refutation.as_bytes());
+    }
+    let mut bytes = writer.finish();
+    let checksum = Sha256::digest(&bytes);
+    bytes.extend_from_slice(&checksum);
+    bytes
+}
+
+/// What a run for the board of size `n` had refuted. Every refutation is checked.
+///
+/// # Errors
+/// The bytes are of something else, damaged, or wrong.
+pub fn read(n: usize, bytes: &[u8]) -> Result<Refutations, ResumeError> {
+    let length = bytes.len().checked_sub(CHECKSUM).ok_or(ResumeError::NoRun)?;
+    let (content, checksum) = bytes.split_at(length);
+    let rest = content.strip_prefix(MAGIC).ok_or(ResumeError::NoRun)?;
+    if Sha256::digest(content)[..] != *checksum {
+        return Err(ResumeError::Damaged);
+    }
+    let (found, refuted) = parse(rest).map_err(|_| ResumeError::Damaged)?;
+    if found != n {
+        return Err(ResumeError::AnotherBoard { found, wanted: n });
+    }
+    for (prefix, refutation) in &refuted {
+        let free = |(row, &column): (usize, &usize)| {
+            column < n && super::lexicographic::is_free(&prefix[..row], column)
+        };
+        if prefix.len() > n || !prefix.iter().enumerate().all(free) {
+            return Err(ResumeError::Damaged);
+        }
+        check_refutation(n, prefix, refutation, u64::MAX).map_err(ResumeError::Wrong)?;
+    }
+    Ok(refuted)
+}
+
+fn parse(bytes: &[u8]) -> Result<(usize, Refutations), ProofError> {
+    let mut reader = Reader::new(bytes);
+    let n = reader.size(LARGEST)?;
+    let mut refuted = Refutations::new();
+    for _ in 0..reader.number()? {
+        let rows = reader.size(n)?;
+        let prefix = (0..rows).map(|_| reader.size(LARGEST)).collect::<Result<Vec<usize>, _>>()?;
+        let length = reader.size(usize::MAX)?;
+        let refutation = reader.bytes(length)?;
+        refuted.insert(prefix, Refutation::from_bytes(refutation.to_vec()));
+    }
+    if reader.is_empty() { Ok((n, refuted)) } else { Err(ProofError::Damaged("something follows")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Options, first};
+    use super::*;
+    use crate::optimise::Unwatched;
+
+    #[test]
+    fn a_run_that_goes_on_asks_nothing_twice_and_finds_the_same() {
+        let run = |refuted| {
+            let options = Options { refuted, ..Options::default() };
+            first(22, options, &mut Unwatched, &mut |_| {})
+        };
+        let whole = run(Refutations::new());
+        let bytes = write(22, &whole.refuted);
+        let read_again = read(22, &bytes).expect("as it was written");
+        assert_eq!(read_again, whole.refuted);
+        let again = run(read_again);
+        assert_eq!((again.solution, again.finished), (whole.solution, true));
+        assert!(again.programmes < whole.programmes);
+        assert_eq!(read(21, &bytes), Err(ResumeError::AnotherBoard { found: 22, wanted: 21 }));
+        for place in 0..bytes.len() {
+            let mut altered = bytes.clone();
+            altered[place] ^= 0x10;
+            assert!(read(22, &altered).is_err());
+        }
+    }
+
+    #[test]
+    fn what_is_not_refuted_is_not_believed() {
+        let lies = Refutations::from([(vec![0], Refutation::search())]);
+        assert!(matches!(read(8, &write(8, &lies)), Err(ResumeError::Wrong(_))));
+        let nonsense = Refutations::from([(vec![0, 1], Refutation::search())]);
+        assert_eq!(read(8, &write(8, &nonsense)), Err(ResumeError::Damaged));
+    }
+}

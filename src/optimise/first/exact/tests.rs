@@ -1,0 +1,172 @@
+//! The parts of the engine against the plain definition, on random partial boards.
+
+use fastrand::Rng;
+
+use super::budget::Budget;
+use super::in_order::{Control, Task};
+use super::lexicographic::is_free;
+use super::query::{Outcome, ask};
+use super::residual::{Residual, State};
+use super::width::{Narrow, Set, Wide, Width};
+use super::*;
+use crate::board::{Piece, is_solution};
+use crate::optimise::Unwatched;
+use crate::proof::first::{Multipliers, certificate, check_refutation};
+
+/// Every completion of a prefix, row by row.
+fn completions(n: usize, prefix: &[usize]) -> Vec<Vec<usize>> {
+    let mut found = vec![prefix.to_vec()];
+    for _ in prefix.len()..n {
+        found = found.iter().flat_map(|above| lexicographic::longer(above, n)).collect();
+    }
+    found
+}
+
+fn random_prefix(n: usize, random: &mut Rng) -> Vec<usize> {
+    let mut prefix = Vec::new();
+    for _ in 0..random.usize(0..=n) {
+        let free: Vec<usize> = (0..n).filter(|&column| is_free(&prefix, column)).collect();
+        let Some(&column) = random.choice(&free) else { break };
+        prefix.push(column);
+    }
+    prefix
+}
+
+fn random_multipliers(n: usize, random: &mut Rng) -> Multipliers {
+    let size = *random.choice(&[1, 10, 1 << 20]).expect("one of three");
+    let mut values = |from: i64, number: usize| (0..number).map(|_| random.i64(from..=size)).collect();
+    Multipliers {
+        columns: values(-size, n),
+        diagonals: values(0, 2 * n - 1),
+        antidiagonals: values(0, 2 * n - 1),
+    }
+}
+
+fn assert_identity<W: Width>(n: usize, prefix: &[usize], multipliers: &Multipliers) {
+    let board = Residual::<W>::new(n, prefix);
+    let completions = completions(n, prefix);
+    let Some((budget, room)) = Budget::new(&board, multipliers) else {
+        assert!(completions.is_empty(), "{prefix:?} of {n}: refuted, but {:?}", completions[0]);
+        return;
+    };
+    for columns in completions {
+        let open = prefix.len()..n;
+        let cost: i64 = open.clone().map(|row| budget.cost(n, row, columns[row])).sum();
+        assert!(open.clone().all(|row| budget.cost(n, row, columns[row]) >= 0));
+        let mut unused = board.diagonals();
+        for row in open {
+            unused[0] = unused[0].without(W::Diagonals::one(columns[row] + n - 1 - row));
+            unused[1] = unused[1].without(W::Diagonals::one(row + columns[row]));
+        }
+        let unused = unused[0].iter().map(|d| multipliers.diagonals[d]).sum::<i64>()
+            + unused[1].iter().map(|s| multipliers.antidiagonals[s]).sum::<i64>();
+        assert_eq!(cost + unused, room, "{prefix:?} of {n}: {columns:?}");
+    }
+}
+
+#[test]
+fn a_budget_is_what_every_completion_makes_of_it() {
+    let mut random = Rng::with_seed(3);
+    for _ in 0..2000 {
+        let n = random.usize(1..=8);
+        let prefix = random_prefix(n, &mut random);
+        let multipliers = random_multipliers(n, &mut random);
+        assert_identity::<Narrow>(n, &prefix, &multipliers);
+        assert_identity::<Wide>(n, &prefix, &multipliers);
+    }
+}
+
+/// Whether propagation under some budgets keeps every completion.
+fn assert_keeps_completions<W: Width>(n: usize, prefix: &[usize], multipliers: &[Multipliers]) {
+    let mut board = Residual::<W>::new(n, prefix);
+    let completions = completions(n, prefix);
+    let mut budgets = Vec::new();
+    for multipliers in multipliers {
+        match Budget::new(&board, multipliers) {
+            Some(budget) => budgets.push(budget),
+            None => return assert!(completions.is_empty()),
+        }
+    }
+    budgets.iter().for_each(|(budget, room)| board.push(budget, *room));
+    match board.propagate() {
+        State::Refuted => {
+            assert!(completions.is_empty(), "{prefix:?} of {n}: refuted, but {:?}", completions[0])
+        }
+        State::Full => assert_eq!(completions, [board.solution()]),
+        State::Open(branch) => {
+            let cells: Vec<(usize, usize)> = board.cells(branch).collect();
+            assert!(cells.len() > 1);
+            for columns in &completions {
+                let stands = |row: usize| match board.rows().contains(row) {
+                    true => board.alive(row).contains(columns[row]),
+                    false => board.queen(row) == columns[row],
+                };
+                assert!((0..n).all(stands), "{prefix:?} of {n}: {columns:?} was lost");
+                let on_line = cells.iter().filter(|&&(row, column)| columns[row] == column).count();
+                assert_eq!(on_line, 1, "{prefix:?} of {n}: {branch:?}, {columns:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn propagation_keeps_every_completion_and_branches_over_lines_that_all_use() {
+    let mut random = Rng::with_seed(4);
+    for _ in 0..3000 {
+        let n = random.usize(1..=9);
+        let prefix = random_prefix(n, &mut random);
+        let multipliers: Vec<Multipliers> =
+            (0..random.usize(0..6)).map(|_| random_multipliers(n, &mut random)).collect();
+        assert_keeps_completions::<Narrow>(n, &prefix, &multipliers);
+        assert_keeps_completions::<Wide>(n, &prefix, &multipliers);
+    }
+}
+
+#[test]
+fn queries_answer_like_backtracking_and_their_refutations_are_accepted() {
+    let mut random = Rng::with_seed(5);
+    let control = Control::default();
+    let nobody_first = std::sync::atomic::AtomicUsize::new(usize::MAX);
+    let (mut refuted, mut completed) = (0, 0);
+    for _ in 0..600 {
+        let n = random.usize(1..=12);
+        let mut prefix = random_prefix(n, &mut random);
+        if n > 9 {
+            prefix.truncate(random.usize(1..=4));
+        }
+        let completions = completions(n, &prefix);
+        for ask in [ask::<Narrow>, ask::<Wide>] {
+            match ask(n, &prefix, u64::MAX, Task::new(&control, 0, &nobody_first)) {
+                Outcome::Refuted(refutation) => {
+                    assert!(completions.is_empty(), "{prefix:?} of {n}");
+                    assert!(check_refutation(n, &prefix, &refutation, u64::MAX).is_ok(), "{prefix:?} of {n}");
+                    refuted += 1;
+                }
+                Outcome::Completed(columns) => {
+                    assert!(completions.contains(&columns), "{prefix:?} of {n}: {columns:?}");
+                    completed += 1;
+                }
+                other => panic!("{prefix:?} of {n}: {other:?}"),
+            }
+        }
+    }
+    assert!(refuted > 100 && completed > 100, "{refuted} refuted, {completed} completed");
+}
+
+#[test]
+fn every_first_solution_has_a_certificate_whatever_the_threads() {
+    for n in 0..=24 {
+        for threads in [1, 3] {
+            let options = Options { threads, ..Options::default() };
+            let found = first(n, options, &mut Unwatched, &mut |_| {});
+            assert!(found.finished);
+            assert!(found.solution.as_ref().is_none_or(|columns| is_solution(Piece::Queen, columns)));
+            let refutations = found.refutations(n);
+            let refutations: Vec<_> = refutations.iter().collect();
+            let certificate =
+                certificate(n, found.solution.as_deref(), &refutations).expect("it is accepted");
+            let proved = crate::proof::check(&certificate).expect("it is accepted");
+            assert_eq!(proved.solution, found.solution, "n = {n}");
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! Sets of columns and of diagonals as machine words, as wide as the board needs.
+
+use std::fmt::Debug;
+
+/// A small set of small numbers.
+pub(super) trait Set: Copy + Debug + PartialEq + Send + Sync + 'static {
+    /// Nothing.
+    const EMPTY: Self;
+    /// One number.
+    fn one(i: usize) -> Self;
+    fn is_empty(self) -> bool;
+    fn contains(self, i: usize) -> bool;
+    /// How many there are.
+    fn len(self) -> usize;
+    /// The least one. The set is not empty.
+    fn least(self) -> usize;
+    /// All but the least one. The set is not empty.
+    fn but_least(self) -> Self;
+    fn and(self, other: Self) -> Self;
+    fn or(self, other: Self) -> Self;
+    fn without(self, other: Self) -> Self;
+
+    /// Its numbers, the least first.
+    fn iter(self) -> Numbers<Self> {
+        Numbers(self)
+    }
+
+    /// The numbers below n.
+    fn below(n: usize) -> Self {
+        (0..n).fold(Self::EMPTY, |set, i| set.or(Self::one(i)))
+    }
+}
+
+/// See [`Set::iter`].
+pub(super) struct Numbers<S>(S);
+
+impl<S: Set> Iterator for Numbers<S> {
+    type Item = usize;
+
+    #[inline]
+    fn next(&mut self) -> Option<usize> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let least = self.0.least();
+        self.0 = self.0.but_least();
+        Some(least)
+    }
+}
+
+macro_rules! word {
+    ($word:ty) => {
+        impl Set for $word {
+            const EMPTY: Self = 0;
+            #[inline]
+            fn one(i: usize) -> Self {
+                1 << i
+            }
+            #[inline]
+            fn is_empty(self) -> bool {
+                self == 0
+            }
+            #[inline]
+            fn contains(self, i: usize) -> bool {
+                self >> i & 1 == 1
+            }
+            #[inline]
+            fn len(self) -> usize {
+                self.count_ones() as usize
+            }
+            #[inline]
+            fn least(self) -> usize {
+                self.trailing_zeros() as usize
+            }
+            #[inline]
+            fn but_least(self) -> Self {
+                self & (self - 1)
+            }
+            #[inline]
+            fn and(self, other: Self) -> Self {
+                self & other
+            }
+            #[inline]
+            fn or(self, other: Self) -> Self {
+                self | other
+            }
+            #[inline]
+            fn without(self, other: Self) -> Self {
+                self & !other
+            }
+        }
+    };
+}
+
+word!(u64);
+word!(u128);
+
+/// 256 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Four([u64; 4]);
+
+impl Set for Four {
+    const EMPTY: Self = Self([0; 4]);
+    #[inline]
+    fn one(i: usize) -> Self {
+        Self(std::array::from_fn(|word| if word == i / 64 { 1 << (i % 64) } else { 0 }))
+    }
+    #[inline]
+    fn is_empty(self) -> bool {
+        self.0[0] | self.0[1] | self.0[2] | self.0[3] == 0
+    }
+    #[inline]
+    fn contains(self, i: usize) -> bool {
+        self.0[i / 64] >> (i % 64) & 1 == 1
+    }
+    #[inline]
+    fn len(self) -> usize {
+        self.0.iter().map(|word| word.count_ones() as usize).sum()
+    }
+    #[inline]
+    fn least(self) -> usize {
+        let word = (0..4).find(|&word| self.0[word] != 0).unwrap_or(0);
+        64 * word + self.0[word].trailing_zeros() as usize
+    }
+    #[inline]
+    fn but_least(mut self) -> Self {
+        if let Some(word) = self.0.iter_mut().find(|word| **word != 0) {
+            *word &= *word - 1;
+        }
+        self
+    }
+    #[inline]
+    fn and(self, other: Self) -> Self {
+        Self(std::array::from_fn(|word| self.0[word] & other.0[word]))
+    }
+    #[inline]
+    fn or(self, other: Self) -> Self {
+        Self(std::array::from_fn(|word| self.0[word] | other.0[word]))
+    }
+    #[inline]
+    fn without(self, other: Self) -> Self {
+        Self(std::array::from_fn(|word| self.0[word] & !other.0[word]))
+    }
+}
+
+/// How wide the words of a board are.
+pub(super) trait Width: Copy + Debug + Send + Sync + 'static {
+    /// The largest board.
+    const LARGEST: usize;
+    /// A set of columns.
+    type Columns: Set;
+    /// A set of diagonals of one direction.
+    type Diagonals: Set;
+    /// A set of columns for each row.
+    type Rows: Copy + Debug + Send + Sync + AsRef<[Self::Columns]> + AsMut<[Self::Columns]>;
+    /// No column in any row.
+    const NO_ROWS: Self::Rows;
+    /// Each column moved up by so many, as diagonals.
+    fn moved(columns: Self::Columns, by: usize) -> Self::Diagonals;
+}
+
+/// Boards up to n = 64.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Narrow;
+
+/// Boards up to n = 128.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wide;
+
+impl Width for Narrow {
+    const LARGEST: usize = 64;
+    type Columns = u64;
+    type Diagonals = u128;
+    type Rows = [u64; 64];
+    const NO_ROWS: Self::Rows = [0; 64];
+
+    #[inline]
+    fn moved(columns: u64, by: usize) -> u128 {
+        u128::from(columns) << by
+    }
+}
+
+impl Width for Wide {
+    const LARGEST: usize = 128;
+    type Columns = u128;
+    type Diagonals = Four;
+    type Rows = Rows128;
+    const NO_ROWS: Self::Rows = Rows128([0; 128]);
+
+    #[inline]
+    fn moved(columns: u128, by: usize) -> Four {
+        let words = [columns as u64, (columns >> 64) as u64];
+        let (word, bit) = (by / 64, by % 64);
+        let carry = |word: u64| if bit == 0 { 0 } else { word >> (64 - bit) };
+        let moved = [words[0] << bit, words[1] << bit | carry(words[0]), carry(words[1])];
+        Four(std::array::from_fn(|i| if (word..word + 3).contains(&i) { moved[i - word] } else { 0 }))
+    }
+}
+
+/// 128 sets of columns.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rows128([u128; 128]);
+
+impl AsRef<[u128]> for Rows128 {
+    fn as_ref(&self) -> &[u128] {
+        &self.0
+    }
+}
+
+impl AsMut<[u128]> for Rows128 {
+    fn as_mut(&mut self) -> &mut [u128] {
+        &mut self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn set<S: Set>(numbers: &BTreeSet<usize>) -> S {
+        numbers.iter().fold(S::EMPTY, |set, &i| set.or(S::one(i)))
+    }
+
+    fn is_set<S: Set>(bits: usize, a: &BTreeSet<usize>, b: &BTreeSet<usize>) {
+        let (x, y) = (set::<S>(a), set::<S>(b));
+        let same = |set: S, numbers: Vec<usize>| assert_eq!(set.iter().collect::<Vec<_>>(), numbers);
+        same(x, a.iter().copied().collect());
+        same(x.and(y), a.intersection(b).copied().collect());
+        same(x.or(y), a.union(b).copied().collect());
+        same(x.without(y), a.difference(b).copied().collect());
+        assert_eq!((x.len(), x.is_empty()), (a.len(), a.is_empty()));
+        assert!((0..bits).all(|i| x.contains(i) == a.contains(&i)));
+    }
+
+    proptest! {
+        #[test]
+        fn sets_of_any_width_are_sets(
+            a in proptest::collection::btree_set(0..256usize, 0..40),
+            b in proptest::collection::btree_set(0..256usize, 0..40),
+            by in 0..128usize,
+        ) {
+            let below = |bits: usize, s: &BTreeSet<usize>| s.iter().copied().filter(|&i| i < bits).collect();
+            is_set::<u64>(64, &below(64, &a), &below(64, &b));
+            is_set::<u128>(128, &below(128, &a), &below(128, &b));
+            is_set::<Four>(256, &a, &b);
+            let moved = Wide::moved(set(&below(128, &a)), by);
+            let expected: Vec<usize> = a.iter().filter(|&&i| i < 128).map(|i| i + by).collect();
+            prop_assert_eq!(moved.iter().collect::<Vec<_>>(), expected);
+        }
+    }
+}
