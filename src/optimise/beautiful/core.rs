@@ -86,6 +86,13 @@ pub(super) struct Agenda {
     pub(super) placed: Vec<u32>,
 }
 
+impl Agenda {
+    /// Nothing to look at, these men placed.
+    pub(super) fn after(placed: Vec<u32>) -> Self {
+        Self { placed, ..Self::default() }
+    }
+}
+
 impl State {
     pub(super) fn is_alive(&self, man: u32) -> bool {
         self.alive[man as usize >> 6] >> (man & 63) & 1 == 1

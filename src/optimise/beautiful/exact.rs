@@ -6,9 +6,6 @@
 //! nothing; then on this level alone, which either finds one or refutes that there is one. After each level the board
 //! is reduced as far as it goes ([`super::reduction`]).
 
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
-
 use super::core::{Agenda, Core};
 use super::facts::Facts;
 use super::log::Log;
@@ -46,6 +43,8 @@ pub struct Question {
     pub norm: Norm,
     /// Only among the solutions that do not change under quarter turns.
     pub turning: bool,
+    /// How many threads search.
+    pub threads: usize,
 }
 
 /// What was found, and why it is the best.
@@ -67,14 +66,16 @@ pub(super) struct Engine<'a> {
     pub(super) cliques: Vec<Vec<usize>>,
     pub(super) witnesses: Witnesses,
     pub(super) log: Log,
-    pub(super) pulse: Arc<Pulse>,
+    /// Of all searches.
+    pub(super) nodes: u64,
+    pub(super) threads: usize,
     /// Learned weights of rows and columns.
     pub(super) weights: Vec<f32>,
     pub(super) seed: u64,
     best: Option<Vec<usize>>,
     counts: Vec<u32>,
     /// The cost of the level in hand.
-    cost: u64,
+    pub(super) cost: u64,
     /// Programmes of quotients that are gone.
     pub(super) programmes: u64,
 }
@@ -92,7 +93,8 @@ pub fn most_beautiful_exactly(question: Question, watch: &mut dyn Watch) -> Exac
         cliques: Vec::new(),
         witnesses: Witnesses::default(),
         log: Log::default(),
-        pulse: Arc::default(),
+        nodes: 0,
+        threads: question.threads.max(1),
         weights: Vec::new(),
         seed: 0,
         best: None,
@@ -102,7 +104,7 @@ pub fn most_beautiful_exactly(question: Question, watch: &mut dyn Watch) -> Exac
     };
     let end = engine.run();
     let programmes = engine.programmes + engine.quotient.programmes;
-    let nodes = engine.pulse.nodes.load(Ordering::Relaxed);
+    let nodes = engine.nodes;
     let Engine { best, log, .. } = engine;
     let (verdict, certificate) = match end {
         Ok(()) => {
@@ -151,8 +153,7 @@ impl Engine<'_> {
     }
 
     pub(super) fn look(&mut self, bound: Option<f64>) -> Result<(), Doubt> {
-        let nodes = self.pulse.nodes.load(Ordering::Relaxed);
-        let progress = Progress { level: self.cost as usize, bound, nodes };
+        let progress = Progress { level: self.cost as usize, bound, nodes: self.nodes };
         if self.watch.look(&progress).is_break() { Err(Doubt::Stopped) } else { Ok(()) }
     }
 
@@ -171,8 +172,11 @@ impl Engine<'_> {
             let squares: Vec<usize> = (0..n * n).filter(|&square| cost(square) <= radius).collect();
             let core = Core::new(n, &squares, &[], self.question.turning);
             let Ok(root) = core.root(&mut Agenda::default()) else { continue };
-            let mut search = Search::new(&core, &self.pulse, 1);
-            if let End::Found(men) = search.run(&root, None, RADIUS_NODES) {
+            let pulse = Pulse::default();
+            let mut search = Search::new(&core, &pulse, 1);
+            let end = search.run(&root, None, RADIUS_NODES);
+            self.nodes += search.nodes;
+            if let End::Found(men) = end {
                 self.improve(core.columns(n, &men))?;
                 return Ok(true);
             }
@@ -233,7 +237,7 @@ impl Engine<'_> {
                 break;
             }
             self.look(Some(f64::from(least)))?;
-            trace(|| format!("level {} lb {least} inc {most} alive {} cliques {} nodes {}", self.cost, self.facts.alive().count(), self.cliques.len(), self.pulse.nodes.load(Ordering::Relaxed)));
+            trace(|| format!("level {} lb {least} inc {most} alive {} cliques {} nodes {}", self.cost, self.facts.alive().count(), self.cliques.len(), self.nodes));
             let before = (self.facts.clone(), self.log.mark());
             self.log.at_least(least + self.step(level));
             self.facts.set_range(level, Some((least, least)));
@@ -295,15 +299,15 @@ impl Engine<'_> {
     fn dive(&mut self, mut level: usize, nodes: u64) -> Result<Option<Vec<usize>>, Doubt> {
         let mut block = FIRST_BLOCK;
         let mut more = 0;
-        let begun = self.pulse.nodes.load(Ordering::Relaxed);
+        let begun = self.nodes;
         loop {
             self.look(None)?;
-            if self.pulse.nodes.load(Ordering::Relaxed) - begun > nodes {
+            if self.nodes - begun > nodes / 2 {
                 return Ok(None);
             }
             let before = self.facts.clone();
             let Some((last, possible)) = self.assume(level, block, more)? else { return Ok(None) };
-            let settled = if possible && !self.reduce()? { self.settle(nodes / SEARCHES)? } else { Settled::Refuted };
+            let settled = if possible && !self.reduce()? { self.settle(nodes / SEARCHES / 2)? } else { Settled::Refuted };
             match settled {
                 Settled::Found(columns) => return Ok(Some(columns)),
                 Settled::Open => {

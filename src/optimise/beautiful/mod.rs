@@ -4,6 +4,7 @@
 //! the largest first; the smallest fingerprint in lexicographic order is sought.
 
 mod cliques;
+mod conquer;
 mod core;
 mod exact;
 mod facts;

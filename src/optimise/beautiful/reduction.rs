@@ -1,20 +1,22 @@
 //! What can be ruled out before anything is searched: by unit propagation, and by the quotient.
 
-use std::sync::Arc;
-
 use super::cliques;
-use super::core::{Agenda, Core};
+use super::conquer::conquer;
+use super::core::{Agenda, Core, Root};
 use super::exact::{Engine, Settled};
 use super::facts::Facts;
 use super::orbits::{OrbitId, Orbits};
 use super::quotient::{Answered, Multipliers, Quotient};
 use super::search::{End, Pulse, Search};
 use crate::optimise::verdict::Doubt;
+use crate::optimise::watch::Progress;
 
 /// A value that is as good as 1.
 const ONE: f64 = 1.0 - 1e-6;
 /// Points that are kept.
 const MOST_POINTS: usize = 400;
+/// Nodes of a search before it is cut into pieces.
+const SHORT: u64 = 10_000;
 /// Cliques that one point may add.
 const CLIQUES_A_ROUND: usize = 30;
 /// Rounds of cliques for one bound.
@@ -248,11 +250,7 @@ impl Engine<'_> {
             self.log.refuted(&[]);
             return Ok(Settled::Refuted);
         };
-        let pulse = Arc::clone(&self.pulse);
-        let mut search = self.search(&core, &pulse);
-        let end = search.run(&root, None, nodes);
-        self.weights = search.weights().to_vec();
-        Ok(match end {
+        Ok(match self.search(&core, &root, None, nodes)? {
             End::Found(men) => Settled::Found(core.columns(self.orbits.n, &men)),
             End::Refuted(tree) => {
                 self.log.refuted(&tree);
@@ -262,13 +260,38 @@ impl Engine<'_> {
         })
     }
 
-    fn search<'c>(&mut self, core: &'c Core, pulse: &'c Pulse) -> Search<'c> {
+    /// Searches below `root`, with `man` placed if one is given: first a short search that learns, then in pieces.
+    fn search(&mut self, core: &Core, root: &Root, man: Option<u32>, nodes: u64) -> Result<End, Doubt> {
         self.seed += 1;
-        let mut search = Search::new(core, pulse, self.seed);
+        let pulse = Pulse::default();
+        let mut search = Search::new(core, &pulse, self.seed);
         if self.weights.len() == search.weights().len() {
             search.set_weights(&self.weights);
         }
-        search
+        let end = search.run(root, man, nodes.min(SHORT));
+        self.nodes += search.nodes;
+        self.weights = search.weights().to_vec();
+        if end != End::Spent || nodes <= SHORT {
+            return Ok(end);
+        }
+        let mut root = root.clone();
+        if let Some(man) = man.filter(|&man| root.state.is_alive(man)) {
+            let mut agenda = Agenda::after(std::mem::take(&mut root.placed));
+            if core.place(&mut root.state, man, &mut agenda).is_err() {
+                return Ok(End::Refuted(Vec::new()));
+            }
+            root.placed = agenda.placed;
+        }
+        let (before, level) = (self.nodes, self.cost as usize);
+        let watch = &mut *self.watch;
+        let mut stopped = false;
+        let mut look = |nodes: u64| {
+            stopped = watch.look(&Progress { level, bound: None, nodes: before + nodes }).is_break();
+            !stopped
+        };
+        let (end, spent) = conquer(core, root, &self.weights, (nodes - SHORT, self.threads), &mut look);
+        self.nodes += spent;
+        if stopped { Err(Doubt::Stopped) } else { Ok(end) }
     }
 
     /// Branches on the orbits of a line: each is searched below one square for some nodes, and dies as a whole.
@@ -280,9 +303,12 @@ impl Engine<'_> {
             self.log.refuted(&[]);
             return Ok(Settled::Refuted);
         };
-        let pulse = Arc::clone(&self.pulse);
-        let mut search = self.search(&core, &pulse);
-        let line = search.best_line(&root.state);
+        let pulse = Pulse::default();
+        let mut chooser = Search::new(&core, &pulse, 1);
+        if self.weights.len() == core.lines.len() {
+            chooser.set_weights(&self.weights);
+        }
+        let line = chooser.best_line(&root.state);
         let mut orbits: Vec<OrbitId> = core.lines[line]
             .iter()
             .filter(|&&man| root.state.is_alive(man))
@@ -295,7 +321,7 @@ impl Engine<'_> {
         for orbit in orbits {
             self.look(None)?;
             let man = core.man_on(self.orbits.orbits[orbit].squares[0]);
-            match search.run(&root, man, nodes) {
+            match self.search(&core, &root, man, nodes)? {
                 End::Found(men) => return Ok(Settled::Found(core.columns(n, &men))),
                 End::Spent => {}
                 End::Refuted(tree) => {
@@ -309,8 +335,7 @@ impl Engine<'_> {
                 }
             }
         }
-        self.weights = search.weights().to_vec();
-        super::exact::trace(|| format!("  deaths {deaths} nodes {}", search.nodes));
+        super::exact::trace(|| format!("  deaths {deaths} nodes {}", self.nodes));
         if deaths > 0 && self.reduce()? { Ok(Settled::Refuted) } else { Ok(Settled::Open) }
     }
 }

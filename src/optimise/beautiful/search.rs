@@ -5,7 +5,7 @@
 //! Its tree is written down as the lines that were branched on, in order, each in base 128: the children of a node
 //! are the men alive on its line in ascending order, and what propagation refutes is not mentioned.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::core::{Agenda, Conflict, Core, Root, State};
 
@@ -20,11 +20,18 @@ pub(super) enum End {
     Spent,
 }
 
-/// What searches that belong together share: the wish to stop, and their nodes.
+/// The wish that searches stop.
 #[derive(Debug, Default)]
-pub(super) struct Pulse {
-    pub(super) stop: AtomicBool,
-    pub(super) nodes: AtomicU64,
+pub(super) struct Pulse(AtomicBool);
+
+impl Pulse {
+    pub(super) fn stop(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 /// The first run's nodes, and how much longer each next one is.
@@ -78,19 +85,17 @@ impl<'a> Search<'a> {
         &self.weights
     }
 
+    /// Begins random numbers anew.
+    pub(super) fn reseed(&mut self, seed: u64) {
+        self.rng.seed(seed);
+    }
+
     pub(super) fn set_weights(&mut self, weights: &[f32]) {
         self.weights.copy_from_slice(weights);
     }
 
     /// Searches below `root`, with `man` placed if one is given, for about `budget` nodes in all.
     pub(super) fn run(&mut self, root: &Root, man: Option<u32>, budget: u64) -> End {
-        let before = self.nodes;
-        let end = self.runs(root, man, budget);
-        self.pulse.nodes.fetch_add(self.nodes - before, Ordering::Relaxed);
-        end
-    }
-
-    fn runs(&mut self, root: &Root, man: Option<u32>, budget: u64) -> End {
         let end = self.nodes.saturating_add(budget);
         let mut run = FIRST_RUN;
         loop {
@@ -119,7 +124,7 @@ impl<'a> Search<'a> {
             if !self.stopped {
                 return End::Refuted(std::mem::take(&mut self.log));
             }
-            if self.nodes >= end || self.pulse.stop.load(Ordering::Relaxed) {
+            if self.nodes >= end || self.pulse.is_stopped() {
                 return End::Spent;
             }
             for weight in &mut self.weights {
@@ -156,7 +161,7 @@ impl<'a> Search<'a> {
             return true;
         }
         if self.nodes >= self.limit
-            || (self.nodes.is_multiple_of(1024) && self.pulse.stop.load(Ordering::Relaxed))
+            || (self.nodes.is_multiple_of(1024) && self.pulse.is_stopped())
         {
             self.stopped = true;
             return false;
