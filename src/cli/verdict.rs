@@ -9,7 +9,7 @@ use super::answer::{Format, draw, object, refused};
 use super::stream::Stream;
 use super::terminal::Terminal;
 use super::{Exit, Failure};
-use crate::board::{Piece, Placement, Problem};
+use crate::board::{Drawing, Piece, Placement, Problem};
 use crate::optimise::{Answer, Verdict};
 
 /// What `--json` prints for one solution.
@@ -29,6 +29,18 @@ pub(super) struct Report {
     pub(super) doubt: Option<String>,
     pub(super) nodes: String,
     pub(super) programmes: u64,
+    /// What a square costs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) norm: Option<String>,
+    /// Whether only solutions that quarter turns do not change were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) symmetric: Option<bool>,
+    /// How many solutions are as good as this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) optimal_placements: Option<String>,
+    /// All of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) solutions: Option<Vec<Vec<usize>>>,
     /// The file with the certificate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) certificate: Option<String>,
@@ -57,6 +69,10 @@ impl Report {
             doubt,
             nodes: answer.nodes.to_string(),
             programmes: answer.programmes,
+            norm: None,
+            symmetric: None,
+            optimal_placements: None,
+            solutions: None,
             certificate: None,
             elapsed_s: elapsed.as_secs_f64(),
         }
@@ -68,6 +84,17 @@ impl Report {
         found: Option<&Placement>,
         format: Format,
         terminal: &Terminal,
+    ) -> Result<Exit, Failure> {
+        self.finish_by(found, format, terminal, draw)
+    }
+
+    /// The same, drawn by `draw`.
+    pub(super) fn finish_by(
+        &self,
+        found: Option<&Placement>,
+        format: Format,
+        terminal: &Terminal,
+        draw: impl FnOnce(&mut Stream, Drawing, &Placement) -> ControlFlow<()>,
     ) -> Result<Exit, Failure> {
         let mut stream = Stream::begin();
         let _ = match (format, found) {

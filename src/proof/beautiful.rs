@@ -25,7 +25,9 @@
 //! | 7 | | as many queens as S has were shown on this level (if it has none, there is nothing to show): the next one comes |
 //!
 //! All is proved when the levels that were passed hold n queens.
-//! If there is no solution at all, there are no levels: one refutation is all that is asked for.
+//! If there is no solution at all, there are no levels: one refutation is all that is asked for; and none where
+//! solutions that do not change under quarter turns are asked for and n is not 0 or 1 modulo 4, since queens then come
+//! in fours, but for one in the centre.
 //!
 //! **Search.** Queens are placed one by one, and what follows is followed: an attacked square is closed; a row or column
 //! with one open square gets its queen there, and with none is a contradiction; so is a level with more or fewer queens
@@ -115,7 +117,10 @@ pub fn check(n: usize, proof: &[u8]) -> Result<Proved, ProofError> {
     } else {
         None
     };
+    // Under quarter turns queens come in fours, but for one in the centre.
+    let impossible = turning && n % 4 > 1;
     let mut checker = Checker::new(n, norm, turning, solution.as_deref());
+    checker.refuted = impossible;
     while !checker.is_done() {
         checker.record(&mut reader)?;
     }

@@ -30,7 +30,7 @@ pub(super) struct Group {
 pub(super) struct Core {
     /// The squares by number (row · n + column) of each man: one, or four.
     pub(super) men: Vec<Vec<u32>>,
-    /// The men on each line.
+    /// The men on each line, ordered by their squares on its row or column (of a pair, the upper row).
     pub(super) lines: Vec<Vec<u32>>,
     /// The lines of each man.
     lines_of: Vec<[u16; 2]>,
@@ -150,6 +150,14 @@ impl Core {
             } else {
                 lines[pair[1]].push(man);
                 lines_of.push(pair.map(|line| line as u16));
+            }
+        }
+        if turning {
+            for (row, line) in lines.iter_mut().enumerate() {
+                let on_row = |man: &u32| {
+                    men[*man as usize].iter().copied().find(|&square| square as usize / n == row)
+                };
+                line.sort_by_key(on_row);
             }
         }
         let weight: Vec<u16> = men.iter().map(|squares| squares.len() as u16).collect();

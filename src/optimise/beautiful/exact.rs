@@ -12,7 +12,7 @@ use super::log::Log;
 use super::orbits::Orbits;
 use super::quotient::Quotient;
 use super::reduction::Witnesses;
-use super::search::{End, Pulse, Search};
+use super::search::{End, Pulse, Search, every_solution};
 use crate::board::Norm;
 use crate::optimise::verdict::{Answer, Doubt, Verdict};
 use crate::optimise::watch::{Progress, Watch};
@@ -56,6 +56,46 @@ pub struct Exact {
     pub certificate: Option<Vec<u8>>,
 }
 
+/// All solutions with the fingerprint of `columns`, in ascending order.
+///
+/// # Errors
+/// It was stopped.
+pub fn all_as_beautiful(
+    question: Question,
+    columns: &[usize],
+    watch: &mut dyn Watch,
+) -> Result<Vec<Vec<usize>>, Doubt> {
+    let orbits = Orbits::new(question.n, question.norm);
+    let mut engine = Engine::new(&orbits, question, watch);
+    for (level, queens) in orbits.counts(columns).into_iter().enumerate() {
+        if queens == 0 {
+            engine.close(level);
+        } else {
+            engine.facts.set_range(level, Some((queens, queens)));
+        }
+    }
+    if question.n == 0 {
+        return Ok(vec![Vec::new()]);
+    }
+    if engine.reduce()? {
+        return Ok(Vec::new());
+    }
+    let core = engine.core();
+    let Ok(root) = core.root(&mut Agenda::default()) else { return Ok(Vec::new()) };
+    let mut found = Vec::new();
+    let mut nodes = 0u64;
+    let mut look = || {
+        nodes += 1;
+        let progress = Progress { level: 0, bound: None, nodes };
+        !(nodes.is_multiple_of(1024) && engine.watch.look(&progress).is_break())
+    };
+    if !every_solution(&core, &root, &mut look, &mut |men| found.push(core.columns(question.n, men))) {
+        return Err(Doubt::Stopped);
+    }
+    found.sort_unstable();
+    Ok(found)
+}
+
 /// The engine at work.
 pub(super) struct Engine<'a> {
     pub(super) orbits: &'a Orbits,
@@ -68,7 +108,6 @@ pub(super) struct Engine<'a> {
     pub(super) log: Log,
     /// Of all searches.
     pub(super) nodes: u64,
-    pub(super) threads: usize,
     /// Learned weights of rows and columns.
     pub(super) weights: Vec<f32>,
     pub(super) seed: u64,
@@ -83,25 +122,7 @@ pub(super) struct Engine<'a> {
 /// A most beautiful solution, or that there is none.
 pub fn most_beautiful_exactly(question: Question, watch: &mut dyn Watch) -> Exact {
     let orbits = Orbits::new(question.n, question.norm);
-    let facts = Facts::new(&orbits);
-    let mut engine = Engine {
-        orbits: &orbits,
-        question,
-        watch,
-        quotient: Quotient::new(&orbits, &facts, &[]),
-        facts,
-        cliques: Vec::new(),
-        witnesses: Witnesses::default(),
-        log: Log::default(),
-        nodes: 0,
-        threads: question.threads.max(1),
-        weights: Vec::new(),
-        seed: 0,
-        best: None,
-        counts: Vec::new(),
-        cost: 0,
-        programmes: 0,
-    };
+    let mut engine = Engine::new(&orbits, question, watch);
     let end = engine.run();
     let programmes = engine.programmes + engine.quotient.programmes;
     let nodes = engine.nodes;
@@ -127,14 +148,37 @@ pub(super) enum Settled {
     Open,
 }
 
-impl Engine<'_> {
+impl<'a> Engine<'a> {
+    fn new(orbits: &'a Orbits, question: Question, watch: &'a mut dyn Watch) -> Self {
+        let facts = Facts::new(orbits);
+        Self {
+            orbits,
+            question,
+            watch,
+            quotient: Quotient::new(orbits, &facts, &[]),
+            facts,
+            cliques: Vec::new(),
+            witnesses: Witnesses::default(),
+            log: Log::default(),
+            nodes: 0,
+            weights: Vec::new(),
+            seed: 0,
+            best: None,
+            counts: Vec::new(),
+            cost: 0,
+            programmes: 0,
+        }
+    }
+
     fn run(&mut self) -> Result<(), Doubt> {
         let n = self.question.n;
         if n == 0 {
             self.best = Some(Vec::new());
             return Ok(());
         }
-        if !self.first_incumbent()? {
+        // Queens in fours, and at most one in the centre.
+        let impossible = self.question.turning && n % 4 > 1;
+        if impossible || !self.first_incumbent()? {
             return Ok(());
         }
         let mut fixed = 0;
@@ -152,8 +196,8 @@ impl Engine<'_> {
         Ok(())
     }
 
-    pub(super) fn look(&mut self, bound: Option<f64>) -> Result<(), Doubt> {
-        let progress = Progress { level: self.cost as usize, bound, nodes: self.nodes };
+    pub(super) fn look(&mut self) -> Result<(), Doubt> {
+        let progress = Progress { level: self.cost as usize, bound: None, nodes: self.nodes };
         if self.watch.look(&progress).is_break() { Err(Doubt::Stopped) } else { Ok(()) }
     }
 
@@ -167,7 +211,7 @@ impl Engine<'_> {
             if self.orbits.levels[level].cost < least {
                 continue;
             }
-            self.look(None)?;
+            self.look()?;
             let radius = self.orbits.levels[level].cost;
             let squares: Vec<usize> = (0..n * n).filter(|&square| cost(square) <= radius).collect();
             let core = Core::new(n, &squares, &[], self.question.turning);
@@ -182,6 +226,9 @@ impl Engine<'_> {
             }
         }
         // The whole board, to the end.
+        if self.reduce()? {
+            return Ok(false);
+        }
         let mut nodes = QUICK_NODES;
         loop {
             match self.settle_by_orbits(nodes)? {
@@ -236,8 +283,12 @@ impl Engine<'_> {
             if least == most {
                 break;
             }
-            self.look(Some(f64::from(least)))?;
-            trace(|| format!("level {} lb {least} inc {most} alive {} cliques {} nodes {}", self.cost, self.facts.alive().count(), self.cliques.len(), self.nodes));
+            let squares = self.facts.squares(self.orbits).len();
+            self.watch.tell(&|| {
+                let cost = self.orbits.levels[level].cost;
+                format!("cost {cost}: {least} to {most} queens, {squares} squares left")
+            });
+            self.look()?;
             let before = (self.facts.clone(), self.log.mark());
             self.log.at_least(least + self.step(level));
             self.facts.set_range(level, Some((least, least)));
@@ -301,7 +352,7 @@ impl Engine<'_> {
         let mut more = 0;
         let begun = self.nodes;
         loop {
-            self.look(None)?;
+            self.look()?;
             if self.nodes - begun > nodes / 2 {
                 return Ok(None);
             }
@@ -358,8 +409,3 @@ impl Engine<'_> {
     }
 }
 
-pub(super) fn trace(f: impl FnOnce() -> String) {
-    static T0: std::sync::OnceLock<(bool, std::time::Instant)> = std::sync::OnceLock::new();
-    let (on, t) = T0.get_or_init(|| (std::env::var_os("BQ_TRACE").is_some(), std::time::Instant::now()));
-    if *on { eprintln!("[{:.2}] {}", t.elapsed().as_secs_f64(), f()); }
-}

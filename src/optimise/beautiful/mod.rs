@@ -17,7 +17,7 @@ mod search;
 
 use crate::board::{Norm, Square};
 
-pub use exact::{Exact, Question, most_beautiful_exactly};
+pub use exact::{Exact, Question, all_as_beautiful, most_beautiful_exactly};
 pub use ilp::most_beautiful;
 
 /// (2i − n − 1)² + (2j − n − 1)² for the square in row i and column j, counted from 1.

@@ -31,7 +31,6 @@ pub(super) struct Level {
 #[derive(Clone, Debug)]
 pub(super) struct Orbits {
     pub(super) n: usize,
-    pub(super) norm: Norm,
     pub(super) orbits: Vec<Orbit>,
     /// The largest cost first.
     pub(super) levels: Vec<Level>,
@@ -72,7 +71,7 @@ impl Orbits {
                 orbits[orbit].level = number;
             }
         }
-        Self { n, norm, orbits, levels, orbit_of }
+        Self { n, orbits, levels, orbit_of }
     }
 
     /// How many queens of a solution stand on each level.

@@ -76,11 +76,7 @@ impl Engine<'_> {
                 return Ok(true);
             }
             self.renew();
-            let before = self.quotient.programmes;
-            let alive = self.facts.alive().count();
-            let probed = self.probe_programmes()?;
-            super::exact::trace(|| format!("    lp probes {} of {alive}: {probed:?}", self.quotient.programmes - before));
-            match probed {
+            match self.probe_programmes()? {
                 None => return Ok(true),
                 Some(0) => return Ok(false),
                 Some(_) => {}
@@ -97,6 +93,14 @@ impl Engine<'_> {
     /// Places a queen on one square of each orbit: if a contradiction follows, the orbit is dead.
     fn probe_squares(&mut self) -> Result<bool, Doubt> {
         let core = self.core();
+        let alive: Vec<OrbitId> = self.facts.alive().collect();
+        for orbit in alive {
+            // Images of a queen that attack each other.
+            if core.man_on(self.orbits.orbits[orbit].squares[0]).is_none() {
+                self.log.killed(self.orbits, orbit, &[]);
+                self.facts.kill(orbit);
+            }
+        }
         let mut agenda = Agenda::default();
         let Ok(mut root) = core.root(&mut agenda) else {
             self.log.refuted(&[]);
@@ -105,7 +109,7 @@ impl Engine<'_> {
         let mut probe = root.state.clone();
         loop {
             let mut changed = false;
-            self.look(None)?;
+            self.look()?;
             let alive: Vec<OrbitId> = self.facts.alive().collect();
             for orbit in alive {
                 let possible = core.man_on(self.orbits.orbits[orbit].squares[0]).is_some_and(|man| {
@@ -200,7 +204,7 @@ impl Engine<'_> {
             if !self.facts.is_alive(orbit) || shown[orbit].is_some() {
                 continue;
             }
-            self.look(None)?;
+            self.look()?;
             let Some(answered) = self.quotient.most(orbit, self.watch)? else { continue };
             let multipliers = match answered {
                 Answered::Infeasible(multipliers) => multipliers,
@@ -289,7 +293,7 @@ impl Engine<'_> {
             stopped = watch.look(&Progress { level, bound: None, nodes: before + nodes }).is_break();
             !stopped
         };
-        let (end, spent) = conquer(core, root, &self.weights, (nodes - SHORT, self.threads), &mut look);
+        let (end, spent) = conquer(core, root, &self.weights, (nodes - SHORT, self.question.threads.max(1)), &mut look);
         self.nodes += spent;
         if stopped { Err(Doubt::Stopped) } else { Ok(end) }
     }
@@ -317,9 +321,8 @@ impl Engine<'_> {
         orbits.sort_unstable();
         orbits.dedup();
         let mut deaths = 0;
-        super::exact::trace(|| format!("  orbits: {nodes} nodes, line {line} with {} orbits, men {}", orbits.len(), core.men.len()));
         for orbit in orbits {
-            self.look(None)?;
+            self.look()?;
             let man = core.man_on(self.orbits.orbits[orbit].squares[0]);
             match self.search(&core, &root, man, nodes)? {
                 End::Found(men) => return Ok(Settled::Found(core.columns(n, &men))),
@@ -335,7 +338,6 @@ impl Engine<'_> {
                 }
             }
         }
-        super::exact::trace(|| format!("  deaths {deaths} nodes {}", self.nodes));
         if deaths > 0 && self.reduce()? { Ok(Settled::Refuted) } else { Ok(Settled::Open) }
     }
 }

@@ -3,7 +3,7 @@
 //! The line with the fewest men for its weight is branched on; a line that lost its last man gets heavier (dom/wdeg,
 //! Boussemart and others, 2004). Runs are restarted with longer and longer limits; one that ends by itself is exact.
 //! Its tree is written down as the lines that were branched on, in order, each in base 128: the children of a node
-//! are the men alive on its line in ascending order, and what propagation refutes is not mentioned.
+//! are the men alive on its line in its order, and what propagation refutes is not mentioned.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -168,14 +168,14 @@ impl<'a> Search<'a> {
         }
         let line = self.best_line(state);
         write_number(&mut self.log, line as u64);
-        let mut men: Vec<u32> =
-            self.core.lines[line].iter().copied().filter(|&man| state.is_alive(man)).collect();
+        let mut men: Vec<(u32, u32)> =
+            (0..).zip(self.core.lines[line].iter().copied()).filter(|&(_, man)| state.is_alive(man)).collect();
         self.rng.shuffle(&mut men);
         let height = self.agenda.placed.len();
         let begin = self.log.len();
         let mut pieces: Vec<(u32, usize)> = Vec::with_capacity(men.len());
         let mut child = self.states.pop().unwrap_or_default();
-        for man in men {
+        for (order, man) in men {
             child.copy_from(state);
             self.agenda.placed.truncate(height);
             let found = match self.core.place(&mut child, man, &mut self.agenda) {
@@ -189,7 +189,7 @@ impl<'a> Search<'a> {
                 self.states.push(child);
                 return found;
             }
-            pieces.push((man, self.log.len()));
+            pieces.push((order, self.log.len()));
         }
         self.states.push(child);
         self.sort_pieces(begin, &pieces);
@@ -203,7 +203,7 @@ impl<'a> Search<'a> {
         }
         let starts = std::iter::once(begin).chain(pieces.iter().map(|piece| piece.1));
         let mut ordered: Vec<(u32, usize, usize)> =
-            pieces.iter().zip(starts).map(|(&(man, end), start)| (man, start, end)).collect();
+            pieces.iter().zip(starts).map(|(&(order, end), start)| (order, start, end)).collect();
         if ordered.is_sorted() {
             return;
         }
@@ -211,4 +211,33 @@ impl<'a> Search<'a> {
         let sorted: Vec<u8> = ordered.iter().flat_map(|&(_, start, end)| &self.log[start..end]).copied().collect();
         self.log[begin..].copy_from_slice(&sorted);
     }
+}
+
+/// Finds every solution below `root`; `look` is asked at each node whether it may go on. Whether it came to the end.
+pub(super) fn every_solution(
+    core: &Core,
+    root: &Root,
+    look: &mut dyn FnMut() -> bool,
+    found: &mut dyn FnMut(&[u32]),
+) -> bool {
+    if !look() {
+        return false;
+    }
+    if root.state.is_complete() {
+        found(&root.placed);
+        return true;
+    }
+    let open = (0..core.lines.len()).filter_map(|line| Some((root.state.choices(line)?, line)));
+    let Some((_, line)) = open.min() else { return true };
+    for &man in core.lines[line].iter().filter(|&&man| root.state.is_alive(man)) {
+        let mut agenda = Agenda::after(root.placed.clone());
+        let mut state = root.state.clone();
+        if core.place(&mut state, man, &mut agenda).is_ok() {
+            let child = Root { state, placed: agenda.placed };
+            if !every_solution(core, &child, look, found) {
+                return false;
+            }
+        }
+    }
+    true
 }
