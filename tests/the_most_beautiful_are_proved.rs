@@ -130,11 +130,14 @@ fn the_fingerprint_does_not_depend_on_the_number_of_threads() {
 
 #[test]
 fn doubly_symmetric_optima_turn_into_themselves() {
-    for (n, exists) in [(12, true), (13, true), (14, false), (15, false), (16, true), (17, true), (20, true)] {
+    for (n, exists) in [(12, true), (13, true), (14, false), (15, false), (16, true), (17, true), (20, true)]
+    {
         let exact = most_beautiful_exactly(question(n, Norm::Euclidean, true), &mut Unwatched);
         assert_eq!(exact.answer.verdict, Verdict::Proven, "n = {n}");
         assert_eq!(exact.answer.found.is_some(), exists, "n = {n}");
-        assert!(exact.answer.found.is_none_or(|columns| is_solution(Piece::Queen, &columns) && turns(&columns)));
+        assert!(
+            exact.answer.found.is_none_or(|columns| is_solution(Piece::Queen, &columns) && turns(&columns))
+        );
         proof::check(&exact.certificate.expect("a certificate")).expect("it proves that");
     }
     // The optimum for n = 16 is symmetric by itself.

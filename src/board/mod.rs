@@ -15,9 +15,7 @@ mod problem;
 mod square;
 
 pub use checker::{first_attack, is_solution};
-pub use drawing::{
-    Drawing, DrawingError, MAX_DIGITS, MAX_PNG, RingsFormat, UnknownDrawing, draw_rings,
-};
+pub use drawing::{Drawing, DrawingError, MAX_DIGITS, MAX_PNG, RingsFormat, UnknownDrawing, draw_rings};
 pub use lines::Lines;
 pub use norm::{Norm, UnknownNorm};
 pub use piece::{Piece, UnknownPiece};

@@ -248,8 +248,12 @@ fn every_one(
     }
     let solutions = all.iter().map(|columns| columns.iter().map(|column| column + 1).collect()).collect();
     let elapsed_s = terminal.elapsed().as_secs_f64();
-    let report =
-        Report { optimal_placements: Some(count.to_string()), solutions: Some(solutions), elapsed_s, ..report };
+    let report = Report {
+        optimal_placements: Some(count.to_string()),
+        solutions: Some(solutions),
+        elapsed_s,
+        ..report
+    };
     let mut stream = Stream::begin();
     let _ = object(&mut stream, &report);
     stream.finish()?;

@@ -32,7 +32,15 @@ impl Terminal {
         let style =
             ProgressStyle::with_template("{spinner} {msg}  {elapsed}").expect("the template is right");
         let bar = if quiet { ProgressBar::hidden() } else { ProgressBar::new_spinner().with_style(style) };
-        Self { bar, levels, place: None, interrupt: Interrupt::listen(), begun: Instant::now(), limit, drawn: None }
+        Self {
+            bar,
+            levels,
+            place: None,
+            interrupt: Interrupt::listen(),
+            begun: Instant::now(),
+            limit,
+            drawn: None,
+        }
     }
 
     /// Since the run began.

@@ -243,7 +243,8 @@ impl Checker {
     }
 
     fn begin(&mut self, least: usize) -> Result<(), ProofError> {
-        let claimed = self.claimed.as_ref().ok_or_else(|| refused("there are no levels without a solution"))?;
+        let claimed =
+            self.claimed.as_ref().ok_or_else(|| refused("there are no levels without a solution"))?;
         if self.trial.is_some() || least <= self.shown || least > claimed[self.level] {
             return Err(refused("a trial begins that shows nothing"));
         }

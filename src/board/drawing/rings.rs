@@ -139,14 +139,16 @@ mod tests {
     #[test]
     fn there_is_a_ring_for_each_cost_and_a_queen_for_each_row() {
         let columns = [0, 2, 4, 1, 3];
-        for (norm, shape) in [(Norm::Euclidean, "circle"), (Norm::Manhattan, "path"), (Norm::Chebyshev, "path")]
+        for (norm, shape) in
+            [(Norm::Euclidean, "circle"), (Norm::Manhattan, "path"), (Norm::Chebyshev, "path")]
         {
             let document = String::from_utf8(drawn(norm, RingsFormat::Svg, &columns)).expect("text");
             assert_eq!(document.lines().count(), 1);
             let tree = usvg::roxmltree::Document::parse(&document).expect("well-formed XML");
             let mut costs = norm.fingerprint(&columns);
             costs.dedup();
-            let rings = tree.descendants().filter(|e| e.has_tag_name(shape) && e.has_attribute("stroke-opacity"));
+            let rings =
+                tree.descendants().filter(|e| e.has_tag_name(shape) && e.has_attribute("stroke-opacity"));
             assert_eq!(rings.count(), costs.len(), "{norm}");
             assert_eq!(tree.descendants().filter(|e| e.has_tag_name("use")).count(), 5);
         }

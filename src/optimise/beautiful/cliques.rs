@@ -15,15 +15,16 @@ pub(super) fn violated(orbits: &Orbits, facts: &Facts, values: &[f64], limit: us
         let orbit = orbits.orbit_of[square];
         values[orbit] / orbits.orbits[orbit].squares.len() as f64
     };
-    let attacks = |a: usize, b: usize| {
-        Piece::Queen.attacks(n, Square::new(a / n, a % n), Square::new(b / n, b % n))
-    };
+    let attacks =
+        |a: usize, b: usize| Piece::Queen.attacks(n, Square::new(a / n, a % n), Square::new(b / n, b % n));
     let alive = facts.squares(orbits);
     let mut support: Vec<usize> = alive.iter().copied().filter(|&square| value(square) > 1e-6).collect();
     support.sort_by(|&a, &b| value(b).total_cmp(&value(a)).then(a.cmp(&b)));
     let mut found: Vec<(f64, Vec<usize>)> = Vec::new();
-    for &seed in support.iter().filter(|&&square| orbits.orbits[orbits.orbit_of[square]].squares[0] == square) {
-        let near: Vec<usize> = support.iter().copied().filter(|&other| other != seed && attacks(seed, other)).collect();
+    for &seed in support.iter().filter(|&&square| orbits.orbits[orbits.orbit_of[square]].squares[0] == square)
+    {
+        let near: Vec<usize> =
+            support.iter().copied().filter(|&other| other != seed && attacks(seed, other)).collect();
         for &second in &near {
             let mut clique = vec![seed, second];
             let mut sum = value(seed) + value(second);

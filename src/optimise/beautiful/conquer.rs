@@ -140,7 +140,11 @@ fn work(core: &Core, shared: &Mutex<Shared>, changed: &Condvar, pulse: &Pulse, b
             // The first child is taken first.
             let weights = search.weights();
             let pieces = children.iter().copied().zip(roots).rev();
-            state.waiting.extend(pieces.map(|(place, root)| Piece { root, weights: weights.to_vec(), place }));
+            state.waiting.extend(pieces.map(|(place, root)| Piece {
+                root,
+                weights: weights.to_vec(),
+                place,
+            }));
             state.trees[piece.place] = Tree::Split { line, children };
         }
         changed.notify_all();

@@ -130,7 +130,8 @@ impl Core {
         groups: &[(RangeInclusive<u32>, Vec<usize>)],
         turning: bool,
     ) -> Self {
-        let men = if turning { turned(n, squares) } else { squares.iter().map(|&s| vec![s as u32]).collect() };
+        let men =
+            if turning { turned(n, squares) } else { squares.iter().map(|&s| vec![s as u32]).collect() };
         let mut man_of = vec![u32::MAX; n * n];
         for (man, squares) in (0..).zip(&men) {
             for &square in squares {
@@ -154,9 +155,8 @@ impl Core {
         }
         if turning {
             for (row, line) in lines.iter_mut().enumerate() {
-                let on_row = |man: &u32| {
-                    men[*man as usize].iter().copied().find(|&square| square as usize / n == row)
-                };
+                let on_row =
+                    |man: &u32| men[*man as usize].iter().copied().find(|&square| square as usize / n == row);
                 line.sort_by_key(on_row);
             }
         }

@@ -358,7 +358,11 @@ impl<'a> Engine<'a> {
             }
             let before = self.facts.clone();
             let Some((last, possible)) = self.assume(level, block, more)? else { return Ok(None) };
-            let settled = if possible && !self.reduce()? { self.settle(nodes / SEARCHES / 2)? } else { Settled::Refuted };
+            let settled = if possible && !self.reduce()? {
+                self.settle(nodes / SEARCHES / 2)?
+            } else {
+                Settled::Refuted
+            };
             match settled {
                 Settled::Found(columns) => return Ok(Some(columns)),
                 Settled::Open => {
@@ -408,4 +412,3 @@ impl<'a> Engine<'a> {
         Ok(last)
     }
 }
-

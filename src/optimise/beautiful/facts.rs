@@ -54,7 +54,8 @@ impl Facts {
         let known = |(level, range): (usize, &Option<(u32, u32)>)| {
             range.map(|(least, most)| (least..=most, squares(level)))
         };
-        let says_something = |group: &(RangeInclusive<u32>, Vec<usize>)| *group.0.start() > 0 || !group.1.is_empty();
+        let says_something =
+            |group: &(RangeInclusive<u32>, Vec<usize>)| *group.0.start() > 0 || !group.1.is_empty();
         self.range.iter().enumerate().filter_map(known).filter(says_something).collect()
     }
 }

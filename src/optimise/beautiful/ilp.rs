@@ -5,6 +5,8 @@
 //! Before, the radius is limited: squares that cost more than some multiple of 100 are forbidden, the smallest
 //! multiple that leaves a solution.
 
+use super::{cost, fingerprint};
+use crate::board::{Piece, Problem, Square};
 use crate::optimise::formulation::{Formulation, Lines};
 use crate::optimise::model::{Direction, Domain, Model, Relation, Row};
 use crate::optimise::reading::{rounded, solution, values_of};
@@ -12,8 +14,6 @@ use crate::optimise::referee::{self, Ruling};
 use crate::optimise::solver::{Solver, Status};
 use crate::optimise::verdict::{Answer, Doubt, Verdict};
 use crate::optimise::watch::{Step, Watch};
-use crate::board::{Piece, Problem, Square};
-use super::{cost, fingerprint};
 
 /// The step of the radius pre-processing.
 const RADIUS_STEP: u64 = 100;

@@ -62,10 +62,8 @@ impl Orbits {
             let most = if squares.len() == 8 { 4 } else { 1 };
             orbits.push(Orbit { squares, level: 0, most });
         }
-        let levels: Vec<Level> = by_cost
-            .into_iter()
-            .map(|(std::cmp::Reverse(cost), orbits)| Level { cost, orbits })
-            .collect();
+        let levels: Vec<Level> =
+            by_cost.into_iter().map(|(std::cmp::Reverse(cost), orbits)| Level { cost, orbits }).collect();
         for (number, level) in levels.iter().enumerate() {
             for &orbit in &level.orbits {
                 orbits[orbit].level = number;

@@ -104,7 +104,11 @@ impl<'a> Quotient<'a> {
             simplex.add_column(0.0, (0.0, orbits.orbits[orbit].most as f64), &[]);
         }
         let mut ranks: Vec<Sum> = (0..n.div_ceil(2))
-            .map(|k| Sum { line: Line::Rank(k), terms: Vec::new(), bound: if 2 * k + 1 == n { 2 } else { 4 } })
+            .map(|k| Sum {
+                line: Line::Rank(k),
+                terms: Vec::new(),
+                bound: if 2 * k + 1 == n { 2 } else { 4 },
+            })
             .collect();
         let mut diagonals: Vec<Sum> = (0..n)
             .map(|d| Sum { line: Line::Diagonal(d), terms: Vec::new(), bound: if d == 0 { 2 } else { 4 } })

@@ -197,7 +197,8 @@ impl Engine<'_> {
     /// Asks the programme for the most queens on each orbit: below 1, it is dead. How many died; `None` if there is
     /// no solution.
     fn probe_programmes(&mut self) -> Result<Option<usize>, Doubt> {
-        let cliques: Vec<Vec<(OrbitId, f64)>> = self.cliques.iter().map(|clique| self.weighted(clique)).collect();
+        let cliques: Vec<Vec<(OrbitId, f64)>> =
+            self.cliques.iter().map(|clique| self.weighted(clique)).collect();
         let mut shown = self.witnesses.shown(self.orbits, &self.facts, &cliques);
         let mut deaths = 0;
         for orbit in 0..self.orbits.orbits.len() {
@@ -293,7 +294,8 @@ impl Engine<'_> {
             stopped = watch.look(&Progress { level, bound: None, nodes: before + nodes }).is_break();
             !stopped
         };
-        let (end, spent) = conquer(core, root, &self.weights, (nodes - SHORT, self.question.threads.max(1)), &mut look);
+        let (end, spent) =
+            conquer(core, root, &self.weights, (nodes - SHORT, self.question.threads.max(1)), &mut look);
         self.nodes += spent;
         if stopped { Err(Doubt::Stopped) } else { Ok(end) }
     }

@@ -160,16 +160,16 @@ impl<'a> Search<'a> {
         if state.is_complete() {
             return true;
         }
-        if self.nodes >= self.limit
-            || (self.nodes.is_multiple_of(1024) && self.pulse.is_stopped())
-        {
+        if self.nodes >= self.limit || (self.nodes.is_multiple_of(1024) && self.pulse.is_stopped()) {
             self.stopped = true;
             return false;
         }
         let line = self.best_line(state);
         write_number(&mut self.log, line as u64);
-        let mut men: Vec<(u32, u32)> =
-            (0..).zip(self.core.lines[line].iter().copied()).filter(|&(_, man)| state.is_alive(man)).collect();
+        let mut men: Vec<(u32, u32)> = (0..)
+            .zip(self.core.lines[line].iter().copied())
+            .filter(|&(_, man)| state.is_alive(man))
+            .collect();
         self.rng.shuffle(&mut men);
         let height = self.agenda.placed.len();
         let begin = self.log.len();
@@ -208,7 +208,8 @@ impl<'a> Search<'a> {
             return;
         }
         ordered.sort_unstable();
-        let sorted: Vec<u8> = ordered.iter().flat_map(|&(_, start, end)| &self.log[start..end]).copied().collect();
+        let sorted: Vec<u8> =
+            ordered.iter().flat_map(|&(_, start, end)| &self.log[start..end]).copied().collect();
         self.log[begin..].copy_from_slice(&sorted);
     }
 }
