@@ -1,8 +1,8 @@
 //! Every method for the first and the most beautiful solution gives what exhaustive search gives on small boards, and
 //! the known values on larger ones; and each says itself that it is proved.
 //!
-//! `data/first_queens.csv`: OEIS A141843. `data/beautiful_fingerprints.csv`: exhaustive search up to n = 21, beyond
-//! that Fischetti and Salvagnin, arXiv 1907.08246.
+//! `data/first_queens.csv`: OEIS A141843 up to n = 36, beyond that Fischetti and Salvagnin, arXiv 1907.08246.
+//! `data/beautiful_fingerprints.csv`: exhaustive search up to n = 21, beyond that the same paper.
 
 use nqueens::board::{Piece, Square, first_attack, is_solution};
 use nqueens::optimise::beautiful::{fingerprint, most_beautiful};

@@ -73,6 +73,30 @@ fn the_first_solution_is_printed_by_every_method() {
 }
 
 #[test]
+fn the_first_completion_of_a_board_is_found() {
+    let report = object(&["first", "8", "--place", "3,1", "--json", "--quiet"], 0);
+    assert_eq!((&report["solution"][2], &report["placed"]), (&json!(1), &json!([[3, 1]])));
+    assert_eq!(text(&run(&["first", "8", "--from", "2 4"]).stdout), "2 4 6 8 3 1 7 5\n");
+    assert_refused(&["first", "8", "--from", "1 2", "--quiet"], 3, &["no completion"]);
+    assert_refused(&["first", "4", "--place", "1,1", "--quiet"], 3, &["no completion"]);
+}
+
+#[test]
+fn a_range_of_boards_is_a_table_or_a_line_of_json_each() {
+    let output = run(&["first", "1..6", "--quiet"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let lines: Vec<&str> = text(&output.stdout).lines().collect();
+    assert_eq!(lines.len(), 6);
+    assert!(lines[1].ends_with("no solution") && lines[5].ends_with(" 2 4 6 1 3 5"), "{lines:?}");
+    let output = run(&["first", "4..6", "--json", "--quiet", "--method", "cp"]);
+    for (n, line) in (4..).zip(text(&output.stdout).lines()) {
+        let report: Value = serde_json::from_str(line).expect("one JSON object a line");
+        assert_eq!((&report["n"], &report["proven"]), (&json!(n), &json!(true)));
+    }
+    assert_eq!(run(&["first", "56..57", "--time-limit", "0.001s", "--quiet"]).status.code(), Some(4));
+}
+
+#[test]
 fn without_a_solution_the_exit_code_is_3() {
     for n in ["2", "3"] {
         for method in FIRST_METHODS {
@@ -166,6 +190,13 @@ fn what_cannot_be_is_refused_in_one_line() {
         (&["first", "8", "--method", "cp", "--threads", "2"], &["--threads", "exact"]),
         (&["first", "8", "--threads", "0"], &["1..=1024"]),
         (&["check"], &["FILE"]),
+        (&["first", "9..4"], &["9..4", "smaller size first"]),
+        (&["first", "8", "--method", "cp", "--place", "1,1"], &["--place", "exact"]),
+        (&["first", "8", "--place", "9,1"], &["9,1", "off the board"]),
+        (&["first", "8", "--from", "1 x"], &["1 x", "counted from 1"]),
+        (&["first", "8", "--from", "1", "--certificate", "x"], &["--certificate", "empty board"]),
+        (&["first", "4..8", "--resume", "x"], &["--resume", "one empty board"]),
+        (&["first", "4..8", "--board"], &["table"]),
         (&["first", "8", "--time-limit", "soon"], &["soon", "60s"]),
         (&["first", "8", "--solver", "cplex"], &["cplex", "microlp"]),
         (&["beautiful", "8", "--method", "cp"], &["ilp"]),

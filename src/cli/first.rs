@@ -1,33 +1,55 @@
 //! `nqueens first`.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::answer::Shape;
-use super::report::counted;
+use super::answer::{Format, Shape, object};
+use super::report::{counted, duration};
 use super::solver::SolverChoice;
+use super::stream::Stream;
 use super::terminal::{Terminal, time_limit};
-use super::verdict::{Report, placement};
+use super::verdict::{Report, completion};
 use super::whole_file::WholeFile;
 use super::{Exit, Failure, note};
-use crate::board::Piece;
+use crate::board::{Drawing, Piece, Placement, Problem, Square, SquareError, parse_squares};
 use crate::optimise::exact::{self, Found, Options, Refutations, resume};
-use crate::optimise::{Answer, BEST_SOLVER, FirstMethod, first};
+use crate::optimise::{Answer, BEST_SOLVER, FirstMethod, Solver, Verdict, first};
 use crate::proof;
 
 /// Find the lexicographically first solution (OEIS A141843), with a proof in integers that none comes before it.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The board size: up to 128 for exact, up to 250 for the others.
-    #[arg(value_parser = board_size, allow_negative_numbers = true)]
-    n: usize,
+    /// The board size, or a range of them: 8, 4..40. Up to 128 for exact, up to 250 for the others.
+    #[arg(value_name = "N", value_parser = sizes, allow_negative_numbers = true)]
+    sizes: Sizes,
     /// The method: exact, cp, ilp-iter, ilp-trunc, lex-dfs, cutting-plane or ilp-weights.
     #[arg(long, default_value_t = FirstMethod::Exact)]
     method: FirstMethod,
     #[command(flatten)]
     solver: SolverChoice,
+    #[command(flatten)]
+    engine: EngineArgs,
+    /// Stop after this time (for each board) with the best that was found: a number and s, m or h.
+    #[arg(long, value_name = "TIME", value_parser = time_limit, allow_negative_numbers = true)]
+    time_limit: Option<Duration>,
+    #[command(flatten)]
+    shape: Shape,
+    /// Show no progress.
+    #[arg(long)]
+    quiet: bool,
+}
+
+/// What only the exact engine can do.
+#[derive(Debug, clap::Args)]
+struct EngineArgs {
+    /// A square that holds a queen, counted from 1; several: repeat, or '2,4 4,5'. The first completion is found (exact).
+    #[arg(long, value_name = "ROW,COL", value_parser = squares, allow_hyphen_values = true)]
+    place: Vec<Squares>,
+    /// The columns of the first rows: '1 3 5'. The first solution that begins so is found (exact).
+    #[arg(long, value_name = "COLUMNS", value_parser = prefix, allow_hyphen_values = true)]
+    from: Option<Squares>,
     /// Write a certificate, which nqueens check proves again (exact).
     #[arg(long, value_name = "FILE")]
     certificate: Option<PathBuf>,
@@ -37,14 +59,45 @@ pub(super) struct Args {
     /// Threads (exact); all cores by default.
     #[arg(long, value_name = "T", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
-    /// Stop after this time with the best that was found: a number and s, m or h.
-    #[arg(long, value_name = "TIME", value_parser = time_limit, allow_negative_numbers = true)]
-    time_limit: Option<Duration>,
-    #[command(flatten)]
-    shape: Shape,
-    /// Show no progress.
-    #[arg(long)]
-    quiet: bool,
+}
+
+/// Board sizes, from the first to the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Sizes {
+    first: usize,
+    last: usize,
+    range: bool,
+}
+
+fn sizes(text: &str) -> Result<Sizes, String> {
+    let Some((first, last)) = text.split_once("..") else {
+        let n = board_size(text)?;
+        return Ok(Sizes { first: n, last: n, range: false });
+    };
+    let (first, last) = (board_size(first)?, board_size(last)?);
+    if first > last {
+        return Err(format!("'{text}' is no range; write the smaller size first, for example 4..40"));
+    }
+    Ok(Sizes { first, last, range: true })
+}
+
+/// The squares of one flag.
+#[derive(Clone, Debug)]
+struct Squares(Vec<Square>);
+
+fn squares(text: &str) -> Result<Squares, SquareError> {
+    parse_squares(text).map(Squares)
+}
+
+fn prefix(text: &str) -> Result<Squares, String> {
+    let column = |(row, word): (usize, &str)| {
+        let column = word.parse::<usize>().ok().and_then(|column| column.checked_sub(1));
+        column.map(|column| Square::new(row, column))
+    };
+    let squares: Option<Vec<Square>> = text.split_whitespace().enumerate().map(column).collect();
+    squares
+        .map(Squares)
+        .ok_or_else(|| format!("'{text}' are no columns; write them from row 1 on, counted from 1: '1 3 5'"))
 }
 
 /// The largest board of these methods: its 0-1 programme has 62,500 variables, far more than anybody has time for.
@@ -62,68 +115,161 @@ pub(super) fn board_size(text: &str) -> Result<usize, String> {
 }
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
-    let (n, method) = (args.n, args.method);
-    let format = args.shape.format(Piece::Queen, n, false)?;
-    if n > method.largest() {
-        return Err(Failure::usage(format!(
-            "{method} is for boards up to n = {} only, not for n = {n}; take another method",
-            method.largest()
-        )));
+    if args.method != FirstMethod::Exact {
+        args.engine.refuse_all(args.method)?;
     }
-    let solver = if method.needs_solver() { Some(args.solver.solver(args.quiet)?) } else { None };
+    let solver = if args.method.needs_solver() { Some(args.solver.solver(args.quiet)?) } else { None };
+    let Sizes { first, last, range } = args.sizes;
+    if last > args.method.largest() {
+        let (method, largest) = (args.method, args.method.largest());
+        let message = format!(
+            "{method} is for boards up to n = {largest} only, not for n = {last}; take another method"
+        );
+        return Err(Failure::usage(message));
+    }
+    if range {
+        return table(args, solver);
+    }
+    let format = args.shape.format(Piece::Queen, first, false)?;
     let mut terminal = Terminal::new("row", args.time_limit, args.quiet);
-    let answer = if method == FirstMethod::Exact {
-        by_engine(args, &mut terminal)
-    } else {
-        refuse_flags_of_exact(args).and_then(|()| {
-            first(n, method, solver.unwrap_or(BEST_SOLVER), &mut terminal).map_err(Failure::usage)
-        })
-    };
+    let run = answer(args, first, solver, &mut terminal);
     terminal.finish();
-    let answer = answer?;
-    let found = placement(n, method.name(), &answer)?;
-    let solver = solver.map(|solver| solver.name());
-    let mut report = Report::new(n, method.name(), solver, &answer, terminal.elapsed());
-    let written = args.certificate.as_ref().filter(|_| answer.is_proven());
-    report.certificate = written.map(|path| path.display().to_string());
+    let (report, found) = run?;
     report.finish(found.as_ref(), format, &terminal)
 }
 
-fn refuse_flags_of_exact(args: &Args) -> Result<(), Failure> {
-    let given = [
-        ("--certificate", args.certificate.is_some()),
-        ("--resume", args.resume.is_some()),
-        ("--threads", args.threads.is_some()),
-    ];
-    match given.into_iter().find(|(_, given)| *given) {
-        Some((flag, _)) => {
-            Err(Failure::usage(format!("{flag} is for --method exact, not for {}", args.method)))
-        }
-        None => Ok(()),
-    }
+/// The answer for one board.
+fn answer(
+    args: &Args,
+    n: usize,
+    solver: Option<&'static dyn Solver>,
+    terminal: &mut Terminal,
+) -> Result<(Report, Option<Placement>), Failure> {
+    let engine = &args.engine;
+    let problem = Problem::new(Piece::Queen, n, engine.placed(), Vec::new()).map_err(Failure::usage)?;
+    let answer = match args.method {
+        FirstMethod::Exact => engine.answer(&problem, args.quiet, terminal)?,
+        method => first(n, method, solver.unwrap_or(BEST_SOLVER), terminal).map_err(Failure::usage)?,
+    };
+    let found = completion(&problem, args.method.name(), &answer)?;
+    let solver = solver.map(|solver| solver.name());
+    let mut report = Report::new(n, args.method.name(), solver, &answer, terminal.elapsed());
+    report.placed = problem.placed().iter().map(|square| [square.row + 1, square.col + 1]).collect();
+    let written = engine.certificate.as_ref().filter(|_| answer.is_proven());
+    report.certificate = written.map(|path| path.display().to_string());
+    Ok((report, found))
 }
 
-/// By the exact engine, with its files.
-fn by_engine(args: &Args, terminal: &mut Terminal) -> Result<Answer<Vec<usize>>, Failure> {
-    let n = args.n;
-    // Whether it can be written is to be known before the search, not after it.
-    let certificate = args.certificate.as_deref().map(begin).transpose()?;
-    let refuted = match args.resume.as_deref() {
-        Some(path) => go_on_from(path, n, args.quiet)?,
-        None => Refutations::new(),
-    };
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let options = Options { threads: args.threads.map_or(cores, usize::from), refuted };
-    let mut book = Book { path: args.resume.as_deref(), n, written: Instant::now(), failure: None };
-    let found = exact::first(n, options, terminal, &mut |refuted| book.keep(refuted));
-    book.write(&found.refuted);
-    if let Some(failure) = book.failure {
-        return Err(failure);
+/// One line for each board: its size, the time, the columns; or the same as JSON.
+fn table(args: &Args, solver: Option<&'static dyn Solver>) -> Result<Exit, Failure> {
+    let format = args.shape.format(Piece::Queen, args.sizes.last, true)?;
+    if !matches!(format, Format::Json | Format::Drawn(Drawing::Text)) {
+        return Err(Failure::usage(
+            "a range is printed as a table or as JSON; leave --format and --board out",
+        ));
     }
-    if let Some((path, file)) = certificate.filter(|_| found.finished) {
-        write_certificate(n, &found, path, file)?;
+    args.engine.refuse_files()?;
+    let mut stream = Stream::begin();
+    let mut unproven = 0;
+    for n in args.sizes.first..=args.sizes.last {
+        let mut terminal = Terminal::new("row", args.time_limit, args.quiet);
+        let run = answer(args, n, solver, &mut terminal);
+        terminal.finish();
+        let (report, _) = run?;
+        unproven += u32::from(!report.proven);
+        let columns = |columns: &[usize]| columns.iter().map(usize::to_string).collect::<Vec<_>>().join(" ");
+        let solution = match &report.solution {
+            Some(solution) if report.proven => columns(solution),
+            Some(solution) => format!("not proven: {}", columns(solution)),
+            None if report.proven => "no solution".into(),
+            None => "not proven".into(),
+        };
+        let written = if format == Format::Json {
+            object(&mut stream, &report)
+        } else {
+            let time = duration(terminal.elapsed());
+            stream.write(|out| writeln!(out, "{n:>3}  {time:>11}  {solution}"))
+        };
+        if terminal.is_interrupted() {
+            stream.finish()?;
+            return Err(Failure { exit: Exit::Interrupted, message: format!("interrupted at n = {n}") });
+        }
+        if written.is_break() {
+            break;
+        }
     }
-    Ok(found.into())
+    stream.finish()?;
+    if unproven == 0 {
+        return Ok(Exit::Done);
+    }
+    let boards = counted(unproven.into(), "board");
+    Err(Failure { exit: Exit::Unproven, message: format!("{boards} not proven within the time limit") })
+}
+
+impl EngineArgs {
+    /// Queens that stand already.
+    fn placed(&self) -> Vec<Square> {
+        self.place.iter().chain(&self.from).flat_map(|squares| squares.0.iter().copied()).collect()
+    }
+
+    /// Another method can do nothing of this.
+    fn refuse_all(&self, method: FirstMethod) -> Result<(), Failure> {
+        let given = [
+            ("--place", !self.place.is_empty()),
+            ("--from", self.from.is_some()),
+            ("--certificate", self.certificate.is_some()),
+            ("--resume", self.resume.is_some()),
+            ("--threads", self.threads.is_some()),
+        ];
+        match given.into_iter().find(|(_, given)| *given) {
+            Some((flag, _)) => Err(Failure::usage(format!("{flag} is for --method exact, not for {method}"))),
+            None => Ok(()),
+        }
+    }
+
+    /// Files are of one empty board.
+    fn refuse_files(&self) -> Result<(), Failure> {
+        let given = [("--certificate", self.certificate.is_some()), ("--resume", self.resume.is_some())];
+        match given.into_iter().find(|(_, given)| *given) {
+            Some((flag, _)) => Err(Failure::usage(format!("{flag} is for one empty board"))),
+            None => Ok(()),
+        }
+    }
+
+    /// By the exact engine, with its files.
+    fn answer(
+        &self,
+        problem: &Problem,
+        quiet: bool,
+        terminal: &mut Terminal,
+    ) -> Result<Answer<Vec<usize>>, Failure> {
+        let n = problem.n();
+        if !problem.is_empty() {
+            self.refuse_files()?;
+        }
+        if problem.conflict().is_some() {
+            return Ok(Answer { found: None, verdict: Verdict::Proven, nodes: 0, programmes: 0 });
+        }
+        // Whether it can be written is to be known before the search, not after it.
+        let certificate = self.certificate.as_deref().map(begin).transpose()?;
+        let refuted = match self.resume.as_deref() {
+            Some(path) => go_on_from(path, n, quiet)?,
+            None => Refutations::new(),
+        };
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = self.threads.map_or(cores, usize::from);
+        let options = Options { threads, refuted, placed: problem.placed().to_vec() };
+        let mut book = Book { path: self.resume.as_deref(), n, written: Instant::now(), failure: None };
+        let found = exact::first(n, options, terminal, &mut |refuted| book.keep(refuted));
+        book.write(&found.refuted);
+        if let Some(failure) = book.failure {
+            return Err(failure);
+        }
+        if let Some((path, file)) = certificate.filter(|_| found.finished) {
+            write_certificate(n, &found, path, file)?;
+        }
+        Ok(found.into())
+    }
 }
 
 fn begin(path: &Path) -> Result<(&Path, WholeFile), Failure> {
@@ -138,7 +284,7 @@ fn write_certificate(n: usize, found: &Found, path: &Path, file: WholeFile) -> R
             let message = format!("the certificate would be refused: {error}; please report it");
             Failure { exit: Exit::CheckFailed, message }
         })?;
-    let write = |out: &mut io::BufWriter<&fs::File>| io::Write::write_all(out, &certificate);
+    let write = |out: &mut io::BufWriter<&fs::File>| out.write_all(&certificate);
     file.finish_with(write).map_err(|error| cannot_be_written(path, &error))
 }
 
@@ -187,7 +333,7 @@ impl Book<'_> {
     fn write(&mut self, refuted: &Refutations) {
         let Some(path) = self.path else { return };
         let bytes = resume::write(self.n, refuted);
-        let write = |out: &mut io::BufWriter<&fs::File>| io::Write::write_all(out, &bytes);
+        let write = |out: &mut io::BufWriter<&fs::File>| out.write_all(&bytes);
         let written = WholeFile::begin(path).and_then(|file| file.finish_with(write));
         self.failure = written.err().map(|error| cannot_be_written(path, &error));
         self.written = Instant::now();

@@ -16,6 +16,9 @@ use crate::optimise::{Answer, Verdict};
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     pub(super) n: usize,
+    /// Squares with a queen, row and column counted from 1.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) placed: Vec<[usize; 2]>,
     pub(super) method: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) solver: Option<&'static str>,
@@ -61,6 +64,7 @@ impl Report {
         };
         Self {
             n,
+            placed: Vec::new(),
             method,
             solver,
             solution: answer.found.as_ref().map(|columns| columns.iter().map(|column| column + 1).collect()),
@@ -105,7 +109,10 @@ impl Report {
         stream.finish()?;
         let (exit, message) = match (&self.doubt, &self.solution) {
             (None, Some(_)) => return Ok(Exit::Done),
-            (None, None) => (Exit::NoSolution, format!("no solution exists for n = {}", self.n)),
+            (None, None) if self.placed.is_empty() => {
+                (Exit::NoSolution, format!("no solution exists for n = {}", self.n))
+            }
+            (None, None) => (Exit::NoSolution, "the placed queens have no completion".into()),
             (Some(doubt), solution) => {
                 let exit = if terminal.is_interrupted() { Exit::Interrupted } else { Exit::Unproven };
                 let shown = if solution.is_some() {
@@ -126,7 +133,15 @@ pub(super) fn placement(
     method: &str,
     answer: &Answer<Vec<usize>>,
 ) -> Result<Option<Placement>, Failure> {
-    let problem = Problem::empty(Piece::Queen, n);
-    let check = |columns: &Vec<usize>| Placement::check_solution(&problem, columns);
+    completion(&Problem::empty(Piece::Queen, n), method, answer)
+}
+
+/// The same for the completion of a board.
+pub(super) fn completion(
+    problem: &Problem,
+    method: &str,
+    answer: &Answer<Vec<usize>>,
+) -> Result<Option<Placement>, Failure> {
+    let check = |columns: &Vec<usize>| Placement::check_solution(problem, columns);
     answer.found.as_ref().map(check).transpose().map_err(|error| refused(method, &error))
 }

@@ -22,7 +22,7 @@
 //! **The checker** keeps one position and walks over the tree. After each queen and each budget it draws all
 //! conclusions by itself: a position that it sees refuted needs nothing more, and what the tree still says about it is
 //! passed over. A branch must be over a line that every completion uses, and every square of it that is alive must
-//! be listed or be refuted at once. No multipliers can be wrong: those of the rows are computed, such that they make a
+//! be listed or be refuted at once; if the conclusions have put a queen on the line already, its square must be listed. No multipliers can be wrong: those of the rows are computed, such that they make a
 //! budget. They can only be too weak, and then the tree refutes nothing.
 
 mod knapsack;
@@ -216,7 +216,16 @@ impl Checker<'_> {
         depth: usize,
     ) -> Result<(), ProofError> {
         let refused = |what: &str| Err(ProofError::Refused(format!("it branches over {what}")));
-        let Some(mut open) = position.choices(line) else { return refused("a line that is not open") };
+        let Some(mut open) = position.choices(line) else {
+            let Some(queen) = position.queen_on(line) else { return refused("a line that is not open") };
+            let mut listed = false;
+            for _ in 0..children {
+                let here = self.reader.size(usize::MAX)? == queen;
+                self.refute(position, !here, depth + 1)?;
+                listed |= here;
+            }
+            return if listed { Ok(()) } else { refused("a line and passes over the queen on it") };
+        };
         if !position.is_mandatory(line) {
             return refused("a diagonal that no completion must use");
         }
@@ -380,6 +389,30 @@ mod tests {
             let accepted = check_refutation(n, &prefix, &refutation, u64::MAX).is_ok();
             assert_eq!(accepted, all(n, &prefix).is_empty(), "case {case}: {prefix:?} of {n}");
         }
+    }
+
+    #[test]
+    fn a_branch_over_any_row_or_column_refutes_exactly_what_has_no_completion() {
+        let mut random = fastrand::Rng::with_seed(9);
+        let mut forced = 0;
+        for case in 0..3000 {
+            let n = random.usize(1..=9);
+            let prefix = peaceful_prefix(n, &mut random);
+            let none = all(n, &prefix).is_empty();
+            let mut position = Position::new(n, &prefix);
+            let refuted = position.conclude();
+            for line in [Line::Row(random.usize(0..n)), Line::Column(random.usize(0..n))] {
+                let number = line.number(n);
+                let taken = number < prefix.len() || number >= n && prefix.contains(&(number - n));
+                forced += u32::from(!refuted && position.queen_on(number).is_some());
+                let at = |i: usize| if number < n { number * n + i } else { i * n + number - n };
+                let children: Vec<_> = (0..n).map(|i| (at(i), Refutation::search())).collect();
+                let branch = Refutation::branch(n, line, &children);
+                let accepted = check_refutation(n, &prefix, &branch, u64::MAX).is_ok();
+                assert_eq!(accepted, refuted || none && !taken, "case {case}: {prefix:?} of {n}, {line:?}");
+            }
+        }
+        assert!(forced > 20, "only {forced} queens were forced");
     }
 
     /// The first solution and a search for each refutation.

@@ -133,6 +133,14 @@ impl Position {
         open.then(|| self.squares[line].iter().copied().filter(|&square| self.alive[square]).collect())
     }
 
+    /// The square of the queen on a line, if it was placed since the position was set up.
+    pub(super) fn queen_on(&self, line: usize) -> Option<usize> {
+        self.trail.iter().find_map(|change| match *change {
+            Change::Placed(square) if self.lines[square].contains(&line) => Some(square),
+            _ => None,
+        })
+    }
+
     /// Whether a queen must stand on the open line in every completion. The weight of a diagonal without an alive
     /// square is taken from the room already.
     pub(super) fn is_mandatory(&self, line: usize) -> bool {

@@ -6,20 +6,15 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-use super::query::Outcome;
+use super::query::{Answering, Outcome};
 use crate::optimise::watch::{Progress, Watch};
 use crate::proof::first::Refutation;
 
-/// Answers a query: board size, prefix, programmes at most.
-pub(super) type Ask = fn(usize, &[usize], u64, Task<'_>) -> Outcome;
-
 /// Queries in order.
 pub(super) struct InOrder<'a> {
-    pub(super) n: usize,
-    pub(super) ask: Ask,
-    /// For each query.
-    pub(super) programmes: u64,
     pub(super) prefixes: &'a [&'a [usize]],
+    /// At most, for each query.
+    pub(super) programmes: u64,
 }
 
 /// What happens meanwhile.
@@ -33,11 +28,11 @@ pub(super) enum Event {
 /// The caller hears of something at least this often.
 const EVENT_EVERY: Duration = Duration::from_millis(20);
 
-/// Asks on so many threads until it is known which is the first prefix that is not refuted, and what became of it; none
+/// Asks at several desks, each on a thread of its own, until it is known which is the first prefix that is not refuted, and what became of it; none
 /// if all are. Queries behind it are abandoned. Where `tell` breaks, everything is stopped.
 pub(super) fn ask_in_order(
     queries: &InOrder<'_>,
-    threads: usize,
+    desks: &mut [Box<dyn Answering>],
     control: &Control,
     tell: &mut dyn FnMut(Event) -> ControlFlow<()>,
 ) -> Option<(usize, Outcome)> {
@@ -45,7 +40,7 @@ pub(super) fn ask_in_order(
     let (sender, receiver) = mpsc::channel();
     let mut found: Option<(usize, Outcome)> = None;
     thread::scope(|scope| {
-        for _ in 0..threads.min(queries.prefixes.len()) {
+        for desk in desks.iter_mut().take(queries.prefixes.len()) {
             let (next, first, sender) = (&next, &first, sender.clone());
             scope.spawn(move || {
                 loop {
@@ -54,7 +49,7 @@ pub(super) fn ask_in_order(
                     let Some(prefix) = queries.prefixes.get(number).filter(|_| !task.is_stopped()) else {
                         return;
                     };
-                    let outcome = (queries.ask)(queries.n, prefix, queries.programmes, task);
+                    let outcome = desk.ask(prefix, queries.programmes, task);
                     if !matches!(outcome, Outcome::Refuted(_)) {
                         first.fetch_min(number, Ordering::Relaxed);
                     }

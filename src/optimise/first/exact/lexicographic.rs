@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use super::LARGEST;
-use super::in_order::{Ask, Control, Event, InOrder, ask_in_order};
-use super::query::{Outcome, ask};
-use super::width::{Narrow, Wide, Width};
+use super::in_order::{Control, Event, InOrder, ask_in_order};
+use super::query::{Answering, Outcome, answering};
+use crate::board::{Piece, Square};
 use crate::optimise::verdict::{Answer, Doubt, Verdict};
 use crate::optimise::watch::{Progress, Watch};
 use crate::proof::first::{Line, Refutation};
@@ -24,8 +24,10 @@ pub type Refutations = BTreeMap<Vec<usize>, Refutation>;
 pub struct Options {
     /// Queries that are answered at a time; 0 is taken for 1.
     pub threads: usize,
-    /// What is refuted already, by an earlier run.
+    /// What is refuted already, by an earlier run of the same board.
     pub refuted: Refutations,
+    /// Queens that stand already, on squares of the board; none of them attacks another.
+    pub placed: Vec<Square>,
 }
 
 /// What a run comes to.
@@ -73,7 +75,8 @@ impl From<Found> for Answer<Vec<usize>> {
     }
 }
 
-/// The first solution on the empty board of size `n`. `keep` is told whenever a prefix is refuted.
+/// The first solution on the board of size `n`, or the first completion of what is placed. `keep` is told whenever a
+/// prefix is refuted.
 ///
 /// # Panics
 /// If n is larger than [`LARGEST`].
@@ -81,8 +84,8 @@ pub fn first(n: usize, options: Options, watch: &mut dyn Watch, keep: &mut dyn F
     assert!(n <= LARGEST);
     let mut run = Run {
         n,
-        ask: if n <= Narrow::LARGEST { ask::<Narrow> } else { ask::<Wide> },
-        threads: options.threads.max(1),
+        desks: (0..options.threads.max(1)).map(|_| answering(n, &options.placed)).collect(),
+        placed: options.placed,
         refuted: options.refuted,
         witness: (n == 0).then(Vec::new),
         control: Control::default(),
@@ -96,8 +99,9 @@ pub fn first(n: usize, options: Options, watch: &mut dyn Watch, keep: &mut dyn F
 
 struct Run<'a> {
     n: usize,
-    ask: Ask,
-    threads: usize,
+    placed: Vec<Square>,
+    /// One a thread.
+    desks: Vec<Box<dyn Answering>>,
     refuted: Refutations,
     /// The earliest solution that is known. It begins with the rows that are decided.
     witness: Option<Vec<usize>>,
@@ -115,20 +119,44 @@ const FOR_GREEDY: u64 = 60;
 impl Run<'_> {
     /// Breaks if the run was stopped.
     fn run(&mut self) -> ControlFlow<()> {
-        let greedy = greedy(self.n);
+        let greedy = self.greedy();
         let mut decided = self.longest(&greedy)?;
         while decided < self.n {
             let (above, end) = match &self.witness {
                 Some(columns) => (columns[..decided].to_vec(), columns[decided]),
                 None => (Vec::new(), self.n),
             };
-            let candidates = longer(&above, end);
+            let candidates = self.longer(&above, end);
             if self.decide(&candidates)?.is_none() && self.witness.is_none() {
                 break;
             }
             decided += 1;
         }
         ControlFlow::Continue(())
+    }
+
+    /// The prefix with one more queen, on each free column before `end`.
+    fn longer(&self, above: &[usize], end: usize) -> Vec<Vec<usize>> {
+        let free =
+            (0..end).filter(|&column| is_free(above, column) && self.is_left_free(above.len(), column));
+        free.map(|column| above.iter().copied().chain([column]).collect()).collect()
+    }
+
+    /// Whether a queen on this square attacks none of those that are placed, or is one of them.
+    fn is_left_free(&self, row: usize, column: usize) -> bool {
+        let square = Square::new(row, column);
+        self.placed.iter().all(|&queen| queen == square || !Piece::Queen.attacks(self.n, queen, square))
+    }
+
+    /// The first free column of each row, as far as there is one.
+    fn greedy(&self) -> Vec<usize> {
+        let mut prefix = Vec::new();
+        while prefix.len() < self.n {
+            let free = |&column: &usize| is_free(&prefix, column) && self.is_left_free(prefix.len(), column);
+            let Some(column) = (0..self.n).find(free) else { break };
+            prefix.push(column);
+        }
+        prefix
     }
 
     /// Finds the first of these prefixes with a completion, which becomes the witness; returns its number. All prefixes
@@ -144,7 +172,7 @@ impl Run<'_> {
                 return ControlFlow::Continue(Some(number));
             }
             let prefix = &prefixes[number];
-            let candidates = longer(prefix, self.n);
+            let candidates = self.longer(prefix, self.n);
             if self.decide(&candidates)?.is_some() {
                 return ControlFlow::Continue(Some(number));
             }
@@ -186,9 +214,9 @@ impl Run<'_> {
         let numbers: Vec<usize> =
             (0..prefixes.len()).filter(|&number| !self.refuted.contains_key(&prefixes[number])).collect();
         let open: Vec<&[usize]> = numbers.iter().map(|&number| &prefixes[number][..]).collect();
-        let queries = InOrder { n: self.n, ask: self.ask, programmes, prefixes: &open };
+        let queries = InOrder { prefixes: &open, programmes };
         let level = prefixes.first().map_or(0, Vec::len);
-        let first = ask_in_order(&queries, self.threads, &self.control, &mut |event| {
+        let first = ask_in_order(&queries, &mut self.desks, &self.control, &mut |event| {
             if let Event::Refuted(number, refutation) = event {
                 self.refuted.insert(open[number].to_vec(), refutation);
                 (self.keep)(&self.refuted);
@@ -206,22 +234,6 @@ impl Run<'_> {
             (numbers[number], completed)
         }))
     }
-}
-
-/// The prefix with one more queen, on each free column before `end`.
-pub(super) fn longer(above: &[usize], end: usize) -> Vec<Vec<usize>> {
-    let free = (0..end).filter(|&column| is_free(above, column));
-    free.map(|column| above.iter().copied().chain([column]).collect()).collect()
-}
-
-/// The first free column of each row, as far as there is one.
-fn greedy(n: usize) -> Vec<usize> {
-    let mut prefix = Vec::new();
-    while prefix.len() < n {
-        let Some(column) = (0..n).find(|&column| is_free(&prefix, column)) else { break };
-        prefix.push(column);
-    }
-    prefix
 }
 
 /// Whether a queen on the next row attacks none of those above.

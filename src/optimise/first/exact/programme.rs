@@ -241,8 +241,13 @@ impl<W: Width> Master<W> {
         None
     }
 
-    /// The heaviest sets of both directions; `None` if the multipliers refute the board with them.
-    fn price(&mut self, board: &Residual<'_, W>, multipliers: &Multipliers) -> Option<[W::Diagonals; 2]> {
+    /// The heaviest sets of both directions; `None` if the multipliers refute the board with them. The weights of the
+    /// multipliers sum to less than 2^30.
+    pub(super) fn price(
+        &mut self,
+        board: &Residual<'_, W>,
+        multipliers: &Multipliers,
+    ) -> Option<[W::Diagonals; 2]> {
         let n = board.n();
         let (rows, columns) = repaired(board, multipliers);
         let mut room = rows.iter().chain(&columns).sum::<i64>();

@@ -1,12 +1,15 @@
 //! One completion query: does the board with these queens on its first rows have a completion? The answer is one, or a
 //! refutation that can be checked.
 
+use std::collections::VecDeque;
+
 use super::budget::Budget;
 use super::in_order::Task;
 use super::programme::{Master, Plain};
 use super::residual::{Branch, Residual, State};
-use super::width::{Set, Width};
-use crate::proof::first::{Line, Refutation};
+use super::width::{Narrow, Set, Wide, Width};
+use crate::board::Square;
+use crate::proof::first::{Line, Multipliers, Refutation};
 
 /// Nodes of a cheap search before programmes are solved instead.
 const CHEAP: u64 = 3000;
@@ -24,16 +27,51 @@ pub(super) enum Outcome {
     Stopped,
 }
 
+/// Who answers queries about one board, one after the other. Neighbours are best asked of the same: programmes and
+/// multipliers of one query are of use to the next.
+pub(super) trait Answering: Send {
+    /// Whether `prefix`, with what is placed besides, has a completion; with at most so many programmes.
+    fn ask(&mut self, prefix: &[usize], programmes: u64, task: Task<'_>) -> Outcome;
+}
+
+/// [`Answering`] for the board of size `n` with queens on some squares.
+pub(super) fn answering(n: usize, placed: &[Square]) -> Box<dyn Answering> {
+    if n <= Narrow::LARGEST {
+        Box::new(Desk::<Narrow>::new(n, placed))
+    } else {
+        Box::new(Desk::<Wide>::new(n, placed))
+    }
+}
+
+/// What is kept from one query to the next.
+pub(super) struct Desk<W: Width> {
+    n: usize,
+    placed: Vec<Square>,
+    programmes: Option<Programmes<W>>,
+    /// Multipliers by which the knapsacks have refuted something, the last ones last.
+    proved: VecDeque<Multipliers>,
+}
+
+/// So many multipliers are kept.
+const PROVED: usize = 8;
+
+/// The programmes over the board that is common to the queries about one row.
+struct Programmes<W: Width> {
+    above: Vec<usize>,
+    plain: Plain,
+    master: Master<W>,
+    /// The open rows of that board.
+    rows: W::Columns,
+}
+
 /// A search for a completion.
-pub(super) struct Query<'c, W: Width> {
+struct Query<'c, W: Width> {
     n: usize,
     task: Task<'c>,
     /// Programmes that may still be solved.
-    programmes: u64,
-    plain: Plain,
-    master: Master<W>,
-    /// The open rows at the beginning.
-    rows: W::Columns,
+    left: u64,
+    programmes: &'c mut Programmes<W>,
+    proved: &'c mut VecDeque<Multipliers>,
 }
 
 /// How a cheap search ends.
@@ -43,20 +81,56 @@ enum Cheap {
     GivenUp,
 }
 
-/// Whether `prefix` has a completion, with at most so many programmes.
-pub(super) fn ask<W: Width>(n: usize, prefix: &[usize], programmes: u64, task: Task<'_>) -> Outcome {
-    let mut board = Residual::<W>::new(n, prefix);
-    match board.propagate() {
-        State::Refuted => Outcome::Refuted(Refutation::search()),
-        State::Full => Outcome::Completed(board.solution()),
-        State::Open(branch) => {
-            let (plain, master) = (Plain::new(&board), Master::new(&board));
-            Query { n, task, programmes, plain, master, rows: board.rows() }.search(board, branch)
+impl<W: Width> Answering for Desk<W> {
+    fn ask(&mut self, prefix: &[usize], programmes: u64, task: Task<'_>) -> Outcome {
+        let mut board = self.board(prefix);
+        let branch = match board.propagate() {
+            State::Refuted => return Outcome::Refuted(Refutation::search()),
+            State::Full => return Outcome::Completed(board.solution()),
+            State::Open(branch) => branch,
+        };
+        let above = &prefix[..prefix.len().saturating_sub(1)];
+        if self.programmes.as_ref().is_none_or(|programmes| programmes.above != above) {
+            let mut common = self.board(above);
+            if !matches!(common.propagate(), State::Open(_)) {
+                common = self.board(above);
+            }
+            let (plain, master) = (Plain::new(&common), Master::new(&common));
+            self.programmes = Some(Programmes { above: above.to_vec(), plain, master, rows: common.rows() });
+        }
+        let Some(common) = &mut self.programmes else { return Outcome::GivenUp };
+        let (n, proved) = (self.n, &mut self.proved);
+        let mut query = Query { n, task, left: programmes, programmes: common, proved };
+        match query.prove_again(&board) {
+            Some(refutation) => Outcome::Refuted(refutation),
+            None => query.search(board, branch),
         }
     }
 }
 
+impl<W: Width> Desk<W> {
+    pub(super) fn new(n: usize, placed: &[Square]) -> Self {
+        Self { n, placed: placed.to_vec(), programmes: None, proved: VecDeque::new() }
+    }
+
+    fn board(&self, prefix: &[usize]) -> Residual<'static, W> {
+        let above = prefix.iter().enumerate().map(|(row, &column)| Square::new(row, column));
+        let below = self.placed.iter().copied().filter(|square| square.row >= prefix.len());
+        Residual::new(self.n, &above.chain(below).collect::<Vec<_>>())
+    }
+}
+
 impl<W: Width> Query<'_, W> {
+    /// A refutation by multipliers that have refuted another board.
+    fn prove_again(&mut self, board: &Residual<'_, W>) -> Option<Refutation> {
+        let master = &mut self.programmes.master;
+        let place = self.proved.iter().rposition(|multipliers| master.price(board, multipliers).is_none())?;
+        let multipliers = self.proved.remove(place)?;
+        let refutation = Refutation::budget(&multipliers, true, &Refutation::search());
+        self.proved.push_back(multipliers);
+        Some(refutation)
+    }
+
     /// A cheap search, then the programmes, then branching.
     fn search(&mut self, board: Residual<'_, W>, mut branch: Branch) -> Outcome {
         if self.task.is_stopped() {
@@ -72,11 +146,11 @@ impl<W: Width> Query<'_, W> {
                 Cheap::GivenUp => {}
             }
         }
-        if self.programmes == 0 {
+        if self.left == 0 {
             return Outcome::GivenUp;
         }
-        self.programmes -= 1;
-        let Some(multipliers) = self.plain.multipliers(&board, self.task) else {
+        self.left -= 1;
+        let Some(multipliers) = self.programmes.plain.multipliers(&board, self.task) else {
             return self.branch(&board, branch);
         };
         let refuted = |then: &Refutation| Refutation::budget(&multipliers, false, then);
@@ -90,8 +164,12 @@ impl<W: Width> Query<'_, W> {
             State::Full => return Outcome::Completed(board.solution()),
             State::Open(line) => branch = line,
         }
-        if let Some(knapsack) = self.master.refute(&board, self.used(&board), self.task) {
+        if let Some(knapsack) = self.programmes.master.refute(&board, self.used(&board), self.task) {
             let then = Refutation::budget(&knapsack, true, &Refutation::search());
+            self.proved.push_back(knapsack);
+            if self.proved.len() > PROVED {
+                self.proved.pop_front();
+            }
             return Outcome::Refuted(refuted(&then));
         }
         match self.branch(&board, branch) {
@@ -103,7 +181,7 @@ impl<W: Width> Query<'_, W> {
     /// Tries all cells of a line, those first that the plain programme likes best.
     fn branch(&mut self, board: &Residual<'_, W>, branch: Branch) -> Outcome {
         let mut cells: Vec<(usize, usize)> = board.cells(branch).collect();
-        let values = self.plain.values(&cells);
+        let values = self.programmes.plain.values(&cells);
         let mut order: Vec<usize> = (0..cells.len()).collect();
         order.sort_by(|&a, &b| values[b].total_cmp(&values[a]));
         cells = order.into_iter().map(|i| cells[i]).collect();
@@ -135,7 +213,7 @@ impl<W: Width> Query<'_, W> {
     /// The diagonals of each direction that were taken since the beginning.
     fn used(&self, board: &Residual<'_, W>) -> [W::Diagonals; 2] {
         let mut used = [W::Diagonals::EMPTY; 2];
-        for row in self.rows.without(board.rows()).iter() {
+        for row in self.programmes.rows.without(board.rows()).iter() {
             let column = board.queen(row);
             used[0] = used[0].or(W::Diagonals::one(column + self.n - 1 - row));
             used[1] = used[1].or(W::Diagonals::one(row + column));

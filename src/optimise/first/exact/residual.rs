@@ -5,6 +5,7 @@
 
 use super::budget::{Budget, LEVELS};
 use super::width::{Set, Width};
+use crate::board::{Piece, Square};
 
 /// Budgets that are active at a time.
 const BUDGETS: usize = 3;
@@ -47,26 +48,28 @@ pub(super) enum State {
 }
 
 impl<'a, W: Width> Residual<'a, W> {
-    /// The board with queens on the first rows, which do not attack each other.
-    pub(super) fn new(n: usize, prefix: &[usize]) -> Self {
+    /// The board with these queens, which do not attack each other.
+    pub(super) fn new(n: usize, queens: &[Square]) -> Self {
         let mut board = Self {
             n,
             alive: W::NO_ROWS,
-            rows: W::Columns::below(n).without(W::Columns::below(prefix.len())),
-            columns: prefix.iter().fold(W::Columns::below(n), |set, &c| set.without(W::Columns::one(c))),
+            rows: W::Columns::below(n),
+            columns: W::Columns::below(n),
             diagonals: [W::Diagonals::EMPTY; 2],
             queens: [0; 128],
             budgets: [None; BUDGETS],
             rooms: [0; BUDGETS],
             levels: [0; BUDGETS],
         };
-        for (row, &column) in prefix.iter().enumerate() {
-            board.queens[row] = column as u8;
+        for queen in queens {
+            board.queens[queen.row] = queen.col as u8;
+            board.rows = board.rows.without(W::Columns::one(queen.row));
+            board.columns = board.columns.without(W::Columns::one(queen.col));
         }
-        for row in prefix.len()..n {
-            for column in 0..n {
-                let free = |(r, &c): (usize, &usize)| c != column && c.abs_diff(column) != row - r;
-                if prefix.iter().enumerate().all(free) {
+        for row in board.rows.iter() {
+            for column in board.columns.iter() {
+                let square = Square::new(row, column);
+                if !queens.iter().any(|&queen| Piece::Queen.attacks(n, queen, square)) {
                     let cells = &mut board.alive.as_mut()[row];
                     *cells = cells.or(W::Columns::one(column));
                     let [falling, rising] = &mut board.diagonals;

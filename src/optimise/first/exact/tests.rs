@@ -5,11 +5,11 @@ use fastrand::Rng;
 use super::budget::Budget;
 use super::in_order::{Control, Task};
 use super::lexicographic::is_free;
-use super::query::{Outcome, ask};
+use super::query::{Answering, Desk, Outcome};
 use super::residual::{Residual, State};
 use super::width::{Narrow, Set, Wide, Width};
 use super::*;
-use crate::board::{Piece, is_solution};
+use crate::board::{Piece, Square, first_attack, is_solution};
 use crate::optimise::Unwatched;
 use crate::proof::first::{Multipliers, certificate, check_refutation};
 
@@ -17,9 +17,17 @@ use crate::proof::first::{Multipliers, certificate, check_refutation};
 fn completions(n: usize, prefix: &[usize]) -> Vec<Vec<usize>> {
     let mut found = vec![prefix.to_vec()];
     for _ in prefix.len()..n {
-        found = found.iter().flat_map(|above| lexicographic::longer(above, n)).collect();
+        let longer = |above: &Vec<usize>| {
+            let free: Vec<usize> = (0..n).filter(|&column| is_free(above, column)).collect();
+            free.into_iter().map(|column| [&above[..], &[column]].concat()).collect::<Vec<_>>()
+        };
+        found = found.iter().flat_map(longer).collect();
     }
     found
+}
+
+fn squares(prefix: &[usize]) -> Vec<Square> {
+    prefix.iter().enumerate().map(|(row, &column)| Square::new(row, column)).collect()
 }
 
 fn random_prefix(n: usize, random: &mut Rng) -> Vec<usize> {
@@ -43,7 +51,7 @@ fn random_multipliers(n: usize, random: &mut Rng) -> Multipliers {
 }
 
 fn assert_identity<W: Width>(n: usize, prefix: &[usize], multipliers: &Multipliers) {
-    let board = Residual::<W>::new(n, prefix);
+    let board = Residual::<W>::new(n, &squares(prefix));
     let completions = completions(n, prefix);
     let Some((budget, room)) = Budget::new(&board, multipliers) else {
         assert!(completions.is_empty(), "{prefix:?} of {n}: refuted, but {:?}", completions[0]);
@@ -78,7 +86,7 @@ fn a_budget_is_what_every_completion_makes_of_it() {
 
 /// Whether propagation under some budgets keeps every completion.
 fn assert_keeps_completions<W: Width>(n: usize, prefix: &[usize], multipliers: &[Multipliers]) {
-    let mut board = Residual::<W>::new(n, prefix);
+    let mut board = Residual::<W>::new(n, &squares(prefix));
     let completions = completions(n, prefix);
     let mut budgets = Vec::new();
     for multipliers in multipliers {
@@ -122,6 +130,10 @@ fn propagation_keeps_every_completion_and_branches_over_lines_that_all_use() {
     }
 }
 
+fn desks(n: usize) -> [Box<dyn Answering>; 2] {
+    [Box::new(Desk::<Narrow>::new(n, &[])), Box::new(Desk::<Wide>::new(n, &[]))]
+}
+
 #[test]
 fn queries_answer_like_backtracking_and_their_refutations_are_accepted() {
     let mut random = Rng::with_seed(5);
@@ -135,8 +147,8 @@ fn queries_answer_like_backtracking_and_their_refutations_are_accepted() {
             prefix.truncate(random.usize(1..=4));
         }
         let completions = completions(n, &prefix);
-        for ask in [ask::<Narrow>, ask::<Wide>] {
-            match ask(n, &prefix, u64::MAX, Task::new(&control, 0, &nobody_first)) {
+        for mut desk in desks(n) {
+            match desk.ask(&prefix, u64::MAX, Task::new(&control, 0, &nobody_first)) {
                 Outcome::Refuted(refutation) => {
                     assert!(completions.is_empty(), "{prefix:?} of {n}");
                     assert!(check_refutation(n, &prefix, &refutation, u64::MAX).is_ok(), "{prefix:?} of {n}");
@@ -169,4 +181,32 @@ fn every_first_solution_has_a_certificate_whatever_the_threads() {
             assert_eq!(proved.solution, found.solution, "n = {n}");
         }
     }
+}
+
+#[test]
+fn the_first_completion_of_placed_queens_is_that_of_backtracking() {
+    let mut random = Rng::with_seed(6);
+    let (mut some, mut none) = (0, 0);
+    for _ in 0..300 {
+        let n = random.usize(1..=9);
+        let all = completions(n, &[]);
+        let mut placed: Vec<Square> =
+            (0..random.usize(0..4)).map(|_| Square::new(random.usize(0..n), random.usize(0..n))).collect();
+        placed.sort_unstable();
+        placed.dedup();
+        if first_attack(Piece::Queen, n, &placed).is_some() {
+            continue;
+        }
+        let has = |columns: &&Vec<usize>| placed.iter().all(|queen| columns[queen.row] == queen.col);
+        let expected = all.iter().find(has).cloned();
+        if expected.is_some() {
+            some += 1
+        } else {
+            none += 1
+        }
+        let options = Options { threads: 2, placed: placed.clone(), ..Options::default() };
+        let found = first(n, options, &mut Unwatched, &mut |_| {});
+        assert_eq!((found.solution, found.finished), (expected, true), "{placed:?} of {n}");
+    }
+    assert!(some > 30 && none > 30, "{some} with a completion, {none} without");
 }

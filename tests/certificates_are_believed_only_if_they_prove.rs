@@ -1,0 +1,200 @@
+//! `nqueens check` accepts the certificates that are kept and those that are written now, and refuses whatever does not
+//! prove what it says.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use fastrand::Rng;
+use nqueens::optimise::{Unwatched, exact};
+use nqueens::proof::{self, Kind, ProofError};
+use serde_json::{Value, json};
+
+fn run(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nqueens"));
+    command.args(arguments).stdin(Stdio::null()).output().expect("the program starts")
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).expect("the program writes UTF-8")
+}
+
+/// A folder of its own for each test.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("nqueens-proof-{}-{name}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder for temporary files");
+        Self(folder)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).to_str().expect("a readable path").to_owned()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// `--json` of check, which must accept.
+fn accepted(path: &str) -> Value {
+    let output = run(&["check", path, "--json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("one JSON object")
+}
+
+/// check refuses with this code, and one line with this word.
+fn assert_refused(path: &str, code: i32, word: &str) {
+    let output = run(&["check", path]);
+    let complaint = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{complaint}");
+    assert!(output.stdout.is_empty() && complaint.lines().count() == 1, "{complaint}");
+    assert!(complaint.contains(word), "{word}: {complaint}");
+}
+
+fn kept(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/certificates").join(name)
+}
+
+/// The first solution of the engine, with its certificate.
+fn certified(n: usize) -> (Option<Vec<usize>>, Vec<u8>) {
+    let found = exact::first(n, exact::Options::default(), &mut Unwatched, &mut |_| {});
+    assert!(found.finished);
+    let refutations = found.refutations(n);
+    let refutations: Vec<_> = refutations.iter().collect();
+    let certificate = proof::first::certificate(n, found.solution.as_deref(), &refutations);
+    (found.solution, certificate.expect("the engine's certificates are accepted"))
+}
+
+#[test]
+fn the_kept_certificates_prove_first_solutions() {
+    let mut sizes = Vec::new();
+    for entry in fs::read_dir(kept("")).expect("the folder of certificates") {
+        let path = entry.expect("a readable folder").path();
+        let name = path.file_name().and_then(|name| name.to_str()).expect("a name");
+        let Some(n) = name.strip_prefix("first-").and_then(|rest| rest.strip_suffix(".proof")) else {
+            continue;
+        };
+        let certificate = fs::read(&path).expect("a readable file");
+        assert!(certificate.len() <= 1 << 20, "{name} is too large to be kept");
+        let proved = proof::check(&certificate).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!((proved.kind, proved.n.to_string().as_str()), (Kind::First, n));
+        sizes.push(proved.n);
+    }
+    assert!(sizes.contains(&62), "{sizes:?}");
+}
+
+#[test]
+fn a_written_certificate_is_accepted_and_says_what_it_proves() {
+    let scratch = Scratch::new("written");
+    for (n, code) in [("0", 0), ("1", 0), ("2", 3), ("3", 3), ("8", 0), ("26", 0)] {
+        let path = scratch.path(&format!("{n}.proof"));
+        let first = run(&["first", n, "--certificate", &path, "--json", "--quiet"]);
+        assert_eq!(first.status.code(), Some(code), "{}", text(&first.stderr));
+        let first: Value = serde_json::from_slice(&first.stdout).expect("one JSON object");
+        assert_eq!((&first["certificate"], &first["proven"]), (&json!(path), &json!(true)));
+        let report = accepted(&path);
+        assert_eq!((&report["kind"], &report["n"]), (&json!("first"), &first["n"]));
+        assert_eq!((&report["solution"], &report["proven"]), (&first["solution"], &json!(true)));
+        assert!(report["work"].is_string() && report["bytes"].is_number() && report["elapsed_s"].is_number());
+    }
+    let check = run(&["check", &scratch.path("8.proof")]);
+    assert!(text(&check.stdout).contains("first solution for n = 8 is 1 5 8 6 3 7 2 4"));
+    let check = run(&["check", &scratch.path("3.proof")]);
+    assert!(text(&check.stdout).contains("no solution for n = 3"));
+}
+
+#[test]
+fn what_is_no_certificate_is_unreadable_and_what_proves_nothing_is_refused() {
+    let scratch = Scratch::new("refused");
+    let path = scratch.path("file");
+    assert_refused(&path, 7, "cannot be read");
+    for content in [&b""[..], b"8\n", b"NQPROOF"] {
+        fs::write(&path, content).expect("a file");
+        assert_refused(&path, 7, "no certificate");
+    }
+    let (solution, certificate) = certified(10);
+    let solution = solution.expect("a solution");
+    let mut altered = certificate.clone();
+    altered[20] ^= 1;
+    fs::write(&path, &altered).expect("a file");
+    assert_refused(&path, 6, "checksum");
+    let (kind, n, proof) = proof::open(&certificate).expect("as it was made");
+    // Another solution under the same refutations.
+    let mirrored: Vec<u8> = solution.iter().map(|&column| (n - 1 - column) as u8).collect();
+    let place = proof
+        .windows(n)
+        .position(|columns| columns.iter().map(|&c| usize::from(c)).eq(solution.iter().copied()));
+    let mut proof = proof.to_vec();
+    proof[place.expect("the solution stands there")..][..n].copy_from_slice(&mirrored);
+    fs::write(&path, proof::seal(kind, n, &proof)).expect("a file");
+    assert_refused(&path, 6, "");
+    let mut other_version = certificate;
+    other_version[8] = 99;
+    fs::write(&path, &other_version).expect("a file");
+    assert_refused(&path, 7, "format 99");
+}
+
+#[test]
+fn altered_certificates_of_the_engine_prove_the_same_or_nothing() {
+    for (n, mutations) in [(3, 500), (12, 2000), (16, 2000), (24, 500)] {
+        let (solution, certificate) = certified(n);
+        let (kind, _, proof) = proof::open(&certificate).expect("as it was made");
+        let seed = 62 + n as u64;
+        let mut random = Rng::with_seed(seed);
+        let mut refused = 0;
+        for mutation in 0..mutations {
+            let mut altered = proof.to_vec();
+            for _ in 0..random.usize(1..4) {
+                let place = random.usize(0..altered.len());
+                match random.u8(0..4) {
+                    0 => altered[place] ^= 1 << random.u8(0..8),
+                    1 => altered[place] = random.u8(..),
+                    2 => drop(altered.remove(place)),
+                    _ => altered.insert(place, random.u8(..)),
+                }
+                if altered.is_empty() {
+                    altered.push(0);
+                }
+            }
+            match proof::check(&proof::seal(kind, n, &altered)) {
+                Ok(proved) => {
+                    assert_eq!(proved.solution, solution, "n = {n}, seed {seed}, mutation {mutation}")
+                }
+                Err(ProofError::Damaged(_) | ProofError::Refused(_)) => refused += 1,
+                Err(other) => panic!("n = {n}, seed {seed}, mutation {mutation}: {other}"),
+            }
+        }
+        assert!(refused > mutations / 4, "n = {n}: only {refused} of {mutations} were refused");
+    }
+}
+
+#[test]
+fn a_run_goes_on_from_what_was_refuted_before() {
+    let scratch = Scratch::new("resume");
+    let state = scratch.path("run");
+    let stopped =
+        run(&["first", "57", "--resume", &state, "--time-limit", "0.3s", "--threads", "1", "--json"]);
+    assert!(matches!(stopped.status.code(), Some(0 | 4)), "{}", text(&stopped.stderr));
+    let on = run(&["first", "34", "--resume", &state]);
+    assert_eq!(on.status.code(), Some(7), "{}", text(&on.stderr));
+    assert!(text(&on.stderr).contains("n = 57, not for n = 34"), "{}", text(&on.stderr));
+    let path = scratch.path("proof");
+    let finished = run(&["first", "57", "--resume", &state, "--certificate", &path, "--json"]);
+    assert_eq!(finished.status.code(), Some(0), "{}", text(&finished.stderr));
+    let finished: Value = serde_json::from_slice(&finished.stdout).expect("one JSON object");
+    assert_eq!(accepted(&path)["solution"], finished["solution"]);
+    let again = run(&["first", "57", "--resume", &state, "--json"]);
+    assert!(text(&again.stderr).contains("goes on after"), "{}", text(&again.stderr));
+    let again: Value = serde_json::from_slice(&again.stdout).expect("one JSON object");
+    assert_eq!(again["solution"], finished["solution"]);
+    fs::write(&state, b"nonsense").expect("a file");
+    let refused = run(&["first", "57", "--resume", &state]);
+    assert_eq!(refused.status.code(), Some(7));
+    let nowhere = run(&["first", "8", "--certificate", &scratch.path("no/file")]);
+    assert_eq!((nowhere.status.code(), nowhere.stdout.len()), (Some(7), 0));
+}
