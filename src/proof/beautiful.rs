@@ -44,7 +44,7 @@
 //! r(o) > 0. They are numbered: ⌈n/2⌉ distances from the border, n from the main diagonals, levels, cliques.
 
 use super::bytes::{Reader, Writer};
-use super::{Kind, ProofError, Proved};
+use super::{Beauty, Kind, ProofError, Proved};
 use crate::board::{Norm, Piece, Placement, Problem, Square};
 
 /// Larger boards are refused.
@@ -127,7 +127,8 @@ pub fn check(n: usize, proof: &[u8]) -> Result<Proved, ProofError> {
     if !reader.is_empty() {
         return Err(ProofError::Damaged("there is more than a proof"));
     }
-    Ok(Proved { kind: Kind::Beautiful, n, solution, work: checker.field.work })
+    let beauty = Some(Beauty { norm, turning });
+    Ok(Proved { kind: Kind::Beautiful, beauty, n, solution, work: checker.field.work })
 }
 
 fn flag(reader: &mut Reader<'_>) -> Result<bool, ProofError> {

@@ -21,6 +21,8 @@ pub mod first;
 use bytes::{Reader, Writer};
 use sha2::{Digest as _, Sha256};
 
+use crate::board::Norm;
+
 /// The version of the format that is written and read.
 pub const FORMAT: u8 = 1;
 
@@ -59,12 +61,23 @@ impl Kind {
 pub struct Proved {
     /// The question.
     pub kind: Kind,
+    /// Which beauty, if that is the question.
+    pub beauty: Option<Beauty>,
     /// The board size.
     pub n: usize,
     /// The 0-based column of the queen in each row; `None`: there is no solution at all.
     pub solution: Option<Vec<usize>>,
     /// How much the checker had to do, in its own units: nodes of its searches, or steps.
     pub work: u64,
+}
+
+/// What is called beautiful, and among which solutions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Beauty {
+    /// What a square costs.
+    pub norm: Norm,
+    /// Among the solutions only that do not change under quarter turns.
+    pub turning: bool,
 }
 
 /// Why a certificate proves nothing.

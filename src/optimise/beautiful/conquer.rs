@@ -178,3 +178,42 @@ fn assemble(trees: &[Tree], place: usize, tree: &mut Vec<u8>) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_on_threads_settle_what_one_search_settles() {
+        for n in [6, 10, 16] {
+            let squares: Vec<usize> = (0..n * n).filter(|square| square % (n + 1) > n / 3).collect();
+            let core = Core::new(n, &squares, &[], false);
+            let Ok(root) = core.root(&mut Agenda::default()) else { continue };
+            let pulse = Pulse::default();
+            let alone = Search::new(&core, &pulse, 1).run(&root, None, 1 << 40);
+            for threads in [1, 3] {
+                let weights = vec![1.0; core.lines.len()];
+                let look = &mut |_| true;
+                let (end, nodes) = conquer(&core, root.clone(), &weights, (u64::MAX, threads), look);
+                assert!(nodes > 0);
+                assert_eq!(matches!(end, End::Found(_)), matches!(alone, End::Found(_)), "n = {n}");
+                assert_eq!(matches!(end, End::Refuted(_)), matches!(alone, End::Refuted(_)), "n = {n}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_search_ends_when_its_caller_wants() {
+        // The sum of all rows and columns is even, and an odd number of odd sums is not: no solution, which takes a
+        // search longer than anybody lives.
+        let n = 41;
+        let squares: Vec<usize> = (0..n * n).filter(|square| square % 2 == 1).collect();
+        let core = Core::new(n, &squares, &[], false);
+        let root = core.root(&mut Agenda::default()).expect("nothing follows yet");
+        let weights = vec![1.0; core.lines.len()];
+        let stopped = conquer(&core, root.clone(), &weights, (u64::MAX, 2), &mut |_| false);
+        assert_eq!(stopped.0, End::Spent);
+        let spent = conquer(&core, root, &weights, (30_000, 2), &mut |_| true);
+        assert_eq!(spent.0, End::Spent);
+    }
+}

@@ -149,7 +149,7 @@ pub(super) enum Settled {
 }
 
 impl<'a> Engine<'a> {
-    fn new(orbits: &'a Orbits, question: Question, watch: &'a mut dyn Watch) -> Self {
+    pub(super) fn new(orbits: &'a Orbits, question: Question, watch: &'a mut dyn Watch) -> Self {
         let facts = Facts::new(orbits);
         Self {
             orbits,

@@ -343,3 +343,92 @@ impl Engine<'_> {
         if deaths > 0 && self.reduce()? { Ok(Settled::Refuted) } else { Ok(Settled::Open) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::board::{Norm, Piece, first_attack};
+    use crate::board::{Placement, Problem, Square};
+    use crate::optimise::Unwatched;
+    use crate::optimise::beautiful::Question;
+
+    /// All solutions, by the plain definition.
+    fn oracle(n: usize) -> Vec<Vec<usize>> {
+        let mut found = vec![Vec::new()];
+        for row in 0..n {
+            let longer = found.iter().flat_map(|rows: &Vec<usize>| {
+                (0..n).map(move |column| rows.iter().copied().chain([column]).collect::<Vec<usize>>())
+            });
+            let peaceful = |columns: &Vec<usize>| {
+                let squares: Vec<Square> = (0..=row).map(|row| Square::new(row, columns[row])).collect();
+                first_attack(Piece::Queen, n, &squares).is_none()
+            };
+            found = longer.filter(peaceful).collect();
+        }
+        found
+    }
+
+    /// Whether a solution is one of those that facts speak of.
+    fn obeys(columns: &[usize], orbits: &Orbits, facts: &Facts) -> bool {
+        let alive = |(row, column): (usize, &usize)| facts.is_alive(orbits.orbit_of[row * orbits.n + column]);
+        let counts = orbits.counts(columns);
+        let within = |level: usize| {
+            facts.range(level).is_none_or(|(least, most)| (least..=most).contains(&counts[level]))
+        };
+        columns.iter().enumerate().all(alive) && (0..orbits.levels.len()).all(within)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(60))]
+
+        #[test]
+        fn nothing_is_ruled_out_that_a_solution_has(
+            n in 4usize..=8,
+            model in any::<prop::sample::Index>(),
+            dead in proptest::collection::vec(any::<prop::sample::Index>(), 0..4),
+            ranges in proptest::collection::vec((any::<prop::sample::Index>(), 0u32..2, 0u32..2), 0..6),
+            norm in prop::sample::select(&Norm::ALL[..]),
+        ) {
+            let orbits = Orbits::new(n, norm);
+            let solutions = oracle(n);
+            let model = model.get(&solutions);
+            let mut watch = Unwatched;
+            let question = Question { n, norm, turning: false, threads: 1 };
+            let mut engine = Engine::new(&orbits, question, &mut watch);
+            for orbit in dead {
+                engine.facts.kill(orbit.index(orbits.orbits.len()));
+            }
+            let counts = orbits.counts(model);
+            for (level, below, above) in ranges {
+                let level = level.index(orbits.levels.len());
+                let range = (counts[level].saturating_sub(below), counts[level] + above);
+                engine.facts.set_range(level, Some(range));
+            }
+            let left: Vec<&Vec<usize>> =
+                solutions.iter().filter(|columns| obeys(columns, &orbits, &engine.facts)).collect();
+            for level in 0..orbits.levels.len() {
+                let (bound, _) = engine.bound(level, u32::MAX).expect("nobody stops it");
+                let fewest = left.iter().map(|columns| orbits.counts(columns)[level]).min();
+                prop_assert!(fewest.is_none_or(|fewest| bound <= fewest));
+            }
+            let refuted = engine.reduce().expect("nobody stops it");
+            prop_assert!(!refuted || left.is_empty());
+            for columns in &left {
+                prop_assert!(obeys(columns, &orbits, &engine.facts));
+            }
+            if !refuted {
+                match engine.settle(1_000_000).expect("nobody stops it") {
+                    Settled::Found(columns) => {
+                        let problem = Problem::empty(Piece::Queen, n);
+                        prop_assert!(Placement::check_solution(&problem, &columns).is_ok());
+                        prop_assert!(left.contains(&&columns));
+                    }
+                    Settled::Refuted => prop_assert!(left.is_empty()),
+                    Settled::Open => prop_assert!(false, "a million nodes are enough"),
+                }
+            }
+        }
+    }
+}
