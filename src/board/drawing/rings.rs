@@ -78,9 +78,10 @@ fn svg(placement: &Placement, norm: Norm, out: &mut impl Write) -> io::Result<()
         two = 2.0 * SIDE,
     )?;
     let half = board / 2.0;
-    let largest = rings.first().map_or(1.0, |&cost| radius(norm, cost)).max(1.0);
+    let ends = rings.first().zip(rings.last());
+    let (largest, least) = ends.map_or((1.0, 0.0), |(&from, &to)| (radius(norm, from), radius(norm, to)));
     for &cost in &rings {
-        let inside = 1.0 - radius(norm, cost) / largest;
+        let inside = (largest - radius(norm, cost)) / (largest - least).max(1.0);
         ring(norm, half, radius(norm, cost) * SIDE / 2.0, &colour(inside), out)?;
     }
     write!(out, "<path fill=\"url(#squares)\" d=\"M0 0H{board}V{board}H0Z\"/></g><g>")?;
@@ -112,7 +113,7 @@ fn ring(norm: Norm, half: f64, radius: f64, colour: &str, out: &mut impl Write) 
     }
 }
 
-/// The colour of a ring, from 0 (the outermost) to 1 (the centre).
+/// The colour of a ring, from 0 (the outermost) to 1 (the innermost).
 fn colour(inside: f64) -> String {
     let above = RAMP.iter().position(|stop| stop.0 >= inside).unwrap_or(RAMP.len() - 1).max(1);
     let (from, to) = (RAMP[above - 1], RAMP[above]);
