@@ -110,7 +110,8 @@ impl Report {
         let (exit, message) = match (&self.doubt, &self.solution) {
             (None, Some(_)) => return Ok(Exit::Done),
             (None, None) if self.placed.is_empty() => {
-                let what = if self.symmetric == Some(true) { "doubly symmetric solution" } else { "solution" };
+                let what =
+                    if self.symmetric == Some(true) { "doubly symmetric solution" } else { "solution" };
                 (Exit::NoSolution, format!("no {what} exists for n = {}", self.n))
             }
             (None, None) => (Exit::NoSolution, "the placed queens have no completion".into()),
