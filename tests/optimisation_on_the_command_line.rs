@@ -99,6 +99,51 @@ fn the_most_beautiful_solution_has_its_fingerprint() {
 }
 
 #[test]
+fn beauty_has_norms_symmetry_and_all_its_optima() {
+    let report = object(&["beautiful", "12", "--norm", "manhattan", "--json", "--quiet"], 0);
+    assert_eq!((&report["norm"], &report["proven"]), (&"manhattan".into(), &true.into()));
+    let symmetric = object(&["beautiful", "16", "--symmetric", "--json", "--quiet"], 0);
+    assert_eq!(symmetric["fingerprint"][0], 226);
+    assert_refused(&["beautiful", "14", "--symmetric", "--quiet"], 3, &["no doubly symmetric solution"]);
+    let all = object(&["beautiful", "16", "--all", "--json", "--quiet"], 0);
+    assert_eq!(all["optimal_placements"], "16");
+    assert_eq!(all["solutions"].as_array().map(Vec::len), Some(16));
+    let listed = run(&["beautiful", "20", "--all"]);
+    assert_eq!(text(&listed.stdout).lines().count(), 128);
+    assert!(text(&listed.stderr).contains("128 solutions"), "{}", text(&listed.stderr));
+}
+
+#[test]
+fn the_most_beautiful_solution_has_a_certificate_and_pictures() {
+    let scratch = Scratch::new("beautiful");
+    let [certificate, svg, png] = ["b.proof", "b.svg", "b.png"].map(|name| scratch.file(name));
+    let files = ["--certificate", &certificate, "--svg", &svg, "--png", &png];
+    let report = object(&[&["beautiful", "13", "--json", "--quiet"][..], &files].concat(), 0);
+    assert_eq!(report["certificate"], certificate.as_str());
+    let checked = object(&["check", &certificate, "--json"], 0);
+    assert_eq!(
+        (&checked["kind"], &checked["n"], &checked["proven"]),
+        (&"beautiful".into(), &13.into(), &true.into())
+    );
+    assert_eq!(checked["solution"], report["solution"]);
+    assert!(
+        text(&run(&["check", &certificate]).stdout)
+            .starts_with("proved: a most beautiful solution for n = 13")
+    );
+    assert!(fs::read_to_string(&svg).expect("a picture").contains("rings of equal euclidean cost"));
+    assert!(fs::read(&png).expect("a picture").starts_with(b"\x89PNG"));
+    let streamed = run(&["beautiful", "8", "--format", "svg"]);
+    assert!(text(&streamed.stdout).contains("rings of equal"), "{}", text(&streamed.stdout));
+    let refused = ["beautiful", "8", "--certificate", &scratch.file("no/b.proof")];
+    assert_refused(&refused, 7, &["cannot be written"]);
+    // Nothing is left where nothing was proved.
+    let cut =
+        ["beautiful", "60", "--time-limit", "0.001s", "--certificate", &scratch.file("cut.proof"), "--quiet"];
+    assert_eq!(run(&cut).status.code(), Some(4));
+    assert!(fs::metadata(scratch.file("cut.proof")).is_err());
+}
+
+#[test]
 fn one_programme_answers_with_objective_cuts_and_decided_squares() {
     for formulation in ["borders", "diagonals"] {
         let largest = object(&["solve", "3", "--maximize", "--formulation", formulation, "--json"], 0);
@@ -162,7 +207,11 @@ fn what_cannot_be_is_refused_in_one_line() {
         (&["first", "4..8", "--board"], &["table"]),
         (&["first", "8", "--time-limit", "soon"], &["soon", "60s"]),
         (&["first", "8", "--solver", "cplex"], &["cplex", "microlp"]),
-        (&["beautiful", "8", "--method", "cp"], &["ilp"]),
+        (&["beautiful", "8", "--method", "cp"], &["exact", "ilp"]),
+        (&["beautiful", "8", "--method", "ilp", "--symmetric"], &["--symmetric", "exact"]),
+        (&["beautiful", "8", "--method", "ilp", "--all"], &["--all", "exact"]),
+        (&["beautiful", "8", "--norm", "taxicab"], &["taxicab", "chebyshev"]),
+        (&["beautiful", "8", "--all", "--format", "png"], &["one board"]),
         (&["solve", "8", "--formulation", "best"], &["borders", "diagonals"]),
         (&["solve", "8", "--method", "cp", "--cliques"], &["--cliques", "ilp"]),
         (&["solve", "8", "--prefer", "9,1=2"], &["9,1", "off the board"]),
@@ -210,7 +259,7 @@ fn all_methods_of_a_query_are_compared_and_agree() {
     for (query, answer, methods) in [
         ("solve", "a solution", 7),
         ("first", "2 4 6 1 3 5", 7),
-        ("beautiful", "34 34 26 26 10 10", 1),
+        ("beautiful", "34 34 26 26 10 10", 2),
         ("list", "4 solutions", 5),
     ] {
         let report = object(&["compare", "6", "--query", query, "--json", "--quiet", "--svg", &chart], 0);

@@ -7,6 +7,7 @@ mod checker;
 pub mod conflict_graph;
 mod drawing;
 mod lines;
+mod norm;
 mod piece;
 mod placement;
 mod placements;
@@ -14,8 +15,9 @@ mod problem;
 mod square;
 
 pub use checker::{first_attack, is_solution};
-pub use drawing::{Drawing, DrawingError, MAX_DIGITS, MAX_PNG, UnknownDrawing};
+pub use drawing::{Drawing, DrawingError, MAX_DIGITS, MAX_PNG, RingsFormat, UnknownDrawing, draw_rings};
 pub use lines::Lines;
+pub use norm::{Norm, UnknownNorm};
 pub use piece::{Piece, UnknownPiece};
 pub use placement::{Placement, PlacementError};
 pub use placements::placements;

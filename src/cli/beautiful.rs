@@ -1,30 +1,58 @@
 //! `nqueens beautiful`.
 
 use std::fmt;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::answer::Shape;
+use super::answer::{Format, Shape, draw, object};
 use super::first::board_size;
+use super::report::counted;
 use super::solver::SolverChoice;
+use super::stream::Stream;
 use super::terminal::{Terminal, time_limit};
 use super::verdict::{Report, placement};
-use super::{Exit, Failure};
-use crate::board::Piece;
-use crate::optimise::beautiful::{fingerprint, most_beautiful};
+use super::whole_file::WholeFile;
+use super::{Exit, Failure, note};
+use crate::board::{Drawing, Norm, Piece, Placement, Problem, RingsFormat, draw_rings};
+use crate::optimise::Answer;
+use crate::optimise::beautiful::{Question, all_as_beautiful, most_beautiful, most_beautiful_exactly};
 
 /// Find a most beautiful solution: the costs of its squares, (2i−n−1)² + (2j−n−1)², sorted from the largest, are
-/// lexicographically smallest.
+/// lexicographically smallest; with a proof in integers that no solution has a smaller list.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The board size.
     #[arg(value_parser = board_size, allow_negative_numbers = true)]
     n: usize,
-    /// The method: ilp.
-    #[arg(long, default_value_t = Method::Ilp)]
+    /// The method: exact or ilp.
+    #[arg(long, default_value_t = Method::Exact)]
     method: Method,
+    /// What a square costs, u and v being its distances from the centre in half squares: euclidean (u² + v²), manhattan
+    /// (|u| + |v|) or chebyshev (the larger one) (exact).
+    #[arg(long, default_value_t = Norm::Euclidean)]
+    norm: Norm,
+    /// Among the doubly symmetric solutions only, those that quarter turns do not change (exact).
+    #[arg(long)]
+    symmetric: bool,
+    /// All solutions with the smallest list, and how many there are (exact).
+    #[arg(long)]
+    all: bool,
     #[command(flatten)]
     solver: SolverChoice,
+    /// Write a certificate, which nqueens check proves again (exact).
+    #[arg(long, value_name = "FILE")]
+    certificate: Option<PathBuf>,
+    /// Draw the solution on the rings of equal cost into this file.
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// The same as a PNG.
+    #[arg(long, value_name = "FILE")]
+    png: Option<PathBuf>,
+    /// Threads (exact); all cores by default.
+    #[arg(long, value_name = "T", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
     /// Stop after this time with the best that was found: a number and s, m or h.
     #[arg(long, value_name = "TIME", value_parser = time_limit, allow_negative_numbers = true)]
     time_limit: Option<Duration>,
@@ -35,15 +63,25 @@ pub(super) struct Args {
     quiet: bool,
 }
 
-/// The methods; the exact engine will join them.
-#[derive(Clone, Copy, Debug)]
+/// The methods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Method {
+    Exact,
     Ilp,
+}
+
+impl Method {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::Ilp => "ilp",
+        }
+    }
 }
 
 impl fmt::Display for Method {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ilp")
+        f.write_str(self.name())
     }
 }
 
@@ -52,21 +90,172 @@ impl FromStr for Method {
 
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
+            "exact" => Ok(Self::Exact),
             "ilp" => Ok(Self::Ilp),
-            _ => Err(format!("'{text}' is not a method for the most beautiful solution; choose ilp")),
+            _ => {
+                Err(format!("'{text}' is not a method for the most beautiful solution; choose exact or ilp"))
+            }
         }
     }
 }
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
-    let Method::Ilp = args.method;
-    let format = args.shape.format(Piece::Queen, args.n, false)?;
-    let solver = args.solver.solver(args.quiet)?;
+    let format = args.shape.format(Piece::Queen, args.n, args.all)?;
+    if args.png.is_some() {
+        Drawing::Png.fits(Piece::Queen, args.n).map_err(Failure::usage)?;
+    }
+    if args.method == Method::Ilp {
+        refuse_flags_of_exact(args)?;
+    }
+    // Whether files can be written is to be known before the search, not after it.
+    let files = [&args.certificate, &args.svg, &args.png].map(|path| path.as_deref().map(begin).transpose());
+    let [certificate, svg, png] = files;
+    let (certificate, svg, png) = (certificate?, svg?, png?);
+    let solver = match args.method {
+        Method::Exact => None,
+        Method::Ilp => Some(args.solver.solver(args.quiet)?),
+    };
     let mut terminal = Terminal::new("level", args.time_limit, args.quiet);
-    let answer = most_beautiful(args.n, solver, &mut terminal);
+    let question = Question {
+        n: args.n,
+        norm: args.norm,
+        turning: args.symmetric,
+        threads: args.threads.map_or_else(cores, usize::from),
+    };
+    let (answer, proof) = match solver {
+        Some(solver) => (most_beautiful(args.n, solver, &mut terminal), None),
+        None => {
+            let exact = most_beautiful_exactly(question, &mut terminal);
+            (exact.answer, exact.certificate)
+        }
+    };
+    let all = match &answer.found {
+        Some(columns) if args.all && answer.is_proven() => {
+            all_as_beautiful(question, columns, &mut terminal).map(Some)
+        }
+        _ => Ok(None),
+    };
     terminal.finish();
-    let found = placement(args.n, "ilp", &answer)?;
-    let mut report = Report::new(args.n, "ilp", Some(solver.name()), &answer, terminal.elapsed());
-    report.fingerprint = answer.found.as_deref().map(fingerprint);
-    report.finish(found.as_ref(), format, &terminal)
+    let found = placement(args.n, args.method.name(), &answer)?;
+    if let (Some((path, file)), Some(proof)) = (certificate, &proof) {
+        file.finish_with(|out| out.write_all(proof)).map_err(|error| unwritten(path, &error))?;
+    }
+    if let Some(placement) = &found {
+        for (file, format) in [(svg, RingsFormat::Svg), (png, RingsFormat::Png)] {
+            let Some((path, file)) = file else { continue };
+            file.finish_with(|out| draw_rings(placement, args.norm, format, out))
+                .map_err(|error| unwritten(path, &error))?;
+        }
+    }
+    let report = report(args, &answer, proof.is_some(), solver.map(|solver| solver.name()), &terminal);
+    match all {
+        Ok(Some(all)) => every_one(args, report, &all, format, &terminal),
+        // The best is known and proved; only the list is not complete.
+        Err(doubt) => {
+            let report = Report { proven: false, doubt: Some(doubt.to_string()), ..report };
+            show(args, &report, found.as_ref(), format, &terminal)
+        }
+        Ok(None) => show(args, &report, found.as_ref(), format, &terminal),
+    }
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+fn begin(path: &Path) -> Result<(&Path, WholeFile), Failure> {
+    Ok((path, WholeFile::begin(path).map_err(|error| unwritten(path, &error))?))
+}
+
+fn unwritten(path: &Path, error: &std::io::Error) -> Failure {
+    Failure { exit: Exit::File, message: format!("{} cannot be written: {error}", path.display()) }
+}
+
+fn refuse_flags_of_exact(args: &Args) -> Result<(), Failure> {
+    let given = [
+        ("--norm", args.norm != Norm::Euclidean),
+        ("--symmetric", args.symmetric),
+        ("--all", args.all),
+        ("--certificate", args.certificate.is_some()),
+        ("--threads", args.threads.is_some()),
+    ];
+    match given.into_iter().find(|(_, given)| *given) {
+        Some((flag, _)) => {
+            Err(Failure::usage(format!("{flag} is for --method exact, not for {}", args.method)))
+        }
+        None => Ok(()),
+    }
+}
+
+fn report(
+    args: &Args,
+    answer: &Answer<Vec<usize>>,
+    certified: bool,
+    solver: Option<&'static str>,
+    terminal: &Terminal,
+) -> Report {
+    let mut report = Report::new(args.n, args.method.name(), solver, answer, terminal.elapsed());
+    report.fingerprint = answer.found.as_deref().map(|columns| args.norm.fingerprint(columns));
+    report.norm = Some(args.norm.to_string());
+    report.symmetric = args.symmetric.then_some(true);
+    let written = args.certificate.as_ref().filter(|_| certified);
+    report.certificate = written.map(|path| path.display().to_string());
+    report
+}
+
+/// Pictures have rings; everything else is as for other answers.
+fn show(
+    args: &Args,
+    report: &Report,
+    found: Option<&Placement>,
+    format: Format,
+    terminal: &Terminal,
+) -> Result<Exit, Failure> {
+    report.finish_by(found, format, terminal, |stream, drawing, placement| {
+        let rings = match drawing {
+            Drawing::Svg => RingsFormat::Svg,
+            Drawing::Png => RingsFormat::Png,
+            _ => return draw(stream, drawing, placement),
+        };
+        stream.write(|out| draw_rings(placement, args.norm, rings, out))
+    })
+}
+
+/// Prints all solutions of the smallest fingerprint.
+fn every_one(
+    args: &Args,
+    report: Report,
+    all: &[Vec<usize>],
+    format: Format,
+    terminal: &Terminal,
+) -> Result<Exit, Failure> {
+    let count = all.len();
+    if let Format::Drawn(drawing) = format {
+        let problem = Problem::empty(Piece::Queen, args.n);
+        let mut stream = Stream::begin();
+        for columns in all {
+            let checked = Placement::check_solution(&problem, columns)
+                .map_err(|error| super::answer::refused(args.method.name(), &error))?;
+            if draw(&mut stream, drawing, &checked).is_break() {
+                break;
+            }
+        }
+        stream.finish()?;
+        if !args.quiet {
+            note(&format!("{} of the smallest fingerprint", counted(count as u128, "solution")));
+        }
+        return Ok(Exit::Done);
+    }
+    let solutions = all.iter().map(|columns| columns.iter().map(|column| column + 1).collect()).collect();
+    let elapsed_s = terminal.elapsed().as_secs_f64();
+    let report = Report {
+        optimal_placements: Some(count.to_string()),
+        solutions: Some(solutions),
+        elapsed_s,
+        ..report
+    };
+    let mut stream = Stream::begin();
+    let _ = object(&mut stream, &report);
+    stream.finish()?;
+    Ok(Exit::Done)
 }

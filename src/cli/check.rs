@@ -9,8 +9,8 @@ use serde::Serialize;
 
 use super::report::{counted, duration};
 use super::{Exit, Failure, print};
-use crate::board::{Piece, Placement, Problem};
-use crate::proof::{self, Kind, ProofError, Proved};
+use crate::board::{Norm, Piece, Placement, Problem};
+use crate::proof::{self, Beauty, Kind, ProofError, Proved};
 
 /// Check a certificate that first or beautiful wrote: prove its answer again, in integers, by code that shares nothing
 /// with the search but the definition of the board.
@@ -30,6 +30,11 @@ const LARGEST_FILE: u64 = 1 << 30;
 struct Report {
     kind: &'static str,
     n: usize,
+    /// Of beautiful: what a square costs, and whether only solutions that quarter turns do not change were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    norm: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    symmetric: Option<bool>,
     /// The column of each row, counted from 1.
     solution: Option<Vec<usize>>,
     proven: bool,
@@ -60,6 +65,8 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         let report = Report {
             kind: proved.kind.name(),
             n: proved.n,
+            norm: proved.beauty.map(|beauty| beauty.norm.to_string()),
+            symmetric: proved.beauty.map(|beauty| beauty.turning),
             solution: proved.solution.as_deref().map(from_one),
             proven: true,
             work: proved.work.to_string(),
@@ -90,11 +97,16 @@ fn from_one(columns: &[usize]) -> Vec<usize> {
 
 /// What was proved, in words.
 fn sentence(proved: &Proved) -> String {
-    let Proved { kind, n, solution, .. } = proved;
-    let Some(columns) = solution else { return format!("proved: there is no solution for n = {n}") };
+    let Proved { kind, beauty, n, solution, .. } = proved;
+    let Beauty { norm, turning } = beauty.unwrap_or_default();
+    let symmetric = if turning { "doubly symmetric " } else { "" };
+    let Some(columns) = solution else {
+        return format!("proved: there is no {symmetric}solution for n = {n}");
+    };
+    let by = if norm == Norm::default() { String::new() } else { format!(" by the {norm} norm") };
     let which = match kind {
-        Kind::First => "the lexicographically first solution",
-        Kind::Beautiful => "a most beautiful solution",
+        Kind::First => "the lexicographically first solution".to_owned(),
+        Kind::Beautiful => format!("a most beautiful {symmetric}solution{by}"),
     };
     let columns: Vec<String> = from_one(columns).iter().map(usize::to_string).collect();
     format!("proved: {which} for n = {n} is {}", columns.join(" "))

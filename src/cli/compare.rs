@@ -16,9 +16,9 @@ use super::solver::SolverChoice;
 use super::terminal::{Terminal, time_limit};
 use super::whole_file::WholeFile;
 use super::{Exit, Failure, print};
-use crate::board::{Piece, Placement, Problem};
+use crate::board::{Norm, Piece, Placement, Problem};
 use crate::engine::Spread;
-use crate::optimise::beautiful::{fingerprint, most_beautiful};
+use crate::optimise::beautiful::{Question, fingerprint, most_beautiful, most_beautiful_exactly};
 use crate::optimise::exclusion::{Exclusion, Next};
 use crate::optimise::{
     Answer, FirstMethod, Formulation, Goal, Progress, Solver, Verdict, Watch as _, cp, first, one_solution,
@@ -190,18 +190,28 @@ fn contestants(query: Query, solver: &dyn Solver) -> Vec<Contestant<'_>> {
     match query {
         Query::Solve => solvers(solver),
         Query::First => FirstMethod::ALL.into_iter().map(|method| first_by(method, solver)).collect(),
-        Query::Beautiful => vec![Contestant {
-            method: "ilp",
-            largest: usize::MAX,
-            run: Box::new(move |n, terminal| {
-                let answer = most_beautiful(n, solver, terminal);
-                // Optima are not unique, their fingerprint is.
-                said(&answer, |columns| {
-                    let costs: Vec<String> = fingerprint(columns).iter().map(u64::to_string).collect();
-                    costs.join(" ")
-                })
-            }),
-        }],
+        Query::Beautiful => {
+            // Optima are not unique, their fingerprint is.
+            let costs = |columns: &[usize]| {
+                fingerprint(columns).iter().map(u64::to_string).collect::<Vec<_>>().join(" ")
+            };
+            let threads = std::thread::available_parallelism().map_or(1, usize::from);
+            let exactly = move |n| Question { n, norm: Norm::Euclidean, turning: false, threads };
+            vec![
+                Contestant {
+                    method: "exact",
+                    largest: usize::MAX,
+                    run: Box::new(move |n, terminal| {
+                        said(&most_beautiful_exactly(exactly(n), terminal).answer, costs)
+                    }),
+                },
+                Contestant {
+                    method: "ilp",
+                    largest: usize::MAX,
+                    run: Box::new(move |n, terminal| said(&most_beautiful(n, solver, terminal), costs)),
+                },
+            ]
+        }
         Query::List => listers(solver),
     }
 }

@@ -18,6 +18,8 @@ pub(super) struct Terminal {
     bar: ProgressBar,
     /// What [`Progress::level`] counts.
     levels: &'static str,
+    /// Where the run is, in its own words.
+    place: Option<String>,
     begun: Instant,
     limit: Option<Duration>,
     drawn: Option<Instant>,
@@ -30,7 +32,15 @@ impl Terminal {
         let style =
             ProgressStyle::with_template("{spinner} {msg}  {elapsed}").expect("the template is right");
         let bar = if quiet { ProgressBar::hidden() } else { ProgressBar::new_spinner().with_style(style) };
-        Self { bar, levels, interrupt: Interrupt::listen(), begun: Instant::now(), limit, drawn: None }
+        Self {
+            bar,
+            levels,
+            place: None,
+            interrupt: Interrupt::listen(),
+            begun: Instant::now(),
+            limit,
+            drawn: None,
+        }
     }
 
     /// Since the run began.
@@ -53,7 +63,10 @@ impl Terminal {
             return;
         }
         self.drawn = Some(Instant::now());
-        let mut message = format!("{} {}", self.levels, progress.level);
+        let mut message = match &self.place {
+            Some(place) => place.clone(),
+            None => format!("{} {}", self.levels, progress.level),
+        };
         if let Some(bound) = progress.bound {
             let _ = write!(message, ", bound {}", rounded(bound));
         }
@@ -68,6 +81,12 @@ impl Watch for Terminal {
         self.draw(progress);
         let late = self.time_left().is_some_and(|left| left.is_zero());
         if late || self.is_interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn tell(&mut self, place: &dyn Fn() -> String) {
+        if !self.bar.is_hidden() {
+            self.place = Some(place());
+        }
     }
 
     fn time_left(&self) -> Option<Duration> {

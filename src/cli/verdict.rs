@@ -9,7 +9,7 @@ use super::answer::{Format, draw, object, refused};
 use super::stream::Stream;
 use super::terminal::Terminal;
 use super::{Exit, Failure};
-use crate::board::{Piece, Placement, Problem};
+use crate::board::{Drawing, Piece, Placement, Problem};
 use crate::optimise::{Answer, Verdict};
 
 /// What `--json` prints for one solution.
@@ -32,6 +32,18 @@ pub(super) struct Report {
     pub(super) doubt: Option<String>,
     pub(super) nodes: String,
     pub(super) programmes: u64,
+    /// What a square costs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) norm: Option<String>,
+    /// Whether only solutions that quarter turns do not change were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) symmetric: Option<bool>,
+    /// How many solutions are as good as this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) optimal_placements: Option<String>,
+    /// All of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) solutions: Option<Vec<Vec<usize>>>,
     /// The file with the certificate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) certificate: Option<String>,
@@ -61,6 +73,10 @@ impl Report {
             doubt,
             nodes: answer.nodes.to_string(),
             programmes: answer.programmes,
+            norm: None,
+            symmetric: None,
+            optimal_placements: None,
+            solutions: None,
             certificate: None,
             elapsed_s: elapsed.as_secs_f64(),
         }
@@ -73,6 +89,17 @@ impl Report {
         format: Format,
         terminal: &Terminal,
     ) -> Result<Exit, Failure> {
+        self.finish_by(found, format, terminal, draw)
+    }
+
+    /// The same, drawn by `draw`.
+    pub(super) fn finish_by(
+        &self,
+        found: Option<&Placement>,
+        format: Format,
+        terminal: &Terminal,
+        draw: impl FnOnce(&mut Stream, Drawing, &Placement) -> ControlFlow<()>,
+    ) -> Result<Exit, Failure> {
         let mut stream = Stream::begin();
         let _ = match (format, found) {
             (Format::Json, _) => object(&mut stream, self),
@@ -83,7 +110,9 @@ impl Report {
         let (exit, message) = match (&self.doubt, &self.solution) {
             (None, Some(_)) => return Ok(Exit::Done),
             (None, None) if self.placed.is_empty() => {
-                (Exit::NoSolution, format!("no solution exists for n = {}", self.n))
+                let what =
+                    if self.symmetric == Some(true) { "doubly symmetric solution" } else { "solution" };
+                (Exit::NoSolution, format!("no {what} exists for n = {}", self.n))
             }
             (None, None) => (Exit::NoSolution, "the placed queens have no completion".into()),
             (Some(doubt), solution) => {

@@ -21,6 +21,9 @@ pub trait Watch {
 
     /// The time that is left to the run; `None` if there is no limit.
     fn time_left(&self) -> Option<Duration>;
+
+    /// Is told in words where the run is, for people, whenever that changes.
+    fn tell(&mut self, _place: &dyn Fn() -> String) {}
 }
 
 /// Nobody watches: the run goes on until it is done.
@@ -53,5 +56,9 @@ impl<W: Watch + ?Sized> Watch for Step<'_, W> {
 
     fn time_left(&self) -> Option<Duration> {
         self.watch.time_left()
+    }
+
+    fn tell(&mut self, place: &dyn Fn() -> String) {
+        self.watch.tell(place);
     }
 }

@@ -41,6 +41,16 @@ impl Writer {
         self.0.extend_from_slice(bytes);
     }
 
+    /// What was written so far.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Takes back everything after the first `length` bytes.
+    pub fn truncate(&mut self, length: usize) {
+        self.0.truncate(length);
+    }
+
     /// What was written.
     pub fn finish(self) -> Vec<u8> {
         self.0

@@ -7,18 +7,21 @@
 //! |---|---|
 //! | 8 | `NQPROOF` and a line feed |
 //! | 1 | the version of the format: [`FORMAT`] |
-//! | 1 | what is proved: 1 the lexicographically first solution ([`first`]), 2 the most beautiful one |
+//! | 1 | what is proved: 1 the lexicographically first solution ([`first`]), 2 the most beautiful one ([`beautiful`]) |
 //! | … | the board size n, a number as in [`bytes`] |
 //! | … | the proof, in the form of its kind |
 //! | 32 | SHA-256 of everything before |
 //!
 //! The checksum only tells accidents from lies: what convinces is the proof alone.
 
+pub mod beautiful;
 pub mod bytes;
 pub mod first;
 
 use bytes::{Reader, Writer};
 use sha2::{Digest as _, Sha256};
+
+use crate::board::Norm;
 
 /// The version of the format that is written and read.
 pub const FORMAT: u8 = 1;
@@ -58,12 +61,23 @@ impl Kind {
 pub struct Proved {
     /// The question.
     pub kind: Kind,
+    /// Which beauty, if that is the question.
+    pub beauty: Option<Beauty>,
     /// The board size.
     pub n: usize,
     /// The 0-based column of the queen in each row; `None`: there is no solution at all.
     pub solution: Option<Vec<usize>>,
     /// How much the checker had to do, in its own units: nodes of its searches, or steps.
     pub work: u64,
+}
+
+/// What is called beautiful, and among which solutions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Beauty {
+    /// What a square costs.
+    pub norm: Norm,
+    /// Among the solutions only that do not change under quarter turns.
+    pub turning: bool,
 }
 
 /// Why a certificate proves nothing.
@@ -91,7 +105,7 @@ pub fn check(certificate: &[u8]) -> Result<Proved, ProofError> {
     let (kind, n, proof) = open(certificate)?;
     match kind {
         Kind::First => first::check(n, proof),
-        Kind::Beautiful => Err(ProofError::NoCertificate),
+        Kind::Beautiful => beautiful::check(n, proof),
     }
 }
 

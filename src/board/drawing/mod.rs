@@ -4,12 +4,15 @@
 mod diagram;
 mod line;
 mod picture;
+mod rings;
 
 use std::fmt;
 use std::io::{self, Write};
 use std::str::FromStr;
 
 use super::{Piece, Placement};
+
+pub use rings::{RingsFormat, draw_rings};
 
 /// How a placement is drawn. Rows and columns are 1-based, row 1 is on top.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -18,7 +18,7 @@ const PNG_SIDE: usize = 2048;
 const PNG_SQUARE: (usize, usize) = (4, 64);
 
 /// A queen on a square of side 40: five points, a body, a foot.
-const QUEEN: &str = "<path d=\"M9 14 13 26H27L31 14 25 21 24 10 20 20 16 10 15 21Z\"/>\
+pub(super) const QUEEN: &str = "<path d=\"M9 14 13 26H27L31 14 25 21 24 10 20 20 16 10 15 21Z\"/>\
     <path d=\"M12 28H28V30H12ZM10 32H30V35H10Z\"/>\
     <circle cx=\"9\" cy=\"12\" r=\"2\"/><circle cx=\"16\" cy=\"8\" r=\"2\"/>\
     <circle cx=\"24\" cy=\"8\" r=\"2\"/><circle cx=\"31\" cy=\"12\" r=\"2\"/>";
@@ -62,9 +62,14 @@ pub(super) fn svg(placement: &Placement, out: &mut impl Write) -> io::Result<()>
 pub(super) fn png(placement: &Placement, out: &mut impl Write) -> io::Result<()> {
     let mut document = Vec::new();
     svg(placement, &mut document)?;
-    let tree = usvg::Tree::from_data(&document, &usvg::Options::default()).map_err(io::Error::other)?;
+    rasterise(&document, placement.n(), out)
+}
+
+/// An SVG document of a board of size `n` in pixels.
+pub(super) fn rasterise(document: &[u8], n: usize, out: &mut impl Write) -> io::Result<()> {
+    let tree = usvg::Tree::from_data(document, &usvg::Options::default()).map_err(io::Error::other)?;
     let (least, largest) = PNG_SQUARE;
-    let square = (PNG_SIDE / placement.n()).clamp(least, largest);
+    let square = (PNG_SIDE / n).clamp(least, largest);
     let scale = square as f32 / SIDE as f32;
     let side = (tree.size().width() * scale).ceil() as u32;
     let mut pixels =

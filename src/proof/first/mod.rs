@@ -125,7 +125,7 @@ fn check_claim(n: usize, reader: &mut Reader<'_>, limit: u64) -> Result<Proved, 
     if !checker.reader.is_empty() {
         return Err(TOO_LONG);
     }
-    Ok(Proved { kind: Kind::First, n, solution, work: checker.work.done })
+    Ok(Proved { kind: Kind::First, beauty: None, n, solution, work: checker.work.done })
 }
 
 /// Whether the last of these queens attacks none of the others, which do not attack each other.

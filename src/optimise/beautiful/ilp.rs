@@ -1,39 +1,22 @@
-//! The most beautiful queens, by Algorithm 1 of Fischetti and Salvagnin, "Finding first and most-beautiful queens
-//! by integer programming" (arXiv 1907.08246).
-//!
-//! A square costs its squared distance from the centre in half squares, (2i − n − 1)² + (2j − n − 1)². The
-//! fingerprint of a solution is the list of its costs, the largest first; the smallest fingerprint in
-//! lexicographic order is sought. Level by level from the largest cost, the fewest queens on squares of that cost
+//! Algorithm 1 of Fischetti and Salvagnin, "Finding first and most-beautiful queens by integer programming" (arXiv
+//! 1907.08246): level by level from the largest cost, the fewest queens on squares of that cost
 //! are found by a 0-1 programme, and that number is fixed by a row.
 //!
 //! Before, the radius is limited: squares that cost more than some multiple of 100 are forbidden, the smallest
 //! multiple that leaves a solution.
 
-use super::formulation::{Formulation, Lines};
-use super::model::{Direction, Domain, Model, Relation, Row};
-use super::reading::{rounded, solution, values_of};
-use super::referee::{self, Ruling};
-use super::solver::{Solver, Status};
-use super::verdict::{Answer, Doubt, Verdict};
-use super::watch::{Step, Watch};
+use super::{cost, fingerprint};
 use crate::board::{Piece, Problem, Square};
+use crate::optimise::formulation::{Formulation, Lines};
+use crate::optimise::model::{Direction, Domain, Model, Relation, Row};
+use crate::optimise::reading::{rounded, solution, values_of};
+use crate::optimise::referee::{self, Ruling};
+use crate::optimise::solver::{Solver, Status};
+use crate::optimise::verdict::{Answer, Doubt, Verdict};
+use crate::optimise::watch::{Step, Watch};
 
 /// The step of the radius pre-processing.
 const RADIUS_STEP: u64 = 100;
-
-/// (2i − n − 1)² + (2j − n − 1)² for the square in row i and column j, counted from 1.
-pub fn cost(n: usize, square: Square) -> u64 {
-    let distance = |k: usize| (2 * k + 1).abs_diff(n) as u64;
-    distance(square.row).pow(2) + distance(square.col).pow(2)
-}
-
-/// The costs of a solution's squares, the largest first.
-pub fn fingerprint(columns: &[usize]) -> Vec<u64> {
-    let squares = columns.iter().enumerate().map(|(row, &col)| Square::new(row, col));
-    let mut costs: Vec<u64> = squares.map(|square| cost(columns.len(), square)).collect();
-    costs.sort_unstable_by(|a, b| b.cmp(a));
-    costs
-}
 
 /// A solution with the smallest fingerprint on the empty board of size `n`, or that there is no solution. What the
 /// solver claims is put before the [`referee`].
@@ -170,16 +153,4 @@ impl Run<'_> {
 /// The solver has said what contradicts what it had shown before.
 fn contradiction(solver: &dyn Solver) -> Doubt {
     Doubt::SolverFailed(format!("{} contradicts itself", solver.name()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_fingerprint_is_the_costs_the_largest_first() {
-        assert_eq!(fingerprint(&[1, 3, 0, 2]), [10, 10, 10, 10]);
-        assert_eq!(fingerprint(&[0, 2, 4, 1, 3]), [32, 20, 16, 8, 4]);
-        assert_eq!(fingerprint(&[0]), [0]);
-    }
 }

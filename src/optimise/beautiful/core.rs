@@ -1,0 +1,440 @@
+//! What is left of the board as a problem of its own, and its unit propagation.
+//!
+//! *Men* are to be chosen, exactly one on each *line* (row or column), none that attacks another, and in each *group*
+//! (squares of one cost) a number of queens within a range. A man is a queen; or, where solutions must not change
+//! under quarter turns, a queen and her three images, and then a line is a pair of rows and the same pair of columns.
+
+use std::ops::RangeInclusive;
+
+use crate::board::Square;
+use crate::symmetry::Symmetry;
+
+/// Up to this many men the attacked ones are masks (2 MiB in all), beyond it they are looked up along the lines.
+const MOST_FOR_MASKS: usize = 4096;
+
+/// No line, no group.
+pub(super) const NONE: u16 = u16::MAX;
+
+/// A line that has its man.
+const DONE: u16 = u16::MAX;
+
+/// A group of men, and how many queens are to stand there.
+#[derive(Clone, Debug)]
+pub(super) struct Group {
+    pub(super) range: RangeInclusive<u32>,
+    pub(super) men: Vec<u32>,
+}
+
+/// The problem.
+#[derive(Clone, Debug)]
+pub(super) struct Core {
+    /// The squares by number (row · n + column) of each man: one, or four.
+    pub(super) men: Vec<Vec<u32>>,
+    /// The men on each line, ordered by their squares on its row or column (of a pair, the upper row).
+    pub(super) lines: Vec<Vec<u32>>,
+    /// The lines of each man.
+    lines_of: Vec<[u16; 2]>,
+    groups: Vec<Group>,
+    group_of: Vec<u16>,
+    /// The queens of each man.
+    weight: Vec<u16>,
+    words: usize,
+    attacks: Attacks,
+    /// By the number of a square.
+    man_of: Vec<u32>,
+}
+
+#[derive(Clone, Debug)]
+enum Attacks {
+    /// By man: who is attacked.
+    Masks(Vec<u64>),
+    /// The men on each row, column and diagonal, and the lines of each man.
+    Lines { men: Vec<Vec<u32>>, of: Vec<[u32; 4]> },
+}
+
+/// What is decided so far.
+#[derive(Clone, Debug, Default)]
+pub(super) struct State {
+    alive: Vec<u64>,
+    /// Men that are alive, by line.
+    line: Vec<u16>,
+    /// Queens that could still stand, by group.
+    open: Vec<u16>,
+    /// Queens that stand, by group.
+    stand: Vec<u16>,
+    /// Lines without a man.
+    left: usize,
+}
+
+/// A state, and the men that it has placed.
+#[derive(Clone, Debug)]
+pub(super) struct Root {
+    pub(super) state: State,
+    pub(super) placed: Vec<u32>,
+}
+
+/// A contradiction: the line that lost its last man, if that is what it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Conflict(pub(super) Option<u16>);
+
+/// What propagation has still to look at: lines, then groups.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Agenda {
+    queue: Vec<u16>,
+    scratch: Vec<u32>,
+    /// The men that were placed, in order.
+    pub(super) placed: Vec<u32>,
+}
+
+impl Agenda {
+    /// Nothing to look at, these men placed.
+    pub(super) fn after(placed: Vec<u32>) -> Self {
+        Self { placed, ..Self::default() }
+    }
+}
+
+impl State {
+    pub(super) fn is_alive(&self, man: u32) -> bool {
+        self.alive[man as usize >> 6] >> (man & 63) & 1 == 1
+    }
+
+    fn clear(&mut self, man: u32) {
+        self.alive[man as usize >> 6] &= !(1 << (man & 63));
+    }
+
+    /// Whether every line has its man.
+    pub(super) fn is_complete(&self) -> bool {
+        self.left == 0
+    }
+
+    /// How many men are alive on `line`; `None` if it has its man.
+    pub(super) fn choices(&self, line: usize) -> Option<u16> {
+        Some(self.line[line]).filter(|&choices| choices != DONE)
+    }
+
+    pub(super) fn copy_from(&mut self, other: &Self) {
+        self.alive.clone_from(&other.alive);
+        self.line.clone_from(&other.line);
+        self.open.clone_from(&other.open);
+        self.stand.clone_from(&other.stand);
+        self.left = other.left;
+    }
+}
+
+impl Core {
+    /// The problem on `squares` (numbers, each once) of a board of size `n`, with groups of squares and their ranges.
+    /// With `turning`, solutions are those that do not change under quarter turns; `squares` must not, either.
+    pub(super) fn new(
+        n: usize,
+        squares: &[usize],
+        groups: &[(RangeInclusive<u32>, Vec<usize>)],
+        turning: bool,
+    ) -> Self {
+        let men =
+            if turning { turned(n, squares) } else { squares.iter().map(|&s| vec![s as u32]).collect() };
+        let mut man_of = vec![u32::MAX; n * n];
+        for (man, squares) in (0..).zip(&men) {
+            for &square in squares {
+                man_of[square as usize] = man;
+            }
+        }
+        let line_count = if turning { n.div_ceil(2) } else { 2 * n };
+        let mut lines = vec![Vec::new(); line_count];
+        let mut lines_of = Vec::with_capacity(men.len());
+        for (man, squares) in (0..).zip(&men) {
+            let (row, col) = (squares[0] as usize / n, squares[0] as usize % n);
+            let border = |k: usize| k.min(n - 1 - k);
+            let pair = if turning { [border(row), border(col)] } else { [row, n + col] };
+            lines[pair[0]].push(man);
+            if pair[1] == pair[0] {
+                lines_of.push([pair[0] as u16, NONE]);
+            } else {
+                lines[pair[1]].push(man);
+                lines_of.push(pair.map(|line| line as u16));
+            }
+        }
+        if turning {
+            for (row, line) in lines.iter_mut().enumerate() {
+                let on_row =
+                    |man: &u32| men[*man as usize].iter().copied().find(|&square| square as usize / n == row);
+                line.sort_by_key(on_row);
+            }
+        }
+        let weight: Vec<u16> = men.iter().map(|squares| squares.len() as u16).collect();
+        let mut group_of = vec![NONE; men.len()];
+        let mut groups_of_men = Vec::with_capacity(groups.len());
+        for (number, (range, squares)) in (0..).zip(groups) {
+            let mut members: Vec<u32> =
+                squares.iter().map(|&square| man_of[square]).filter(|&man| man != u32::MAX).collect();
+            members.sort_unstable();
+            members.dedup();
+            for &man in &members {
+                group_of[man as usize] = number;
+            }
+            groups_of_men.push(Group { range: range.clone(), men: members });
+        }
+        let words = men.len().div_ceil(64);
+        let attacks = Attacks::new(n, &men, words);
+        Self { men, lines, lines_of, groups: groups_of_men, group_of, weight, words, attacks, man_of }
+    }
+
+    /// Everything open, and propagated; what follows from nothing is placed, and the agenda has it.
+    pub(super) fn root(&self, agenda: &mut Agenda) -> Result<Root, Conflict> {
+        let mut state = State {
+            alive: vec![0; self.words],
+            line: self.lines.iter().map(|men| men.len() as u16).collect(),
+            open: vec![0; self.groups.len()],
+            stand: vec![0; self.groups.len()],
+            left: self.lines.len(),
+        };
+        for man in 0..self.men.len() {
+            state.alive[man >> 6] |= 1 << (man & 63);
+            if self.group_of[man] != NONE {
+                state.open[self.group_of[man] as usize] += self.weight[man];
+            }
+        }
+        agenda.queue.clear();
+        agenda.placed.clear();
+        for (line, &men) in (0..).zip(&state.line) {
+            match men {
+                0 => return Err(Conflict(Some(line))),
+                1 => agenda.queue.push(line),
+                _ => {}
+            }
+        }
+        for group in 0..self.groups.len() {
+            if u32::from(state.open[group]) < *self.groups[group].range.start() {
+                return Err(Conflict(None));
+            }
+            let weight = self.groups[group].men.first().map_or(0, |&man| self.weight[man as usize]);
+            if u32::from(weight) > *self.groups[group].range.end() {
+                self.empty_group(&mut state, group, agenda)?;
+            }
+            agenda.queue.push((self.lines.len() + group) as u16);
+        }
+        self.propagate(&mut state, agenda)?;
+        Ok(Root { state, placed: agenda.placed.clone() })
+    }
+
+    /// Places `man` and all men that follow from it.
+    pub(super) fn place(&self, state: &mut State, man: u32, agenda: &mut Agenda) -> Result<(), Conflict> {
+        agenda.queue.clear();
+        self.put(state, man, agenda)?;
+        self.propagate(state, agenda)
+    }
+
+    /// Removes the men on `squares` (numbers), and places all men that follow from it.
+    pub(super) fn without(
+        &self,
+        root: &mut Root,
+        squares: &[usize],
+        agenda: &mut Agenda,
+    ) -> Result<(), Conflict> {
+        agenda.placed.clear();
+        for &square in squares {
+            let Some(man) = self.man_on(square) else { continue };
+            agenda.queue.clear();
+            if root.placed.contains(&man) || agenda.placed.contains(&man) {
+                return Err(Conflict(None));
+            }
+            if root.state.is_alive(man) {
+                root.state.clear(man);
+                self.lost(&mut root.state, man, agenda)?;
+            }
+            self.propagate(&mut root.state, agenda)?;
+        }
+        root.placed.append(&mut agenda.placed);
+        Ok(())
+    }
+
+    fn propagate(&self, state: &mut State, agenda: &mut Agenda) -> Result<(), Conflict> {
+        while let Some(next) = agenda.queue.pop() {
+            let next = next as usize;
+            if next < self.lines.len() {
+                if state.line[next] == DONE {
+                    continue;
+                }
+                let last = self.lines[next].iter().find(|&&man| state.is_alive(man));
+                let last = *last.ok_or(Conflict(Some(next as u16)))?;
+                self.put(state, last, agenda)?;
+            } else {
+                let group = next - self.lines.len();
+                let least = *self.groups[group].range.start();
+                let (open, stand) = (u32::from(state.open[group]), u32::from(state.stand[group]));
+                if open == 0 || open + stand != least {
+                    continue;
+                }
+                let mut all = std::mem::take(&mut agenda.scratch);
+                all.clear();
+                all.extend(self.groups[group].men.iter().filter(|&&man| state.is_alive(man)));
+                let done = all.iter().try_for_each(|&man| {
+                    if state.is_alive(man) { self.put(state, man, agenda) } else { Err(Conflict(None)) }
+                });
+                agenda.scratch = all;
+                done?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Places a man who is alive, and removes whom it attacks.
+    fn put(&self, state: &mut State, man: u32, agenda: &mut Agenda) -> Result<(), Conflict> {
+        let index = man as usize;
+        agenda.placed.push(man);
+        state.clear(man);
+        for line in self.lines_of[index] {
+            if line != NONE {
+                state.line[line as usize] = DONE;
+                state.left -= 1;
+            }
+        }
+        let group = self.group_of[index];
+        if group != NONE {
+            let group = group as usize;
+            state.open[group] -= self.weight[index];
+            state.stand[group] += self.weight[index];
+            if u32::from(state.stand[group]) > *self.groups[group].range.end() {
+                return Err(Conflict(None));
+            }
+        }
+        match &self.attacks {
+            Attacks::Masks(masks) => {
+                let mask = &masks[index * self.words..(index + 1) * self.words];
+                for (word, &mask) in mask.iter().enumerate() {
+                    let mut hit = state.alive[word] & mask;
+                    state.alive[word] &= !mask;
+                    while hit != 0 {
+                        let other = (word as u32) << 6 | hit.trailing_zeros();
+                        hit &= hit - 1;
+                        self.lost(state, other, agenda)?;
+                    }
+                }
+            }
+            Attacks::Lines { men, of } => {
+                for line in of[index] {
+                    for &other in &men[line as usize] {
+                        if state.is_alive(other) {
+                            state.clear(other);
+                            self.lost(state, other, agenda)?;
+                        }
+                    }
+                }
+            }
+        }
+        if group != NONE {
+            let group = group as usize;
+            let most = *self.groups[group].range.end();
+            if u32::from(state.stand[group]) + u32::from(self.weight[index]) > most {
+                self.empty_group(state, group, agenda)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn empty_group(&self, state: &mut State, group: usize, agenda: &mut Agenda) -> Result<(), Conflict> {
+        for &other in &self.groups[group].men {
+            if state.is_alive(other) {
+                state.clear(other);
+                self.lost(state, other, agenda)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// `man` is no longer alive: counts it.
+    fn lost(&self, state: &mut State, man: u32, agenda: &mut Agenda) -> Result<(), Conflict> {
+        for line in self.lines_of[man as usize] {
+            if line == NONE || state.line[line as usize] == DONE {
+                continue;
+            }
+            state.line[line as usize] -= 1;
+            match state.line[line as usize] {
+                0 => return Err(Conflict(Some(line))),
+                1 => agenda.queue.push(line),
+                _ => {}
+            }
+        }
+        let group = self.group_of[man as usize];
+        if group != NONE {
+            let group = group as usize;
+            state.open[group] -= self.weight[man as usize];
+            let could = u32::from(state.open[group]) + u32::from(state.stand[group]);
+            let least = *self.groups[group].range.start();
+            if could < least {
+                return Err(Conflict(None));
+            }
+            if could == least && state.open[group] > 0 {
+                agenda.queue.push((self.lines.len() + group) as u16);
+            }
+        }
+        Ok(())
+    }
+
+    /// The man on a square (by number), if there is one.
+    pub(super) fn man_on(&self, square: usize) -> Option<u32> {
+        Some(self.man_of[square]).filter(|&man| man != u32::MAX)
+    }
+
+    /// The solution with the men of `placed`: the 0-based column of the queen in each row.
+    pub(super) fn columns(&self, n: usize, placed: &[u32]) -> Vec<usize> {
+        let mut columns = vec![usize::MAX; n];
+        for &square in placed.iter().flat_map(|&man| &self.men[man as usize]) {
+            columns[square as usize / n] = square as usize % n;
+        }
+        columns
+    }
+}
+
+/// The orbits of `squares` under quarter turns, without those whose squares attack each other.
+fn turned(n: usize, squares: &[usize]) -> Vec<Vec<u32>> {
+    let mut men = Vec::new();
+    for &square in squares {
+        let at = Square::new(square / n, square % n);
+        let image = |g: Symmetry| {
+            let Square { row, col } = g.apply(n, at);
+            (row * n + col) as u32
+        };
+        use Symmetry::{Identity, Rotate90, Rotate180, Rotate270};
+        let mut images: Vec<u32> = [Identity, Rotate90, Rotate180, Rotate270].map(image).into();
+        images.sort_unstable();
+        images.dedup();
+        let on_axis = 2 * at.row + 1 == n || 2 * at.col + 1 == n;
+        let on_diagonal = at.row == at.col || at.row + at.col + 1 == n;
+        let peaceful = images.len() == 1 || !(on_axis || on_diagonal);
+        if images[0] as usize == square && peaceful {
+            men.push(images);
+        }
+    }
+    men
+}
+
+impl Attacks {
+    fn new(n: usize, men: &[Vec<u32>], words: usize) -> Self {
+        let mut on = vec![Vec::new(); 2 * n + 2 * (2 * n - 1)];
+        let lines_of = |square: u32| {
+            let (row, col) = (square as usize / n, square as usize % n);
+            [row, n + col, 2 * n + row + col, 4 * n - 1 + row + n - 1 - col].map(|line| line as u32)
+        };
+        for (man, squares) in (0u32..).zip(men) {
+            for line in squares.iter().flat_map(|&square| lines_of(square)) {
+                if on[line as usize].last() != Some(&man) {
+                    on[line as usize].push(man);
+                }
+            }
+        }
+        if men.len() > MOST_FOR_MASKS && men.iter().all(|squares| squares.len() == 1) {
+            return Self::Lines { men: on, of: men.iter().map(|squares| lines_of(squares[0])).collect() };
+        }
+        let mut masks = vec![0u64; men.len() * words];
+        for (man, squares) in men.iter().enumerate() {
+            let mask = &mut masks[man * words..(man + 1) * words];
+            for line in squares.iter().flat_map(|&square| lines_of(square)) {
+                for &other in &on[line as usize] {
+                    mask[other as usize >> 6] |= 1 << (other & 63);
+                }
+            }
+            mask[man >> 6] &= !(1 << (man & 63));
+        }
+        Self::Masks(masks)
+    }
+}

@@ -1,0 +1,414 @@
+//! The exact engine: level by level from the largest cost, with the certificate written on the way.
+//!
+//! An incumbent gives an upper bound on the number of queens on each level; the quotient's linear programme gives a
+//! lower one. Where they meet, the level is fixed. Where they do not, solutions with fewer queens are looked for:
+//! first with the programme's targets for a whole block of levels at once, which either finds a better incumbent or
+//! nothing; then on this level alone, which either finds one or refutes that there is one. After each level the board
+//! is reduced as far as it goes ([`super::reduction`]).
+
+use super::core::{Agenda, Core};
+use super::facts::Facts;
+use super::log::Log;
+use super::orbits::Orbits;
+use super::quotient::Quotient;
+use super::reduction::Witnesses;
+use super::search::{End, Pulse, Search, every_solution};
+use crate::board::Norm;
+use crate::optimise::verdict::{Answer, Doubt, Verdict};
+use crate::optimise::watch::{Progress, Watch};
+use crate::proof::beautiful::claim;
+use crate::proof::{Kind, seal};
+
+/// Nodes for one radius while the first incumbent is looked for.
+const RADIUS_NODES: u64 = 3000;
+/// Nodes for what is tried on one level, before anything else is assumed.
+const QUICK_NODES: u64 = 5_000;
+/// With more squares than this nothing is searched before levels below are assumed.
+const WIDE: usize = 1200;
+/// How many times more there are in each next pass.
+const MORE: u64 = 4;
+/// Levels of the first block of a dive.
+const FIRST_BLOCK: usize = 4;
+/// Searches of one dive that take all their nodes, at most.
+const SEARCHES: u64 = 8;
+/// Queens more than the programme says, at most.
+const MOST_MORE: u32 = 4;
+
+/// What to look for.
+#[derive(Clone, Copy, Debug)]
+pub struct Question {
+    /// The board size.
+    pub n: usize,
+    /// The cost of a square.
+    pub norm: Norm,
+    /// Only among the solutions that do not change under quarter turns.
+    pub turning: bool,
+    /// How many threads search.
+    pub threads: usize,
+}
+
+/// What was found, and why it is the best.
+#[derive(Clone, Debug)]
+pub struct Exact {
+    /// The answer; if it is proven, by the certificate.
+    pub answer: Answer<Vec<usize>>,
+    /// For [`crate::proof::check`]; none if nothing is proven.
+    pub certificate: Option<Vec<u8>>,
+}
+
+/// All solutions with the fingerprint of `columns`, in ascending order.
+///
+/// # Errors
+/// It was stopped.
+pub fn all_as_beautiful(
+    question: Question,
+    columns: &[usize],
+    watch: &mut dyn Watch,
+) -> Result<Vec<Vec<usize>>, Doubt> {
+    let orbits = Orbits::new(question.n, question.norm);
+    let mut engine = Engine::new(&orbits, question, watch);
+    for (level, queens) in orbits.counts(columns).into_iter().enumerate() {
+        if queens == 0 {
+            engine.close(level);
+        } else {
+            engine.facts.set_range(level, Some((queens, queens)));
+        }
+    }
+    if question.n == 0 {
+        return Ok(vec![Vec::new()]);
+    }
+    if engine.reduce()? {
+        return Ok(Vec::new());
+    }
+    let core = engine.core();
+    let Ok(root) = core.root(&mut Agenda::default()) else { return Ok(Vec::new()) };
+    let mut found = Vec::new();
+    let mut nodes = 0u64;
+    let mut look = || {
+        nodes += 1;
+        let progress = Progress { level: 0, bound: None, nodes };
+        !(nodes.is_multiple_of(1024) && engine.watch.look(&progress).is_break())
+    };
+    if !every_solution(&core, &root, &mut look, &mut |men| found.push(core.columns(question.n, men))) {
+        return Err(Doubt::Stopped);
+    }
+    found.sort_unstable();
+    Ok(found)
+}
+
+/// The engine at work.
+pub(super) struct Engine<'a> {
+    pub(super) orbits: &'a Orbits,
+    pub(super) question: Question,
+    pub(super) watch: &'a mut dyn Watch,
+    pub(super) facts: Facts,
+    pub(super) quotient: Quotient<'a>,
+    pub(super) cliques: Vec<Vec<usize>>,
+    pub(super) witnesses: Witnesses,
+    pub(super) log: Log,
+    /// Of all searches.
+    pub(super) nodes: u64,
+    /// Learned weights of rows and columns.
+    pub(super) weights: Vec<f32>,
+    pub(super) seed: u64,
+    best: Option<Vec<usize>>,
+    counts: Vec<u32>,
+    /// The cost of the level in hand.
+    pub(super) cost: u64,
+    /// Programmes of quotients that are gone.
+    pub(super) programmes: u64,
+}
+
+/// A most beautiful solution, or that there is none.
+pub fn most_beautiful_exactly(question: Question, watch: &mut dyn Watch) -> Exact {
+    let orbits = Orbits::new(question.n, question.norm);
+    let mut engine = Engine::new(&orbits, question, watch);
+    let end = engine.run();
+    let programmes = engine.programmes + engine.quotient.programmes;
+    let nodes = engine.nodes;
+    let Engine { best, log, .. } = engine;
+    let (verdict, certificate) = match end {
+        Ok(()) => {
+            let mut proof = claim(question.norm, question.turning, best.as_deref());
+            proof.bytes(log.as_bytes());
+            (Verdict::Proven, Some(seal(Kind::Beautiful, question.n, &proof.finish())))
+        }
+        Err(doubt) => (Verdict::NotProven(doubt), None),
+    };
+    Exact { answer: Answer { found: best, verdict, nodes, programmes }, certificate }
+}
+
+/// How a question about the present facts was settled.
+pub(super) enum Settled {
+    /// A solution.
+    Found(Vec<usize>),
+    /// There is none, and the log says why.
+    Refuted,
+    /// It would take longer.
+    Open,
+}
+
+impl<'a> Engine<'a> {
+    pub(super) fn new(orbits: &'a Orbits, question: Question, watch: &'a mut dyn Watch) -> Self {
+        let facts = Facts::new(orbits);
+        Self {
+            orbits,
+            question,
+            watch,
+            quotient: Quotient::new(orbits, &facts, &[]),
+            facts,
+            cliques: Vec::new(),
+            witnesses: Witnesses::default(),
+            log: Log::default(),
+            nodes: 0,
+            weights: Vec::new(),
+            seed: 0,
+            best: None,
+            counts: Vec::new(),
+            cost: 0,
+            programmes: 0,
+        }
+    }
+
+    fn run(&mut self) -> Result<(), Doubt> {
+        let n = self.question.n;
+        if n == 0 {
+            self.best = Some(Vec::new());
+            return Ok(());
+        }
+        // Queens in fours, and at most one in the centre.
+        let impossible = self.question.turning && n % 4 > 1;
+        if impossible || !self.first_incumbent()? {
+            return Ok(());
+        }
+        let mut fixed = 0;
+        for level in 0..self.orbits.levels.len() {
+            if fixed == n as u32 {
+                break;
+            }
+            self.cost = self.orbits.levels[level].cost;
+            let queens = self.fix(level)?;
+            fixed += queens;
+            if queens > 0 && fixed < n as u32 && self.reduce()? {
+                return Err(Doubt::SolverFailed("the levels above contradict the incumbent".into()));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn look(&mut self) -> Result<(), Doubt> {
+        let progress = Progress { level: self.cost as usize, bound: None, nodes: self.nodes };
+        if self.watch.look(&progress).is_break() { Err(Doubt::Stopped) } else { Ok(()) }
+    }
+
+    /// A first solution: within the smallest radius for which one is found quickly. `false`: there is none.
+    fn first_incumbent(&mut self) -> Result<bool, Doubt> {
+        let n = self.question.n;
+        let orbits = self.orbits;
+        let cost = |square: usize| orbits.levels[orbits.orbits[orbits.orbit_of[square]].level].cost;
+        let least = (0..n).map(cost).min().unwrap_or(0);
+        for level in (0..self.orbits.levels.len()).rev() {
+            if self.orbits.levels[level].cost < least {
+                continue;
+            }
+            self.look()?;
+            let radius = self.orbits.levels[level].cost;
+            let squares: Vec<usize> = (0..n * n).filter(|&square| cost(square) <= radius).collect();
+            let core = Core::new(n, &squares, &[], self.question.turning);
+            let Ok(root) = core.root(&mut Agenda::default()) else { continue };
+            let pulse = Pulse::default();
+            let mut search = Search::new(&core, &pulse, 1);
+            let end = search.run(&root, None, RADIUS_NODES);
+            self.nodes += search.nodes;
+            if let End::Found(men) = end {
+                self.improve(core.columns(n, &men))?;
+                return Ok(true);
+            }
+        }
+        // The whole board, to the end.
+        if self.reduce()? {
+            return Ok(false);
+        }
+        let mut nodes = QUICK_NODES;
+        loop {
+            match self.settle_by_orbits(nodes)? {
+                Settled::Found(columns) => {
+                    self.improve(columns)?;
+                    return Ok(true);
+                }
+                Settled::Refuted => return Ok(false),
+                Settled::Open => nodes *= MORE,
+            }
+        }
+    }
+
+    /// Queens come one by one on a level, or in fours.
+    pub(super) fn step(&self, level: usize) -> u32 {
+        if self.question.turning && self.orbits.levels[level].cost > 0 { 4 } else { 1 }
+    }
+
+    fn improve(&mut self, columns: Vec<usize>) -> Result<(), Doubt> {
+        let counts = self.orbits.counts(&columns);
+        if self.best.is_some() && counts >= self.counts {
+            return Err(Doubt::SolverFailed("a solution is not better than the incumbent".into()));
+        }
+        self.counts = counts;
+        self.best = Some(columns);
+        Ok(())
+    }
+
+    /// Fixes the number of queens on `level`, and returns it.
+    fn fix(&mut self, level: usize) -> Result<u32, Doubt> {
+        let mut least = 0;
+        loop {
+            let most = self.counts[level];
+            if most == 0 {
+                self.close(level);
+                self.log.next_level();
+                return Ok(0);
+            }
+            if least < most {
+                self.facts.set_range(level, Some((least, self.question.n as u32)));
+                let (bound, proof) = self.bound(level, most)?;
+                if bound > least {
+                    self.log.at_least(bound);
+                    self.facts.set_range(level, Some((least, bound - self.step(level))));
+                    self.quotient.tell(&self.facts);
+                    let proof = self.quotient.prove(&proof);
+                    self.log.refuted_by(&proof, self.orbits, &self.cliques);
+                    least = bound;
+                }
+            }
+            self.facts.set_range(level, Some((least, most)));
+            if least == most {
+                break;
+            }
+            let squares = self.facts.squares(self.orbits).len();
+            self.watch.tell(&|| {
+                let cost = self.orbits.levels[level].cost;
+                format!("cost {cost}: {least} to {most} queens, {squares} squares left")
+            });
+            self.look()?;
+            let before = (self.facts.clone(), self.log.mark());
+            self.log.at_least(least + self.step(level));
+            self.facts.set_range(level, Some((least, least)));
+            let settled = self.settle_level(level)?;
+            self.facts = before.0;
+            match settled {
+                Some(columns) => {
+                    self.log.back_to(before.1);
+                    self.improve(columns)?;
+                }
+                None => least += self.step(level),
+            }
+        }
+        self.log.next_level();
+        Ok(self.counts[level])
+    }
+
+    fn close(&mut self, level: usize) {
+        self.facts.set_range(level, Some((0, 0)));
+        for &orbit in &self.orbits.levels[level].orbits {
+            self.facts.kill(orbit);
+        }
+    }
+
+    /// A solution under the present facts, among which is what is tried on `level`; or none, and the log says why.
+    fn settle_level(&mut self, level: usize) -> Result<Option<Vec<usize>>, Doubt> {
+        if self.reduce()? {
+            return Ok(None);
+        }
+        let mut nodes = QUICK_NODES;
+        let wide = self.facts.squares(self.orbits).len() > WIDE;
+        if !wide {
+            match self.settle(nodes)? {
+                Settled::Found(columns) => return Ok(Some(columns)),
+                Settled::Refuted => return Ok(None),
+                Settled::Open => {}
+            }
+        }
+        loop {
+            nodes *= MORE;
+            let before = (self.facts.clone(), self.log.mark());
+            let found = self.dive(level, nodes)?;
+            self.facts = before.0;
+            self.log.back_to(before.1);
+            if found.is_some() {
+                return Ok(found);
+            }
+            match self.settle_by_orbits(nodes)? {
+                Settled::Found(columns) => return Ok(Some(columns)),
+                Settled::Refuted => return Ok(None),
+                Settled::Open => {}
+            }
+        }
+    }
+
+    /// Looks for a solution with as few queens on the levels below `level` as seems possible: block of levels by block,
+    /// the programme's targets are assumed and the rest is searched for some `nodes`. What is refuted by that is too
+    /// much to ask, what stays open is asked for more.
+    fn dive(&mut self, mut level: usize, nodes: u64) -> Result<Option<Vec<usize>>, Doubt> {
+        let mut block = FIRST_BLOCK;
+        let mut more = 0;
+        let begun = self.nodes;
+        loop {
+            self.look()?;
+            if self.nodes - begun > nodes / 2 {
+                return Ok(None);
+            }
+            let before = self.facts.clone();
+            let Some((last, possible)) = self.assume(level, block, more)? else { return Ok(None) };
+            let settled = if possible && !self.reduce()? {
+                self.settle(nodes / SEARCHES / 2)?
+            } else {
+                Settled::Refuted
+            };
+            match settled {
+                Settled::Found(columns) => return Ok(Some(columns)),
+                Settled::Open => {
+                    level = last;
+                    block *= 2;
+                    more = 0;
+                }
+                Settled::Refuted => {
+                    self.facts = before;
+                    if block > 1 {
+                        block /= 2;
+                    } else if more < MOST_MORE {
+                        more += self.step(last);
+                    } else {
+                        return Ok(None);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Assumes as few queens as the programme says, and `more` on the first, on a block of levels below `level` that are
+    /// alive. The last of them, and whether that is possible as far as the programme can tell; `None`: there are none.
+    fn assume(&mut self, level: usize, block: usize, more: u32) -> Result<Option<(usize, bool)>, Doubt> {
+        let mut last = None;
+        let mut asked = 0;
+        for below in level + 1..self.orbits.levels.len() {
+            if asked == block {
+                break;
+            }
+            if self.orbits.levels[below].orbits.iter().all(|&orbit| !self.facts.is_alive(orbit)) {
+                continue;
+            }
+            let (target, multipliers) = self.bound(below, u32::MAX)?;
+            if self.quotient.prove(&multipliers).refutes() {
+                return Ok(Some((below, false)));
+            }
+            let target = target + if asked == 0 { more } else { 0 };
+            if target == 0 {
+                self.close(below);
+            } else {
+                self.facts.set_range(below, Some((target, target)));
+            }
+            asked += 1;
+            last = Some((below, true));
+        }
+        Ok(last)
+    }
+}

@@ -1,0 +1,61 @@
+//! What is known about the solutions in question.
+
+use std::ops::RangeInclusive;
+
+use super::orbits::{OrbitId, Orbits};
+
+/// Facts that hold for a set of solutions which no symmetry changes: so no queen stands on a dead orbit, wherever
+/// one of its squares is shown to be impossible.
+#[derive(Clone, Debug)]
+pub(super) struct Facts {
+    dead: Vec<bool>,
+    /// How many queens stand on each level that something is known of.
+    range: Vec<Option<(u32, u32)>>,
+}
+
+impl Facts {
+    pub(super) fn new(orbits: &Orbits) -> Self {
+        Self { dead: vec![false; orbits.orbits.len()], range: vec![None; orbits.levels.len()] }
+    }
+
+    pub(super) fn is_alive(&self, orbit: OrbitId) -> bool {
+        !self.dead[orbit]
+    }
+
+    pub(super) fn kill(&mut self, orbit: OrbitId) {
+        self.dead[orbit] = true;
+    }
+
+    /// The least and the greatest number of queens on `level`, if anything is known.
+    pub(super) fn range(&self, level: usize) -> Option<(u32, u32)> {
+        self.range[level]
+    }
+
+    pub(super) fn set_range(&mut self, level: usize, range: Option<(u32, u32)>) {
+        self.range[level] = range;
+    }
+
+    pub(super) fn alive(&self) -> impl Iterator<Item = OrbitId> {
+        (0..self.dead.len()).filter(|&orbit| !self.dead[orbit])
+    }
+
+    /// The squares that are alive, by number, ascending.
+    pub(super) fn squares(&self, orbits: &Orbits) -> Vec<usize> {
+        let alive = |&square: &usize| self.is_alive(orbits.orbit_of[square]);
+        (0..orbits.n * orbits.n).filter(alive).collect()
+    }
+
+    /// The levels that something is known of: how many queens, and their squares.
+    pub(super) fn groups(&self, orbits: &Orbits) -> Vec<(RangeInclusive<u32>, Vec<usize>)> {
+        let squares = |level: usize| {
+            let alive = orbits.levels[level].orbits.iter().filter(|&&orbit| self.is_alive(orbit));
+            alive.flat_map(|&orbit| orbits.orbits[orbit].squares.iter().copied()).collect()
+        };
+        let known = |(level, range): (usize, &Option<(u32, u32)>)| {
+            range.map(|(least, most)| (least..=most, squares(level)))
+        };
+        let says_something =
+            |group: &(RangeInclusive<u32>, Vec<usize>)| *group.0.start() > 0 || !group.1.is_empty();
+        self.range.iter().enumerate().filter_map(known).filter(says_something).collect()
+    }
+}

@@ -1,0 +1,111 @@
+//! The certificate while it is being written; [`crate::proof::beautiful`] has its format.
+
+use super::orbits::{OrbitId, Orbits};
+use super::quotient::{Line, Proof};
+use crate::proof::beautiful::record;
+use crate::proof::bytes::Writer;
+
+/// Records so far. What turns out to lead nowhere is taken back.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Log {
+    bytes: Writer,
+    /// Cliques in the order in which they were written, by number.
+    cliques: Vec<usize>,
+}
+
+/// A place to go back to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mark {
+    bytes: usize,
+    cliques: usize,
+}
+
+impl Log {
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        self.bytes.as_bytes()
+    }
+
+    pub(super) fn mark(&self) -> Mark {
+        Mark { bytes: self.bytes.as_bytes().len(), cliques: self.cliques.len() }
+    }
+
+    pub(super) fn back_to(&mut self, mark: Mark) {
+        self.bytes.truncate(mark.bytes);
+        self.cliques.truncate(mark.cliques);
+    }
+
+    /// The level in hand has at least `least` queens; what follows refutes that it has fewer.
+    pub(super) fn at_least(&mut self, least: u32) {
+        self.bytes.byte(record::AT_LEAST);
+        self.bytes.number(least.into());
+    }
+
+    /// The level in hand is done.
+    pub(super) fn next_level(&mut self) {
+        self.bytes.byte(record::NEXT);
+    }
+
+    /// No solution, by a tree.
+    pub(super) fn refuted(&mut self, tree: &[u8]) {
+        self.bytes.byte(record::REFUTED);
+        self.bytes.bytes(tree);
+    }
+
+    /// No queen on an orbit, by a tree below its first square.
+    pub(super) fn killed(&mut self, orbits: &Orbits, orbit: OrbitId, tree: &[u8]) {
+        self.bytes.byte(record::KILLED);
+        self.bytes.size(orbits.orbits[orbit].squares[0]);
+        self.bytes.bytes(tree);
+    }
+
+    /// No solution, by multipliers.
+    pub(super) fn refuted_by(&mut self, proof: &Proof, orbits: &Orbits, cliques: &[Vec<usize>]) {
+        self.multipliers(record::REFUTED_BY_MULTIPLIERS, proof, orbits, cliques);
+    }
+
+    /// No queens on `dead`, by multipliers.
+    pub(super) fn killed_by(
+        &mut self,
+        proof: &Proof,
+        dead: &[OrbitId],
+        orbits: &Orbits,
+        cliques: &[Vec<usize>],
+    ) {
+        self.multipliers(record::KILLED_BY_MULTIPLIERS, proof, orbits, cliques);
+        self.bytes.size(dead.len());
+        for &orbit in dead {
+            self.bytes.size(orbits.orbits[orbit].squares[0]);
+        }
+    }
+
+    fn multipliers(&mut self, kind: u8, proof: &Proof, orbits: &Orbits, cliques: &[Vec<usize>]) {
+        for &(line, _) in &proof.multipliers {
+            if let Line::Clique(number) = line
+                && !self.cliques.contains(&number)
+            {
+                self.cliques.push(number);
+                self.bytes.byte(record::CLIQUE);
+                self.bytes.size(cliques[number].len());
+                for &square in &cliques[number] {
+                    self.bytes.size(square);
+                }
+            }
+        }
+        self.bytes.byte(kind);
+        self.bytes.size(proof.multipliers.len());
+        let (ranks, n) = (orbits.n.div_ceil(2), orbits.n);
+        for &(line, y) in &proof.multipliers {
+            let number = match line {
+                Line::Rank(k) => k,
+                Line::Diagonal(d) => ranks + d,
+                Line::Level(level) => ranks + n + level,
+                Line::Clique(number) => {
+                    let written = self.cliques.iter().position(|&other| other == number);
+                    ranks + n + orbits.levels.len() + written.expect("it was written above")
+                }
+            };
+            self.bytes.size(number);
+            self.bytes.signed(y);
+        }
+    }
+}

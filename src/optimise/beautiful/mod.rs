@@ -1,0 +1,31 @@
+//! The most beautiful queens (Knuth; Fischetti and Salvagnin, arXiv 1907.08246).
+//!
+//! A square costs its distance from the centre, by a [`Norm`]. The fingerprint of a solution is the list of its costs,
+//! the largest first; the smallest fingerprint in lexicographic order is sought.
+
+mod cliques;
+mod conquer;
+mod core;
+mod exact;
+mod facts;
+mod ilp;
+mod log;
+mod orbits;
+mod quotient;
+mod reduction;
+mod search;
+
+use crate::board::{Norm, Square};
+
+pub use exact::{Exact, Question, all_as_beautiful, most_beautiful_exactly};
+pub use ilp::most_beautiful;
+
+/// (2i − n − 1)² + (2j − n − 1)² for the square in row i and column j, counted from 1.
+pub fn cost(n: usize, square: Square) -> u64 {
+    Norm::Euclidean.cost(n, square)
+}
+
+/// The costs of a solution's squares, the largest first.
+pub fn fingerprint(columns: &[usize]) -> Vec<u64> {
+    Norm::Euclidean.fingerprint(columns)
+}

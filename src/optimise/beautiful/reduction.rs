@@ -1,0 +1,434 @@
+//! What can be ruled out before anything is searched: by unit propagation, and by the quotient.
+
+use super::cliques;
+use super::conquer::conquer;
+use super::core::{Agenda, Core, Root};
+use super::exact::{Engine, Settled};
+use super::facts::Facts;
+use super::orbits::{OrbitId, Orbits};
+use super::quotient::{Answered, Multipliers, Quotient};
+use super::search::{End, Pulse, Search};
+use crate::optimise::verdict::Doubt;
+use crate::optimise::watch::Progress;
+
+/// A value that is as good as 1.
+const ONE: f64 = 1.0 - 1e-6;
+/// Points that are kept.
+const MOST_POINTS: usize = 400;
+/// Nodes of a search before it is cut into pieces.
+const SHORT: u64 = 10_000;
+/// Cliques that one point may add.
+const CLIQUES_A_ROUND: usize = 30;
+/// Rounds of cliques for one bound.
+const ROUNDS: usize = 8;
+
+/// Points of the quotient that were seen, so that no programme is asked what they show.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Witnesses {
+    points: Vec<Vec<f64>>,
+}
+
+impl Witnesses {
+    fn add(&mut self, values: Vec<f64>) {
+        if self.points.len() == MOST_POINTS {
+            self.points.remove(0);
+        }
+        self.points.push(values);
+    }
+
+    /// Which orbits can have a queen, as far as points show that obey `facts` and the cliques.
+    fn shown(&self, orbits: &Orbits, facts: &Facts, cliques: &[Vec<(OrbitId, f64)>]) -> Vec<Option<usize>> {
+        let mut shown = vec![None; orbits.orbits.len()];
+        for (number, point) in self.points.iter().enumerate() {
+            if self.obeys(point, orbits, facts, cliques) {
+                for (orbit, &value) in point.iter().enumerate() {
+                    if value >= ONE {
+                        shown[orbit] = Some(number);
+                    }
+                }
+            }
+        }
+        shown
+    }
+
+    fn obeys(&self, point: &[f64], orbits: &Orbits, facts: &Facts, cliques: &[Vec<(OrbitId, f64)>]) -> bool {
+        let alive = |(orbit, &value): (usize, &f64)| value < 1e-7 || facts.is_alive(orbit);
+        let within = |level: usize| {
+            facts.range(level).is_none_or(|(least, most)| {
+                let sum: f64 = orbits.levels[level].orbits.iter().map(|&orbit| point[orbit]).sum();
+                sum > f64::from(least) - 1e-6 && sum < f64::from(most) + 1e-6
+            })
+        };
+        let satisfies = |clique: &Vec<(OrbitId, f64)>| {
+            clique.iter().map(|&(orbit, a)| a * point[orbit]).sum::<f64>() < 8.0 + 1e-6
+        };
+        point.iter().enumerate().all(alive)
+            && (0..orbits.levels.len()).all(within)
+            && cliques.iter().all(satisfies)
+    }
+}
+
+impl Engine<'_> {
+    /// Rules out what it can. `true`: everything, and the log says why.
+    pub(super) fn reduce(&mut self) -> Result<bool, Doubt> {
+        loop {
+            if self.probe_squares()? {
+                return Ok(true);
+            }
+            self.renew();
+            match self.probe_programmes()? {
+                None => return Ok(true),
+                Some(0) => return Ok(false),
+                Some(_) => {}
+            }
+        }
+    }
+
+    pub(super) fn core(&self) -> Core {
+        let squares = self.facts.squares(self.orbits);
+        let groups = self.facts.groups(self.orbits);
+        Core::new(self.orbits.n, &squares, &groups, self.question.turning)
+    }
+
+    /// Places a queen on one square of each orbit: if a contradiction follows, the orbit is dead.
+    fn probe_squares(&mut self) -> Result<bool, Doubt> {
+        let core = self.core();
+        let alive: Vec<OrbitId> = self.facts.alive().collect();
+        for orbit in alive {
+            // Images of a queen that attack each other.
+            if core.man_on(self.orbits.orbits[orbit].squares[0]).is_none() {
+                self.log.killed(self.orbits, orbit, &[]);
+                self.facts.kill(orbit);
+            }
+        }
+        let mut agenda = Agenda::default();
+        let Ok(mut root) = core.root(&mut agenda) else {
+            self.log.refuted(&[]);
+            return Ok(true);
+        };
+        let mut probe = root.state.clone();
+        loop {
+            let mut changed = false;
+            self.look()?;
+            let alive: Vec<OrbitId> = self.facts.alive().collect();
+            for orbit in alive {
+                let possible = core.man_on(self.orbits.orbits[orbit].squares[0]).is_some_and(|man| {
+                    if !root.state.is_alive(man) {
+                        return root.placed.contains(&man);
+                    }
+                    probe.copy_from(&root.state);
+                    core.place(&mut probe, man, &mut agenda).is_ok()
+                });
+                if possible {
+                    continue;
+                }
+                changed = true;
+                self.log.killed(self.orbits, orbit, &[]);
+                self.facts.kill(orbit);
+                if core.without(&mut root, &self.orbits.orbits[orbit].squares, &mut agenda).is_err() {
+                    self.log.refuted(&[]);
+                    return Ok(true);
+                }
+            }
+            if !changed {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Makes the programme anew when too much of it is dead, and tells it the facts.
+    fn renew(&mut self) {
+        let alive = self.facts.alive().count();
+        if self.quotient.lacks(&self.facts) || self.quotient.size() > alive + alive / 3 + 8 {
+            self.programmes += self.quotient.programmes;
+            self.quotient = Quotient::new(self.orbits, &self.facts, &self.cliques);
+        }
+        self.quotient.tell(&self.facts);
+    }
+
+    /// The fewest queens on `level` as far as the programme can show, at most `enough`, with cliques added as they
+    /// are violated; and what shows it.
+    pub(super) fn bound(&mut self, level: usize, enough: u32) -> Result<(u32, Multipliers), Doubt> {
+        self.renew();
+        let mut rounds = 0;
+        loop {
+            let answered = self.quotient.fewest(level, self.watch)?;
+            let (objective, values, multipliers) = match answered {
+                Answered::Infeasible(multipliers) => return Ok((0, multipliers)),
+                Answered::Optimal { objective, values, multipliers } => (objective, values, multipliers),
+            };
+            let least = self.proven_least(level, objective, &multipliers);
+            if least < enough && rounds < ROUNDS {
+                rounds += 1;
+                let cuts = cliques::violated(self.orbits, &self.facts, &values, CLIQUES_A_ROUND);
+                if !cuts.is_empty() {
+                    for clique in cuts {
+                        self.quotient.add_clique(self.cliques.len(), &clique);
+                        self.cliques.push(clique);
+                    }
+                    continue;
+                }
+            }
+            self.witnesses.add(values);
+            return Ok((least, multipliers));
+        }
+    }
+
+    /// The largest number of queens on `level` that `multipliers` prove, in integers.
+    fn proven_least(&mut self, level: usize, objective: f64, multipliers: &Multipliers) -> u32 {
+        let step = self.step(level);
+        let mut least = ((objective - 1e-6).ceil().max(0.0) as u32).next_multiple_of(step);
+        let range = self.facts.range(level);
+        let floor = range.map_or(0, |range| range.0);
+        while least > floor {
+            self.facts.set_range(level, Some((floor, least - step)));
+            self.quotient.tell(&self.facts);
+            let refutes = self.quotient.prove(multipliers).refutes();
+            self.facts.set_range(level, range);
+            self.quotient.tell(&self.facts);
+            if refutes {
+                return least;
+            }
+            least -= step;
+        }
+        least
+    }
+
+    /// Asks the programme for the most queens on each orbit: below 1, it is dead. How many died; `None` if there is
+    /// no solution.
+    fn probe_programmes(&mut self) -> Result<Option<usize>, Doubt> {
+        let cliques: Vec<Vec<(OrbitId, f64)>> =
+            self.cliques.iter().map(|clique| self.weighted(clique)).collect();
+        let mut shown = self.witnesses.shown(self.orbits, &self.facts, &cliques);
+        let mut deaths = 0;
+        for orbit in 0..self.orbits.orbits.len() {
+            if !self.facts.is_alive(orbit) || shown[orbit].is_some() {
+                continue;
+            }
+            self.look()?;
+            let Some(answered) = self.quotient.most(orbit, self.watch)? else { continue };
+            let multipliers = match answered {
+                Answered::Infeasible(multipliers) => multipliers,
+                Answered::Optimal { values, multipliers, .. } => {
+                    let most = values[orbit];
+                    for (other, &value) in values.iter().enumerate() {
+                        if value >= ONE {
+                            shown[other] = Some(usize::MAX);
+                        }
+                    }
+                    self.witnesses.add(values);
+                    if most >= ONE {
+                        continue;
+                    }
+                    multipliers
+                }
+            };
+            let proof = self.quotient.prove(&multipliers);
+            if proof.refutes() {
+                self.log.refuted_by(&proof, self.orbits, &self.cliques);
+                return Ok(None);
+            }
+            let dead: Vec<OrbitId> = self.facts.alive().filter(|&orbit| proof.kills(orbit)).collect();
+            if dead.is_empty() {
+                continue;
+            }
+            self.log.killed_by(&proof, &dead, self.orbits, &self.cliques);
+            deaths += dead.len();
+            for orbit in dead {
+                self.facts.kill(orbit);
+            }
+            self.quotient.tell(&self.facts);
+            shown = self.witnesses.shown(self.orbits, &self.facts, &cliques);
+        }
+        Ok(Some(deaths))
+    }
+
+    fn weighted(&self, clique: &[usize]) -> Vec<(OrbitId, f64)> {
+        let orbit = |&square: &usize| self.orbits.orbit_of[square];
+        clique.iter().map(|s| (orbit(s), 8.0 / self.orbits.orbits[orbit(s)].squares.len() as f64)).collect()
+    }
+
+    /// Searches what is left for some nodes.
+    pub(super) fn settle(&mut self, nodes: u64) -> Result<Settled, Doubt> {
+        let core = self.core();
+        let Ok(root) = core.root(&mut Agenda::default()) else {
+            self.log.refuted(&[]);
+            return Ok(Settled::Refuted);
+        };
+        Ok(match self.search(&core, &root, None, nodes)? {
+            End::Found(men) => Settled::Found(core.columns(self.orbits.n, &men)),
+            End::Refuted(tree) => {
+                self.log.refuted(&tree);
+                Settled::Refuted
+            }
+            End::Spent => Settled::Open,
+        })
+    }
+
+    /// Searches below `root`, with `man` placed if one is given: first a short search that learns, then in pieces.
+    fn search(&mut self, core: &Core, root: &Root, man: Option<u32>, nodes: u64) -> Result<End, Doubt> {
+        self.seed += 1;
+        let pulse = Pulse::default();
+        let mut search = Search::new(core, &pulse, self.seed);
+        if self.weights.len() == search.weights().len() {
+            search.set_weights(&self.weights);
+        }
+        let end = search.run(root, man, nodes.min(SHORT));
+        self.nodes += search.nodes;
+        self.weights = search.weights().to_vec();
+        if end != End::Spent || nodes <= SHORT {
+            return Ok(end);
+        }
+        let mut root = root.clone();
+        if let Some(man) = man.filter(|&man| root.state.is_alive(man)) {
+            let mut agenda = Agenda::after(std::mem::take(&mut root.placed));
+            if core.place(&mut root.state, man, &mut agenda).is_err() {
+                return Ok(End::Refuted(Vec::new()));
+            }
+            root.placed = agenda.placed;
+        }
+        let (before, level) = (self.nodes, self.cost as usize);
+        let watch = &mut *self.watch;
+        let mut stopped = false;
+        let mut look = |nodes: u64| {
+            stopped = watch.look(&Progress { level, bound: None, nodes: before + nodes }).is_break();
+            !stopped
+        };
+        let (end, spent) =
+            conquer(core, root, &self.weights, (nodes - SHORT, self.question.threads.max(1)), &mut look);
+        self.nodes += spent;
+        if stopped { Err(Doubt::Stopped) } else { Ok(end) }
+    }
+
+    /// Branches on the orbits of a line: each is searched below one square for some nodes, and dies as a whole.
+    pub(super) fn settle_by_orbits(&mut self, nodes: u64) -> Result<Settled, Doubt> {
+        let n = self.orbits.n;
+        let core = self.core();
+        let mut agenda = Agenda::default();
+        let Ok(mut root) = core.root(&mut agenda) else {
+            self.log.refuted(&[]);
+            return Ok(Settled::Refuted);
+        };
+        let pulse = Pulse::default();
+        let mut chooser = Search::new(&core, &pulse, 1);
+        if self.weights.len() == core.lines.len() {
+            chooser.set_weights(&self.weights);
+        }
+        let line = chooser.best_line(&root.state);
+        let mut orbits: Vec<OrbitId> = core.lines[line]
+            .iter()
+            .filter(|&&man| root.state.is_alive(man))
+            .map(|&man| self.orbits.orbit_of[core.men[man as usize][0] as usize])
+            .collect();
+        orbits.sort_unstable();
+        orbits.dedup();
+        let mut deaths = 0;
+        for orbit in orbits {
+            self.look()?;
+            let man = core.man_on(self.orbits.orbits[orbit].squares[0]);
+            match self.search(&core, &root, man, nodes)? {
+                End::Found(men) => return Ok(Settled::Found(core.columns(n, &men))),
+                End::Spent => {}
+                End::Refuted(tree) => {
+                    deaths += 1;
+                    self.log.killed(self.orbits, orbit, &tree);
+                    self.facts.kill(orbit);
+                    if core.without(&mut root, &self.orbits.orbits[orbit].squares, &mut agenda).is_err() {
+                        self.log.refuted(&[]);
+                        return Ok(Settled::Refuted);
+                    }
+                }
+            }
+        }
+        if deaths > 0 && self.reduce()? { Ok(Settled::Refuted) } else { Ok(Settled::Open) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::board::{Norm, Piece, first_attack};
+    use crate::board::{Placement, Problem, Square};
+    use crate::optimise::Unwatched;
+    use crate::optimise::beautiful::Question;
+
+    /// All solutions, by the plain definition.
+    fn oracle(n: usize) -> Vec<Vec<usize>> {
+        let mut found = vec![Vec::new()];
+        for row in 0..n {
+            let longer = found.iter().flat_map(|rows: &Vec<usize>| {
+                (0..n).map(move |column| rows.iter().copied().chain([column]).collect::<Vec<usize>>())
+            });
+            let peaceful = |columns: &Vec<usize>| {
+                let squares: Vec<Square> = (0..=row).map(|row| Square::new(row, columns[row])).collect();
+                first_attack(Piece::Queen, n, &squares).is_none()
+            };
+            found = longer.filter(peaceful).collect();
+        }
+        found
+    }
+
+    /// Whether a solution is one of those that facts speak of.
+    fn obeys(columns: &[usize], orbits: &Orbits, facts: &Facts) -> bool {
+        let alive = |(row, column): (usize, &usize)| facts.is_alive(orbits.orbit_of[row * orbits.n + column]);
+        let counts = orbits.counts(columns);
+        let within = |level: usize| {
+            facts.range(level).is_none_or(|(least, most)| (least..=most).contains(&counts[level]))
+        };
+        columns.iter().enumerate().all(alive) && (0..orbits.levels.len()).all(within)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(60))]
+
+        #[test]
+        fn nothing_is_ruled_out_that_a_solution_has(
+            n in 4usize..=8,
+            model in any::<prop::sample::Index>(),
+            dead in proptest::collection::vec(any::<prop::sample::Index>(), 0..4),
+            ranges in proptest::collection::vec((any::<prop::sample::Index>(), 0u32..2, 0u32..2), 0..6),
+            norm in prop::sample::select(&Norm::ALL[..]),
+        ) {
+            let orbits = Orbits::new(n, norm);
+            let solutions = oracle(n);
+            let model = model.get(&solutions);
+            let mut watch = Unwatched;
+            let question = Question { n, norm, turning: false, threads: 1 };
+            let mut engine = Engine::new(&orbits, question, &mut watch);
+            for orbit in dead {
+                engine.facts.kill(orbit.index(orbits.orbits.len()));
+            }
+            let counts = orbits.counts(model);
+            for (level, below, above) in ranges {
+                let level = level.index(orbits.levels.len());
+                let range = (counts[level].saturating_sub(below), counts[level] + above);
+                engine.facts.set_range(level, Some(range));
+            }
+            let left: Vec<&Vec<usize>> =
+                solutions.iter().filter(|columns| obeys(columns, &orbits, &engine.facts)).collect();
+            for level in 0..orbits.levels.len() {
+                let (bound, _) = engine.bound(level, u32::MAX).expect("nobody stops it");
+                let fewest = left.iter().map(|columns| orbits.counts(columns)[level]).min();
+                prop_assert!(fewest.is_none_or(|fewest| bound <= fewest));
+            }
+            let refuted = engine.reduce().expect("nobody stops it");
+            prop_assert!(!refuted || left.is_empty());
+            for columns in &left {
+                prop_assert!(obeys(columns, &orbits, &engine.facts));
+            }
+            if !refuted {
+                match engine.settle(1_000_000).expect("nobody stops it") {
+                    Settled::Found(columns) => {
+                        let problem = Problem::empty(Piece::Queen, n);
+                        prop_assert!(Placement::check_solution(&problem, &columns).is_ok());
+                        prop_assert!(left.contains(&&columns));
+                    }
+                    Settled::Refuted => prop_assert!(left.is_empty()),
+                    Settled::Open => prop_assert!(false, "a million nodes are enough"),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,624 @@
+//! Certificates that a solution is most beautiful: no solution has a smaller fingerprint.
+//!
+//! # The argument
+//! Suppose that another solution T has a smaller fingerprint than the given one, S. Let levels be the squares of equal
+//! cost, the largest first. Then there is a first level on which T and S have different numbers of queens, and there T has
+//! fewer. So it is enough to show, level by level: a solution with as many queens as S on all levels before has at
+//! least as many as S on this one. The certificate does that in *records*, which rule out solutions of the set in
+//! question: those with as many queens as S on the levels before, and in a *trial* with fewer on this level than what
+//! is to be shown.
+//!
+//! No symmetry of the square changes such a set. So if no solution of it has a queen on one square of an *orbit*, none
+//! has a queen on any square of that orbit: the orbit is *dead*.
+//!
+//! # The records
+//! Numbers are those of [`super::bytes`]; squares are row · n + column, from 0.
+//!
+//! | record | what follows | what is checked |
+//! |---|---|---|
+//! | 1 | v | a trial begins: the solutions with at most v − 1 queens on this level. The next refutation ends it, what died in it lives again, and the level has at least v |
+//! | 2 | tree | no solution is left: by a search |
+//! | 3 | square, tree | its orbit is dead: by a search with a queen on it |
+//! | 4 | multipliers | no solution is left: base > 0 |
+//! | 5 | multipliers, count, squares | their orbits are dead: base + r(o) > 0 |
+//! | 6 | count, squares | they attack each other: a clique, which multipliers may name |
+//! | 7 | | as many queens as S has were shown on this level (if it has none, there is nothing to show): the next one comes |
+//!
+//! All is proved when the levels that were passed hold n queens.
+//! If there is no solution at all, there are no levels: one refutation is all that is asked for; and none where
+//! solutions that do not change under quarter turns are asked for and n is not 0 or 1 modulo 4, since queens then come
+//! in fours, but for one in the centre.
+//!
+//! **Search.** Queens are placed one by one, and what follows is followed: an attacked square is closed; a row or column
+//! with one open square gets its queen there, and with none is a contradiction; so is a level with more or fewer queens
+//! than it can have; a level that has all its queens is closed, and one that needs all its open squares gets them. If
+//! no contradiction comes of it, the tree names a row (0 to n − 1) or column (n to 2n − 1) without a queen; each of its
+//! open squares in ascending order is tried, and has its own tree.
+//!
+//! **Multipliers.** For the number q(o) of queens of a solution on orbit o, from 0 to most(o), and a(o), how often
+//! each of them is met:
+//! rows and columns at one distance from the border are met 4 times in all (2 if they are the middle ones); diagonals at
+//! one distance from the main ones at most 4 times (2 if they are the main ones); a level as often as is known; the 8
+//! images of a clique at most 8 times. For multipliers y, any for equations, at most 0 for upper bounds, and r = −yA:
+//! base = Σ y·b + Σ min(0, r)·most ≤ Σ y·(Aq) + Σ r·q = 0 for a solution. With a queen on o even base + r(o) ≤ 0 if
+//! r(o) > 0. They are numbered: ⌈n/2⌉ distances from the border, n from the main diagonals, levels, cliques.
+
+use super::bytes::{Reader, Writer};
+use super::{Beauty, Kind, ProofError, Proved};
+use crate::board::{Norm, Piece, Placement, Problem, Square};
+
+/// Larger boards are refused.
+pub const LARGEST: usize = 512;
+
+/// The first byte of each record.
+pub mod record {
+    /// A trial begins.
+    pub const AT_LEAST: u8 = 1;
+    /// No solution is left, by a search.
+    pub const REFUTED: u8 = 2;
+    /// An orbit is dead, by a search.
+    pub const KILLED: u8 = 3;
+    /// No solution is left, by multipliers.
+    pub const REFUTED_BY_MULTIPLIERS: u8 = 4;
+    /// Orbits are dead, by multipliers.
+    pub const KILLED_BY_MULTIPLIERS: u8 = 5;
+    /// A clique.
+    pub const CLIQUE: u8 = 6;
+    /// The next level.
+    pub const NEXT: u8 = 7;
+}
+
+/// What is claimed: the first bytes of a proof. `solution` is the 0-based column of the queen in each row, or none if
+/// there is no solution; `turning`: among those solutions only that do not change under quarter turns.
+pub fn claim(norm: Norm, turning: bool, solution: Option<&[usize]>) -> Writer {
+    let mut writer = Writer::new();
+    writer.byte(match norm {
+        Norm::Euclidean => 0,
+        Norm::Manhattan => 1,
+        Norm::Chebyshev => 2,
+    });
+    writer.byte(turning.into());
+    writer.byte(solution.is_some().into());
+    for &column in solution.unwrap_or_default() {
+        writer.size(column);
+    }
+    writer
+}
+
+fn refused(why: impl ToString) -> ProofError {
+    ProofError::Refused(why.to_string())
+}
+
+/// Checks the proof for a board of size `n`.
+///
+/// # Errors
+/// It cannot be read, or proves nothing.
+pub fn check(n: usize, proof: &[u8]) -> Result<Proved, ProofError> {
+    if n > LARGEST {
+        return Err(refused(format!("the board is larger than {LARGEST}")));
+    }
+    let mut reader = Reader::new(proof);
+    let norm = match reader.byte()? {
+        0 => Norm::Euclidean,
+        1 => Norm::Manhattan,
+        2 => Norm::Chebyshev,
+        _ => return Err(ProofError::Damaged("it names an unknown norm")),
+    };
+    let turning = flag(&mut reader)?;
+    let solution = if flag(&mut reader)? {
+        let columns: Vec<usize> = (0..n).map(|_| reader.size(n)).collect::<Result<_, _>>()?;
+        Placement::check_solution(&Problem::empty(Piece::Queen, n), &columns).map_err(refused)?;
+        if turning && (0..n).any(|row| columns[columns[row]] != n - 1 - row) {
+            return Err(refused("the solution changes under quarter turns"));
+        }
+        Some(columns)
+    } else if n == 0 {
+        return Err(refused("no queens on no board are a solution"));
+    } else {
+        None
+    };
+    // Under quarter turns queens come in fours, but for one in the centre.
+    let impossible = turning && n % 4 > 1;
+    let mut checker = Checker::new(n, norm, turning, solution.as_deref());
+    checker.refuted = impossible;
+    while !checker.is_done() {
+        checker.record(&mut reader)?;
+    }
+    if !reader.is_empty() {
+        return Err(ProofError::Damaged("there is more than a proof"));
+    }
+    let beauty = Some(Beauty { norm, turning });
+    Ok(Proved { kind: Kind::Beautiful, beauty, n, solution, work: checker.field.work })
+}
+
+fn flag(reader: &mut Reader<'_>) -> Result<bool, ProofError> {
+    match reader.byte()? {
+        0 => Ok(false),
+        1 => Ok(true),
+        _ => Err(ProofError::Damaged("a flag is neither 0 nor 1")),
+    }
+}
+
+struct Checker {
+    /// How many queens S has on each level; none if there is no solution.
+    claimed: Option<Vec<usize>>,
+    /// The level in hand, and how many queens were shown on it.
+    level: usize,
+    shown: usize,
+    /// Queens on the levels before.
+    passed: usize,
+    /// In a trial: what is to be shown, and what died in it.
+    trial: Option<(usize, Vec<usize>)>,
+    cliques: Vec<Vec<usize>>,
+    field: Field,
+    refuted: bool,
+}
+
+impl Checker {
+    fn new(n: usize, norm: Norm, turning: bool, solution: Option<&[usize]>) -> Self {
+        let field = Field::new(n, norm, turning);
+        let claimed = solution.map(|columns| {
+            let mut claimed = vec![0; field.levels.len()];
+            for (row, column) in columns.iter().enumerate() {
+                claimed[field.level_of[row * n + column]] += 1;
+            }
+            claimed
+        });
+        Self {
+            claimed,
+            level: 0,
+            shown: 0,
+            passed: 0,
+            trial: None,
+            cliques: Vec::new(),
+            field,
+            refuted: false,
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        if self.claimed.is_some() { self.passed == self.field.n } else { self.refuted }
+    }
+
+    /// Passes a level on which as many queens were shown as S has.
+    fn next(&mut self) -> Result<(), ProofError> {
+        let claimed = self.claimed.as_ref().and_then(|claimed| claimed.get(self.level));
+        if self.trial.is_some() || claimed != Some(&self.shown) {
+            return Err(refused("a level is passed before it is done"));
+        }
+        self.field.range[self.level] = (self.shown, self.shown);
+        if self.shown == 0 {
+            for square in self.field.levels[self.level].clone() {
+                self.field.close_for_good(square);
+            }
+        }
+        self.passed += self.shown;
+        self.level += 1;
+        self.shown = 0;
+        Ok(())
+    }
+
+    fn record(&mut self, reader: &mut Reader<'_>) -> Result<(), ProofError> {
+        match reader.byte()? {
+            record::AT_LEAST => self.begin(reader.size(self.field.n)?),
+            record::REFUTED => {
+                self.field.search(None, reader)?;
+                self.refute()
+            }
+            record::KILLED => {
+                let square = self.square(reader)?;
+                self.field.search(Some(square), reader)?;
+                self.kill(square)
+            }
+            record::REFUTED_BY_MULTIPLIERS => {
+                let (base, _) = self.multipliers(reader)?;
+                if base <= 0 {
+                    return Err(refused("multipliers leave solutions"));
+                }
+                self.refute()
+            }
+            record::KILLED_BY_MULTIPLIERS => {
+                let (base, rest) = self.multipliers(reader)?;
+                let mut dead = Vec::new();
+                for _ in 0..reader.size(self.field.squares())? {
+                    let square = self.square(reader)?;
+                    let with_queen = base.checked_add(rest[self.field.first_of[square]]);
+                    if with_queen.is_none_or(|sum| sum <= 0) {
+                        return Err(refused("multipliers leave an orbit alive"));
+                    }
+                    dead.push(square);
+                }
+                if dead.is_empty() {
+                    return Err(refused("multipliers are there for nothing"));
+                }
+                dead.into_iter().try_for_each(|square| self.kill(square))
+            }
+            record::CLIQUE => self.clique(reader),
+            record::NEXT => self.next(),
+            _ => Err(ProofError::Damaged("there is an unknown record")),
+        }
+    }
+
+    fn square(&self, reader: &mut Reader<'_>) -> Result<usize, ProofError> {
+        reader.size(self.field.squares().saturating_sub(1))
+    }
+
+    fn begin(&mut self, least: usize) -> Result<(), ProofError> {
+        let claimed =
+            self.claimed.as_ref().ok_or_else(|| refused("there are no levels without a solution"))?;
+        if self.trial.is_some() || least <= self.shown || least > claimed[self.level] {
+            return Err(refused("a trial begins that shows nothing"));
+        }
+        // Under quarter turns queens come in fours, but for one in the centre, which has a level of its own.
+        let step = if self.field.turning && self.field.levels[self.level].len() > 1 { 4 } else { 1 };
+        self.field.range[self.level] = (self.shown, (least - 1) / step * step);
+        self.trial = Some((least, Vec::new()));
+        Ok(())
+    }
+
+    /// The solutions in question do not exist.
+    fn refute(&mut self) -> Result<(), ProofError> {
+        match self.trial.take() {
+            Some((least, died)) => {
+                for square in died {
+                    self.field.open_again(square);
+                }
+                self.shown = least;
+                self.field.range[self.level] = (self.shown, self.field.n);
+                Ok(())
+            }
+            None if self.claimed.is_none() => {
+                self.refuted = true;
+                Ok(())
+            }
+            None => Err(refused("it rules out the solution itself")),
+        }
+    }
+
+    /// The orbit of `square` is dead.
+    fn kill(&mut self, square: usize) -> Result<(), ProofError> {
+        if !self.field.open[square] {
+            return Err(refused("an orbit dies twice"));
+        }
+        for square in self.field.orbit(square) {
+            self.field.close_for_good(square);
+            if let Some((_, died)) = &mut self.trial {
+                died.push(square);
+            }
+        }
+        Ok(())
+    }
+
+    fn clique(&mut self, reader: &mut Reader<'_>) -> Result<(), ProofError> {
+        let n = self.field.n;
+        let mut squares: Vec<usize> = Vec::new();
+        for _ in 0..reader.size(2 * n)? {
+            let square = self.square(reader)?;
+            let at = |square: usize| Square::new(square / n, square % n);
+            let attacked = |&other: &usize| Piece::Queen.attacks(n, at(other), at(square));
+            if squares.contains(&square) || !squares.iter().all(attacked) {
+                return Err(refused("the squares of a clique do not attack each other"));
+            }
+            squares.push(square);
+        }
+        self.cliques.push(squares);
+        Ok(())
+    }
+
+    /// Reads multipliers: base, and r of each orbit at its first square.
+    fn multipliers(&self, reader: &mut Reader<'_>) -> Result<(i128, Vec<i128>), ProofError> {
+        let field = &self.field;
+        let n = field.n;
+        let (ranks, levels) = (n.div_ceil(2), field.levels.len());
+        let wild = || refused("multipliers are too large");
+        let mut of_rank = vec![0i128; ranks];
+        let mut of_diagonal = vec![0i128; n];
+        let mut of_level = vec![0i128; levels];
+        let mut base = 0i128;
+        let mut rest = vec![0i128; field.squares()];
+        for _ in 0..reader.size(ranks + n + levels + self.cliques.len())? {
+            let number = reader.size(ranks + n + levels + self.cliques.len())?;
+            let y = i128::from(reader.signed()?);
+            let (bound, only_upper) = if number < ranks {
+                of_rank[number] += y;
+                (if 2 * number + 1 == n { 2 } else { 4 }, false)
+            } else if number < ranks + n {
+                of_diagonal[number - ranks] += y;
+                (if number == ranks { 2 } else { 4 }, true)
+            } else if number < ranks + n + levels {
+                let level = number - ranks - n;
+                of_level[level] += y;
+                (if y > 0 { field.range[level].0 } else { field.range[level].1 }, false)
+            } else {
+                let clique = self.cliques.get(number - ranks - n - levels);
+                for &square in clique.ok_or_else(|| refused("multipliers name an unknown clique"))? {
+                    let first = field.first_of[square];
+                    let share = y.checked_mul((8 / field.orbit(square).len()) as i128).ok_or_else(wild)?;
+                    rest[first] = rest[first].checked_sub(share).ok_or_else(wild)?;
+                }
+                (8, true)
+            };
+            if only_upper && y > 0 {
+                return Err(refused("a multiplier has the wrong sign"));
+            }
+            let term = y.checked_mul(bound as i128).ok_or_else(wild)?;
+            base = base.checked_add(term).ok_or_else(wild)?;
+        }
+        for first in (0..field.squares()).filter(|&square| field.first_of[square] == square) {
+            if !field.open[first] {
+                continue;
+            }
+            let (row, column) = (first / n, first % n);
+            let r = [
+                of_rank[row.min(n - 1 - row)],
+                of_rank[column.min(n - 1 - column)],
+                of_diagonal[row.abs_diff(column)],
+                of_diagonal[(row + column).abs_diff(n - 1)],
+                of_level[field.level_of[first]],
+            ];
+            let r = r.into_iter().try_fold(rest[first], i128::checked_sub).ok_or_else(wild)?;
+            rest[first] = r;
+            let most = if field.orbit(first).len() == 8 { 4 } else { 1 };
+            let term = r.min(0).checked_mul(most).ok_or_else(wild)?;
+            base = base.checked_add(term).ok_or_else(wild)?;
+        }
+        Ok((base, rest))
+    }
+}
+
+/// What has to be undone.
+#[derive(Clone, Copy)]
+enum Change {
+    Closed(usize),
+    Placed(usize),
+}
+
+/// The board while queens are placed on it.
+struct Field {
+    n: usize,
+    turning: bool,
+    /// By square: may there be a queen?
+    open: Vec<bool>,
+    /// The first square of each square's orbit.
+    first_of: Vec<usize>,
+    level_of: Vec<usize>,
+    /// The squares of each level that are not closed for good, ascending; so for all lines below.
+    levels: Vec<Vec<usize>>,
+    /// Rows, columns, diagonals, antidiagonals.
+    lines: Vec<Vec<usize>>,
+    /// Open squares by row and column, and by level.
+    open_on_line: Vec<usize>,
+    open_on_level: Vec<usize>,
+    /// The square of the queen of each row and column.
+    queen_on: Vec<Option<usize>>,
+    queens_on_level: Vec<usize>,
+    /// The least and the greatest number of queens by level.
+    range: Vec<(usize, usize)>,
+    changes: Vec<Change>,
+    /// Rows, columns and levels that may force something.
+    pending: Vec<usize>,
+    work: u64,
+}
+
+/// Nothing is possible any more.
+struct Contradiction;
+
+impl Field {
+    fn new(n: usize, norm: Norm, turning: bool) -> Self {
+        let cost = |square: usize| norm.cost(n, Square::new(square / n, square % n));
+        let mut costs: Vec<u64> = (0..n * n).map(cost).collect();
+        costs.sort_unstable_by(|a, b| b.cmp(a));
+        costs.dedup();
+        let level = |square: usize| costs.partition_point(|&other| other > cost(square));
+        let mut field = Self {
+            n,
+            turning,
+            open: vec![true; n * n],
+            first_of: Vec::new(),
+            level_of: (0..n * n).map(level).collect(),
+            levels: vec![Vec::new(); costs.len()],
+            lines: vec![Vec::new(); 6 * n],
+            open_on_line: vec![n; 2 * n],
+            open_on_level: vec![0; costs.len()],
+            queen_on: vec![None; 2 * n],
+            queens_on_level: vec![0; costs.len()],
+            range: vec![(0, n); costs.len()],
+            changes: Vec::new(),
+            pending: Vec::new(),
+            work: 0,
+        };
+        for square in 0..n * n {
+            field.first_of.push(field.orbit(square)[0]);
+            field.levels[field.level_of[square]].push(square);
+            field.open_on_level[field.level_of[square]] += 1;
+            for line in field.lines_of(square) {
+                field.lines[line].push(square);
+            }
+        }
+        field
+    }
+
+    fn squares(&self) -> usize {
+        self.n * self.n
+    }
+
+    /// Row, column, diagonal and antidiagonal.
+    fn lines_of(&self, square: usize) -> [usize; 4] {
+        let (n, row, column) = (self.n, square / self.n, square % self.n);
+        [row, n + column, 2 * n + row + column, 4 * n + row + n - 1 - column]
+    }
+
+    /// The squares that the symmetries make of `square`, ascending, each once.
+    fn orbit(&self, square: usize) -> Vec<usize> {
+        let (n, row, column) = (self.n, square / self.n, square % self.n);
+        let (below, right) = (n - 1 - row, n - 1 - column);
+        let mut orbit: Vec<usize> = [(row, column), (row, right), (below, column), (below, right)]
+            .into_iter()
+            .flat_map(|(a, b)| [a * n + b, b * n + a])
+            .collect();
+        orbit.sort_unstable();
+        orbit.dedup();
+        orbit
+    }
+
+    fn close_for_good(&mut self, square: usize) {
+        if std::mem::take(&mut self.open[square]) {
+            let level = self.level_of[square];
+            self.levels[level].retain(|&other| other != square);
+            self.open_on_level[level] -= 1;
+            for line in self.lines_of(square) {
+                self.lines[line].retain(|&other| other != square);
+            }
+            for line in &self.lines_of(square)[..2] {
+                self.open_on_line[*line] -= 1;
+            }
+        }
+    }
+
+    fn open_again(&mut self, square: usize) {
+        self.open[square] = true;
+        let level = self.level_of[square];
+        insert(&mut self.levels[level], square);
+        self.open_on_level[level] += 1;
+        for line in self.lines_of(square) {
+            insert(&mut self.lines[line], square);
+        }
+        for line in &self.lines_of(square)[..2] {
+            self.open_on_line[*line] += 1;
+        }
+    }
+
+    /// Follows a tree from the board as it is, or with a queen on `square`, to contradictions everywhere.
+    fn search(&mut self, square: Option<usize>, reader: &mut Reader<'_>) -> Result<(), ProofError> {
+        self.pending = (0..2 * self.n + self.levels.len()).collect();
+        let followed = match square {
+            Some(square) => self.place(square).and_then(|()| self.follow()),
+            None => self.follow(),
+        };
+        let done = if followed.is_ok() { self.tree(reader) } else { Ok(()) };
+        self.undo(0);
+        done
+    }
+
+    fn tree(&mut self, reader: &mut Reader<'_>) -> Result<(), ProofError> {
+        self.work += 1;
+        let line = reader.size(2 * self.n - 1)?;
+        if self.queen_on[line].is_some() {
+            return Err(refused("a tree branches where there is a queen"));
+        }
+        let open = |&square: &usize| self.open[square];
+        let choices: Vec<usize> = self.lines[line].iter().copied().filter(open).collect();
+        let before = self.changes.len();
+        for square in choices {
+            self.pending.clear();
+            if self.place(square).and_then(|()| self.follow()).is_ok() {
+                self.tree(reader)?;
+            }
+            self.undo(before);
+        }
+        Ok(())
+    }
+
+    /// Follows what is forced.
+    fn follow(&mut self) -> Result<(), Contradiction> {
+        while let Some(next) = self.pending.pop() {
+            if next < 2 * self.n {
+                if self.queen_on[next].is_none() && self.open_on_line[next] <= 1 {
+                    let last = self.lines[next].iter().copied().find(|&square| self.open[square]);
+                    self.place(last.ok_or(Contradiction)?)?;
+                }
+                continue;
+            }
+            let level = next - 2 * self.n;
+            let (queens, open, (least, most)) =
+                (self.queens_on_level[level], self.open_on_level[level], self.range[level]);
+            if queens > most || queens + open < least {
+                return Err(Contradiction);
+            }
+            if open > 0 && (queens == most || queens + open == least) {
+                let squares: Vec<usize> =
+                    self.levels[level].iter().copied().filter(|&square| self.open[square]).collect();
+                for square in squares {
+                    if queens == most {
+                        self.close(square);
+                    } else if self.queen_on[square / self.n] != Some(square) {
+                        self.place(square)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Places a queen, and her images if solutions turn, and closes what she attacks.
+    fn place(&mut self, square: usize) -> Result<(), Contradiction> {
+        self.place_one(square)?;
+        if self.turning {
+            let mut image = square;
+            loop {
+                image = image % self.n * self.n + self.n - 1 - image / self.n;
+                if image == square {
+                    break;
+                }
+                self.place_one(image)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn place_one(&mut self, square: usize) -> Result<(), Contradiction> {
+        if !self.open[square] {
+            return Err(Contradiction);
+        }
+        self.close(square);
+        self.changes.push(Change::Placed(square));
+        let lines = self.lines_of(square);
+        self.queen_on[lines[0]] = Some(square);
+        self.queen_on[lines[1]] = Some(square);
+        self.queens_on_level[self.level_of[square]] += 1;
+        for line in lines {
+            for index in 0..self.lines[line].len() {
+                self.close(self.lines[line][index]);
+            }
+        }
+        Ok(())
+    }
+
+    fn close(&mut self, square: usize) {
+        if std::mem::take(&mut self.open[square]) {
+            self.changes.push(Change::Closed(square));
+            let (row, column, level) = (square / self.n, self.n + square % self.n, self.level_of[square]);
+            for line in [row, column] {
+                self.open_on_line[line] -= 1;
+                if self.open_on_line[line] <= 1 {
+                    self.pending.push(line);
+                }
+            }
+            self.open_on_level[level] -= 1;
+            self.pending.push(2 * self.n + level);
+        }
+    }
+
+    fn undo(&mut self, before: usize) {
+        for change in self.changes.drain(before..).rev() {
+            match change {
+                Change::Placed(square) => {
+                    self.queen_on[square / self.n] = None;
+                    self.queen_on[self.n + square % self.n] = None;
+                    self.queens_on_level[self.level_of[square]] -= 1;
+                }
+                Change::Closed(square) => {
+                    self.open[square] = true;
+                    self.open_on_line[square / self.n] += 1;
+                    self.open_on_line[self.n + square % self.n] += 1;
+                    self.open_on_level[self.level_of[square]] += 1;
+                }
+            }
+        }
+    }
+}
+
+fn insert(squares: &mut Vec<usize>, square: usize) {
+    let place = squares.partition_point(|&other| other < square);
+    squares.insert(place, square);
+}
