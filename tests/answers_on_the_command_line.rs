@@ -1,24 +1,22 @@
 //! `solve`, `list`, `placements` and `greedy` keep the command line's contract: data on stdout, a summary or one line
 //! of complaint on stderr, documented exit codes, documented formats.
 
+#[path = "support/program.rs"]
+mod program;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
-use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::{Output, Stdio};
 
 use nqueens::board::{Piece, Placement, Problem, is_solution};
 use serde_json::{Value, json};
 
-fn nqueens(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_nqueens"));
-    command.args(arguments).stdin(Stdio::null());
-    command
-}
+use program::{Scratch, nqueens};
 
 /// The program, its exit code, stdout and stderr.
 fn run(arguments: &[&str]) -> (i32, String, String) {
-    let Output { status, stdout, stderr } = nqueens(arguments).output().expect("the program starts");
+    let Output { status, stdout, stderr } = program::run(arguments);
     let text = |bytes| String::from_utf8(bytes).expect("the program writes UTF-8");
     (status.code().expect("no signal ended it"), text(stdout), text(stderr))
 }
@@ -44,27 +42,6 @@ fn assert_ends(arguments: &[&str], code: i32, words: &[&str]) -> String {
 
 fn objects(text: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).expect("one object a line")).collect()
-}
-
-/// A folder of its own for each test.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(name: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!("nqueens-answers-{}-{name}", std::process::id()));
-        fs::create_dir_all(&folder).expect("a folder for temporary files");
-        Self(folder)
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.0.join(name).to_str().expect("a readable path").to_owned()
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }
 
 #[test]
@@ -271,14 +248,14 @@ fn greedy_streams_the_columns_of_the_infinite_board() {
 #[test]
 fn the_conflict_graph_is_written_whole_or_not_at_all() {
     let scratch = Scratch::new("graph");
-    let file = scratch.path("queens.col");
+    let file = scratch.file("queens.col");
     data(&["solve", "8", "--write-graph", &file]);
     let graph = fs::read_to_string(&file).expect("the graph was written");
     assert!(graph.contains("\np edge 64 728\n"), "{graph}");
-    let nowhere = scratch.path("no/folder.col");
+    let nowhere = scratch.file("no/folder.col");
     assert_ends(&["solve", "8", "--write-graph", &nowhere], 7, &["graph", "no/folder.col"]);
     assert_ends(&["solve", "201", "--write-graph", &file], 2, &["n = 200"]);
-    assert_eq!(fs::read_dir(&scratch.0).expect("readable").count(), 1);
+    assert_eq!(fs::read_dir(scratch.path("")).expect("readable").count(), 1);
 }
 
 #[test]
@@ -326,7 +303,7 @@ fn an_interrupted_list_ends_with_a_whole_line_and_says_so() {
 #[test]
 fn an_interrupted_search_prints_the_best_that_it_found() {
     let scratch = Scratch::new("interrupted");
-    let file = scratch.path("queens.col");
+    let file = scratch.file("queens.col");
     let moves = u64::MAX.to_string();
     let child =
         nqueens(&["solve", "3", "--method", "local-search", "--moves", &moves, "--write-graph", &file])

@@ -539,10 +539,10 @@ fn a_unit_that_fails_on_one_worker_again_and_again_is_left_to_others_and_keeps_n
     for _ in 0..20 {
         let request = world.workers[0].sync();
         let told = world.campaign.sync(&request, world.now_ms);
-        if told.desired.iter().any(|lease| lease.units.contains(&0)) {
+        if let Some(lease) = told.desired.iter().find(|lease| lease.units.contains(&0)) {
             failures += 1;
-            let event =
-                world.campaign.fail(UnitId { job: world.job, unit: 0 }, &request.worker, "it breaks here");
+            let unit = UnitId { job: world.job, unit: 0 };
+            let event = world.campaign.fail(unit, lease.attempt, &request.worker, "it breaks here");
             assert_eq!(event, None, "one worker alone poisons nothing");
         }
         // Its leases are given back: the worker does not list them.
@@ -598,4 +598,65 @@ fn results_of_two_liars_who_confirm_each_other_fall_with_the_second() {
     }
     assert_eq!(world.campaign.progress(&world.job).map(|p| (p.done, p.checked)), Some((0, 0)));
     assert_eq!(world.campaign.progress(&world.job).map(|p| p.total.thirds()), Some(0));
+}
+
+/// Two workers: the first counts unit 0, and the second is asked to count it again.
+fn a_unit_and_its_recount(honesty: [Honesty; 2]) -> (World, Completion) {
+    let mut world = World::new(1, 2, honesty.into(), false);
+    let mut random = fastrand::Rng::with_seed(1);
+    let told = world.campaign.sync(&world.workers[0].sync(), world.now_ms);
+    let first = world.workers[0].count(world.job, told.desired[0].attempt, 0, &mut random);
+    let judgement = world.campaign.judge(&first);
+    world.record(judgement.events);
+    let told = world.campaign.sync(&world.workers[1].sync(), world.now_ms);
+    let lease = told.desired.iter().find(|lease| lease.mirrored).cloned().expect("a recount");
+    assert_eq!(lease.units, 0..1);
+    let second = world.workers[1].count(world.job, lease.attempt, 0, &mut random);
+    (world, second)
+}
+
+#[test]
+fn a_recount_of_what_was_taken_back_is_no_first_result() {
+    let (mut world, recount) = a_unit_and_its_recount([Honesty::Honest; 2]);
+    let events = world.campaign.quarantine("worker-0", "caught");
+    world.record(events);
+    let judgement = world.campaign.judge(&recount);
+    assert_eq!((judgement.verdict, judgement.events), (Verdict::StaleJob, vec![]));
+    assert_eq!(world.campaign.progress(&world.job).map(|p| (p.done, p.checks_due)), Some((0, 0)));
+}
+
+#[test]
+fn what_a_liar_disputes_is_no_work_for_the_referee_once_the_liar_is_caught() {
+    let (mut world, lie) = a_unit_and_its_recount([Honesty::Honest, Honesty::PlusOne]);
+    let judgement = world.campaign.judge(&lie);
+    assert_eq!(judgement.verdict, Verdict::Conflict);
+    world.record(judgement.events);
+    assert_eq!(world.campaign.disputes().count(), 1);
+    let events = world.campaign.quarantine("worker-1", "caught elsewhere");
+    world.record(events);
+    // The first result stands, and somebody else will count it again.
+    let progress = world.campaign.progress(&world.job).expect("a job");
+    assert_eq!((progress.disputes, progress.done, progress.checked, progress.checks_due), (0, 1, 0, 1));
+}
+
+#[test]
+fn a_job_of_which_some_result_must_be_wrong_is_counted_again_where_nobody_confirmed_it() {
+    let mut world = World::new(1, 60, vec![Honesty::Honest; 2], false);
+    for unit in 0..60 {
+        let mut random = fastrand::Rng::with_seed(1);
+        let result = world.workers[0].count(world.job, 1, unit, &mut random);
+        let judgement = world.campaign.judge(&result);
+        world.record(judgement.events);
+        if unit < 20 {
+            let Completion { unit, tally, elapsed_s, .. } = result;
+            let source = source("worker-1");
+            let (mirrored, agrees) = (true, true);
+            world.record(vec![Event::Recount { unit, tally, source, mirrored, agrees, elapsed_s }]);
+        }
+    }
+    let due = |world: &World| world.campaign.progress(&world.job).expect("a job").checks_due;
+    let before = due(&world);
+    assert!(before < 40, "{before} of 40 are due anyhow");
+    world.campaign.recount_all(world.job);
+    assert_eq!(due(&world), 40);
 }

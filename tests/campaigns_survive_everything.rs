@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use nqueens::engine::find_every_device;
 use nqueens::wire::{Link, v1};
-use support::{Coordinator, NQUEENS, PATIENCE, Process, Scratch, authority, eventually, nqueens, printed};
+use support::{Coordinator, NQUEENS, PATIENCE, Process, Scratch, authority, eventually, printed, run};
 use support::{solutions, submit};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -37,7 +37,7 @@ fn worker(data: &Path, join: &str, arguments: &[&str]) -> Process {
 }
 
 fn status(coordinator: &Coordinator) -> Option<serde_json::Value> {
-    let output = nqueens(&["status", "--data", coordinator.data(), "--json"]);
+    let output = run(&["status", "--data", coordinator.data(), "--json"]);
     let status: serde_json::Value = serde_json::from_slice(&output.stdout).ok()?;
     Some(status["jobs"].as_array()?.last()?.clone())
 }
@@ -49,7 +49,7 @@ fn done(coordinator: &Coordinator) -> u64 {
 
 /// Units of all jobs that are done.
 fn all_done(coordinator: &Coordinator) -> u64 {
-    let output = nqueens(&["jobs", "--data", coordinator.data(), "--json"]);
+    let output = run(&["jobs", "--data", coordinator.data(), "--json"]);
     let jobs = String::from_utf8(output.stdout).expect("text");
     let units = |line: &str| serde_json::from_str::<serde_json::Value>(line).ok()?["units_done"].as_u64();
     jobs.lines().filter_map(units).sum()
@@ -326,4 +326,23 @@ async fn a_count_by_many_is_the_count_by_one() {
         let job = coordinator.last_job().await;
         assert_eq!((solutions(&job), job.state()), (known, v1::JobState::Finished), "n = {n}");
     }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_worker_that_is_told_twice_to_stop_ends_at_once() {
+    let scratch = Scratch::new("twice");
+    let mut coordinator = Coordinator::start(&scratch.path("data"), &FAST);
+    printed(&["submit", "count", "19", "--data", coordinator.data()]);
+    let join = coordinator.address.to_string();
+    let arguments = ["--kernel", "scalar", "--threads", "1", "--drain-timeout", "1h"];
+    let mut worker = worker(&scratch.path("w"), &join, &arguments);
+    eventually("a unit that is done", || (done(&coordinator) > 0).then_some(()));
+    // What it counts now it cannot hand in, so that it would wait for an hour.
+    coordinator.process.kill();
+    let ended = || {
+        worker.terminate();
+        worker.0.try_wait().expect("ours")
+    };
+    assert_eq!(eventually("end of the worker", ended).code(), Some(130));
 }

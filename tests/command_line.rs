@@ -1,19 +1,15 @@
 //! The command line keeps its contract: exit codes, one line for each mistake, data on stdout only.
 
+#[path = "support/program.rs"]
+mod program;
+
 use std::fs;
-use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::Value;
 
-fn nqueens(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_nqueens"));
-    command.args(arguments).stdin(Stdio::null());
-    // Mesa's device-select layer has things to say on stderr.
-    command.env("NODEVICE_SELECT", "1");
-    command
-}
+use program::{Scratch, assert_refused, nqueens, run, text};
 
 /// Ctrl-C.
 #[cfg(unix)]
@@ -24,18 +20,10 @@ fn interrupt(child: &std::process::Child) {
 
 /// The program on a machine without a GPU driver.
 #[cfg(all(feature = "gpu", target_os = "linux"))]
-fn nqueens_without_adapters(arguments: &[&str]) -> Command {
+fn nqueens_without_adapters(arguments: &[&str]) -> std::process::Command {
     let mut command = nqueens(arguments);
     command.env("VK_DRIVER_FILES", "/no/driver.json").env("VK_ICD_FILENAMES", "/no/driver.json");
     command
-}
-
-fn run(arguments: &[&str]) -> Output {
-    nqueens(arguments).output().expect("the program starts")
-}
-
-fn text(bytes: &[u8]) -> &str {
-    std::str::from_utf8(bytes).expect("the program writes UTF-8")
 }
 
 fn json(arguments: &[&str]) -> Value {
@@ -43,39 +31,6 @@ fn json(arguments: &[&str]) -> Value {
     assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", text(&output.stderr));
     assert_eq!(text(&output.stdout).lines().count(), 1, "{arguments:?}: one object, one line");
     serde_json::from_slice(&output.stdout).expect("stdout is one JSON object")
-}
-
-/// The program refuses with this code and one line on stderr that has these words, and prints no data.
-fn assert_refused(arguments: &[&str], code: i32, words: &[&str]) {
-    let output = run(arguments);
-    let complaint = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {complaint}");
-    assert_eq!(complaint.lines().count(), 1, "{arguments:?}: {complaint}");
-    assert!(output.stdout.is_empty(), "{arguments:?}: {}", text(&output.stdout));
-    for word in words {
-        assert!(complaint.contains(word), "{arguments:?} does not say '{word}': {complaint}");
-    }
-}
-
-/// A folder of its own for each test.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(name: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!("nqueens-cli-{}-{name}", std::process::id()));
-        fs::create_dir_all(&folder).expect("a folder for temporary files");
-        Self(folder)
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.0.join(name).to_str().expect("a readable path").to_owned()
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }
 
 #[test]
@@ -208,14 +163,14 @@ fn bad_input_is_one_clear_line_and_exit_code_2() {
 #[test]
 fn a_run_file_out_of_reach_or_not_to_be_trusted_is_exit_code_7() {
     let scratch = Scratch::new("refused");
-    assert_refused(&["count", "8", "--resume", &scratch.path("no/such/folder")], 7, &["run file"]);
-    assert_refused(&["count", "8", "--resume", scratch.0.to_str().expect("a path")], 7, &["run file"]);
-    let foreign = scratch.path("foreign");
+    assert_refused(&["count", "8", "--resume", &scratch.file("no/such/folder")], 7, &["run file"]);
+    assert_refused(&["count", "8", "--resume", &scratch.file("")], 7, &["run file"]);
+    let foreign = scratch.file("foreign");
     fs::write(&foreign, "my diary\n").expect("writable");
     assert_refused(&["count", "8", "--resume", &foreign], 7, &["line 1", "no run file"]);
     assert_eq!(fs::read(&foreign).expect("still there"), b"my diary\n");
 
-    let file = scratch.path("run");
+    let file = scratch.file("run");
     assert_eq!(json(&["count", "9", "--resume", &file, "--json"])["solutions"], "352");
     assert_refused(&["count", "10", "--resume", &file], 7, &["another job", "n=9"]);
     let whole = fs::read(&file).expect("written");
@@ -235,7 +190,7 @@ fn a_run_file_out_of_reach_or_not_to_be_trusted_is_exit_code_7() {
 #[test]
 fn a_count_killed_again_and_again_ends_with_the_right_total() {
     let scratch = Scratch::new("killed");
-    let file = scratch.path("run");
+    let file = scratch.file("run");
     // The textbook kernel takes about a second a core; each round is killed after some of it.
     let arguments = ["count", "15", "--kernel", "textbook", "--resume", &file, "--json", "--quiet"];
     let mut kills = 0;
@@ -390,7 +345,7 @@ fn a_bench_names_each_kernel_once_and_boards_without_solutions_have_no_ratio() {
 #[test]
 fn the_chart_of_a_bench_is_written_whole_or_not_at_all() {
     let scratch = Scratch::new("chart");
-    let chart = scratch.path("chart.svg");
+    let chart = scratch.file("chart.svg");
     fs::write(&chart, "an older one").expect("writable");
     json(&["bench", "8", "--rounds", "1", "--device", "cpu", "--svg", &chart, "--json"]);
     let drawn = fs::read_to_string(&chart).expect("written");
@@ -405,11 +360,11 @@ fn the_chart_of_a_bench_is_written_whole_or_not_at_all() {
             &[words, &["chart"]].concat(),
         );
     };
-    bench(&scratch.path("no/such/folder.svg"), &["folder.svg"]);
-    bench(scratch.0.to_str().expect("a path"), &["not a regular file"]);
+    bench(&scratch.file("no/such/folder.svg"), &["folder.svg"]);
+    bench(&scratch.file(""), &["not a regular file"]);
     // A bench that is refused for another reason leaves nothing behind, either.
-    assert_refused(&["bench", "28", "--svg", &scratch.path("never.svg")], 2, &["28"]);
-    let files = fs::read_dir(&scratch.0).expect("readable").count();
+    assert_refused(&["bench", "28", "--svg", &scratch.file("never.svg")], 2, &["28"]);
+    let files = fs::read_dir(scratch.path("")).expect("readable").count();
     assert_eq!(files, 1, "nothing but the chart is left");
 }
 
@@ -434,7 +389,7 @@ fn ctrl_c_stops_a_bench_with_exit_code_130_and_no_chart() {
     let scratch = Scratch::new("bench-stopped");
     // A comparison of some minutes.
     let child =
-        nqueens(&["bench", "16", "--rounds", "1000", "--device", "cpu", "--svg", &scratch.path("chart.svg")])
+        nqueens(&["bench", "16", "--rounds", "1000", "--device", "cpu", "--svg", &scratch.file("chart.svg")])
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -446,7 +401,7 @@ fn ctrl_c_stops_a_bench_with_exit_code_130_and_no_chart() {
     assert_eq!(output.status.code(), Some(130), "{complaint}");
     assert!(complaint.contains("interrupted in round") && complaint.lines().count() == 1, "{complaint}");
     assert!(output.stdout.is_empty());
-    assert_eq!(fs::read_dir(&scratch.0).expect("readable").count(), 0);
+    assert_eq!(fs::read_dir(scratch.path("")).expect("readable").count(), 0);
 }
 
 #[test]
@@ -462,12 +417,12 @@ fn estimates_are_near_the_truth_and_say_how_near() {
 #[test]
 fn an_authority_is_made_once_and_gives_and_revokes_tokens() {
     let scratch = Scratch::new("authority");
-    let data = scratch.path("coordinator");
+    let data = scratch.file("coordinator");
     assert_refused(&["token", "create", "--data", &data], 7, &["there is no authority", "coordinator init"]);
     let made = json(&["coordinator", "init", "--data", &data, "--name", "queens.example.org", "--json"]);
     assert_eq!(made["names"][0], "queens.example.org");
     assert_refused(&["coordinator", "init", "--data", &data], 7, &["is kept"]);
-    let other = scratch.path("other");
+    let other = scratch.file("other");
     assert_refused(&["coordinator", "init", "--data", &other, "--name", "a b"], 2, &["'a b'", "DNS name"]);
 
     let created = json(&["token", "create", "--data", &data, "--json"]);

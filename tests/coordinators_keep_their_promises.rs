@@ -8,7 +8,7 @@ use nqueens::authority::Role;
 use nqueens::tally::{Parts, Residues};
 use nqueens::wire::{Link, Security, peer, v1};
 use prost::Message;
-use support::{Coordinator, PATIENCE, Scratch, Worker, authority, credentials, eventually, nqueens, printed};
+use support::{Coordinator, PATIENCE, Scratch, Worker, authority, credentials, eventually, printed, run};
 use support::{solutions, submit};
 use tonic::Code;
 
@@ -212,7 +212,7 @@ async fn jobs_go_by_priority_then_age_and_people_can_stop_them() {
     // Its result comes too late, and nothing happens.
     assert!(printed(&["resume", &urgent[..8], "--data", data]).contains("is running; it was paused"));
     assert_eq!(first_job(&mut worker).await, Some(urgent));
-    let refused = nqueens(&["pause", &old, "--data", data]);
+    let refused = run(&["pause", &old, "--data", data]);
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(refused.status.code() == Some(2) && said.lines().count() == 1, "{said}");
     // Whoever submits it again wants it.
@@ -238,18 +238,34 @@ async fn a_unit_that_nobody_can_count_is_set_aside_and_shown_and_the_rest_goes_o
     let bytes: Vec<u8> =
         (0..16).map(|i| u8::from_str_radix(&job[2 * i..2 * i + 2], 16).expect("hex")).collect();
     let mut workers = [Worker::new("a", link.clone()), Worker::new("b", link.clone())];
-    let fail = |worker: &str| v1::FailRequest {
+    let fail = |worker: &str, attempt: u64| v1::FailRequest {
         peer: peer(),
         worker: worker.to_owned(),
+        attempt,
         job: bytes.clone(),
         unit: 3,
         reason: v1::FailReason::Device.into(),
         detail: "it\nburns".into(),
-        ..Default::default()
     };
-    for turn in 0..5 {
-        link.work().fail(fail(&workers[turn % 2].name)).await.expect("answered");
+    let mut failures = 0;
+    for turn in 0..100 {
+        // Who was not asked to count it is not heard.
+        link.work().fail(fail("a", 1)).await.expect("answered");
+        link.work().fail(fail("b", 2)).await.expect("answered");
+        let worker = &mut workers[turn % 2];
+        worker.held.clear();
+        worker.sync().await.expect("answered");
+        if let Some(lease) = worker.held.iter().find(|lease| lease.units.contains(&3)) {
+            link.work().fail(fail(&worker.name, lease.attempt)).await.expect("answered");
+            failures += 1;
+        }
+        worker.held.clear();
+        worker.sync().await.expect("answered");
+        if coordinator.last_job().await.poisoned > 0 {
+            break;
+        }
     }
+    assert_eq!(failures, 5);
     assert_eq!(coordinator.last_job().await.poisoned, 1);
     // Everything else is counted.
     while coordinator.last_job().await.done + 1 < coordinator.last_job().await.units {
@@ -382,7 +398,7 @@ async fn a_ledger_has_one_coordinator_and_a_damaged_one_is_refused_in_one_line()
     worker.work(|_| ()).await.expect("answered");
     let second = || {
         let output =
-            nqueens(&["coordinator", "--listen", "127.0.0.1:0", "--data", data.to_str().expect("plain")]);
+            run(&["coordinator", "--listen", "127.0.0.1:0", "--data", data.to_str().expect("plain")]);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(said.lines().count(), 1, "{said}");
         (output.status.code(), said)
@@ -418,7 +434,7 @@ fn a_coordinator_stops_when_it_is_asked_to() {
         assert_eq!(coordinator.process.wait("end of the coordinator"), 0);
         assert!(!data.join("address.json").exists());
     }
-    let output = nqueens(&["jobs", "--data", coordinator.data()]);
+    let output = run(&["jobs", "--data", coordinator.data()]);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.code() == Some(8) && said.lines().count() == 1, "{said}");
 }

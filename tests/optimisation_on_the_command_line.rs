@@ -1,56 +1,19 @@
 //! The commands of integer and constraint programming keep their contract.
 
+#[path = "support/program.rs"]
+mod program;
+
 use std::fs;
-use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
 
-fn run(arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_nqueens"));
-    command.args(arguments).stdin(Stdio::null()).output().expect("the program starts")
-}
-
-fn text(bytes: &[u8]) -> &str {
-    std::str::from_utf8(bytes).expect("the program writes UTF-8")
-}
+use program::{Scratch, assert_refused, run, text};
 
 /// One JSON object on stdout, and this exit code.
 fn object(arguments: &[&str], code: i32) -> Value {
     let output = run(arguments);
     assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", text(&output.stderr));
     serde_json::from_slice(&output.stdout).expect("stdout is one JSON object")
-}
-
-/// The program refuses with this code and one line on stderr that has these words, and prints no data.
-fn assert_refused(arguments: &[&str], code: i32, words: &[&str]) {
-    let output = run(arguments);
-    let complaint = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {complaint}");
-    assert_eq!(complaint.lines().count(), 1, "{arguments:?}: {complaint}");
-    assert!(output.stdout.is_empty(), "{arguments:?}: {}", text(&output.stdout));
-    assert!(words.iter().all(|word| complaint.contains(word)), "{arguments:?}: {words:?}: {complaint}");
-}
-
-/// A folder of its own for each test.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(name: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!("nqueens-optimise-{}-{name}", std::process::id()));
-        fs::create_dir_all(&folder).expect("a folder for temporary files");
-        Self(folder)
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.0.join(name).to_str().expect("a readable path").to_owned()
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }
 
 const FIRST_METHODS: [&str; 7] =
@@ -153,7 +116,7 @@ fn beauty_has_norms_symmetry_and_all_its_optima() {
 #[test]
 fn the_most_beautiful_solution_has_a_certificate_and_pictures() {
     let scratch = Scratch::new("beautiful");
-    let [certificate, svg, png] = ["b.proof", "b.svg", "b.png"].map(|name| scratch.path(name));
+    let [certificate, svg, png] = ["b.proof", "b.svg", "b.png"].map(|name| scratch.file(name));
     let files = ["--certificate", &certificate, "--svg", &svg, "--png", &png];
     let report = object(&[&["beautiful", "13", "--json", "--quiet"][..], &files].concat(), 0);
     assert_eq!(report["certificate"], certificate.as_str());
@@ -171,13 +134,13 @@ fn the_most_beautiful_solution_has_a_certificate_and_pictures() {
     assert!(fs::read(&png).expect("a picture").starts_with(b"\x89PNG"));
     let streamed = run(&["beautiful", "8", "--format", "svg"]);
     assert!(text(&streamed.stdout).contains("rings of equal"), "{}", text(&streamed.stdout));
-    let refused = ["beautiful", "8", "--certificate", &scratch.path("no/b.proof")];
+    let refused = ["beautiful", "8", "--certificate", &scratch.file("no/b.proof")];
     assert_refused(&refused, 7, &["cannot be written"]);
     // Nothing is left where nothing was proved.
     let cut =
-        ["beautiful", "60", "--time-limit", "0.001s", "--certificate", &scratch.path("cut.proof"), "--quiet"];
+        ["beautiful", "60", "--time-limit", "0.001s", "--certificate", &scratch.file("cut.proof"), "--quiet"];
     assert_eq!(run(&cut).status.code(), Some(4));
-    assert!(fs::metadata(scratch.path("cut.proof")).is_err());
+    assert!(fs::metadata(scratch.file("cut.proof")).is_err());
 }
 
 #[test]
@@ -202,12 +165,12 @@ fn one_programme_answers_with_objective_cuts_and_decided_squares() {
 #[test]
 fn weights_are_read_from_a_file_and_models_are_written_to_one() {
     let scratch = Scratch::new("files");
-    let weights = scratch.path("weights.csv");
+    let weights = scratch.file("weights.csv");
     fs::write(&weights, "0,0,1,0\n0,0,0,0\n0,0,0,0\n0,0,0,0\n").expect("a file");
     let report = object(&["solve", "4", "--weights", &weights, "--json"], 0);
     assert_eq!((&report["solution"], &report["weight"]), (&json!([3, 1, 4, 2]), &"1".into()));
     for name in ["model.mps", "model.lp"] {
-        let path = scratch.path(name);
+        let path = scratch.file(name);
         assert_eq!(run(&["solve", "4", "--write-model", &path]).status.code(), Some(0));
         assert!(fs::read_to_string(&path).expect("the model").contains("x4_4"), "{name}");
     }
@@ -219,9 +182,9 @@ fn weights_are_read_from_a_file_and_models_are_written_to_one() {
         fs::write(&weights, content).expect("a file");
         assert_refused(&["solve", "4", "--weights", &weights], 2, &[words]);
     }
-    assert_refused(&["solve", "4", "--weights", &scratch.path("none.csv")], 7, &["cannot be read"]);
-    assert_refused(&["solve", "4", "--write-model", &scratch.path("no/model.lp")], 7, &["cannot be written"]);
-    assert_refused(&["solve", "4", "--write-model", &scratch.path("model.txt")], 2, &[".mps or .lp"]);
+    assert_refused(&["solve", "4", "--weights", &scratch.file("none.csv")], 7, &["cannot be read"]);
+    assert_refused(&["solve", "4", "--write-model", &scratch.file("no/model.lp")], 7, &["cannot be written"]);
+    assert_refused(&["solve", "4", "--write-model", &scratch.file("model.txt")], 2, &[".mps or .lp"]);
 }
 
 #[test]
@@ -292,7 +255,7 @@ fn lists_by_programmes_and_by_constraints_are_those_of_search() {
 #[test]
 fn all_methods_of_a_query_are_compared_and_agree() {
     let scratch = Scratch::new("compare");
-    let chart = scratch.path("chart.svg");
+    let chart = scratch.file("chart.svg");
     for (query, answer, methods) in [
         ("solve", "a solution", 7),
         ("first", "2 4 6 1 3 5", 7),

@@ -1,45 +1,17 @@
 //! `nqueens worker` says in one line, with a documented exit code, why it does not run.
 
+#[path = "support/program.rs"]
+mod program;
+
 use std::net::TcpListener;
-use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::Stdio;
 
-fn worker(arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_nqueens"));
-    command.arg("worker").args(arguments).stdin(Stdio::null()).env("NODEVICE_SELECT", "1");
-    command.output().expect("the program starts")
-}
+use program::{Scratch, nqueens};
 
+/// `nqueens worker` refuses with this code and one line on stderr that has these words.
 fn assert_refused(arguments: &[&str], code: i32, words: &[&str]) {
-    let output = worker(arguments);
-    let complaint = String::from_utf8(output.stderr).expect("UTF-8");
-    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {complaint}");
-    assert_eq!(complaint.lines().count(), 1, "{arguments:?}: {complaint}");
-    assert!(output.stdout.is_empty(), "{arguments:?}");
-    for word in words {
-        assert!(complaint.contains(word), "{arguments:?} does not say '{word}': {complaint}");
-    }
-}
-
-/// A folder of its own for each test.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(name: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!("nqueens-worker-cli-{}-{name}", std::process::id()));
-        std::fs::create_dir_all(&folder).expect("a folder for temporary files");
-        Self(folder)
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.0.join(name).to_str().expect("a readable path").to_owned()
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+    let arguments: Vec<&str> = ["worker"].iter().chain(arguments).copied().collect();
+    program::assert_refused(&arguments, code, words);
 }
 
 #[test]
@@ -64,7 +36,7 @@ fn wrong_usage_is_said_in_one_line() {
 #[test]
 fn what_cannot_be_is_refused_before_anything_is_sent() {
     let scratch = Scratch::new("refused");
-    let data = scratch.path("worker");
+    let data = scratch.file("worker");
     let quiet = ["--log-level", "error", "--data", &data];
     let with = |arguments: &[&'static str]| -> Vec<String> {
         arguments.iter().map(|a| (*a).to_owned()).chain(quiet.iter().map(|a| (*a).to_owned())).collect()
@@ -87,12 +59,12 @@ fn what_cannot_be_is_refused_before_anything_is_sent() {
 #[test]
 fn a_folder_that_cannot_be_used_is_named() {
     let scratch = Scratch::new("folder");
-    let file = scratch.path("a-file");
+    let file = scratch.file("a-file");
     std::fs::write(&file, "no folder").expect("writable");
     assert_refused(&["--join", "127.0.0.1:1", "--log-level", "error", "--data", &file], 7, &["a-file"]);
-    let data = scratch.path("worker");
+    let data = scratch.file("worker");
     std::fs::create_dir_all(&data).expect("writable");
-    std::fs::write(scratch.path("worker/outbox.db"), "this is no outbox, whatever its name may say")
+    std::fs::write(scratch.file("worker/outbox.db"), "this is no outbox, whatever its name may say")
         .expect("writable");
     assert_refused(
         &["--join", "127.0.0.1:1", "--log-level", "error", "--data", &data],
@@ -109,10 +81,9 @@ fn a_worker_whose_coordinator_is_away_waits_and_ends_well_when_it_is_told_to() {
     // Nobody listens there once this is dropped.
     let address =
         TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").to_string();
-    let mut child = Command::new(env!("CARGO_BIN_EXE_nqueens"))
-        .args(["worker", "--device", "cpu", "--join", &address, "--data", &scratch.path("worker"), "--json"])
+    let data = scratch.file("worker");
+    let mut child = nqueens(&["worker", "--device", "cpu", "--join", &address, "--data", &data, "--json"])
         .args(["--drain-timeout", "1s", "--log-format", "json"])
-        .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()

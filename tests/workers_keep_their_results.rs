@@ -187,9 +187,10 @@ impl Work for Calls {
         let running_jobs = running.count() as u32;
         let job = |job: &Job| v1::Job { job: job.hash().to_bytes().into(), text: job.to_string() };
         let jobs = desk.jobs.values().map(job).collect();
+        let quarantined = desk.campaign.quarantined().get(&request.worker).cloned().unwrap_or_default();
         drop(desk);
         self.0.changes.send_replace(());
-        Ok(Response::new(v1::SyncResponse { jobs, running_jobs, ..answer }))
+        Ok(Response::new(v1::SyncResponse { jobs, running_jobs, quarantined, ..answer }))
     }
 
     async fn complete(
@@ -232,7 +233,7 @@ impl Work for Calls {
         if request.reason() == v1::FailReason::Unsuited {
             desk.campaign.unsuited(unit, request.attempt, &request.worker);
         } else {
-            let event = desk.campaign.fail(unit, &request.worker, &request.detail);
+            let event = desk.campaign.fail(unit, request.attempt, &request.worker, &request.detail);
             Fake::apply(&mut desk, event.into_iter().collect());
         }
         desk.seen.failures.push(request);
@@ -523,6 +524,23 @@ async fn a_coordinator_of_another_version_ends_the_worker_with_what_to_install()
     assert!(matches!(error, WorkerError::Refused(..)), "{error:?}");
     let said = error.to_string();
     assert!(said.contains("install nqueens") && said.lines().count() == 1, "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_in_quarantine_ends_and_says_why() {
+    let jobs = [queens(16, 1)];
+    let (fake, serving) = listen(&jobs).await;
+    let scratch = Scratch::new("quarantine");
+    let running = start(options(&scratch, &serving));
+    fake.until("a result", |desk| !desk.seen.results.is_empty()).await;
+    {
+        let mut desk = fake.desk();
+        let worker = desk.seen.syncs[0].worker.clone();
+        let events = desk.campaign.quarantine(&worker, "its result is wrong");
+        Fake::apply(&mut desk, events);
+    }
+    let error = running.end().await.expect_err("it is not believed any more");
+    assert!(matches!(&error, WorkerError::Quarantined(why) if why == "its result is wrong"), "{error}");
 }
 
 #[test]

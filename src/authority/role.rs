@@ -38,8 +38,6 @@ pub enum Action {
     Enroll,
     /// Get the next certificate before this one ends.
     Renew,
-    /// Create tokens, revoke certificates.
-    Administer,
 }
 
 /// A role that does not exist.
@@ -66,7 +64,7 @@ impl Role {
         match action {
             A::Sync | A::Complete | A::Fail => matches!(self, Self::Worker),
             A::Status | A::Watch => matches!(self, Self::Operator | Self::Viewer),
-            A::Submit | A::Control | A::Administer => matches!(self, Self::Operator),
+            A::Submit | A::Control => matches!(self, Self::Operator),
             A::Renew => true,
             A::Enroll => false,
         }
@@ -75,7 +73,7 @@ impl Role {
 
 impl Action {
     /// Every action.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 9] = [
         Self::Sync,
         Self::Complete,
         Self::Fail,
@@ -85,7 +83,6 @@ impl Action {
         Self::Control,
         Self::Enroll,
         Self::Renew,
-        Self::Administer,
     ];
 }
 
@@ -107,7 +104,6 @@ impl fmt::Display for Action {
             Self::Control => "control",
             Self::Enroll => "enroll",
             Self::Renew => "renew",
-            Self::Administer => "administer",
         })
     }
 }
@@ -137,7 +133,6 @@ mod tests {
             (Action::Control, [false, true, false]),
             (Action::Enroll, [false, false, false]),
             (Action::Renew, [true, true, true]),
-            (Action::Administer, [false, true, false]),
         ];
         let mut printed = format!("{:<12}", "");
         for role in Role::ALL {

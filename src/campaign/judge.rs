@@ -35,7 +35,8 @@ pub enum Verdict {
     Duplicate,
     /// Another result is in the books: the referee will decide.
     Conflict,
-    /// The job is not counted any more, or has no such unit.
+    /// The job is not counted any more, or has no such unit; or it was a recount, and what it was to check was taken
+    /// back.
     StaleJob,
     /// It contradicts itself: its sum and its residues disagree. The worker is quarantined.
     Refused,
@@ -86,21 +87,27 @@ impl Campaign {
             let events = self.quarantine(&source.worker, &reason);
             return Judgement { verdict: Verdict::Refused, events };
         }
+        let asked = self.leases.get(attempt).filter(|lease| {
+            lease.worker == source.worker && lease.job == unit.job && lease.units.contains(&unit.unit)
+        });
+        let mirrored = asked.is_some_and(|lease| lease.mirrored);
         let Some(outcome) = job.units.outcome(unit.unit).filter(|_| status == Status::Done) else {
+            if mirrored {
+                // The result that it was to check was taken back. As a first result it would be checked by the
+                // same image again.
+                return Judgement::nothing(Verdict::StaleJob);
+            }
             let (unit, attempt, tally, elapsed_s) = (*unit, *attempt, *tally, *elapsed_s);
             let events = vec![Event::UnitDone { unit, attempt, tally, source: source.clone(), elapsed_s }];
             return Judgement { verdict: Verdict::Accepted, events };
         };
         let agrees = outcome.tally.thirds() == tally.thirds();
         let first = self.trust.source(outcome.source);
-        let asked = self.leases.get(attempt).filter(|lease| {
-            lease.worker == source.worker && lease.job == unit.job && lease.units.contains(&unit.unit)
-        });
         let recount = || Event::Recount {
             unit: *unit,
             tally: *tally,
             source: source.clone(),
-            mirrored: asked.is_some_and(|lease| lease.mirrored),
+            mirrored,
             agrees,
             elapsed_s: *elapsed_s,
         };

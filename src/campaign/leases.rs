@@ -1,5 +1,6 @@
 //! Leases: who counts which unit at the moment. Volatile; a worker's next sync tells again what it has in hand.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -89,6 +90,9 @@ pub struct SyncResponse {
 
 /// Units that a worker may bring along in a sync, from before a restart of the coordinator, say.
 const MOST_ADOPTED: u64 = 1 << 16;
+
+/// Leases that are remembered after their end: a worker gives a lease back and then tells what failed in it.
+const MOST_ENDED: usize = 4096;
 
 /// New leases in one sync.
 const MOST_GRANTED: u32 = 64;
@@ -235,11 +239,11 @@ impl Campaign {
     /// A new lease: a recount that is due, else open units of the most urgent job, else, if the worker would be idle, a
     /// copy of what a straggler has.
     fn grant(&mut self, request: &SyncRequest, idle: bool, now_ms: u64) -> Option<Assignment> {
-        let mut order: Vec<(i32, u64, JobHash)> = self
+        let mut order: Vec<(Reverse<i32>, u64, JobHash)> = self
             .jobs
             .iter()
             .filter(|(_, job)| job.state == JobState::Running && !job.unsuited.contains(&request.worker))
-            .map(|(&hash, job)| (-job.priority, job.submitted_ms, hash))
+            .map(|(&hash, job)| (Reverse(job.priority), job.submitted_ms, hash))
             .collect();
         order.sort_unstable_by_key(|&(priority, age, hash)| (priority, age, hash.to_string()));
         for (_, _, hash) in order {
@@ -330,12 +334,16 @@ impl Campaign {
         Some(Assignment { not_kernel, ..assignment })
     }
 
-    /// Open units: as many as the worker counts in the time of a lease, fewer near the end, and fewer of those that
-    /// were in leases that expired.
+    /// Open units: as many as the worker counts in the time of a lease, fewer near the end, fewer of those that were in
+    /// leases that expired, and fewer as long as all that it counts is counted again: the sooner others have done that
+    /// with its first units, the fewer there are.
     fn grant_open(&mut self, request: &SyncRequest, hash: JobHash, now_ms: u64) -> Option<Assignment> {
         let active = self.workers.values().filter(|worker| worker.capacity > 0).count() as u64;
         let rate = self.workers.get(&request.worker)?.units_per_s.get(&hash).copied();
         let (lease_s, most) = (self.settings.lease_s, self.settings.most_lease_units);
+        let capacity = u64::from(request.capacity);
+        let proven = self.trust.is_proven(&request.worker, &self.settings);
+        let most = if proven { most } else { most.min(self.settings.full_check.max(capacity)) };
         let often = self.settings.poison_failures.div_ceil(2);
         let job = self.jobs.get_mut(&hash)?;
         // What failed here again and again is for others.
@@ -345,11 +353,10 @@ impl Campaign {
             .filter(|(_, workers)| workers.get(&request.worker).is_some_and(|times| *times >= often))
             .map(|(&unit, _)| unit)
             .collect();
-        let capacity = u64::from(request.capacity);
         // The cast saturates.
         let in_time = rate.map_or(capacity, |rate| (rate * lease_s) as u64).max(capacity);
         let share = job.units.open().div_ceil(2 * active.max(1));
-        let mut size = in_time.min(share.max(capacity)).clamp(1, most);
+        let mut size = in_time.min(share.max(capacity)).clamp(1, most.max(1));
         let range = job.units.lease(size, &avoid)?;
         if let Some(&smaller) = range.clone().filter_map(|unit| job.suspects.get(&unit)).min()
             && smaller < range.end - range.start
@@ -388,6 +395,10 @@ impl Campaign {
     /// Ends a lease; its units that nobody else has are open again.
     pub(super) fn drop_lease(&mut self, attempt: u64) {
         let Some(lease) = self.leases.remove(&attempt) else { return };
+        if self.ended.len() == MOST_ENDED {
+            self.ended.pop_front();
+        }
+        self.ended.push_back((attempt, lease.clone()));
         if lease.mirrored {
             return;
         }
@@ -471,7 +482,7 @@ impl Campaign {
         }
         if count == 1 {
             let unit = UnitId { job: lease.job, unit: lease.units.start };
-            return self.fail(unit, &lease.worker, "its lease expired");
+            return self.failed(unit, &lease.worker, "its lease expired");
         }
         let job = self.jobs.get_mut(&lease.job)?;
         for unit in lease.units.clone() {
@@ -496,8 +507,16 @@ impl Campaign {
         }
     }
 
-    /// A worker could not count a unit. Says so if that is to be set aside now.
-    pub fn fail(&mut self, unit: UnitId, worker: &str, reason: &str) -> Option<Event> {
+    /// A worker could not count a unit of a lease that it has or had. Says so if the unit is to be set aside now. Whoever was
+    /// not asked is not heard.
+    pub fn fail(&mut self, unit: UnitId, attempt: u64, worker: &str, reason: &str) -> Option<Event> {
+        let ended = || self.ended.iter().rev().find(|(ended, _)| *ended == attempt).map(|(_, lease)| lease);
+        let lease = self.leases.get(&attempt).or_else(ended)?;
+        let asked = lease.worker == worker && lease.job == unit.job && lease.units.contains(&unit.unit);
+        if asked { self.failed(unit, worker, reason) } else { None }
+    }
+
+    fn failed(&mut self, unit: UnitId, worker: &str, reason: &str) -> Option<Event> {
         let settings = self.settings;
         let job = self.jobs.get_mut(&unit.job)?;
         if !matches!(job.units.status(unit.unit)?, Status::Open | Status::Leased) {
@@ -509,6 +528,13 @@ impl Campaign {
         let poison = failures >= settings.poison_failures && workers.len() >= settings.poison_workers;
         let reason = format!("failed {failures} times on {} workers, at last: {reason}", workers.len());
         poison.then_some(Event::UnitPoisoned { unit, reason })
+    }
+
+    /// Every unit that nobody confirmed is to be counted again: some result of the job is wrong.
+    pub fn recount_all(&mut self, job: JobHash) {
+        let Some(job) = self.jobs.get_mut(&job) else { return };
+        let unconfirmed = job.units.outcomes().filter(|(_, outcome)| outcome.checker.is_none());
+        job.to_check = unconfirmed.map(|(unit, _)| unit).collect();
     }
 
     /// A worker is to take nothing more. False if it is not known.

@@ -30,7 +30,7 @@ use std::fmt;
 pub type WorkerName = String;
 
 /// A unit of a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UnitId {
     /// The job.
     pub job: crate::preplacement::JobHash,

@@ -199,6 +199,8 @@ pub struct Campaign {
     pub(super) jobs: HashMap<JobHash, Job>,
     pub(super) trust: Trust,
     pub(super) leases: BTreeMap<u64, Lease>,
+    /// The last leases that ended.
+    pub(super) ended: VecDeque<(u64, Lease)>,
     pub(super) workers: BTreeMap<WorkerName, WorkerState>,
     /// The next lease's number. Higher than that of any lease of an earlier run.
     pub(super) next_attempt: u64,
@@ -216,6 +218,7 @@ impl Campaign {
             jobs: HashMap::new(),
             trust: Trust::default(),
             leases: BTreeMap::new(),
+            ended: VecDeque::new(),
             workers: BTreeMap::new(),
             next_attempt: epoch << 20,
             random: fastrand::Rng::with_seed(seed),
@@ -313,7 +316,7 @@ impl Campaign {
         }
     }
 
-    /// What the worker confirmed is not confirmed any more.
+    /// What the worker confirmed is not confirmed any more, and what it disputes is for another to count again.
     fn apply_quarantine(&mut self, worker: &str, reason: &str) {
         self.trust.quarantine(worker, reason);
         let numbers = self.trust.of_worker(worker);
@@ -329,10 +332,24 @@ impl Campaign {
                 job.units.check(unit, None);
                 job.to_check.push_back(unit);
             }
+            let by_worker = |(source, _): &(Source, Tally)| source.worker == worker;
+            let disputed: Vec<u64> =
+                job.disputes.iter().filter(|(_, second)| by_worker(second)).map(|(&unit, _)| unit).collect();
+            for unit in disputed {
+                job.disputes.remove(&unit);
+                if !job.to_check.contains(&unit) {
+                    job.to_check.push_back(unit);
+                }
+            }
         }
         let attempts: Vec<u64> =
             self.leases.iter().filter(|(_, lease)| lease.worker == worker).map(|(&a, _)| a).collect();
         attempts.into_iter().for_each(|attempt| self.drop_lease(attempt));
+    }
+
+    /// A job's state.
+    pub fn state(&self, job: &JobHash) -> Option<JobState> {
+        Some(self.jobs.get(job)?.state)
     }
 
     /// How far a job is.

@@ -69,6 +69,14 @@ impl Trust {
         (1.0 / record.confirmed as f64).max(settings.least_check)
     }
 
+    /// Whether enough units of some source of a worker were confirmed that not all of them are counted again.
+    pub(super) fn is_proven(&self, worker: &str, settings: &Settings) -> bool {
+        let records = self.sources.iter().zip(&self.records);
+        records
+            .into_iter()
+            .any(|(source, record)| source.worker == worker && record.confirmed >= settings.full_check)
+    }
+
     /// Notes that a unit of a source was confirmed.
     pub(super) fn confirmed(&mut self, number: u32) {
         self.records[number as usize].confirmed += 1;

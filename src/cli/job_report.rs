@@ -50,7 +50,7 @@ pub(super) struct JobReport {
     counting_s: f64,
     recounting_s: f64,
     by: Vec<Share>,
-    notes: Vec<String>,
+    pub(super) notes: Vec<String>,
     #[serde(skip)]
     sequence: Option<Sequence>,
 }

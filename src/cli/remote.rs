@@ -115,7 +115,7 @@ impl Remote {
 }
 
 /// What is said if there is no certificate.
-pub(super) fn not_enrolled(address: &Address, error: EnrolError) -> Failure {
+fn not_enrolled(address: &Address, error: EnrolError) -> Failure {
     match error {
         EnrolError::Link(error) => error.into(),
         EnrolError::Holder(error) => error.into(),

@@ -57,6 +57,8 @@ pub(super) fn counted(value: u128, noun: &str) -> String {
 
 /// A rounded number of three digits: "4.72e8" below a thousandth or from a million on, else "81.3".
 pub(super) fn rounded(value: f64) -> String {
+    // No sign for a zero.
+    let value = value + 0.0;
     if value != 0.0 && !(1e-3..1e6).contains(&value.abs()) {
         return format!("{value:.2e}");
     }
@@ -127,9 +129,14 @@ mod tests {
 
     #[test]
     fn rounded_numbers_have_three_digits() {
-        for (value, text) in
-            [(0.0, "0.00"), (4.718e8, "4.72e8"), (81.34, "81.3"), (2.0e-9, "2.00e-9"), (999.6, "1000")]
-        {
+        for (value, text) in [
+            (0.0, "0.00"),
+            (-0.0, "0.00"),
+            (4.718e8, "4.72e8"),
+            (81.34, "81.3"),
+            (2.0e-9, "2.00e-9"),
+            (999.6, "1000"),
+        ] {
             assert_eq!(rounded(value), text);
         }
     }

@@ -89,7 +89,6 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
 async fn watch(coordinator: &Coordinator, request: v1::StatusRequest, json: bool) -> Result<Exit, Failure> {
     let mut stream = coordinator.call(coordinator.link.operations().watch(request)).await?;
     let redraws = !json && std::io::stdout().is_terminal();
-    let mut drawn = 0;
     loop {
         let next = stream.message().await;
         let Some(status) = coordinator.call(async { next.map(tonic::Response::new) }).await? else {
@@ -98,10 +97,9 @@ async fn watch(coordinator: &Coordinator, request: v1::StatusRequest, json: bool
         };
         let report = Report::new(status);
         let text = report.text(json);
-        // Up to the first line of what was drawn before, and everything below is wiped.
-        let up = if redraws && drawn > 0 { format!("\x1b[{drawn}A\x1b[J") } else { String::new() };
-        drawn = text.lines().count();
-        print(&(up + &text))?;
+        // The screen is wiped, and drawn from its corner: lines may be longer than it is wide.
+        let wipe = if redraws { "\x1b[2J\x1b[H" } else { "" };
+        print(&(wipe.to_owned() + &text))?;
         if report.is_over() {
             return Ok(Exit::Done);
         }

@@ -1,5 +1,6 @@
 //! `nqueens submit`.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use clap::Subcommand;
@@ -57,6 +58,7 @@ struct Submitted {
     /// The job was there already.
     known: bool,
     state: &'static str,
+    priority: i32,
 }
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
@@ -70,15 +72,18 @@ async fn submit(args: &CountArgs, problem: &Problem) -> Result<Exit, Failure> {
     let answer =
         coordinator.call(coordinator.link.operations().submit(request(problem, args.priority))).await?;
     let (job, state) = (job_name(&answer.job), state_name(answer.state()));
+    if answer.known && answer.priority != args.priority {
+        note(&format!("job {job} was submitted before, with priority {}, and keeps that", answer.priority));
+    }
     if args.wait {
-        if answer.known {
-            note(&format!("job {job} was submitted before"));
-        }
+        let before = if answer.known { "was submitted before and is" } else { "is" };
+        note(&format!("job {job} {before} {state}"));
         let report = wait_for(&coordinator, &job).await?;
         return print_final(&report, args.json);
     }
     let text = if args.json {
-        serde_json::to_string(&Submitted { job, known: answer.known, state }).expect("strings serialise")
+        serde_json::to_string(&Submitted { job, known: answer.known, state, priority: answer.priority })
+            .expect("strings serialise")
     } else if answer.known {
         format!("job {job} was submitted before and is {state}")
     } else {
@@ -124,12 +129,14 @@ pub(super) fn finish(report: &JobReport) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Waits until a job is finished or cancelled, also while the coordinator is away. Draws its progress on a terminal.
+/// Waits until a job is finished or cancelled, also while the coordinator is away. Draws its progress on a terminal, and
+/// says what people should know of: units that are set aside, results that differ, workers in quarantine.
 pub(super) async fn wait_for(coordinator: &Coordinator, job: &str) -> Result<JobReport, Failure> {
     const FIRST_PAUSE: Duration = Duration::from_millis(200);
     const LONGEST_PAUSE: Duration = Duration::from_secs(30);
     let bar = count::progress_bar();
     let mut pause = FIRST_PAUSE;
+    let mut said: BTreeSet<String> = BTreeSet::new();
     loop {
         let request = v1::StatusRequest { job: job.to_owned() };
         let mut stream = match coordinator.link.operations().watch(request).await {
@@ -153,6 +160,11 @@ pub(super) async fn wait_for(coordinator: &Coordinator, job: &str) -> Result<Job
             if over {
                 bar.finish_and_clear();
                 return Ok(report);
+            }
+            for news in &report.notes {
+                if said.insert(news.clone()) {
+                    bar.suspend(|| note(news));
+                }
             }
             bar.set_position(count::STEPS * done / units);
             bar.set_message(format!("{}, {}: {}", report.title(), report.state, report.progress()));

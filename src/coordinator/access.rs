@@ -7,7 +7,7 @@ use std::sync::Arc;
 use governor::clock::DefaultClock;
 use governor::state::keyed::HashMapStateStore;
 use governor::{Quota, RateLimiter};
-use tonic::{Request, Status};
+use tonic::{Code, Request, Status};
 
 use super::now_ms;
 use crate::authority::{AccessError, Action, Authority, Name};
@@ -45,6 +45,11 @@ pub(super) fn address<T>(request: &Request<T>) -> IpAddr {
     request.remote_addr().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |address| address.ip())
 }
 
+/// The certificate (DER) that the other end shows.
+pub(super) fn shown<T>(request: &Request<T>) -> Option<Vec<u8>> {
+    request.peer_certs()?.first().map(|der| der.to_vec())
+}
+
 impl Access {
     pub(super) fn new(authority: Option<Arc<Authority>>) -> Self {
         Self { authority, calls: RateLimiter::hashmap(CALLS), strangers: RateLimiter::hashmap(STRANGERS) }
@@ -61,15 +66,27 @@ impl Access {
         action: Action,
         claimed: &str,
     ) -> Result<Caller, Status> {
-        let Some(authority) = &self.authority else {
+        if self.authority.is_none() {
             let claimed = if claimed.is_empty() { "operator" } else { claimed };
             let name: Name = claimed.parse().map_err(|error| Status::invalid_argument(format!("{error}")))?;
             return self.within_quota(name.to_string());
-        };
-        let shown = request.peer_certs();
-        let certificate = shown.as_ref().and_then(|chain| chain.first()).map(|der| der.as_ref());
+        }
+        match self.authorize(shown(request).as_deref(), action) {
+            Ok(name) => self.within_quota(name),
+            Err(status) if status.code() == Code::Unauthenticated => {
+                self.stranger(request)?;
+                Err(status)
+            }
+            Err(status) => Err(status),
+        }
+    }
+
+    /// The name of whoever shows a certificate (DER), if it may do that at this moment. Without an authority
+    /// everybody may, and has no name.
+    pub(super) fn authorize(&self, certificate: Option<&[u8]>, action: Action) -> Result<String, Status> {
+        let Some(authority) = &self.authority else { return Ok(String::new()) };
         match authority.authorize(certificate, action, now_ms()) {
-            Ok(identity) => self.within_quota(identity.name.to_string()),
+            Ok(identity) => Ok(identity.name.to_string()),
             Err(AccessError::Register(error)) => {
                 tracing::error!("nobody is let in: {error}");
                 Err(Status::unavailable("try again later"))
@@ -77,10 +94,7 @@ impl Access {
             // The clock was set back: that passes, and nobody is to give up for it.
             Err(error @ AccessError::NotYetValid) => Err(Status::unavailable(error.to_string())),
             Err(error @ AccessError::Forbidden { .. }) => Err(Status::permission_denied(error.to_string())),
-            Err(error) => {
-                self.stranger(request)?;
-                Err(Status::unauthenticated(error.to_string()))
-            }
+            Err(error) => Err(Status::unauthenticated(error.to_string())),
         }
     }
 

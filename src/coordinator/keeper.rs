@@ -1,6 +1,6 @@
 //! The keeper: the one thread that changes the campaign and writes the ledger.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc as std_mpsc;
@@ -9,98 +9,16 @@ use std::time::Instant;
 use tokio::sync::{mpsc, oneshot};
 
 use super::books::{self, JobInfo};
+use super::clock::SteadyClock;
 use super::metrics::Metrics;
 use super::now_ms;
+use super::pace::Pace;
 use super::plan::Planned;
 use super::referee::{self, Dispute, Ruling};
-use crate::campaign::{
-    Campaign, Completion, Event, JobState, Settings, SyncRequest, SyncResponse, UnitId, Verdict,
-};
+use super::requests::{About, Handle, Reply, Request, StateError, Submitted, Synced, Unavailable};
+use crate::campaign::{Campaign, Completion, Event, JobState, Settings, SyncRequest, UnitId, Verdict};
 use crate::ledger::{CampaignFile, Entry, LedgerError, WorkerSeen};
-use crate::preplacement::{Job, JobHash};
-use crate::wire::v1;
-
-/// Why nothing was acknowledged.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the coordinator cannot write its ledger, so nothing is acknowledged; try again later")]
-pub(super) struct Unavailable;
-
-/// Why a job's state is not changed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum StateError {
-    #[error("no job begins with '{0}'; nqueens jobs lists those that there are")]
-    NoSuchJob(String),
-    #[error("{1} jobs begin with '{0}'; write more digits")]
-    Ambiguous(String, usize),
-    #[error("job {0} is {1}; it cannot be {2} any more")]
-    Over(JobHash, &'static str, &'static str),
-    #[error(transparent)]
-    Unavailable(#[from] Unavailable),
-}
-
-/// What a worker says of itself for people to read.
-#[derive(Clone, Debug, Default)]
-pub(super) struct About {
-    pub(super) build: String,
-    pub(super) address: String,
-    pub(super) devices: Vec<v1::Device>,
-}
-
-/// The answer to a sync.
-#[derive(Clone, Debug)]
-pub(super) struct Synced {
-    pub(super) response: SyncResponse,
-    /// The jobs of the leases.
-    pub(super) jobs: Vec<Job>,
-    pub(super) running_jobs: u32,
-    pub(super) quarantined: Option<String>,
-}
-
-/// A job that was submitted.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Submitted {
-    pub(super) known: bool,
-    pub(super) state: JobState,
-}
-
-type Reply<T> = oneshot::Sender<T>;
-
-/// What the keeper is asked to do.
-#[derive(Debug)]
-pub(super) enum Request {
-    Complete(Vec<Completion>, Reply<Result<Vec<Verdict>, Unavailable>>),
-    Sync(SyncRequest, About, Reply<Synced>),
-    Fail {
-        unit: UnitId,
-        attempt: u64,
-        worker: String,
-        reason: String,
-        unsuited: bool,
-        reply: Reply<Result<(), Unavailable>>,
-    },
-    Submit {
-        planned: Planned,
-        priority: i32,
-        submitter: String,
-        reply: Reply<Result<Submitted, Unavailable>>,
-    },
-    SetState {
-        job: String,
-        state: JobState,
-        reply: Reply<Result<(JobHash, JobState), StateError>>,
-    },
-    Drain(String, Reply<bool>),
-    Release(String, Reply<Result<bool, Unavailable>>),
-    Status(String, Reply<v1::StatusResponse>),
-    Workers(Reply<v1::WorkersResponse>),
-    Ruling(Ruling),
-    Tick,
-    /// Deal with what came before, and end.
-    Stop,
-}
-
-/// A way to the keeper.
-pub(super) type Handle = mpsc::Sender<Request>;
+use crate::preplacement::JobHash;
 
 /// How many requests may wait.
 const MOST_WAITING: usize = 4096;
@@ -176,40 +94,23 @@ impl Batch {
     }
 }
 
-/// Units done at some times, for the rate.
-#[derive(Debug, Default)]
-struct Pace(VecDeque<(u64, u64)>);
-
-impl Pace {
-    fn observe(&mut self, now_ms: u64, done: u64) {
-        const EVERY_MS: u64 = 2_000;
-        const WINDOW_MS: u64 = 600_000;
-        if self.0.back().is_none_or(|(at, _)| now_ms >= at + EVERY_MS) {
-            self.0.push_back((now_ms, done));
-        }
-        while self.0.len() > 2 && self.0.front().is_some_and(|(at, _)| at + WINDOW_MS < now_ms) {
-            self.0.pop_front();
-        }
-    }
-
-    fn units_per_s(&self, now_ms: u64, done: u64) -> f64 {
-        let Some(&(at, before)) = self.0.front() else { return 0.0 };
-        let elapsed_ms = now_ms.saturating_sub(at);
-        if elapsed_ms == 0 { 0.0 } else { done.saturating_sub(before) as f64 * 1000.0 / elapsed_ms as f64 }
-    }
-}
-
 pub(super) struct Keeper {
     path: PathBuf,
-    settings: Settings,
+    pub(super) settings: Settings,
+    /// For the campaign. What is kept has the time of the wall's clock.
+    pub(super) clock: SteadyClock,
     /// None while it must be opened again.
     file: Option<CampaignFile>,
     pub(super) campaign: Campaign,
     pub(super) jobs: BTreeMap<JobHash, JobInfo>,
     pub(super) about: HashMap<String, About>,
     paces: HashMap<JobHash, Pace>,
-    /// Units that the referee has.
-    in_court: HashSet<UnitId>,
+    /// New workers, to be written with the next tick: for people, and no call waits for it.
+    seen: Vec<Entry>,
+    /// The unit that the referee has. It gets one at a time: a ruling may settle others.
+    in_court: Option<UnitId>,
+    /// Units that the referee could not decide, and why.
+    pub(super) undecided: BTreeMap<UnitId, String>,
     referee: std_mpsc::Sender<Dispute>,
     metrics: Arc<Metrics>,
     /// What is wrong, for people.
@@ -228,12 +129,15 @@ impl Keeper {
         let mut keeper = Self {
             path,
             settings,
+            clock: SteadyClock::start(),
             file: None,
             campaign: Campaign::new(settings, 0, 0),
             jobs: BTreeMap::new(),
             about: HashMap::new(),
             paces: HashMap::new(),
-            in_court: HashSet::new(),
+            seen: Vec::new(),
+            in_court: None,
+            undecided: BTreeMap::new(),
             referee,
             metrics,
             trouble: None,
@@ -251,7 +155,9 @@ impl Keeper {
         // No lease of before has a number as high: those of one start are fewer than 2^20 a millisecond.
         self.campaign = Campaign::new(self.settings, now_ms(), fastrand::u64(..));
         self.jobs = books::load(&mut file, &mut self.campaign)?;
-        self.in_court.clear();
+        self.in_court = None;
+        self.undecided.clear();
+        self.doubts.clear();
         self.file = Some(file);
         Ok(())
     }
@@ -447,9 +353,9 @@ impl Keeper {
                 self.campaign.unsuited(unit, attempt, &worker);
                 let _ = reply.send(Ok(()));
             }
-            Request::Fail { unit, worker, reason, reply, .. } => {
+            Request::Fail { unit, attempt, worker, reason, reply, .. } => {
                 tracing::warn!(worker, %unit, reason, "a worker could not count a unit");
-                let events = self.campaign.fail(unit, &worker, &reason);
+                let events = self.campaign.fail(unit, attempt, &worker, &reason);
                 let _ = reply.send(self.record(events.into_iter().collect()));
             }
             Request::Submit { planned, priority, submitter, reply } => {
@@ -468,7 +374,7 @@ impl Keeper {
                 let _ = reply.send(released.map(|()| known));
             }
             Request::Status(job, reply) => {
-                let _ = reply.send(self.status(&job, now_ms()));
+                let _ = reply.send(self.status(&job));
             }
             Request::Workers(reply) => {
                 let _ = reply.send(self.workers());
@@ -481,7 +387,6 @@ impl Keeper {
     }
 
     fn sync(&mut self, request: &SyncRequest, about: About) -> Synced {
-        let now_ms = now_ms();
         if !self.about.contains_key(&request.worker) {
             tracing::info!(
                 worker = request.worker,
@@ -491,20 +396,17 @@ impl Keeper {
             );
             let owner =
                 about.address.rsplit_once(':').map_or(&about.address[..], |(host, _)| host).to_owned();
-            let seen = WorkerSeen { worker: request.worker.clone(), owner, at_ms: now_ms };
-            // For people; if it cannot be written, something else will say so.
-            let _ = self.append(&[Entry::WorkerSeen(seen)]);
+            let seen = WorkerSeen { worker: request.worker.clone(), owner, at_ms: now_ms() };
+            self.seen.push(Entry::WorkerSeen(seen));
         }
         self.about.insert(request.worker.clone(), about);
-        let response = self.campaign.sync(request, now_ms);
+        let response = self.campaign.sync(request, self.clock.now_ms());
         let mut hashes: Vec<JobHash> = response.desired.iter().map(|lease| lease.job).collect();
         hashes.sort_unstable();
         hashes.dedup();
         let jobs = hashes.iter().filter_map(|hash| Some(self.jobs.get(hash)?.job.clone())).collect();
-        let running = |job: &JobHash| {
-            self.campaign.progress(job).is_some_and(|progress| progress.state == JobState::Running)
-        };
-        let running_jobs = self.campaign.jobs().filter(running).count();
+        let running_jobs =
+            self.campaign.jobs().filter(|job| self.campaign.state(job) == Some(JobState::Running)).count();
         Synced {
             response,
             jobs,
@@ -521,14 +423,13 @@ impl Keeper {
     ) -> Result<Submitted, Unavailable> {
         let Planned { job, units } = planned;
         if let Some(progress) = self.campaign.progress(&job.hash()) {
-            let state = progress.state;
+            let mut state = progress.state;
             if state == JobState::Cancelled {
                 // Whoever submits it again wants it.
-                let state = JobState::Running;
+                state = JobState::Running;
                 self.record(vec![Event::JobState { job: job.hash(), state }])?;
-                return Ok(Submitted { known: true, state });
             }
-            return Ok(Submitted { known: true, state });
+            return Ok(Submitted { known: true, state, priority: progress.priority });
         }
         let at_ms = now_ms();
         let (entry, event) = books::submission(job, *units, priority, submitter, at_ms);
@@ -542,7 +443,7 @@ impl Keeper {
             poison: BTreeMap::new(),
         };
         self.jobs.insert(job.hash(), info);
-        Ok(Submitted { known: false, state: JobState::Running })
+        Ok(Submitted { known: false, state: JobState::Running, priority })
     }
 
     /// The job whose name begins with some digits.
@@ -558,7 +459,7 @@ impl Keeper {
 
     fn set_state(&mut self, digits: &str, state: JobState) -> Result<(JobHash, JobState), StateError> {
         let job = self.find(digits)?;
-        let before = self.campaign.progress(&job).map_or(JobState::Cancelled, |progress| progress.state);
+        let before = self.campaign.state(&job).unwrap_or(JobState::Cancelled);
         let over = matches!(before, JobState::Finished)
             || (before == JobState::Cancelled && state == JobState::Paused)
             || state == JobState::Finished;
@@ -579,51 +480,47 @@ impl Keeper {
 
     fn rule(&mut self, ruling: Ruling) {
         let Ruling { unit, truth, source, elapsed_s } = ruling;
+        self.in_court = None;
         match truth {
             Ok(truth) => {
                 let events = self.campaign.referee(unit, &truth, &source, elapsed_s);
                 // If it cannot be written, the unit is in dispute still, and goes to the referee again.
                 let _ = self.record(events);
             }
-            Err(reason) => tracing::error!(%unit, reason, "the referee cannot decide"),
+            Err(reason) => {
+                tracing::error!(%unit, reason, "the referee cannot decide");
+                self.undecided.insert(unit, reason);
+            }
         }
-        self.in_court.remove(&unit);
+    }
+
+    /// Gives the referee a unit of which two results differ, if it has none.
+    fn go_to_court(&mut self) {
+        if self.in_court.is_some() {
+            return;
+        }
+        let dispute = self.campaign.disputes().find_map(|unit| {
+            let info = self.jobs.get(&unit.job).filter(|_| !self.undecided.contains_key(&unit))?;
+            Some(Dispute { unit, job: info.job.clone() })
+        });
+        let Some(dispute) = dispute else { return };
+        let unit = dispute.unit;
+        match self.referee.send(dispute) {
+            Ok(()) => self.in_court = Some(unit),
+            Err(_) => {
+                let reason = "the referee has ended; start the coordinator again".to_owned();
+                self.undecided.insert(unit, reason);
+            }
+        }
     }
 
     fn tick(&mut self) {
-        let now_ms = now_ms();
-        let events = self.campaign.tick(now_ms);
-        for event in events {
-            let finished = match event {
-                Event::JobState { job, state: JobState::Finished } => Some(job),
-                _ => None,
-            };
-            if finished.is_some_and(|job| self.doubts.contains_key(&job)) {
-                continue;
-            }
-            let entries: Vec<Entry> = books::entry(&event, now_ms).into_iter().collect();
-            match (self.append(&entries), finished) {
-                (Ok(()), _) => {
-                    self.campaign.apply(&event);
-                    self.note(&event);
-                }
-                (Err(Rejected::Refused), Some(job)) => {
-                    let trouble = self.trouble.take().unwrap_or_default();
-                    self.doubts.insert(job, trouble);
-                }
-                // It comes again.
-                (Err(_), _) => {}
-            }
-        }
-        let disputes: Vec<UnitId> =
-            self.campaign.disputes().filter(|unit| !self.in_court.contains(unit)).collect();
-        for unit in disputes {
-            if let Some(info) = self.jobs.get(&unit.job) {
-                self.in_court.insert(unit);
-                // A referee that is gone leaves the dispute where everybody can see it.
-                let _ = self.referee.send(Dispute { unit, job: info.job.clone() });
-            }
-        }
+        let seen = std::mem::take(&mut self.seen);
+        // If it cannot be written, something else will say so.
+        let _ = self.append(&seen);
+        self.expire_and_finish();
+        self.go_to_court();
+        let now_ms = self.clock.now_ms();
         let jobs: Vec<JobHash> = self.campaign.jobs().collect();
         for job in jobs {
             if let Some(progress) = self.campaign.progress(&job)
@@ -632,12 +529,40 @@ impl Keeper {
                 self.paces.entry(job).or_default().observe(now_ms, progress.done);
             }
         }
-        self.metrics.observe(&self.campaign, self.trouble.is_some(), now_ms);
+        self.metrics.observe(&self.campaign, self.trouble.is_some(), now_ms, self.settings.lease_ms);
+    }
+
+    fn expire_and_finish(&mut self) {
+        let events = self.campaign.tick(self.clock.now_ms());
+        for event in events {
+            let finished = match event {
+                Event::JobState { job, state: JobState::Finished } => Some(job),
+                _ => None,
+            };
+            if finished.is_some_and(|job| self.doubts.contains_key(&job)) {
+                continue;
+            }
+            let entries: Vec<Entry> = books::entry(&event, now_ms()).into_iter().collect();
+            match (self.append(&entries), finished) {
+                (Ok(()), _) => {
+                    self.campaign.apply(&event);
+                    self.note(&event);
+                }
+                (Err(Rejected::Refused), Some(job)) => {
+                    // Some result is wrong: whatever nobody confirmed is counted again.
+                    let trouble = self.trouble.take().unwrap_or_default();
+                    self.doubts.insert(job, trouble);
+                    self.campaign.recount_all(job);
+                }
+                // It comes again.
+                (Err(_), _) => {}
+            }
+        }
     }
 
     /// Units of a job that were done a second, in the last minutes.
-    pub(super) fn units_per_s(&self, job: &JobHash, done: u64, now_ms: u64) -> f64 {
-        self.paces.get(job).map_or(0.0, |pace| pace.units_per_s(now_ms, done))
+    pub(super) fn units_per_s(&self, job: &JobHash, done: u64) -> f64 {
+        self.paces.get(job).map_or(0.0, |pace| pace.units_per_s(self.clock.now_ms(), done))
     }
 }
 

@@ -11,7 +11,6 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
-use super::status::RECENT_MS;
 use crate::campaign::{Campaign, JobState, Verdict};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -115,7 +114,7 @@ impl Metrics {
         let (name, help) = ("sync", "Time until a worker's sync was answered");
         r.register_with_unit(name, help, Unit::Seconds, self.sync_s.clone());
         r.register("ledger_ok", "1 while the ledger can be written", self.ledger_ok.clone());
-        r.register("workers", "Workers heard of in the last 90 s", self.workers.clone());
+        r.register("workers", "Workers heard of in the time of a lease", self.workers.clone());
         r.register("workers_quarantined", "Workers in quarantine", self.quarantined.clone());
         r.register("job_units", "Units of the job", self.units.clone());
         r.register("job_units_done", "Units counted", self.units_done.clone());
@@ -162,8 +161,8 @@ impl Metrics {
         self.sync_s.observe(took.as_secs_f64());
     }
 
-    /// Looks at the campaign.
-    pub(super) fn observe(&self, campaign: &Campaign, trouble: bool, now_ms: u64) {
+    /// Looks at the campaign. Who was not heard of for `lease_ms` is not there any more.
+    pub(super) fn observe(&self, campaign: &Campaign, trouble: bool, now_ms: u64, lease_ms: u64) {
         let whole = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         self.ledger_ok.set(i64::from(!trouble));
         self.quarantined.set(whole(campaign.quarantined().len() as u64));
@@ -186,7 +185,7 @@ impl Metrics {
         let mut recent = 0;
         for (name, worker) in campaign.workers() {
             let label = WorkerLabel { worker: name.clone() };
-            if worker.seen_ms + RECENT_MS <= now_ms {
+            if worker.seen_ms + lease_ms <= now_ms {
                 // Those who went are not kept for ever.
                 self.units_per_s.remove(&label);
                 for family in [&self.worker_units, &self.worker_held, &self.worker_seen] {
@@ -229,7 +228,7 @@ mod tests {
         metrics.judged(Verdict::Accepted);
         metrics.judged(Verdict::Accepted);
         metrics.appended(2, Duration::from_millis(3));
-        metrics.observe(&Campaign::new(Settings::default(), 0, 0), false, 0);
+        metrics.observe(&Campaign::new(Settings::default(), 0, 0), false, 0, 90_000);
         let text = metrics.text();
         for line in [
             "nqueens_results_total{verdict=\"Accepted\"} 2",

@@ -14,10 +14,14 @@
 mod access;
 mod address;
 mod books;
+mod clock;
+mod gate;
 mod keeper;
 mod metrics;
+mod pace;
 mod plan;
 mod referee;
+mod requests;
 mod serve;
 mod service;
 mod status;

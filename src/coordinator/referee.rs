@@ -1,7 +1,6 @@
 //! The referee: where two results for a unit differ, it counts the unit itself, on this machine's CPU, twice: the unit by
 //! the fastest kernel, its mirror image by another. It speaks only if both agree.
 
-use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::Instant;
 
@@ -10,8 +9,6 @@ use crate::kernel::{KernelKind, count_range};
 use crate::preplacement::{Decomposition, Job};
 use crate::tally::Tally;
 use crate::wire::BUILD;
-
-use super::plan::Decompositions;
 
 /// The referee's own name, which no worker can have.
 pub(super) const NAME: &str = "(referee)";
@@ -33,15 +30,24 @@ pub(super) struct Dispute {
     pub(super) job: Job,
 }
 
-/// Starts the referee; it ends when the sender is dropped.
+/// Starts the referee; it ends when the sender is dropped. It has the decomposition of the last job at hand.
 pub(super) fn start(mut rule: impl FnMut(Ruling) + Send + 'static) -> std::io::Result<mpsc::Sender<Dispute>> {
     let (sender, disputes) = mpsc::channel::<Dispute>();
     let work = move || {
-        let decompositions = Decompositions::default();
+        let mut last: Option<Decomposition> = None;
         for Dispute { unit, job } in disputes {
             let began = Instant::now();
             let (first, second) = kernels(&job);
-            let truth = count_twice(&decompositions.get(&job), unit.unit, first, second);
+            let decomposition = match last.take() {
+                Some(known) if *known.job() == job => known,
+                _ => Decomposition::new(job),
+            };
+            // On a thread of its own: if that panics, there is a ruling all the same.
+            let truth = std::thread::scope(|scope| {
+                let counting = scope.spawn(|| count_twice(&decomposition, unit.unit, first, second));
+                counting.join().unwrap_or_else(|_| Err("counting failed; see the log".to_owned()))
+            });
+            last = Some(decomposition);
             let source = Source {
                 worker: NAME.to_owned(),
                 kernel: format!("{first}+{second}"),
@@ -68,7 +74,7 @@ fn kernels(job: &Job) -> (KernelKind, KernelKind) {
 }
 
 fn count_twice(
-    decomposition: &Arc<Decomposition>,
+    decomposition: &Decomposition,
     unit: u64,
     first: KernelKind,
     second: KernelKind,

@@ -1,29 +1,26 @@
 //! Listening, and everything that runs beside it.
 
-use std::collections::HashMap;
 use std::future::Future;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
+use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::Server;
-use tonic::transport::server::Connected;
 
 use super::access::Access;
 use super::address::AddressFile;
-use super::keeper::{self, Request, Running, StartError};
+use super::gate::{Shaken, accept};
+use super::keeper::{self, Running, StartError};
 use super::metrics::Metrics;
+use super::requests::{Handle, Request};
 use super::service::Service;
 use super::{authority_folder, ledger_file, now_ms, operator_folder};
 use crate::authority::{
@@ -201,14 +198,22 @@ pub async fn serve(
             let (sender, incoming) = mpsc::channel(64);
             beside.spawn(accept(listener, sender, move |stream| {
                 let acceptor = acceptor.clone();
-                async move { acceptor.accept(stream).await }
+                async move {
+                    let stream = acceptor.accept(stream).await?;
+                    let known = stream.get_ref().1.peer_certificates().is_some();
+                    Ok(Shaken { stream, known })
+                }
             }));
             within(stopped, ended, router.serve_with_incoming_shutdown(ReceiverStream::new(incoming), end))
                 .await
         }
         _ => {
             let (sender, incoming) = mpsc::channel(64);
-            beside.spawn(accept(listener, sender, |stream| async move { Ok(stream) }));
+            beside.spawn(accept(
+                listener,
+                sender,
+                |stream| async move { Ok(Shaken { stream, known: true }) },
+            ));
             within(stopped, ended, router.serve_with_incoming_shutdown(ReceiverStream::new(incoming), end))
                 .await
         }
@@ -239,126 +244,8 @@ async fn within(
     }
 }
 
-/// Connections that are open, by address.
-#[derive(Debug, Default)]
-struct Gate(Mutex<HashMap<IpAddr, usize>>);
-
-impl Gate {
-    /// Lets a connection in, unless its address has too many, or all have.
-    fn enter(self: &Arc<Self>, address: IpAddr) -> Option<Pass> {
-        const MOST_OF_ONE: usize = 4096;
-        const MOST: usize = 16_384;
-        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let of_one = open.get(&address).copied().unwrap_or(0);
-        if of_one >= MOST_OF_ONE || open.values().sum::<usize>() >= MOST {
-            return None;
-        }
-        *open.entry(address).or_default() += 1;
-        Some(Pass { gate: Arc::clone(self), address })
-    }
-}
-
-/// A connection that was let in.
-#[derive(Debug)]
-struct Pass {
-    gate: Arc<Gate>,
-    address: IpAddr,
-}
-
-impl Drop for Pass {
-    fn drop(&mut self) {
-        let mut open = self.gate.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(of_one) = open.get_mut(&self.address) {
-            *of_one -= 1;
-            if *of_one == 0 {
-                open.remove(&self.address);
-            }
-        }
-    }
-}
-
-/// A connection with its pass.
-#[derive(Debug)]
-struct Guarded<S> {
-    stream: S,
-    _pass: Pass,
-}
-
-impl<S: Connected> Connected for Guarded<S> {
-    type ConnectInfo = S::ConnectInfo;
-
-    fn connect_info(&self) -> Self::ConnectInfo {
-        self.stream.connect_info()
-    }
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for Guarded<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for Guarded<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, buffer)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
-    }
-}
-
-/// Takes connections and shakes hands with each on a task of its own, so that nobody waits for a slow one.
-async fn accept<S, F>(
-    listener: TcpListener,
-    sender: mpsc::Sender<io::Result<Guarded<S>>>,
-    handshake: impl Fn(TcpStream) -> F + Clone + Send + 'static,
-) where
-    S: Send + 'static,
-    F: Future<Output = io::Result<S>> + Send + 'static,
-{
-    const HANDSHAKE: Duration = Duration::from_secs(10);
-    let gate = Arc::new(Gate::default());
-    loop {
-        let (stream, from) = match listener.accept().await {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                // Too many open files, say: it passes.
-                tracing::warn!("a connection could not be taken: {error}");
-                tokio::time::sleep(Duration::from_millis(100)).await;
-                continue;
-            }
-        };
-        let Some(pass) = gate.enter(from.ip()) else {
-            tracing::warn!(%from, "too many connections");
-            continue;
-        };
-        let (sender, handshake) = (sender.clone(), handshake.clone());
-        tokio::spawn(async move {
-            let _ = stream.set_nodelay(true);
-            match tokio::time::timeout(HANDSHAKE, handshake(stream)).await {
-                Ok(Ok(stream)) => drop(sender.send(Ok(Guarded { stream, _pass: pass })).await),
-                Ok(Err(error)) => tracing::debug!(%from, "no handshake: {error}"),
-                Err(_) => tracing::debug!(%from, "no handshake in time"),
-            }
-        });
-    }
-}
-
 /// Lets the keeper look at the clock.
-async fn tick(keeper: keeper::Handle) {
+async fn tick(keeper: Handle) {
     let mut every = tokio::time::interval(Duration::from_millis(500));
     every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {

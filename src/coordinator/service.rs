@@ -8,15 +8,17 @@ use tokio::sync::{Semaphore, oneshot, watch};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Request, Response, Status};
 
-use super::access::{Access, address};
-use super::keeper::{self, About, Handle, StateError, Submitted, Synced, Unavailable};
+use super::access::{Access, address, shown};
 use super::metrics::Metrics;
+use super::requests::{self, About, Handle, StateError, Submitted, Synced, Unavailable};
 use super::{now_ms, plan};
 use crate::authority::{Action, EnrollError, Issued, Name, Token};
-use crate::board::{Piece, Problem, Square};
 use crate::campaign::{Completion, JobState, UnitId};
 use crate::wire::v1::{self, enrolment_server, operations_server, work_server};
 use crate::wire::{self, MOST_RESULTS, Malformed, messages};
+
+/// Statuses, one after the other.
+type Stream = Pin<Box<dyn tokio_stream::Stream<Item = Result<v1::StatusResponse, Status>> + Send + 'static>>;
 
 /// The handlers; cheap to clone.
 #[derive(Clone)]
@@ -30,6 +32,8 @@ struct Shared {
     metrics: Arc<Metrics>,
     /// One problem is planned at a time: that may take seconds and gigabytes.
     planning: Semaphore,
+    /// Streams that may be open.
+    watching: Arc<Semaphore>,
     /// True once the coordinator stops.
     stopping: watch::Receiver<bool>,
 }
@@ -66,11 +70,17 @@ impl Service {
         metrics: Arc<Metrics>,
         stopping: watch::Receiver<bool>,
     ) -> Self {
-        Self { shared: Arc::new(Shared { keeper, access, metrics, planning: Semaphore::new(1), stopping }) }
+        /// Each asks the keeper once a second.
+        const MOST_WATCHING: usize = 256;
+        let (planning, watching) = (Semaphore::new(1), Arc::new(Semaphore::new(MOST_WATCHING)));
+        Self { shared: Arc::new(Shared { keeper, access, metrics, planning, watching, stopping }) }
     }
 
     /// Asks the keeper and waits for its answer.
-    async fn ask<T>(&self, request: impl FnOnce(oneshot::Sender<T>) -> keeper::Request) -> Result<T, Status> {
+    async fn ask<T>(
+        &self,
+        request: impl FnOnce(oneshot::Sender<T>) -> requests::Request,
+    ) -> Result<T, Status> {
         let (reply, answer) = oneshot::channel();
         let gone = || Status::unavailable("the coordinator stops; try again later");
         self.shared.keeper.send(request(reply)).await.map_err(|_| gone())?;
@@ -100,7 +110,7 @@ impl Service {
             devices: messages::devices(std::mem::take(&mut request.devices)).map_err(malformed)?,
         };
         let request = messages::sync_request(request, caller.name).map_err(malformed)?;
-        let answer = self.ask(|reply| keeper::Request::Sync(request, about, reply)).await?;
+        let answer = self.ask(|reply| requests::Request::Sync(request, about, reply)).await?;
         let Synced { response, jobs, running_jobs, quarantined } = answer;
         let text = |job: &crate::preplacement::Job| v1::Job {
             job: job.hash().to_bytes().into(),
@@ -126,7 +136,7 @@ impl Service {
         let completions: Result<Vec<Completion>, Malformed> =
             results.map(|result| messages::completion(result, &caller.name, &build)).collect();
         let completions = completions.map_err(malformed)?;
-        let verdicts = self.ask(|reply| keeper::Request::Complete(completions, reply)).await?;
+        let verdicts = self.ask(|reply| requests::Request::Complete(completions, reply)).await?;
         let verdicts = verdicts.map_err(unavailable)?;
         Ok(v1::CompleteResponse {
             verdicts: verdicts.into_iter().map(|verdict| v1::Verdict::from(verdict).into()).collect(),
@@ -153,7 +163,7 @@ impl Service {
         let reason = format!("{class}: {}", detail.collect::<String>());
         let worker = caller.name;
         let kept = self
-            .ask(|reply| keeper::Request::Fail { unit, attempt, worker, reason, unsuited, reply })
+            .ask(|reply| requests::Request::Fail { unit, attempt, worker, reason, unsuited, reply })
             .await?;
         kept.map_err(unavailable).map(|()| v1::FailResponse {})
     }
@@ -180,8 +190,8 @@ impl Service {
     async fn renew(&self, request: Request<v1::RenewRequest>) -> Result<v1::EnrollResponse, Status> {
         self.shared.access.admit(&request, Action::Renew, "")?;
         Self::build(request.get_ref().peer.as_ref())?;
-        let shown = request.peer_certs().and_then(|chain| chain.first().cloned());
-        let (Some(authority), Some(shown)) = (self.shared.access.authority().cloned(), shown) else {
+        let (Some(authority), Some(shown)) = (self.shared.access.authority().cloned(), shown(&request))
+        else {
             return Err(Status::failed_precondition("there is no certificate that could be renewed"));
         };
         let request = request.into_inner().request;
@@ -191,16 +201,17 @@ impl Service {
     async fn submit(&self, request: Request<v1::SubmitRequest>) -> Result<v1::SubmitResponse, Status> {
         let caller = self.shared.access.admit(&request, Action::Submit, "")?;
         let request = request.into_inner();
-        let problem = problem(&request)?;
+        let problem = messages::problem(&request).map_err(malformed)?;
         let _one = self.shared.planning.acquire().await;
         let planned = tokio::task::spawn_blocking(move || plan::plan(&problem)).await;
         let planned = planned.map_err(|_| Status::internal("the problem could not be planned"))?;
         let planned = planned.map_err(|error| Status::invalid_argument(error.to_string()))?;
         let (job, priority, submitter) = (planned.job.hash(), request.priority, caller.name);
         let submitted =
-            self.ask(|reply| keeper::Request::Submit { planned, priority, submitter, reply }).await?;
-        let Submitted { known, state } = submitted.map_err(unavailable)?;
-        Ok(v1::SubmitResponse { job: job.to_bytes().into(), known, state: v1::JobState::from(state).into() })
+            self.ask(|reply| requests::Request::Submit { planned, priority, submitter, reply }).await?;
+        let Submitted { known, state, priority } = submitted.map_err(unavailable)?;
+        let state = v1::JobState::from(state).into();
+        Ok(v1::SubmitResponse { job: job.to_bytes().into(), known, state, priority })
     }
 
     async fn set_state(
@@ -211,7 +222,7 @@ impl Service {
         let request = request.into_inner();
         let state = JobState::try_from(request.state()).map_err(malformed)?;
         let job = request.job;
-        let changed = self.ask(|reply| keeper::Request::SetState { job, state, reply }).await?;
+        let changed = self.ask(|reply| requests::Request::SetState { job, state, reply }).await?;
         let (job, before) = changed.map_err(|error| match error {
             StateError::NoSuchJob(_) => Status::not_found(error.to_string()),
             StateError::Ambiguous(..) => Status::invalid_argument(error.to_string()),
@@ -221,11 +232,55 @@ impl Service {
         Ok(v1::SetJobStateResponse { job: job.to_bytes().into(), before: v1::JobState::from(before).into() })
     }
 
+    /// The status now and whenever it has changed, as long as the caller may look.
+    async fn watch(&self, request: Request<v1::StatusRequest>) -> Result<Stream, Status> {
+        const EVERY: Duration = Duration::from_secs(1);
+        self.shared.access.admit(&request, Action::Watch, "")?;
+        let open = Arc::clone(&self.shared.watching).try_acquire_owned();
+        let open = open.map_err(|_| Status::resource_exhausted("too many are watching; try again later"))?;
+        let shown = shown(&request);
+        let digits = request.get_ref().job.clone();
+        let first = self.status(request).await?;
+        let (sender, receiver) = tokio::sync::mpsc::channel(1);
+        let service = self.clone();
+        let mut stopping = self.shared.stopping.clone();
+        tokio::spawn(async move {
+            let _open = open;
+            let mut last = v1::StatusResponse { now_ms: 0, ..first.clone() };
+            let mut next = Some(first);
+            loop {
+                if let Some(status) = next.take()
+                    && sender.send(Ok(status)).await.is_err()
+                {
+                    return;
+                }
+                tokio::select! {
+                    () = tokio::time::sleep(EVERY) => {}
+                    () = sender.closed() => return,
+                    _ = stopping.wait_for(|stop| *stop) => return,
+                }
+                if let Err(status) = service.shared.access.authorize(shown.as_deref(), Action::Watch) {
+                    let _ = sender.send(Err(status)).await;
+                    return;
+                }
+                let digits = digits.clone();
+                let asked = service.ask(|reply| requests::Request::Status(digits, reply)).await;
+                let Ok(status) = asked else { return };
+                let timeless = v1::StatusResponse { now_ms: 0, ..status.clone() };
+                if timeless != last {
+                    last = timeless;
+                    next = Some(status);
+                }
+            }
+        });
+        Ok(Box::pin(ReceiverStream::new(receiver)))
+    }
+
     async fn status(&self, request: Request<v1::StatusRequest>) -> Result<v1::StatusResponse, Status> {
         self.shared.access.admit(&request, Action::Status, "")?;
         let job = request.into_inner().job;
         let digits = job.clone();
-        let status = self.ask(|reply| keeper::Request::Status(job, reply)).await?;
+        let status = self.ask(|reply| requests::Request::Status(job, reply)).await?;
         if status.jobs.is_empty() && !digits.is_empty() {
             return Err(Status::not_found(StateError::NoSuchJob(digits).to_string()));
         }
@@ -249,24 +304,6 @@ async fn issue(
         _ => Status::unauthenticated(error.to_string()),
     })?;
     Ok(v1::EnrollResponse { certificate_pem, authority_pem })
-}
-
-/// The problem that is submitted.
-fn problem(request: &v1::SubmitRequest) -> Result<Problem, Status> {
-    const MOST_SQUARES: usize = 4096;
-    if request.placed.len() + request.blocked.len() > MOST_SQUARES {
-        let found = request.placed.len() + request.blocked.len();
-        return Err(malformed(Malformed::TooMany("squares", found, MOST_SQUARES)));
-    }
-    let piece: Piece = request.piece.parse().map_err(|e| Status::invalid_argument(format!("{e}")))?;
-    let squares = |squares: &[v1::Square]| -> Result<Vec<Square>, Status> {
-        let off = || Status::invalid_argument("rows and columns of squares begin at 1");
-        let zero_based = |from_one: u32| from_one.checked_sub(1).map(|i| i as usize).ok_or_else(off);
-        squares.iter().map(|s| Ok(Square::new(zero_based(s.row)?, zero_based(s.column)?))).collect()
-    };
-    let (placed, blocked) = (squares(&request.placed)?, squares(&request.blocked)?);
-    Problem::new(piece, request.n as usize, placed, blocked)
-        .map_err(|error| Status::invalid_argument(error.to_string()))
 }
 
 #[tonic::async_trait]
@@ -320,45 +357,10 @@ impl operations_server::Operations for Service {
         self.answer("Status", Self::status(self, request).await)
     }
 
-    type WatchStream =
-        Pin<Box<dyn tokio_stream::Stream<Item = Result<v1::StatusResponse, Status>> + Send + 'static>>;
+    type WatchStream = Stream;
 
-    async fn watch(
-        &self,
-        request: Request<v1::StatusRequest>,
-    ) -> Result<Response<Self::WatchStream>, Status> {
-        const EVERY: Duration = Duration::from_secs(1);
-        self.shared.access.admit(&request, Action::Watch, "")?;
-        let digits = request.get_ref().job.clone();
-        let first = Self::status(self, request).await?;
-        let (sender, receiver) = tokio::sync::mpsc::channel(1);
-        let service = self.clone();
-        let mut stopping = self.shared.stopping.clone();
-        tokio::spawn(async move {
-            let mut last = v1::StatusResponse { now_ms: 0, ..first.clone() };
-            let mut next = Some(first);
-            loop {
-                if let Some(status) = next.take()
-                    && sender.send(Ok(status)).await.is_err()
-                {
-                    return;
-                }
-                tokio::select! {
-                    () = tokio::time::sleep(EVERY) => {}
-                    () = sender.closed() => return,
-                    _ = stopping.wait_for(|stop| *stop) => return,
-                }
-                let digits = digits.clone();
-                let asked = service.ask(|reply| keeper::Request::Status(digits, reply)).await;
-                let Ok(status) = asked else { return };
-                let timeless = v1::StatusResponse { now_ms: 0, ..status.clone() };
-                if timeless != last {
-                    last = timeless;
-                    next = Some(status);
-                }
-            }
-        });
-        self.answer("Watch", Ok(Box::pin(ReceiverStream::new(receiver)) as Self::WatchStream))
+    async fn watch(&self, request: Request<v1::StatusRequest>) -> Result<Response<Stream>, Status> {
+        self.answer("Watch", Self::watch(self, request).await)
     }
 
     async fn set_job_state(
@@ -373,7 +375,7 @@ impl operations_server::Operations for Service {
         request: Request<v1::WorkersRequest>,
     ) -> Result<Response<v1::WorkersResponse>, Status> {
         let found = match self.shared.access.admit(&request, Action::Status, "") {
-            Ok(_) => self.ask(keeper::Request::Workers).await,
+            Ok(_) => self.ask(requests::Request::Workers).await,
             Err(status) => Err(status),
         };
         self.answer("Workers", found)
@@ -384,7 +386,7 @@ impl operations_server::Operations for Service {
             self.shared.access.admit(&request, Action::Control, "")?;
             let worker = request.into_inner().worker;
             let name = worker.clone();
-            let known = self.ask(|reply| keeper::Request::Drain(worker, reply)).await?;
+            let known = self.ask(|reply| requests::Request::Drain(worker, reply)).await?;
             if known { Ok(v1::DrainResponse {}) } else { Err(no_such_worker(&name)) }
         };
         self.answer("Drain", drained.await)
@@ -398,7 +400,7 @@ impl operations_server::Operations for Service {
             self.shared.access.admit(&request, Action::Control, "")?;
             let worker = request.into_inner().worker;
             let name = worker.clone();
-            let known = self.ask(|reply| keeper::Request::Release(worker, reply)).await?;
+            let known = self.ask(|reply| requests::Request::Release(worker, reply)).await?;
             match known.map_err(unavailable)? {
                 true => Ok(v1::ReleaseResponse {}),
                 false => Err(Status::not_found(format!("{name} is not in quarantine"))),

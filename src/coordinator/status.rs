@@ -2,34 +2,34 @@
 
 use super::books::JobInfo;
 use super::keeper::Keeper;
+use super::now_ms;
 use crate::campaign::{JobProgress, SourceShare};
 use crate::preplacement::JobHash;
 use crate::wire::{BUILD, v1};
 
 impl Keeper {
     /// How the jobs stand whose names begin with `digits`, in the order of their submission.
-    pub(super) fn status(&self, digits: &str, now_ms: u64) -> v1::StatusResponse {
+    pub(super) fn status(&self, digits: &str) -> v1::StatusResponse {
         let mut jobs: Vec<v1::JobStatus> = self
             .jobs
             .iter()
             .filter(|(job, _)| job.to_string().starts_with(digits))
-            .filter_map(|(&job, info)| {
-                Some(self.job_status(job, info, &self.campaign.progress(&job)?, now_ms))
-            })
+            .filter_map(|(&job, info)| Some(self.job_status(job, info, &self.campaign.progress(&job)?)))
             .collect();
         jobs.sort_by(|a, b| (a.submitted_ms, &a.job).cmp(&(b.submitted_ms, &b.job)));
+        let (steady_ms, lease_ms) = (self.clock.now_ms(), self.settings.lease_ms);
         let workers =
-            self.campaign.workers().filter(|(_, worker)| worker.seen_ms + RECENT_MS > now_ms).count();
+            self.campaign.workers().filter(|(_, worker)| worker.seen_ms + lease_ms > steady_ms).count();
         v1::StatusResponse {
             jobs,
-            now_ms,
+            now_ms: now_ms(),
             workers: u32::try_from(workers).unwrap_or(u32::MAX),
             trouble: self.trouble.clone().unwrap_or_default(),
             build: BUILD.to_owned(),
         }
     }
 
-    fn job_status(&self, job: JobHash, info: &JobInfo, progress: &JobProgress, now_ms: u64) -> v1::JobStatus {
+    fn job_status(&self, job: JobHash, info: &JobInfo, progress: &JobProgress) -> v1::JobStatus {
         let totals = self.file().and_then(|file| file.totals(&job)).unwrap_or_default();
         let sources = self.campaign.shares(&job).into_iter().map(|share| {
             let SourceShare { source, units, confirmed, confirmations } = share;
@@ -48,8 +48,12 @@ impl Keeper {
             info.poison.iter().take(MOST_NOTES).map(|(unit, why)| format!("unit {unit} is set aside: {why}")),
         );
         notes.extend(self.doubts.get(&job).cloned());
+        let undecided = self.undecided.iter().filter(|(unit, _)| unit.job == job);
+        notes.extend(undecided.take(MOST_NOTES).map(|(unit, why)| {
+            format!("two results for unit {} differ, and the referee cannot decide: {why}", unit.unit)
+        }));
         if progress.disputes > 0 {
-            notes.push(format!("{} units are with the referee", progress.disputes));
+            notes.push(format!("results of {} units differ; the referee counts them", progress.disputes));
         }
         let mut quarantined: Vec<_> = self.campaign.quarantined().iter().collect();
         quarantined.sort();
@@ -75,7 +79,7 @@ impl Keeper {
             checks_due: progress.checks_due,
             disputes: progress.disputes,
             total: Some((&progress.total).into()),
-            units_per_s: self.units_per_s(&job, progress.done, now_ms),
+            units_per_s: self.units_per_s(&job, progress.done),
             counting_s: progress.counting_s,
             checking_s: progress.checking_s,
             sources: sources.collect(),
@@ -89,6 +93,7 @@ impl Keeper {
     /// The workers that were heard of since the start, by name.
     pub(super) fn workers(&self) -> v1::WorkersResponse {
         let held = self.campaign.held();
+        let (now_ms, steady_ms) = (now_ms(), self.clock.now_ms());
         let workers = self.campaign.workers().map(|(name, worker)| {
             let about = self.about.get(name).cloned().unwrap_or_default();
             v1::WorkerStatus {
@@ -97,7 +102,7 @@ impl Keeper {
                 capacity: worker.capacity,
                 kernels: worker.kernels.clone(),
                 devices: about.devices,
-                seen_ms: worker.seen_ms,
+                seen_ms: now_ms.saturating_sub(steady_ms.saturating_sub(worker.seen_ms)),
                 draining: worker.draining,
                 units_done: worker.units_done,
                 held: held.get(name).copied().unwrap_or(0),
@@ -108,9 +113,6 @@ impl Keeper {
         v1::WorkersResponse { workers: workers.collect() }
     }
 }
-
-/// A worker that was heard of in this time is there.
-pub(super) const RECENT_MS: u64 = 90_000;
 
 /// More help nobody.
 const MOST_NOTES: usize = 20;

@@ -1,5 +1,6 @@
 //! Messages become what the campaign knows, and back. What comes from outside is looked at here, once.
 
+use crate::board::{Piece, Problem, Square};
 use crate::campaign::{
     Assignment, Completion, Held, JobState, Source, SyncRequest, SyncResponse, UnitId, Verdict,
 };
@@ -19,6 +20,7 @@ const MOST_DEVICES: usize = 64;
 const MOST_KERNELS: usize = 64;
 const MOST_JOBS: usize = 4096;
 const MOST_NAME_BYTES: usize = 256;
+const MOST_SQUARES: usize = 4096;
 
 /// A message that does not mean anything.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -35,6 +37,9 @@ pub enum Malformed {
     /// A value out of range.
     #[error("{0} is out of range")]
     Range(&'static str),
+    /// A piece or a board that there is not.
+    #[error("{0}")]
+    Problem(String),
 }
 
 fn at_most(what: &'static str, found: usize, most: usize) -> Result<(), Malformed> {
@@ -129,6 +134,24 @@ fn assignment(lease: v1::Lease) -> Result<Assignment, Malformed> {
 /// Messages from and to what the campaign knows.
 pub mod messages {
     use super::*;
+
+    /// The problem that is submitted.
+    ///
+    /// # Errors
+    /// There is no such piece or board, or too many squares are decided.
+    pub fn problem(request: &v1::SubmitRequest) -> Result<Problem, Malformed> {
+        at_most("squares", request.placed.len() + request.blocked.len(), MOST_SQUARES)?;
+        let piece: Piece = request.piece.parse().map_err(|e| Malformed::Problem(format!("{e}")))?;
+        let zero_based = |from_one: u32| from_one.checked_sub(1).map(|i| i as usize);
+        let square = |s: &v1::Square| Some(Square::new(zero_based(s.row)?, zero_based(s.column)?));
+        let squares = |squares: &[v1::Square]| -> Result<Vec<Square>, Malformed> {
+            let all: Option<Vec<Square>> = squares.iter().map(square).collect();
+            all.ok_or_else(|| Malformed::Problem("rows and columns of squares begin at 1".to_owned()))
+        };
+        let (placed, blocked) = (squares(&request.placed)?, squares(&request.blocked)?);
+        let n = request.n as usize;
+        Problem::new(piece, n, placed, blocked).map_err(|e| Malformed::Problem(e.to_string()))
+    }
 
     /// A worker's sync, by the worker that the call's credentials name.
     ///

@@ -4,8 +4,7 @@
 #![allow(dead_code, unreachable_pub)]
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use nqueens::authority::{Authority, Credentials, KeyRequest, Name, Role};
@@ -15,34 +14,15 @@ use nqueens::kernel::{KernelKind, count_parts};
 use nqueens::preplacement::{Decomposition, Job, JobHash};
 use nqueens::wire::{Address, BUILD, Link, Security, messages, peer, v1};
 
+pub mod program;
+
+pub use program::{Scratch, printed, run};
+
 /// The program.
 pub const NQUEENS: &str = env!("CARGO_BIN_EXE_nqueens");
 
 /// Longer than anything takes on the slowest machine.
 pub const PATIENCE: Duration = Duration::from_secs(120);
-
-/// A folder that goes when the test ends.
-pub struct Scratch(PathBuf);
-
-impl Scratch {
-    pub fn new(name: &str) -> Self {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let folder = std::env::temp_dir().join(format!("nqueens-{name}-{}-{number}", std::process::id()));
-        std::fs::create_dir_all(&folder).expect("a folder");
-        Self(folder)
-    }
-
-    pub fn path(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 /// Waits until something is there.
 pub fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
@@ -83,19 +63,6 @@ impl Drop for Process {
     fn drop(&mut self) {
         self.kill();
     }
-}
-
-/// Runs the program to its end.
-pub fn nqueens(arguments: &[&str]) -> Output {
-    Command::new(NQUEENS).args(arguments).stdin(Stdio::null()).output().expect("the program starts")
-}
-
-/// What the program prints.
-pub fn printed(arguments: &[&str]) -> String {
-    let output = nqueens(arguments);
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{arguments:?}: {said}");
-    String::from_utf8(output.stdout).expect("text")
 }
 
 /// A coordinator in a process of its own.

@@ -9,6 +9,10 @@
 //! G = Σ y over all open rows, open columns and diagonals with an alive square. So G < 0 refutes the position, a
 //! square whose cost exceeds G dies, and a diagonal whose weight exceeds G must be used. A queen takes its cost from
 //! G, and a diagonal that can no more be used takes its weight.
+//!
+//! With the *knapsacks*, what the unused diagonals of a direction weigh at least (all that are alive, less the heaviest
+//! set that a completion can use) is taken from G at once. It is a credit: as much as that may diagonals of this direction
+//! weigh that can no more be used before they take anything from G again.
 
 use std::ops::ControlFlow;
 
@@ -46,24 +50,34 @@ enum Change {
 }
 
 struct Budget {
-    /// G, as far as it is not used up.
-    room: i64,
+    room: Room,
     /// By square: its cost.
     cost: Vec<i64>,
-    /// By line: what a diagonal takes from the room that can no more be used.
+    /// By line: what a diagonal weighs that was usable when the budget was made.
     weight: Vec<i64>,
-    /// The squares, those of the greatest cost first, and how many of them cost more than there is room.
+    /// The squares, those of the greatest cost first.
     squares: Vec<usize>,
-    dear_squares: usize,
-    /// The same for diagonals and their weights.
-    diagonals: Vec<usize>,
-    heavy_diagonals: usize,
+    /// The diagonals of each direction that weigh something, the heaviest first.
+    diagonals: [Vec<usize>; 2],
+}
+
+/// What changes about a budget.
+#[derive(Clone, Copy, Default)]
+struct Room {
+    /// G, as far as it is not used up.
+    left: i64,
+    /// What unused diagonals of each direction may weigh that is taken from G already.
+    credit: [i64; 2],
+    /// How many squares cost more than is left.
+    dear: usize,
+    /// How many diagonals of each direction weigh more than is left, with the credit.
+    heavy: [usize; 2],
 }
 
 /// A moment to which a position can go back.
 pub(super) struct Mark {
     trail: usize,
-    budgets: [(i64, usize, usize); BUDGETS],
+    rooms: [Room; BUDGETS],
 }
 
 /// A budget that made place for another one.
@@ -100,11 +114,9 @@ impl Position {
     }
 
     pub(super) fn mark(&self) -> Mark {
-        let mut budgets = [(0, 0, 0); BUDGETS];
-        for (mark, budget) in budgets.iter_mut().zip(&self.budgets) {
-            *mark = (budget.room, budget.dear_squares, budget.heavy_diagonals);
-        }
-        Mark { trail: self.trail.len(), budgets }
+        let mut rooms = [Room::default(); BUDGETS];
+        rooms.iter_mut().zip(&self.budgets).for_each(|(room, budget)| *room = budget.room);
+        Mark { trail: self.trail.len(), rooms }
     }
 
     /// Takes back what happened since `mark`. The budgets are those of then.
@@ -120,9 +132,7 @@ impl Position {
                 }
             }
         }
-        for (budget, mark) in self.budgets.iter_mut().zip(mark.budgets) {
-            (budget.room, budget.dear_squares, budget.heavy_diagonals) = mark;
-        }
+        self.budgets.iter_mut().zip(mark.rooms).for_each(|(budget, room)| budget.room = room);
         self.units.clear();
         self.refuted = false;
     }
@@ -144,14 +154,16 @@ impl Position {
     /// Whether a queen must stand on the open line in every completion. The weight of a diagonal without an alive
     /// square is taken from the room already.
     pub(super) fn is_mandatory(&self, line: usize) -> bool {
-        let heavy = |budget: &Budget| budget.weight[line] > budget.room;
-        line < 2 * self.n || self.count[line] > 0 && self.budgets.iter().any(heavy)
+        let n = self.n;
+        line < 2 * n
+            || self.count[line] > 0
+                && self.budgets.iter().any(|budget| budget.needs(line, direction(n, line)))
     }
 
     /// An open mandatory line with the fewest choices; `None` if the board is full.
     pub(super) fn smallest_line(&self) -> Option<usize> {
-        let heavy = self.budgets.iter().flat_map(|budget| &budget.diagonals[..budget.heavy_diagonals]);
-        let mandatory = (0..2 * self.n).chain(heavy.copied());
+        let heavy = self.budgets.iter().flat_map(Budget::heavy_diagonals);
+        let mandatory = (0..2 * self.n).chain(heavy);
         mandatory
             .filter(|&line| !self.taken[line] && self.count[line] > 0)
             .min_by_key(|&line| self.count[line])
@@ -160,7 +172,7 @@ impl Position {
     /// Puts a queen on an alive square.
     pub(super) fn place(&mut self, square: usize) {
         for budget in &mut self.budgets {
-            budget.room -= budget.cost[square];
+            budget.room.left -= budget.cost[square];
         }
         self.trail.push(Change::Placed(square));
         for line in self.lines[square] {
@@ -186,7 +198,10 @@ impl Position {
             }
             match self.count[line] {
                 0 if line < 2 * self.n => self.refuted = true,
-                0 => self.budgets.iter_mut().for_each(|budget| budget.room -= budget.weight[line]),
+                0 => {
+                    let direction = direction(self.n, line);
+                    self.budgets.iter_mut().for_each(|budget| budget.lose(line, direction));
+                }
                 1 => self.units.push(line),
                 _ => {}
             }
@@ -212,7 +227,7 @@ impl Position {
     fn filter(&mut self) -> ControlFlow<()> {
         let mut changed = ControlFlow::Break(());
         for i in 0..self.budgets.len() {
-            if self.budgets[i].room < 0 {
+            if self.budgets[i].room.left < 0 {
                 self.refuted = true;
             }
             while let Some(square) = self.budgets[i].next_dear_square() {
@@ -236,8 +251,8 @@ impl Position {
     /// Makes a budget of `y` (by line, without the rows), and draws conclusions. Those of the rows are as small as
     /// they can be, so that no cost is below 0; those of the columns are lowered then as far as the costs allow.
     ///
-    /// With `knapsack` the room is smaller: what the used diagonals weigh is at most what the heaviest sets of the
-    /// right number and sum weigh. In return, diagonals that cannot be used take nothing from it later.
+    /// With `knapsack` there is less room, but a credit; and the squares die whose cost exceeds the room even if the
+    /// heaviest sets that have their two diagonals are used.
     pub(super) fn add_budget(&mut self, y: &[i64], knapsack: bool) -> Displaced {
         let n = self.n;
         let mut y: Vec<i64> = std::iter::repeat_n(0, n).chain(y.iter().copied()).collect();
@@ -249,8 +264,13 @@ impl Position {
             }
         }
         let cost: Vec<i64> = (0..n * n).map(|square| self.cost(&y, square)).collect();
-        let mut room: i64 = y[..2 * n].iter().sum();
-        let mut weight = vec![0; y.len()];
+        let usable = |line: &usize| !self.taken[*line] && self.count[*line] > 0;
+        let weight: Vec<i64> =
+            (0..y.len()).map(|line| if line >= 2 * n && usable(&line) { y[line] } else { 0 }).collect();
+        let lines: i64 = y[..2 * n].iter().sum();
+        let weights =
+            [&weight[2 * n..4 * n - 1], &weight[4 * n - 1..]].map(|weights| weights.iter().sum::<i64>());
+        let mut room = Room { left: lines + weights[0] + weights[1], ..Room::default() };
         if knapsack {
             match self.heaviest_diagonals(&y) {
                 [Outcome::NoSet, _] | [_, Outcome::NoSet] => self.refuted = true,
@@ -259,26 +279,30 @@ impl Position {
                         let [_, _, diagonal, antidiagonal] = self.lines[square];
                         let (diagonal, antidiagonal) = (diagonal - 2 * n, antidiagonal - (4 * n - 1));
                         let most = falling.with[diagonal].zip(rising.with[antidiagonal]);
-                        most.is_none_or(|(falling, rising)| room + falling + rising < cost[square])
+                        most.is_none_or(|(falling, rising)| lines + falling + rising < cost[square])
                     };
                     let dead: Vec<usize> = self.all_alive().filter(dead).collect();
-                    room += falling.any + rising.any;
+                    room.left = lines + falling.any + rising.any;
+                    room.credit = [weights[0] - falling.any, weights[1] - rising.any];
                     dead.into_iter().for_each(|square| self.kill(square));
                 }
-                // A board with so much left is for other budgets.
-                _ => room = i64::MAX / 2,
+                // A board with so much left is for plain budgets.
+                _ => {}
             }
-        } else {
-            let usable = (2 * n..y.len()).filter(|&line| !self.taken[line] && self.count[line] > 0);
-            usable.for_each(|line| weight[line] = y[line]);
-            room += weight.iter().sum::<i64>();
         }
         let mut squares: Vec<usize> = self.all_alive().collect();
         squares.sort_by_key(|&square| std::cmp::Reverse(cost[square]));
-        let mut diagonals: Vec<usize> = (2 * n..y.len()).filter(|&line| weight[line] > 0).collect();
-        diagonals.sort_by_key(|&line| std::cmp::Reverse(weight[line]));
+        let diagonals = [2 * n..4 * n - 1, 4 * n - 1..y.len()].map(|lines| {
+            let mut diagonals: Vec<usize> = lines.filter(|&line| weight[line] > 0).collect();
+            diagonals.sort_by_key(|&line| std::cmp::Reverse(weight[line]));
+            diagonals
+        });
         let displaced = (self.budgets.len() == BUDGETS).then(|| self.budgets.remove(1));
-        let budget = Budget { room, cost, weight, squares, dear_squares: 0, diagonals, heavy_diagonals: 0 };
+        let mut budget = Budget { room, cost, weight, squares, diagonals };
+        // Those that died by the knapsacks.
+        for line in (2 * n..y.len()).filter(|&line| !self.taken[line] && self.count[line] == 0) {
+            budget.lose(line, direction(n, line));
+        }
         self.budgets.push(budget);
         Displaced(displaced)
     }
@@ -330,22 +354,52 @@ impl Position {
     }
 }
 
+/// Of a diagonal: 0 if it is one, 1 if it is an antidiagonal.
+fn direction(n: usize, line: usize) -> usize {
+    usize::from(line >= 4 * n - 1)
+}
+
 impl Budget {
-    /// The next square that costs more than there is room.
+    /// The next square that costs more than is left.
     fn next_dear_square(&mut self) -> Option<usize> {
-        let square = *self.squares.get(self.dear_squares)?;
-        (self.cost[square] > self.room).then(|| {
-            self.dear_squares += 1;
+        let square = *self.squares.get(self.room.dear)?;
+        (self.cost[square] > self.room.left).then(|| {
+            self.room.dear += 1;
             square
         })
     }
 
-    /// The next diagonal that weighs more than there is room.
+    /// The next diagonal that must be used.
     fn next_heavy_diagonal(&mut self) -> Option<usize> {
-        let diagonal = *self.diagonals.get(self.heavy_diagonals)?;
-        (self.weight[diagonal] > self.room).then(|| {
-            self.heavy_diagonals += 1;
-            diagonal
-        })
+        for direction in [0, 1] {
+            let next = self.diagonals[direction].get(self.room.heavy[direction]);
+            if let Some(&line) = next.filter(|&&line| self.needs(line, direction)) {
+                self.room.heavy[direction] += 1;
+                return Some(line);
+            }
+        }
+        None
+    }
+
+    /// The diagonals that must be used, or are used, or are lost.
+    fn heavy_diagonals(&self) -> impl Iterator<Item = usize> {
+        let [falling, rising] = &self.diagonals;
+        let [heavy_falling, heavy_rising] = self.room.heavy;
+        falling[..heavy_falling].iter().chain(&rising[..heavy_rising]).copied()
+    }
+
+    /// Whether there is no room for a diagonal to be unused.
+    fn needs(&self, line: usize, direction: usize) -> bool {
+        self.weight[line] > self.room.left + self.room.credit[direction]
+    }
+
+    /// A diagonal can no more be used.
+    fn lose(&mut self, line: usize, direction: usize) {
+        let credit = &mut self.room.credit[direction];
+        *credit -= self.weight[line];
+        if *credit < 0 {
+            self.room.left += *credit;
+            *credit = 0;
+        }
     }
 }

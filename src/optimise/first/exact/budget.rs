@@ -5,9 +5,14 @@
 //!
 //! G = Σ u + Σ v + Σ w + Σ z (over what is open or alive) = Σ reduced costs of its queens + Σ w + Σ z of unused diagonals.
 //!
-//! So G < 0 refutes the board, a cell dearer than G dies, a diagonal heavier than G must be used. The multipliers come
+//! So G < 0 refutes the board, a cell dearer than G dies, a diagonal heavier than G must be used.
+//!
+//! The diagonals of a direction that are used are one of the sets of [`super::knapsack`]: those that are not used weigh at
+//! least what the heaviest set leaves. That is taken from G at once, and is a credit from which the diagonals that die are
+//! paid first. The multipliers come
 //! from the duals of a linear programme, in floating point; [`Budget::new`] makes them right in integers whatever they are.
 
+use super::knapsack::{Diagonals, Knapsack};
 use super::residual::Residual;
 use super::width::{Set, Width};
 use crate::proof::first::Multipliers;
@@ -21,8 +26,8 @@ pub(super) struct Budget<W: Width> {
     /// u + v of a cell come from these two.
     rows: Vec<i64>,
     columns: Vec<i64>,
-    pub(super) diagonals: Vec<i64>,
-    pub(super) antidiagonals: Vec<i64>,
+    diagonals: Vec<i64>,
+    antidiagonals: Vec<i64>,
     /// G between two levels.
     step: i64,
     /// By level: the cells that cost at most level × step.
@@ -32,9 +37,13 @@ pub(super) struct Budget<W: Width> {
 }
 
 impl<W: Width> Budget<W> {
-    /// The budget of `multipliers` on a board, and its G; `None` if G < 0: the board is refuted. The multipliers of the
-    /// rows are computed: as small as they can be; then those of the columns are lowered as far as costs allow.
-    pub(super) fn new(board: &Residual<'_, W>, multipliers: &Multipliers) -> Option<(Self, i64)> {
+    /// The budget of `multipliers` on a board, and what there is; `None` if G < 0: the board is refuted. The multipliers
+    /// of the rows are computed: as small as they can be; then those of the columns are lowered as far as costs allow.
+    pub(super) fn new(
+        board: &Residual<'_, W>,
+        multipliers: &Multipliers,
+        knapsack: &mut Knapsack,
+    ) -> Option<(Self, Room)> {
         let n = board.n();
         let (rows, columns) = repaired(board, multipliers);
         let mut budget = Self {
@@ -47,14 +56,18 @@ impl<W: Width> Budget<W> {
             heavy: Vec::new(),
         };
         let lines = budget.rows.iter().chain(&budget.columns).sum::<i64>();
-        let [falling, rising] = board.diagonals();
-        let weights = falling.iter().map(|d| budget.diagonals[d]).sum::<i64>()
-            + rising.iter().map(|s| budget.antidiagonals[s]).sum::<i64>();
-        let room = lines + weights;
-        if room < 0 {
+        let heaviest = heaviest(board, multipliers, knapsack)?;
+        let mut room = Room { left: lines, credit: [0; 2] };
+        for (direction, set) in heaviest.iter().enumerate() {
+            let weights = budget.weights(direction);
+            let all: i64 = board.diagonals()[direction].iter().map(|line| weights[line]).sum();
+            room.left += set.weight;
+            room.credit[direction] = all - set.weight;
+        }
+        if room.left < 0 {
             return None;
         }
-        budget.step = room / (LEVELS as i64 - 1) + 1;
+        budget.step = room.left / (LEVELS as i64 - 1) + 1;
         budget.affordable = vec![W::NO_ROWS; LEVELS + 1];
         for row in board.rows().iter() {
             for column in board.alive(row).iter() {
@@ -78,6 +91,12 @@ impl<W: Width> Budget<W> {
         Some((budget, room))
     }
 
+    /// What the diagonals of a direction weigh.
+    #[inline]
+    pub(super) fn weights(&self, direction: usize) -> &[i64] {
+        if direction == 0 { &self.diagonals } else { &self.antidiagonals }
+    }
+
     /// What a queen on a cell takes from G.
     #[inline]
     pub(super) fn cost(&self, n: usize, row: usize, column: usize) -> i64 {
@@ -99,11 +118,69 @@ impl<W: Width> Budget<W> {
         self.affordable[level].as_ref()
     }
 
-    /// The diagonals of each direction that must be used where there is a room of this level.
+    /// The diagonals of each direction that must be used.
     #[inline]
-    pub(super) fn heavy(&self, level: usize) -> [W::Diagonals; 2] {
-        self.heavy[level]
+    pub(super) fn heavy(&self, room: &Room) -> [W::Diagonals; 2] {
+        [0, 1].map(|direction| self.heavy[self.level(room.left + room.credit[direction])][direction])
     }
+}
+
+/// What there is of a budget.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Room {
+    /// G.
+    pub(super) left: i64,
+    /// What lost diagonals of each direction may weigh before they take something from G.
+    pub(super) credit: [i64; 2],
+}
+
+impl Room {
+    /// Diagonals of a direction that weigh so much can no more be used.
+    #[inline]
+    pub(super) fn lose(&mut self, direction: usize, weight: i64) {
+        let credit = &mut self.credit[direction];
+        *credit -= weight;
+        if *credit < 0 {
+            self.left += *credit;
+            *credit = 0;
+        }
+    }
+}
+
+/// A heaviest set of diagonals of one direction.
+pub(super) struct Heaviest<W: Width> {
+    pub(super) weight: i64,
+    pub(super) diagonals: W::Diagonals,
+}
+
+/// The heaviest sets of diagonals of both directions that a completion can use; `None` if there is none: the board is
+/// refuted. The weights sum to less than 2^30.
+pub(super) fn heaviest<W: Width>(
+    board: &Residual<'_, W>,
+    multipliers: &Multipliers,
+    knapsack: &mut Knapsack,
+) -> Option<[Heaviest<W>; 2]> {
+    let n = board.n() as i32;
+    let count = board.rows().len();
+    let sum = |set: W::Columns| set.iter().map(|i| i as i32).sum::<i32>();
+    let (rows, columns) = (sum(board.rows()), sum(board.columns()));
+    let mut of = |direction: usize, weights: &[i64], zero: i32, sum: i32| {
+        let alive = board.diagonals()[direction];
+        let diagonals = Diagonals {
+            places: alive.iter().map(|line| line as i32 - zero).collect(),
+            weights: alive.iter().map(|line| weights[line] as i32).collect(),
+        };
+        let set = knapsack.heaviest(&diagonals, count, sum)?;
+        let chosen = set.chosen.iter().map(|&i| W::Diagonals::one((diagonals.places[i] + zero) as usize));
+        Some(Heaviest {
+            weight: set.weight.into(),
+            diagonals: chosen.fold(W::Diagonals::EMPTY, |all, one| all.or(one)),
+        })
+    };
+    Some([
+        of(0, &multipliers.diagonals, n - 1, columns - rows)?,
+        of(1, &multipliers.antidiagonals, 0, rows + columns)?,
+    ])
 }
 
 /// Multipliers of the rows and columns such that no alive cell costs less than 0.

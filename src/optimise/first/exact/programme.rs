@@ -6,9 +6,9 @@
 //! ([`super::knapsack`]), but for what is paid for. If there is always something to pay for, no mixture of all such sets
 //! will do: the sets are generated as they are needed, and the integer multipliers are tried after each solve.
 
-use super::budget::repaired;
+use super::budget::{heaviest, repaired};
 use super::in_order::Task;
-use super::knapsack::{Diagonals, Knapsack};
+use super::knapsack::Knapsack;
 use super::residual::Residual;
 use super::width::{Set, Width};
 use crate::optimise::model::Direction;
@@ -161,6 +161,11 @@ impl Plain {
         matches!(self.0.solve(task), Ended::Optimal).then(|| self.0.multipliers(1.0))
     }
 
+    /// How much less than a queen the diagonals can hold at most: t at the last solution.
+    pub(super) fn objective(&self) -> f64 {
+        self.0.simplex.objective()
+    }
+
     /// How much of a queen the last solution has on each of these cells.
     pub(super) fn values(&self, cells: &[(usize, usize)]) -> Vec<f64> {
         let values = self.0.simplex.values();
@@ -248,31 +253,15 @@ impl<W: Width> Master<W> {
         board: &Residual<'_, W>,
         multipliers: &Multipliers,
     ) -> Option<[W::Diagonals; 2]> {
-        let n = board.n();
         let (rows, columns) = repaired(board, multipliers);
-        let mut room = rows.iter().chain(&columns).sum::<i64>();
-        let count = board.rows().len();
-        let sum = |set: W::Columns| set.iter().map(|i| i as i32).sum::<i32>();
-        let (of_rows, of_columns) = (sum(board.rows()), sum(board.columns()));
-        let alive = board.diagonals();
-        let directions = [
-            (&multipliers.diagonals, n as i32 - 1, of_columns - of_rows),
-            (&multipliers.antidiagonals, 0, of_rows + of_columns),
-        ];
-        let mut heaviest = [W::Diagonals::EMPTY; 2];
-        for (direction, (weights, zero, sum)) in directions.into_iter().enumerate() {
-            let diagonals = Diagonals {
-                places: alive[direction].iter().map(|d| d as i32 - zero).collect(),
-                weights: alive[direction].iter().map(|d| weights[d] as i32).collect(),
-            };
-            let set = self.knapsack.heaviest(&diagonals, count, sum)?;
-            room += i64::from(set.weight);
-            for i in set.chosen {
-                let place = (diagonals.places[i] + zero) as usize;
-                heaviest[direction] = heaviest[direction].or(W::Diagonals::one(place));
-            }
-        }
-        (room >= 0).then_some(heaviest)
+        let sets = heaviest(board, multipliers, &mut self.knapsack)?;
+        let lines = rows.iter().chain(&columns).sum::<i64>();
+        (lines + sets[0].weight + sets[1].weight >= 0).then(|| sets.map(|set| set.diagonals))
+    }
+
+    /// Tables for others to use.
+    pub(super) fn knapsack(&mut self) -> &mut Knapsack {
+        &mut self.knapsack
     }
 
     fn terms(&self, direction: usize, set: W::Diagonals) -> Vec<(usize, f64)> {

@@ -3,7 +3,7 @@
 //! Boards are small enough to be copied at every node of a search. Propagation counts the alive cells of all lines of all
 //! four families at once, up to three, in bit-sliced counters over the rows.
 
-use super::budget::{Budget, LEVELS};
+use super::budget::{Budget, LEVELS, Room};
 use super::width::{Set, Width};
 use crate::board::{Piece, Square};
 
@@ -23,7 +23,7 @@ pub(super) struct Residual<'a, W: Width> {
     /// By row: the column of its queen.
     queens: [u8; 128],
     budgets: [Option<&'a Budget<W>>; BUDGETS],
-    rooms: [i64; BUDGETS],
+    rooms: [Room; BUDGETS],
     levels: [usize; BUDGETS],
 }
 
@@ -58,7 +58,7 @@ impl<'a, W: Width> Residual<'a, W> {
             diagonals: [W::Diagonals::EMPTY; 2],
             queens: [0; 128],
             budgets: [None; BUDGETS],
-            rooms: [0; BUDGETS],
+            rooms: [Room::default(); BUDGETS],
             levels: [0; BUDGETS],
         };
         for queen in queens {
@@ -121,8 +121,8 @@ impl<'a, W: Width> Residual<'a, W> {
         self.budgets[0].is_some()
     }
 
-    /// One more budget, whose G is `room`. The first one and the last ones are kept.
-    pub(super) fn push(&mut self, budget: &'a Budget<W>, room: i64) {
+    /// One more budget. The first one and the last ones are kept.
+    pub(super) fn push(&mut self, budget: &'a Budget<W>, room: Room) {
         let place = self.budgets.iter().position(Option::is_none).unwrap_or_else(|| {
             self.budgets.copy_within(2.., 1);
             self.rooms.copy_within(2.., 1);
@@ -143,8 +143,8 @@ impl<'a, W: Width> Residual<'a, W> {
         }
         for (budget, room) in self.budgets.iter().zip(&mut self.rooms) {
             let Some(budget) = budget else { break };
-            *room -= budget.cost(n, row, column);
-            if *room < 0 {
+            room.left -= budget.cost(n, row, column);
+            if room.left < 0 {
                 return true;
             }
         }
@@ -207,7 +207,7 @@ impl<'a, W: Width> Residual<'a, W> {
     fn filter(&mut self) {
         for i in 0..BUDGETS {
             let Some(budget) = self.budgets[i] else { break };
-            let level = budget.level(self.rooms[i]);
+            let level = budget.level(self.rooms[i].left);
             if level < self.levels[i] {
                 self.levels[i] = level;
                 let affordable = budget.affordable(level);
@@ -259,13 +259,13 @@ impl<'a, W: Width> Residual<'a, W> {
         let mut again = false;
         for i in 0..BUDGETS {
             let Some(budget) = self.budgets[i] else { break };
-            let lost = lost_falling.iter().map(|d| budget.diagonals[d]).sum::<i64>()
-                + lost_rising.iter().map(|s| budget.antidiagonals[s]).sum::<i64>();
-            self.rooms[i] -= lost;
-            if self.rooms[i] < 0 {
+            let room = &mut self.rooms[i];
+            room.lose(0, lost_falling.iter().map(|d| budget.weights(0)[d]).sum());
+            room.lose(1, lost_rising.iter().map(|s| budget.weights(1)[s]).sum());
+            if room.left < 0 {
                 return None;
             }
-            again |= budget.level(self.rooms[i]) < self.levels[i];
+            again |= budget.level(room.left) < self.levels[i];
         }
         Some(again)
     }
@@ -284,7 +284,7 @@ impl<'a, W: Width> Residual<'a, W> {
         let [mut falling, mut rising] = [W::Diagonals::EMPTY; 2];
         for i in 0..BUDGETS {
             let Some(budget) = self.budgets[i] else { break };
-            let heavy = budget.heavy(self.levels[i]);
+            let heavy = budget.heavy(&self.rooms[i]);
             (falling, rising) = (falling.or(heavy[0]), rising.or(heavy[1]));
         }
         (falling, rising) = (falling.and(self.diagonals[0]), rising.and(self.diagonals[1]));

@@ -4,6 +4,7 @@ use fastrand::Rng;
 
 use super::budget::Budget;
 use super::in_order::{Control, Task};
+use super::knapsack::Knapsack;
 use super::lexicographic::is_free;
 use super::query::{Answering, Desk, Outcome};
 use super::residual::{Residual, State};
@@ -53,7 +54,7 @@ fn random_multipliers(n: usize, random: &mut Rng) -> Multipliers {
 fn assert_identity<W: Width>(n: usize, prefix: &[usize], multipliers: &Multipliers) {
     let board = Residual::<W>::new(n, &squares(prefix));
     let completions = completions(n, prefix);
-    let Some((budget, room)) = Budget::new(&board, multipliers) else {
+    let Some((budget, room)) = Budget::new(&board, multipliers, &mut Knapsack::default()) else {
         assert!(completions.is_empty(), "{prefix:?} of {n}: refuted, but {:?}", completions[0]);
         return;
     };
@@ -68,7 +69,9 @@ fn assert_identity<W: Width>(n: usize, prefix: &[usize], multipliers: &Multiplie
         }
         let unused = unused[0].iter().map(|d| multipliers.diagonals[d]).sum::<i64>()
             + unused[1].iter().map(|s| multipliers.antidiagonals[s]).sum::<i64>();
-        assert_eq!(cost + unused, room, "{prefix:?} of {n}: {columns:?}");
+        let all = room.left + room.credit[0] + room.credit[1];
+        assert_eq!(cost + unused, all, "{prefix:?} of {n}: {columns:?}");
+        assert!(cost <= room.left, "{prefix:?} of {n}: {columns:?}");
     }
 }
 
@@ -90,7 +93,7 @@ fn assert_keeps_completions<W: Width>(n: usize, prefix: &[usize], multipliers: &
     let completions = completions(n, prefix);
     let mut budgets = Vec::new();
     for multipliers in multipliers {
-        match Budget::new(&board, multipliers) {
+        match Budget::new(&board, multipliers, &mut Knapsack::default()) {
             Some(budget) => budgets.push(budget),
             None => return assert!(completions.is_empty()),
         }

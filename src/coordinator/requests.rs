@@ -1,0 +1,93 @@
+//! What the keeper is asked to do, and what it answers.
+
+use tokio::sync::{mpsc, oneshot};
+
+use super::plan::Planned;
+use super::referee::Ruling;
+use crate::campaign::{Completion, JobState, SyncRequest, SyncResponse, UnitId, Verdict};
+use crate::preplacement::{Job, JobHash};
+use crate::wire::v1;
+
+/// Why nothing was acknowledged.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the coordinator cannot write its ledger, so nothing is acknowledged; try again later")]
+pub(super) struct Unavailable;
+
+/// Why a job's state is not changed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum StateError {
+    #[error("no job begins with '{0}'; nqueens jobs lists those that there are")]
+    NoSuchJob(String),
+    #[error("{1} jobs begin with '{0}'; write more digits")]
+    Ambiguous(String, usize),
+    #[error("job {0} is {1}; it cannot be {2} any more")]
+    Over(JobHash, &'static str, &'static str),
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+}
+
+/// What a worker says of itself for people to read.
+#[derive(Clone, Debug, Default)]
+pub(super) struct About {
+    pub(super) build: String,
+    pub(super) address: String,
+    pub(super) devices: Vec<v1::Device>,
+}
+
+/// The answer to a sync.
+#[derive(Clone, Debug)]
+pub(super) struct Synced {
+    pub(super) response: SyncResponse,
+    /// The jobs of the leases.
+    pub(super) jobs: Vec<Job>,
+    pub(super) running_jobs: u32,
+    pub(super) quarantined: Option<String>,
+}
+
+/// A job that was submitted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Submitted {
+    pub(super) known: bool,
+    pub(super) state: JobState,
+    pub(super) priority: i32,
+}
+
+/// Where an answer goes.
+pub(super) type Reply<T> = oneshot::Sender<T>;
+
+/// What the keeper is asked to do.
+#[derive(Debug)]
+pub(super) enum Request {
+    Complete(Vec<Completion>, Reply<Result<Vec<Verdict>, Unavailable>>),
+    Sync(SyncRequest, About, Reply<Synced>),
+    Fail {
+        unit: UnitId,
+        attempt: u64,
+        worker: String,
+        reason: String,
+        unsuited: bool,
+        reply: Reply<Result<(), Unavailable>>,
+    },
+    Submit {
+        planned: Planned,
+        priority: i32,
+        submitter: String,
+        reply: Reply<Result<Submitted, Unavailable>>,
+    },
+    SetState {
+        job: String,
+        state: JobState,
+        reply: Reply<Result<(JobHash, JobState), StateError>>,
+    },
+    Drain(String, Reply<bool>),
+    Release(String, Reply<Result<bool, Unavailable>>),
+    Status(String, Reply<v1::StatusResponse>),
+    Workers(Reply<v1::WorkersResponse>),
+    Ruling(Ruling),
+    Tick,
+    /// Deal with what came before, and end.
+    Stop,
+}
+
+/// A way to the keeper.
+pub(super) type Handle = mpsc::Sender<Request>;
