@@ -11,7 +11,7 @@ use super::core::{Agenda, Core, Root};
 use super::search::{End, Pulse, Search, write_number};
 
 /// Nodes of a piece.
-const PIECE: u64 = 10_000;
+const PIECE: u64 = 50_000;
 /// How often the caller looks up.
 const LOOK_EVERY: Duration = Duration::from_millis(25);
 

@@ -23,8 +23,10 @@ use crate::proof::{Kind, seal};
 const RADIUS_NODES: u64 = 3000;
 /// Nodes for what is tried on one level, before anything else is assumed.
 const QUICK_NODES: u64 = 5_000;
-/// With more squares than this nothing is searched before levels below are assumed.
+/// With more squares than this nothing is searched: first, levels below are assumed.
 const WIDE: usize = 1200;
+/// Up to this many nodes a pass on so many squares only dives.
+const DIVES_ONLY: u64 = 1_000_000;
 /// How many times more there are in each next pass.
 const MORE: u64 = 4;
 /// Levels of the first block of a dive.
@@ -319,7 +321,7 @@ impl<'a> Engine<'a> {
             return Ok(None);
         }
         let mut nodes = QUICK_NODES;
-        let wide = self.facts.squares(self.orbits).len() > WIDE;
+        let wide = self.is_wide();
         if !wide {
             match self.settle(nodes)? {
                 Settled::Found(columns) => return Ok(Some(columns)),
@@ -336,12 +338,20 @@ impl<'a> Engine<'a> {
             if found.is_some() {
                 return Ok(found);
             }
+            if wide && nodes < DIVES_ONLY {
+                continue;
+            }
             match self.settle_by_orbits(nodes)? {
                 Settled::Found(columns) => return Ok(Some(columns)),
                 Settled::Refuted => return Ok(None),
                 Settled::Open => {}
             }
         }
+    }
+
+    /// Whether a search would lose its way.
+    fn is_wide(&self) -> bool {
+        self.facts.squares(self.orbits).len() > WIDE
     }
 
     /// Looks for a solution with as few queens on the levels below `level` as seems possible: block of levels by block,
@@ -353,7 +363,7 @@ impl<'a> Engine<'a> {
         let begun = self.nodes;
         loop {
             self.look()?;
-            if self.nodes - begun > nodes / 2 {
+            if self.nodes - begun > nodes {
                 return Ok(None);
             }
             let before = self.facts.clone();
