@@ -4,7 +4,7 @@
 mod program;
 
 use std::fs;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -20,7 +20,7 @@ fn interrupt(child: &std::process::Child) {
 
 /// The program on a machine without a GPU driver.
 #[cfg(all(feature = "gpu", target_os = "linux"))]
-fn nqueens_without_adapters(arguments: &[&str]) -> Command {
+fn nqueens_without_adapters(arguments: &[&str]) -> std::process::Command {
     let mut command = nqueens(arguments);
     command.env("VK_DRIVER_FILES", "/no/driver.json").env("VK_ICD_FILENAMES", "/no/driver.json");
     command

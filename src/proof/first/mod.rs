@@ -4,7 +4,7 @@
 //! smaller column that the queens of the rows above leave free, the board with these queens and one there has no
 //! completion. Or, without columns, that the empty board has none.
 //!
-//! **The form.** Numbers as in [`super::bytes`]. First the most work that the checker may have to do (see [`Work`]).
+//! **The form.** Numbers as in [`super::bytes`]. First the most work that the checker may have to do: 1 for each queen, 500 for each budget.
 //! Then 1 and the n 0-based columns, or 0 if there is no solution. Then the refutations: for each row from the top and each
 //! smaller free column from the left, one tree; without a solution one tree for the empty board. A tree is one of
 //!
