@@ -11,7 +11,8 @@ use super::width::{Narrow, Set, Wide, Width};
 use crate::board::Square;
 use crate::proof::first::{Line, Multipliers, Refutation};
 
-/// Nodes of a cheap search before programmes are solved instead.
+/// Nodes of a cheap search before programmes are solved instead. Measured on n = 44, 50, 62, 70, 74: 1000 is about the same,
+/// 300 worse.
 const CHEAP: u64 = 3000;
 
 /// What a query comes to.
