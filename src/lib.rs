@@ -5,7 +5,7 @@
 //!
 //! | floor | rooms |
 //! |---|---|
-//! | 0 | [`board`]: squares, pieces, problems, checkers, drawings |
+//! | 0 | [`board`]: squares, pieces, problems, checkers, drawings; `whole_file`: files that appear whole |
 //! | 1 | [`symmetry`]: the group of the square; [`known`]: published values; [`proof`]: certificates and their checker |
 //! | 2 | [`preplacement`]: canonical weighted prefixes, jobs, units; [`tally`]: exact sums |
 //! | 3 | [`kernel`]: what counts one subproblem; [`search`]: what places queens; [`ledger`]: what keeps a finished unit |
@@ -38,5 +38,6 @@ pub mod proof;
 pub mod search;
 pub mod symmetry;
 pub mod tally;
+mod whole_file;
 pub mod wire;
 pub mod worker;

@@ -26,6 +26,8 @@ pub enum Action {
     Complete,
     /// Hand back a unit that could not be counted.
     Fail,
+    /// Take tasks of proofs, and hand in what they come to.
+    Prove,
     /// Read how a campaign stands.
     Status,
     /// Read that as a stream.
@@ -62,7 +64,7 @@ impl Role {
     pub const fn may(self, action: Action) -> bool {
         use Action as A;
         match action {
-            A::Sync | A::Complete | A::Fail => matches!(self, Self::Worker),
+            A::Sync | A::Complete | A::Fail | A::Prove => matches!(self, Self::Worker),
             A::Status | A::Watch => matches!(self, Self::Operator | Self::Viewer),
             A::Submit | A::Control => matches!(self, Self::Operator),
             A::Renew => true,
@@ -73,10 +75,11 @@ impl Role {
 
 impl Action {
     /// Every action.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Sync,
         Self::Complete,
         Self::Fail,
+        Self::Prove,
         Self::Status,
         Self::Watch,
         Self::Submit,
@@ -98,6 +101,7 @@ impl fmt::Display for Action {
             Self::Sync => "sync",
             Self::Complete => "complete",
             Self::Fail => "fail",
+            Self::Prove => "prove",
             Self::Status => "status",
             Self::Watch => "watch",
             Self::Submit => "submit",
@@ -127,6 +131,7 @@ mod tests {
             (Action::Sync, [true, false, false]),
             (Action::Complete, [true, false, false]),
             (Action::Fail, [true, false, false]),
+            (Action::Prove, [true, false, false]),
             (Action::Status, [false, true, true]),
             (Action::Watch, [false, true, true]),
             (Action::Submit, [false, true, false]),

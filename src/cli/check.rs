@@ -51,7 +51,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let proved = proof::check(&certificate).map_err(|error| {
         let exit = match error {
             ProofError::NoCertificate | ProofError::Version(_) => Exit::File,
-            ProofError::Damaged(_) | ProofError::Refused(_) => Exit::CheckFailed,
+            ProofError::Damaged(_) | ProofError::Refused(_) | ProofError::TooMuchWork(_) => Exit::CheckFailed,
         };
         Failure { exit, message: format!("{file}: {error}") }
     })?;

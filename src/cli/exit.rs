@@ -116,7 +116,7 @@ impl From<ServeError> for Failure {
             ServeError::NoAuthority(..) => Exit::Usage,
             ServeError::Ledger(error) => Self::from(error).exit,
             ServeError::Authority(error) => Self::from(error).exit,
-            ServeError::Holder(_) | ServeError::Folder(..) => Exit::File,
+            ServeError::Holder(_) | ServeError::Folder(..) | ServeError::Proofs(_) => Exit::File,
             ServeError::Keeper => Exit::CheckFailed,
             ServeError::Tls(_)
             | ServeError::Listen(..)

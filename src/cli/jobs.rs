@@ -1,6 +1,7 @@
 //! `nqueens jobs`.
 
 use super::job_report::JobReport;
+use super::proof_report::ProofReport;
 use super::remote::{Remote, block_on};
 use super::{Exit, Failure, print};
 use crate::wire::v1;
@@ -32,8 +33,18 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
             }
             text.push('\n');
         }
+        for proof in status.proofs {
+            let report = ProofReport::new(proof, now_ms);
+            if args.json {
+                text += &serde_json::to_string(&report).expect("numbers and strings serialise");
+            } else {
+                let (name, state) = (report.short(), report.state);
+                text += &format!("{name}  {state:<9}  {}: {}", report.title(), report.progress());
+            }
+            text.push('\n');
+        }
         if text.is_empty() && !args.json {
-            text = "no jobs; nqueens submit count N begins one\n".to_owned();
+            text = "no jobs; nqueens submit count N or submit first N begins one\n".to_owned();
         }
         print(&text)?;
         Ok(Exit::Done)

@@ -27,6 +27,7 @@ mod man;
 mod placements;
 mod problem;
 mod programme;
+mod proof_report;
 mod remote;
 mod report;
 mod revoke;
@@ -39,7 +40,6 @@ mod submit;
 mod terminal;
 mod token;
 mod verdict;
-mod whole_file;
 mod worker;
 mod workers;
 
@@ -52,6 +52,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 pub use exit::{Exit, Failure};
 
+use crate::whole_file;
 use crate::wire::v1::JobState;
 
 /// Counts placements of n non-attacking queens exactly, on every core of this machine.

@@ -52,7 +52,13 @@ pub(super) fn grouped(value: u128) -> String {
 
 /// "1 thread", "2 threads", "1 000 threads".
 pub(super) fn counted(value: u128, noun: &str) -> String {
-    format!("{} {noun}{}", grouped(value), if value == 1 { "" } else { "s" })
+    let plural = match (value, noun) {
+        (1, _) => noun.to_owned(),
+        (_, "query") => "queries".to_owned(),
+        (_, "prefix") => "prefixes".to_owned(),
+        _ => format!("{noun}s"),
+    };
+    format!("{} {plural}", grouped(value))
 }
 
 /// A rounded number of three digits: "4.72e8" below a thousandth or from a million on, else "81.3".

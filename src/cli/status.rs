@@ -5,6 +5,7 @@ use std::io::IsTerminal;
 use serde::Serialize;
 
 use super::job_report::JobReport;
+use super::proof_report::ProofReport;
 use super::remote::{Coordinator, Remote, block_on};
 use super::report::counted;
 use super::{Exit, Failure, print};
@@ -37,6 +38,7 @@ pub(super) fn digits(text: &str) -> Result<String, String> {
 #[derive(Debug, Serialize)]
 struct Report {
     jobs: Vec<JobReport>,
+    proofs: Vec<ProofReport>,
     workers: u32,
     /// What is wrong with the coordinator.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -49,6 +51,7 @@ impl Report {
         let now_ms = status.now_ms;
         Self {
             jobs: status.jobs.into_iter().map(|job| JobReport::new(job, now_ms)).collect(),
+            proofs: status.proofs.into_iter().map(|proof| ProofReport::new(proof, now_ms)).collect(),
             workers: status.workers,
             trouble: status.trouble,
             build: status.build,
@@ -65,11 +68,14 @@ impl Report {
             text += &format!("  trouble     {}\n", self.trouble);
         }
         self.jobs.iter().for_each(|job| text += &job.text());
+        self.proofs.iter().for_each(|proof| text += &proof.text());
         text
     }
 
     fn is_over(&self) -> bool {
-        self.jobs.iter().all(|job| matches!(job.state, "finished" | "cancelled"))
+        let jobs = self.jobs.iter().map(|job| job.state);
+        jobs.chain(self.proofs.iter().map(|proof| proof.state))
+            .all(|state| matches!(state, "finished" | "cancelled"))
     }
 }
 

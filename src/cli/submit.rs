@@ -1,18 +1,25 @@
 //! `nqueens submit`.
 
 use std::collections::BTreeSet;
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Subcommand;
+use indicatif::ProgressBar;
 use serde::Serialize;
 
 use super::count;
 use super::job_report::{JobReport, job_name, state_name};
 use super::problem::DecidedSquares;
+use super::proof_report::ProofReport;
 use super::remote::{Coordinator, Remote, block_on, may_pass};
 use super::report::Published;
 use super::{Exit, Failure, note, print};
 use crate::board::{Piece, Problem, Square};
+use crate::optimise::exact;
+use crate::whole_file::WholeFile;
 use crate::wire::v1;
 
 /// Submit a job to a coordinator.
@@ -25,6 +32,34 @@ pub(super) struct Args {
 #[derive(Debug, Subcommand)]
 enum What {
     Count(CountArgs),
+    First(FirstArgs),
+}
+
+/// Find the lexicographically first solution (OEIS A141843) on every worker, with a proof that none comes before it. What
+/// workers answer is checked by the coordinator before it is believed.
+#[derive(Debug, clap::Args)]
+struct FirstArgs {
+    /// The board size, from 0 to 128.
+    #[arg(value_parser = first_size, allow_negative_numbers = true)]
+    n: u32,
+    /// Wait until it is proved, and print the report.
+    #[arg(long)]
+    wait: bool,
+    /// Wait, and write the certificate, which nqueens check proves again.
+    #[arg(long, value_name = "FILE")]
+    certificate: Option<PathBuf>,
+    #[command(flatten)]
+    remote: Remote,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+fn first_size(text: &str) -> Result<u32, String> {
+    let n = text.parse().ok().filter(|&n| n as usize <= exact::LARGEST);
+    n.ok_or_else(|| {
+        format!("'{text}' is not a board size for this; write a whole number from 0 to {}", exact::LARGEST)
+    })
 }
 
 /// Count all solutions, or all completions of a board on which some squares are decided, on every worker.
@@ -62,9 +97,62 @@ struct Submitted {
 }
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
-    let What::Count(args) = &args.what;
-    let problem = args.squares.problem(args.piece, args.n)?;
-    block_on(submit(args, &problem))
+    match &args.what {
+        What::Count(args) => {
+            let problem = args.squares.problem(args.piece, args.n)?;
+            block_on(submit(args, &problem))
+        }
+        What::First(args) => block_on(submit_first(args)),
+    }
+}
+
+async fn submit_first(args: &FirstArgs) -> Result<Exit, Failure> {
+    // Whether it can be written is to be known before the search, not after it.
+    let unwritten = |path: &Path, error: &io::Error| Failure {
+        exit: Exit::File,
+        message: format!("{} cannot be written: {error}", path.display()),
+    };
+    let file = match args.certificate.as_deref() {
+        Some(path) => Some((path, WholeFile::begin(path).map_err(|error| unwritten(path, &error))?)),
+        None => None,
+    };
+    let coordinator = args.remote.connect().await?;
+    let what = Some(v1::submit_proof_request::What::First(v1::First { n: args.n }));
+    let request = v1::SubmitProofRequest { what };
+    let answer = coordinator.call(coordinator.link.operations().submit_proof(request)).await?;
+    let (job, state) = (job_name(&answer.job), state_name(answer.state()));
+    if !args.wait && file.is_none() {
+        return tell(&job, &answer, args.json);
+    }
+    let before = if answer.known { "was submitted before and is" } else { "is" };
+    note(&format!("job {job} {before} {state}"));
+    let report = wait_for_proof(&coordinator, &job).await?;
+    if report.state == "cancelled" {
+        let message = format!("job {job} was cancelled");
+        return Err(Failure { exit: Exit::Coordinator, message });
+    }
+    if let Some((path, file)) = file {
+        let certificate = fetch(&coordinator, &job).await?;
+        let write = |out: &mut io::BufWriter<&fs::File>| out.write_all(&certificate);
+        file.finish_with(write).map_err(|error| unwritten(path, &error))?;
+    }
+    let object = || serde_json::to_string(&report).expect("numbers and strings serialise") + "\n";
+    print(&if args.json { object() } else { report.text() })?;
+    Ok(Exit::Done)
+}
+
+/// The certificate of a proof that is finished.
+async fn fetch(coordinator: &Coordinator, job: &str) -> Result<Vec<u8>, Failure> {
+    let request = v1::CertificateRequest { job: job.to_owned() };
+    let mut stream = coordinator.call(coordinator.link.operations().certificate(request)).await?;
+    let mut certificate = Vec::new();
+    loop {
+        let next = stream.message().await;
+        match coordinator.call(async { next.map(tonic::Response::new) }).await? {
+            Some(chunk) => certificate.extend_from_slice(&chunk.bytes),
+            None => return Ok(certificate),
+        }
+    }
 }
 
 async fn submit(args: &CountArgs, problem: &Problem) -> Result<Exit, Failure> {
@@ -81,10 +169,16 @@ async fn submit(args: &CountArgs, problem: &Problem) -> Result<Exit, Failure> {
         let report = wait_for(&coordinator, &job).await?;
         return print_final(&report, args.json);
     }
-    let text = if args.json {
-        serde_json::to_string(&Submitted { job, known: answer.known, state, priority: answer.priority })
-            .expect("strings serialise")
-    } else if answer.known {
+    tell(&job, &answer, args.json)
+}
+
+/// Says that it is submitted.
+fn tell(job: &str, answer: &v1::SubmitResponse, json: bool) -> Result<Exit, Failure> {
+    let (known, state, priority) = (answer.known, state_name(answer.state()), answer.priority);
+    let text = if json {
+        let submitted = Submitted { job: job.to_owned(), known, state, priority };
+        serde_json::to_string(&submitted).expect("strings serialise")
+    } else if known {
         format!("job {job} was submitted before and is {state}")
     } else {
         format!("job {job} submitted; nqueens status {} tells how it stands", &job[..8])
@@ -132,11 +226,65 @@ pub(super) fn finish(report: &JobReport) -> Result<Exit, Failure> {
 /// Waits until a job is finished or cancelled, also while the coordinator is away. Draws its progress on a terminal, and
 /// says what people should know of: units that are set aside, results that differ, workers in quarantine.
 pub(super) async fn wait_for(coordinator: &Coordinator, job: &str) -> Result<JobReport, Failure> {
+    let bar = count::progress_bar();
+    let mut said: BTreeSet<String> = BTreeSet::new();
+    follow(coordinator, job, &bar, |status| {
+        let now_ms = status.now_ms;
+        let job = status.jobs.into_iter().next()?;
+        let (done, units) = (job.done, job.units.max(1));
+        let over = matches!(job.state(), v1::JobState::Finished | v1::JobState::Cancelled);
+        let report = JobReport::new(job, now_ms);
+        if over {
+            return Some(report);
+        }
+        tell_news(&bar, &mut said, &report.notes);
+        bar.set_position(count::STEPS * done / units);
+        bar.set_message(format!("{}, {}: {}", report.title(), report.state, report.progress()));
+        None
+    })
+    .await
+}
+
+/// The same for a proof.
+async fn wait_for_proof(coordinator: &Coordinator, job: &str) -> Result<ProofReport, Failure> {
+    let bar = count::progress_bar();
+    let mut said: BTreeSet<String> = BTreeSet::new();
+    follow(coordinator, job, &bar, |status| {
+        let now_ms = status.now_ms;
+        let proof = status.proofs.into_iter().next()?;
+        let row = u64::from(proof.row);
+        let over = matches!(proof.state(), v1::JobState::Finished | v1::JobState::Cancelled);
+        let report = ProofReport::new(proof, now_ms);
+        if over {
+            return Some(report);
+        }
+        tell_news(&bar, &mut said, &report.notes);
+        bar.set_position(count::STEPS * row / u64::from(report.n.max(1)));
+        bar.set_message(format!("{}, {}: {}", report.title(), report.state, report.progress()));
+        None
+    })
+    .await
+}
+
+/// Says what was not said before.
+fn tell_news(bar: &ProgressBar, said: &mut BTreeSet<String>, notes: &[String]) {
+    for news in notes {
+        if said.insert(news.clone()) {
+            bar.suspend(|| note(news));
+        }
+    }
+}
+
+/// Looks at each status of a job until it is over, also while the coordinator is away.
+async fn follow<T>(
+    coordinator: &Coordinator,
+    job: &str,
+    bar: &ProgressBar,
+    mut look: impl FnMut(v1::StatusResponse) -> Option<T>,
+) -> Result<T, Failure> {
     const FIRST_PAUSE: Duration = Duration::from_millis(200);
     const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-    let bar = count::progress_bar();
     let mut pause = FIRST_PAUSE;
-    let mut said: BTreeSet<String> = BTreeSet::new();
     loop {
         let request = v1::StatusRequest { job: job.to_owned() };
         let mut stream = match coordinator.link.operations().watch(request).await {
@@ -152,22 +300,10 @@ pub(super) async fn wait_for(coordinator: &Coordinator, job: &str) -> Result<Job
         // Until the stream breaks off, as it does when the coordinator stops.
         while let Ok(Some(status)) = stream.message().await {
             pause = FIRST_PAUSE;
-            let now_ms = status.now_ms;
-            let Some(job) = status.jobs.into_iter().next() else { continue };
-            let (done, units) = (job.done, job.units.max(1));
-            let over = matches!(job.state(), v1::JobState::Finished | v1::JobState::Cancelled);
-            let report = JobReport::new(job, now_ms);
-            if over {
+            if let Some(found) = look(status) {
                 bar.finish_and_clear();
-                return Ok(report);
+                return Ok(found);
             }
-            for news in &report.notes {
-                if said.insert(news.clone()) {
-                    bar.suspend(|| note(news));
-                }
-            }
-            bar.set_position(count::STEPS * done / units);
-            bar.set_message(format!("{}, {}: {}", report.title(), report.state, report.progress()));
         }
         tokio::time::sleep(pause.mul_f64(fastrand::f64())).await;
     }

@@ -79,6 +79,8 @@ fn degrees(text: &str) -> Result<f64, String> {
 struct Report {
     units: u64,
     recounts: u64,
+    /// Queries of proofs that it answered.
+    queries: u64,
     elapsed_s: f64,
     dropped: usize,
     undelivered: usize,
@@ -114,7 +116,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
 }
 
 fn tell(args: &Args, summary: &Summary) -> Result<Exit, Failure> {
-    let Summary { units, recounts, elapsed, dropped, undelivered } = *summary;
+    let Summary { units, recounts, proved, elapsed, dropped, undelivered } = *summary;
     if dropped > 0 {
         note(&format!("{} not finished in time and go to others", were(dropped, "unit")));
     }
@@ -125,11 +127,16 @@ fn tell(args: &Args, summary: &Summary) -> Result<Exit, Failure> {
         ));
     }
     if args.json {
-        let report = Report { units, recounts, elapsed_s: elapsed.as_secs_f64(), dropped, undelivered };
+        let elapsed_s = elapsed.as_secs_f64();
+        let report = Report { units, recounts, queries: proved, elapsed_s, dropped, undelivered };
         print(&(serde_json::to_string(&report).expect("numbers serialise") + "\n"))?;
     } else {
         let (units, recounts) = (counted(units.into(), "unit"), counted(recounts.into(), "recount"));
-        print(&format!("{units} and {recounts} in {}\n", duration(elapsed)))?;
+        let queries = match proved {
+            0 => String::new(),
+            proved => format!(", {}", counted(proved.into(), "query")),
+        };
+        print(&format!("{units} and {recounts}{queries} in {}\n", duration(elapsed)))?;
     }
     Ok(Exit::Done)
 }

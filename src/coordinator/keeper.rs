@@ -367,6 +367,11 @@ impl Keeper {
             Request::Drain(worker, reply) => {
                 let _ = reply.send(self.campaign.drain(&worker));
             }
+            Request::Accuse { worker, reason } => {
+                let events = self.campaign.quarantine(&worker, &reason);
+                // If it cannot be written, what the worker says is checked all the same.
+                let _ = self.record(events);
+            }
             Request::Release(worker, reply) => {
                 let known = self.campaign.quarantined().contains_key(&worker);
                 let released =
@@ -464,7 +469,7 @@ impl Keeper {
             || (before == JobState::Cancelled && state == JobState::Paused)
             || state == JobState::Finished;
         if over && before != state {
-            return Err(StateError::Over(job, name(before), name(state)));
+            return Err(StateError::over(job, before, state));
         }
         let mut events = Vec::new();
         if before != state {

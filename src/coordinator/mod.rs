@@ -7,6 +7,7 @@
 //! | file | what it is |
 //! |---|---|
 //! | `ledger.db` | the ledger (see [`crate::ledger`]) |
+//! | `proofs/` | a folder for each first solution that is searched for |
 //! | `authority/` | who may call, if it was made (see [`crate::authority`]) |
 //! | `operator/` | a certificate for whoever works on this machine |
 //! | `address.json` | where the coordinator listens while it runs |
@@ -20,6 +21,7 @@ mod keeper;
 mod metrics;
 mod pace;
 mod plan;
+mod proofs;
 mod referee;
 mod requests;
 mod serve;

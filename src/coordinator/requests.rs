@@ -2,6 +2,7 @@
 
 use tokio::sync::{mpsc, oneshot};
 
+use super::keeper::name;
 use super::plan::Planned;
 use super::referee::Ruling;
 use crate::campaign::{Completion, JobState, SyncRequest, SyncResponse, UnitId, Verdict};
@@ -24,6 +25,18 @@ pub(super) enum StateError {
     Over(JobHash, &'static str, &'static str),
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
+    /// A file of a proof.
+    #[error("the folder of the proof cannot be used: {0}")]
+    Unwritten(String),
+    #[error("job {0} is {1}; its certificate is there once it is finished")]
+    Unproved(JobHash, &'static str),
+}
+
+impl StateError {
+    /// A job that is in one state cannot be in another any more.
+    pub(super) const fn over(job: JobHash, before: JobState, state: JobState) -> Self {
+        Self::Over(job, name(before), name(state))
+    }
 }
 
 /// What a worker says of itself for people to read.
@@ -80,6 +93,11 @@ pub(super) enum Request {
         reply: Reply<Result<(JobHash, JobState), StateError>>,
     },
     Drain(String, Reply<bool>),
+    /// A worker handed in something that is wrong.
+    Accuse {
+        worker: String,
+        reason: String,
+    },
     Release(String, Reply<Result<bool, Unavailable>>),
     Status(String, Reply<v1::StatusResponse>),
     Workers(Reply<v1::WorkersResponse>),

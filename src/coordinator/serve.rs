@@ -20,6 +20,7 @@ use super::address::AddressFile;
 use super::gate::{Shaken, accept};
 use super::keeper::{self, Running, StartError};
 use super::metrics::Metrics;
+use super::proofs::Proofs;
 use super::requests::{Handle, Request};
 use super::service::Service;
 use super::{authority_folder, ledger_file, now_ms, operator_folder};
@@ -31,6 +32,7 @@ use crate::ledger::LedgerError;
 use crate::wire::MOST_MESSAGE_BYTES;
 use crate::wire::v1::enrolment_server::EnrolmentServer;
 use crate::wire::v1::operations_server::OperationsServer;
+use crate::wire::v1::proving_server::ProvingServer;
 use crate::wire::v1::work_server::WorkServer;
 
 /// What a coordinator is told at its start.
@@ -89,6 +91,9 @@ pub enum ServeError {
     /// The folder.
     #[error("{path} cannot be written: {1}", path = .0.display())]
     Folder(PathBuf, io::Error),
+    /// A folder of a proof.
+    #[error("a folder of proofs cannot be used: {0}")]
+    Proofs(io::Error),
     /// A thread.
     #[error("the system gives no thread: {0}")]
     Thread(io::Error),
@@ -149,11 +154,27 @@ pub async fn serve(
     let Running { handle: keeper, thread, ended } =
         opened.map_err(|error| ServeError::Thread(error.into()))??;
 
+    let proofs = {
+        let (data, keeper) = (data.clone(), keeper.clone());
+        let accuse = move |worker: &str, reason: &str| {
+            let (worker, reason) = (worker.to_owned(), reason.to_owned());
+            let _ = keeper.blocking_send(Request::Accuse { worker, reason });
+        };
+        let opened = tokio::task::spawn_blocking(move || Proofs::open(&data, Box::new(accuse))).await;
+        Arc::new(opened.map_err(|error| ServeError::Thread(error.into()))?.map_err(ServeError::Proofs)?)
+    };
+
     let listener = TcpListener::bind(listen).await.map_err(|error| ServeError::Listen(listen, error))?;
     let address = listener.local_addr().map_err(|error| ServeError::Listen(listen, error))?;
     let (stopping, stopped) = watch::channel(false);
     let access = Arc::new(Access::new(authority.clone()));
-    let service = Service::new(keeper.clone(), Arc::clone(&access), Arc::clone(&metrics), stopped.clone());
+    let service = Service::new(
+        keeper.clone(),
+        Arc::clone(&proofs),
+        Arc::clone(&access),
+        Arc::clone(&metrics),
+        stopped.clone(),
+    );
 
     // They end with this function, whatever happens.
     let mut beside: JoinSet<()> = JoinSet::new();
@@ -183,6 +204,7 @@ pub async fn serve(
         .add_service(health)
         .add_service(EnrolmentServer::new(service.clone()).max_decoding_message_size(MOST_MESSAGE_BYTES))
         .add_service(WorkServer::new(service.clone()).max_decoding_message_size(MOST_MESSAGE_BYTES))
+        .add_service(ProvingServer::new(service.clone()).max_decoding_message_size(MOST_MESSAGE_BYTES))
         .add_service(OperationsServer::new(service).max_decoding_message_size(MOST_MESSAGE_BYTES))
         .add_optional_service(reflection);
 
@@ -220,6 +242,7 @@ pub async fn serve(
     };
     AddressFile::remove(&data);
     beside.shutdown().await;
+    let _ = tokio::task::spawn_blocking(move || proofs.stop()).await;
     // Connections that do not end by themselves must not keep the ledger open.
     let _ = keeper.send(Request::Stop).await;
     let _ = tokio::task::spawn_blocking(move || thread.join()).await;

@@ -10,15 +10,20 @@ use tonic::{Code, Request, Response, Status};
 
 use super::access::{Access, address, shown};
 use super::metrics::Metrics;
+use super::proofs::{Proofs, What};
 use super::requests::{self, About, Handle, StateError, Submitted, Synced, Unavailable};
 use super::{now_ms, plan};
 use crate::authority::{Action, EnrollError, Issued, Name, Token};
 use crate::campaign::{Completion, JobState, UnitId};
-use crate::wire::v1::{self, enrolment_server, operations_server, work_server};
-use crate::wire::{self, MOST_RESULTS, Malformed, messages};
+use crate::wire::v1::{self, enrolment_server, operations_server, proving_server, work_server};
+use crate::wire::{self, CompletionQuery, MOST_RESULTS, Malformed, ProveCall, messages};
 
 /// Statuses, one after the other.
 type Stream = Pin<Box<dyn tokio_stream::Stream<Item = Result<v1::StatusResponse, Status>> + Send + 'static>>;
+
+/// A certificate in pieces.
+type Certificate =
+    Pin<Box<dyn tokio_stream::Stream<Item = Result<v1::CertificateChunk, Status>> + Send + 'static>>;
 
 /// The handlers; cheap to clone.
 #[derive(Clone)]
@@ -28,6 +33,7 @@ pub(super) struct Service {
 
 struct Shared {
     keeper: Handle,
+    proofs: Arc<Proofs>,
     access: Arc<Access>,
     metrics: Arc<Metrics>,
     /// One problem is planned at a time: that may take seconds and gigabytes.
@@ -66,6 +72,7 @@ const fn code_name(code: Code) -> &'static str {
 impl Service {
     pub(super) fn new(
         keeper: Handle,
+        proofs: Arc<Proofs>,
         access: Arc<Access>,
         metrics: Arc<Metrics>,
         stopping: watch::Receiver<bool>,
@@ -73,7 +80,7 @@ impl Service {
         /// Each asks the keeper once a second.
         const MOST_WATCHING: usize = 256;
         let (planning, watching) = (Semaphore::new(1), Arc::new(Semaphore::new(MOST_WATCHING)));
-        Self { shared: Arc::new(Shared { keeper, access, metrics, planning, watching, stopping }) }
+        Self { shared: Arc::new(Shared { keeper, proofs, access, metrics, planning, watching, stopping }) }
     }
 
     /// Asks the keeper and waits for its answer.
@@ -121,6 +128,7 @@ impl Service {
             jobs: jobs.iter().map(text).collect(),
             running_jobs,
             quarantined: quarantined.unwrap_or_default(),
+            running_proofs: self.shared.proofs.running(),
             ..messages::sync_response(&response)
         })
     }
@@ -166,6 +174,31 @@ impl Service {
             .ask(|reply| requests::Request::Fail { unit, attempt, worker, reason, unsuited, reply })
             .await?;
         kept.map_err(unavailable).map(|()| v1::FailResponse {})
+    }
+
+    async fn prove(&self, request: Request<v1::ProveRequest>) -> Result<v1::ProveResponse, Status> {
+        /// Less than a worker waits for an answer.
+        const WAIT: Duration = Duration::from_secs(10);
+        let caller = self.shared.access.admit(&request, Action::Prove, &request.get_ref().worker)?;
+        let request = request.into_inner();
+        Self::build(request.peer.as_ref())?;
+        let call = ProveCall::try_from(request).map_err(malformed)?;
+        let proofs = &self.shared.proofs;
+        let mut stopping = self.shared.stopping.clone();
+        let reply = tokio::select! {
+            reply = proofs.pool.call(&caller.name, call, WAIT) => reply,
+            _ = stopping.wait_for(|stop| *stop) => {
+                return Err(Status::unavailable("the coordinator stops; try again later"));
+            }
+        };
+        let task =
+            |(task, query): (u64, CompletionQuery)| v1::Task { task, completion: Some((&query).into()) };
+        Ok(v1::ProveResponse {
+            tasks: reply.tasks.into_iter().map(task).collect(),
+            cancel: reply.cancel,
+            running_proofs: proofs.running(),
+            quarantined: reply.distrusted.unwrap_or_default(),
+        })
     }
 
     async fn enroll(&self, request: Request<v1::EnrollRequest>) -> Result<v1::EnrollResponse, Status> {
@@ -214,6 +247,45 @@ impl Service {
         Ok(v1::SubmitResponse { job: job.to_bytes().into(), known, state, priority })
     }
 
+    /// Does something with a proof, where waiting for its threads and for the disk is allowed.
+    async fn with_proofs<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Proofs) -> T + Send + 'static,
+    ) -> Result<T, Status> {
+        let proofs = Arc::clone(&self.shared.proofs);
+        let done = tokio::task::spawn_blocking(move || work(&proofs)).await;
+        done.map_err(|_| Status::internal("the proof's folder could not be used"))
+    }
+
+    async fn submit_proof(
+        &self,
+        request: Request<v1::SubmitProofRequest>,
+    ) -> Result<v1::SubmitResponse, Status> {
+        let submitter = self.shared.access.admit(&request, Action::Submit, "")?.name;
+        let what = What::try_from(request.get_ref()).map_err(malformed)?;
+        let submitted = self.with_proofs(move |proofs| proofs.submit(what, &submitter)).await?;
+        let (job, Submitted { known, state, priority }) = submitted.map_err(|error| {
+            tracing::error!("a proof cannot be submitted: {error}");
+            Status::unavailable(format!("the coordinator cannot write the folder of the proof: {error}"))
+        })?;
+        let state = v1::JobState::from(state).into();
+        Ok(v1::SubmitResponse { job: job.to_bytes().into(), known, state, priority })
+    }
+
+    async fn certificate(&self, request: Request<v1::CertificateRequest>) -> Result<Certificate, Status> {
+        /// Well below what a message may have.
+        const CHUNK: usize = 256 << 10;
+        self.shared.access.admit(&request, Action::Status, "")?;
+        let job = request.into_inner().job;
+        let certificate = self.with_proofs(move |proofs| proofs.certificate(&job)).await?;
+        let certificate = certificate.map_err(state_error)?;
+        let chunks: Vec<Result<v1::CertificateChunk, Status>> = certificate
+            .chunks(CHUNK)
+            .map(|bytes| Ok(v1::CertificateChunk { bytes: bytes.to_vec().into() }))
+            .collect();
+        Ok(Box::pin(tokio_stream::iter(chunks)))
+    }
+
     async fn set_state(
         &self,
         request: Request<v1::SetJobStateRequest>,
@@ -222,13 +294,15 @@ impl Service {
         let request = request.into_inner();
         let state = JobState::try_from(request.state()).map_err(malformed)?;
         let job = request.job;
-        let changed = self.ask(|reply| requests::Request::SetState { job, state, reply }).await?;
-        let (job, before) = changed.map_err(|error| match error {
-            StateError::NoSuchJob(_) => Status::not_found(error.to_string()),
-            StateError::Ambiguous(..) => Status::invalid_argument(error.to_string()),
-            StateError::Over(..) => Status::failed_precondition(error.to_string()),
-            StateError::Unavailable(error) => unavailable(error),
-        })?;
+        let named = self.whole_status(job.clone()).await?;
+        let changed = if named.proofs.is_empty() {
+            self.ask(|reply| requests::Request::SetState { job, state, reply }).await?
+        } else if named.jobs.is_empty() {
+            self.with_proofs(move |proofs| proofs.set_state(&job, state)).await?
+        } else {
+            Err(StateError::Ambiguous(job, named.jobs.len() + named.proofs.len()))
+        };
+        let (job, before) = changed.map_err(state_error)?;
         Ok(v1::SetJobStateResponse { job: job.to_bytes().into(), before: v1::JobState::from(before).into() })
     }
 
@@ -263,9 +337,7 @@ impl Service {
                     let _ = sender.send(Err(status)).await;
                     return;
                 }
-                let digits = digits.clone();
-                let asked = service.ask(|reply| requests::Request::Status(digits, reply)).await;
-                let Ok(status) = asked else { return };
+                let Ok(status) = service.whole_status(digits.clone()).await else { return };
                 let timeless = v1::StatusResponse { now_ms: 0, ..status.clone() };
                 if timeless != last {
                     last = timeless;
@@ -279,12 +351,28 @@ impl Service {
     async fn status(&self, request: Request<v1::StatusRequest>) -> Result<v1::StatusResponse, Status> {
         self.shared.access.admit(&request, Action::Status, "")?;
         let job = request.into_inner().job;
-        let digits = job.clone();
-        let status = self.ask(|reply| requests::Request::Status(job, reply)).await?;
-        if status.jobs.is_empty() && !digits.is_empty() {
-            return Err(Status::not_found(StateError::NoSuchJob(digits).to_string()));
+        let status = self.whole_status(job.clone()).await?;
+        if status.jobs.is_empty() && status.proofs.is_empty() && !job.is_empty() {
+            return Err(state_error(StateError::NoSuchJob(job)));
         }
         Ok(status)
+    }
+
+    /// How the jobs and proofs stand whose names begin with `digits`.
+    async fn whole_status(&self, digits: String) -> Result<v1::StatusResponse, Status> {
+        let proofs = self.shared.proofs.status(&digits);
+        let status = self.ask(|reply| requests::Request::Status(digits, reply)).await?;
+        Ok(v1::StatusResponse { proofs, ..status })
+    }
+}
+
+fn state_error(error: StateError) -> Status {
+    match error {
+        StateError::NoSuchJob(_) => Status::not_found(error.to_string()),
+        StateError::Ambiguous(..) => Status::invalid_argument(error.to_string()),
+        StateError::Over(..) | StateError::Unproved(..) => Status::failed_precondition(error.to_string()),
+        StateError::Unwritten(_) => Status::unavailable(error.to_string()),
+        StateError::Unavailable(error) => unavailable(error),
     }
 }
 
@@ -342,6 +430,13 @@ impl work_server::Work for Service {
 }
 
 #[tonic::async_trait]
+impl proving_server::Proving for Service {
+    async fn prove(&self, request: Request<v1::ProveRequest>) -> Result<Response<v1::ProveResponse>, Status> {
+        self.answer("Prove", Self::prove(self, request).await)
+    }
+}
+
+#[tonic::async_trait]
 impl operations_server::Operations for Service {
     async fn submit(
         &self,
@@ -355,6 +450,22 @@ impl operations_server::Operations for Service {
         request: Request<v1::StatusRequest>,
     ) -> Result<Response<v1::StatusResponse>, Status> {
         self.answer("Status", Self::status(self, request).await)
+    }
+
+    async fn submit_proof(
+        &self,
+        request: Request<v1::SubmitProofRequest>,
+    ) -> Result<Response<v1::SubmitResponse>, Status> {
+        self.answer("SubmitProof", Self::submit_proof(self, request).await)
+    }
+
+    type CertificateStream = Certificate;
+
+    async fn certificate(
+        &self,
+        request: Request<v1::CertificateRequest>,
+    ) -> Result<Response<Certificate>, Status> {
+        self.answer("Certificate", Self::certificate(self, request).await)
     }
 
     type WatchStream = Stream;
@@ -401,7 +512,8 @@ impl operations_server::Operations for Service {
             let worker = request.into_inner().worker;
             let name = worker.clone();
             let known = self.ask(|reply| requests::Request::Release(worker, reply)).await?;
-            match known.map_err(unavailable)? {
+            let proves_again = self.shared.proofs.pool.release(&name);
+            match known.map_err(unavailable)? || proves_again {
                 true => Ok(v1::ReleaseResponse {}),
                 false => Err(Status::not_found(format!("{name} is not in quarantine"))),
             }

@@ -26,6 +26,7 @@ impl Keeper {
             workers: u32::try_from(workers).unwrap_or(u32::MAX),
             trouble: self.trouble.clone().unwrap_or_default(),
             build: BUILD.to_owned(),
+            proofs: Vec::new(),
         }
     }
 

@@ -95,6 +95,9 @@ pub enum ProofError {
     /// It can be read, and does not prove what it says.
     #[error("the certificate does not prove what it says: {0}")]
     Refused(String),
+    /// To check it takes more work than it may.
+    #[error("the certificate does not prove what it says: it takes more work than the {0} that it states")]
+    TooMuchWork(u64),
 }
 
 /// Checks a certificate of any kind.

@@ -42,7 +42,7 @@ pub enum Malformed {
     Problem(String),
 }
 
-fn at_most(what: &'static str, found: usize, most: usize) -> Result<(), Malformed> {
+pub(super) fn at_most(what: &'static str, found: usize, most: usize) -> Result<(), Malformed> {
     if found <= most { Ok(()) } else { Err(Malformed::TooMany(what, found, most)) }
 }
 
@@ -63,7 +63,7 @@ fn name(what: &'static str, name: String) -> Result<String, Malformed> {
     if plain { Ok(name) } else { Err(Malformed::Range(what)) }
 }
 
-fn seconds(what: &'static str, seconds: f64) -> Result<f64, Malformed> {
+pub(super) fn seconds(what: &'static str, seconds: f64) -> Result<f64, Malformed> {
     if seconds.is_finite() && seconds >= 0.0 { Ok(seconds) } else { Err(Malformed::Range(what)) }
 }
 

@@ -11,6 +11,7 @@ use tonic::transport::{Channel, ClientTlsConfig, Endpoint, Identity};
 use super::convert::MOST_MESSAGE_BYTES;
 use super::v1::enrolment_client::EnrolmentClient;
 use super::v1::operations_client::OperationsClient;
+use super::v1::proving_client::ProvingClient;
 use super::v1::work_client::WorkClient;
 use crate::authority::{Credentials, Fingerprint, PinnedAuthority};
 
@@ -137,6 +138,11 @@ impl Link {
     /// What workers call.
     pub fn work(&self) -> WorkClient<Channel> {
         WorkClient::new(self.channel.clone()).max_decoding_message_size(MOST_MESSAGE_BYTES)
+    }
+
+    /// What workers call while anything is to be proved.
+    pub fn proving(&self) -> ProvingClient<Channel> {
+        ProvingClient::new(self.channel.clone()).max_decoding_message_size(MOST_MESSAGE_BYTES)
     }
 
     /// What people call. Lists of jobs and workers may be long.

@@ -5,8 +5,10 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use prost::Message as _;
 use tokio::sync::watch;
 use tonic::Code;
 
@@ -16,6 +18,7 @@ use super::home::{Home, Joining, now_ms};
 use super::kernels::{Ladder, known_answers, processor};
 use super::line::Line;
 use super::outbox::Outbox;
+use super::provers::{InHand, Provers};
 use super::shop::{Failed, Report, SHADERS, Shop};
 use super::surroundings::{Pause, Rest, Surroundings};
 use super::{Options, Summary, WorkerError};
@@ -25,7 +28,10 @@ use crate::engine::{Device, DeviceChoice, DeviceError, find_devices};
 use crate::kernel::KernelKind;
 use crate::preplacement::JobHash;
 use crate::wire::v1::{self, Verdict};
-use crate::wire::{self, MOST_HELD, MOST_MESSAGE_BYTES, MOST_RESULTS, Security, messages, peer, renew};
+use crate::wire::{
+    self, CompletionQuery, MOST_HELD, MOST_MESSAGE_BYTES, MOST_RESULTS, Malformed, Security, answered,
+    messages, peer, renew,
+};
 
 /// Runs a worker until `stop` is ready, or, if it is to end when idle, until there is nothing to count. Must run where
 /// tokio has timers and I/O. If it is dropped, that is like a kill: what is in the outbox's file is sent by the next
@@ -56,7 +62,7 @@ pub async fn run(options: Options, stop: impl Future<Output = ()>) -> Result<Sum
         joined = home.join(&joining) => joined?,
         () = &mut stop => {
             let undelivered = outbox.len();
-            return Ok(Summary { units: 0, recounts: 0, elapsed: began.elapsed(), dropped: 0, undelivered });
+            return Ok(Summary { units: 0, recounts: 0, proved: 0, elapsed: began.elapsed(), dropped: 0, undelivered });
         }
     };
     let line = Line::new(join.clone(), security, *deadline)?;
@@ -69,6 +75,8 @@ pub async fn run(options: Options, stop: impl Future<Output = ()>) -> Result<Sum
     devices.extend(options.opened);
     let crew = Crew::start(&shop, &outbox, threads.get(), devices, wake).map_err(WorkerError::Thread)?;
     tracing::info!(worker = %name, address = %line.address(), threads = threads.get(), "working");
+    // Without threads of the CPU it proves nothing.
+    let provers = Provers::new(if cpu_counts { threads.get() } else { 0 });
     let (rest, around) = (options.rest, Arc::clone(&options.surroundings));
     let life = Life {
         name,
@@ -76,6 +84,9 @@ pub async fn run(options: Options, stop: impl Future<Output = ()>) -> Result<Sum
         shop,
         outbox,
         crew,
+        provers,
+        proofs: watch::Sender::new(0),
+        prove_calls: AtomicU64::new(0),
         rest,
         around,
         boot: getrandom::u64().unwrap_or_else(|_| fastrand::u64(..)),
@@ -92,6 +103,7 @@ pub async fn run(options: Options, stop: impl Future<Output = ()>) -> Result<Sum
     Ok(Summary {
         units: counted.units,
         recounts: counted.recounts,
+        proved: life.provers.answered(),
         elapsed: began.elapsed(),
         dropped: life.shop.being_counted(),
         undelivered: life.outbox.len(),
@@ -125,6 +137,7 @@ struct Synced {
     /// Leases that are new.
     new: usize,
     running_jobs: u32,
+    running_proofs: u32,
     next: Duration,
 }
 
@@ -134,6 +147,10 @@ struct Life {
     shop: Arc<Shop>,
     outbox: Arc<Outbox>,
     crew: Crew,
+    provers: Provers,
+    /// Proofs that are searched for, as far as is known.
+    proofs: watch::Sender<u32>,
+    prove_calls: AtomicU64,
     rest: Rest,
     around: Arc<dyn Surroundings>,
     /// Tells this start from others.
@@ -158,6 +175,7 @@ impl Life {
             never = self.keep_watching_the_clock() => never,
             failed = self.keep_renewing() => failed?,
             failed = self.keep_delivering() => failed?,
+            failed = self.keep_proving() => failed?,
             idle = self.keep_syncing(false, exit_when_idle) => return idle,
         };
         match never {}
@@ -166,6 +184,7 @@ impl Life {
     /// Finishes and hands in what is in hand, if that can be done in time.
     async fn drain(&self, patience: Duration) -> Result<(), WorkerError> {
         self.shop.rest(true);
+        self.stop_proving().await;
         let handed_in = async {
             let (mut shop, mut outbox) = (self.shop.changes(), self.outbox.changes());
             while !(self.shop.is_empty() && self.shop.being_counted() == 0 && self.outbox.len() == 0) {
@@ -219,7 +238,10 @@ impl Life {
             }
             let Some(synced) = self.sync(&mut backoff, draining).await? else { continue };
             let at = tokio::time::Instant::now();
-            let nothing = synced.running_jobs == 0 && self.shop.is_empty() && self.outbox.len() == 0;
+            let nothing = synced.running_jobs == 0
+                && synced.running_proofs == 0
+                && self.shop.is_empty()
+                && self.outbox.len() == 0;
             idle = if nothing { idle + 1 } else { 0 };
             if exit_when_idle && idle >= 2 {
                 return Ok(());
@@ -265,9 +287,11 @@ impl Life {
         let synced = Synced {
             new: new.len(),
             running_jobs: response.running_jobs,
+            running_proofs: response.running_proofs,
             next: Duration::from_millis(response.next_sync_ms.clamp(50, 600_000).into()),
         };
         self.take(new, response.jobs);
+        self.proofs.send_replace(response.running_proofs);
         Ok(Some(synced))
     }
 
@@ -410,6 +434,98 @@ impl Life {
         if matches!(answer, Ok(_) | Err(Code::InvalidArgument | Code::NotFound)) {
             self.shop.told();
         }
+        Ok(())
+    }
+
+    // Prove.
+
+    /// Takes tasks of proofs as long as there are any, and hands in what they come to.
+    async fn keep_proving(&self) -> Result<Infallible, WorkerError> {
+        /// Between two calls, so that small answers go together.
+        const LEAST: Duration = Duration::from_millis(20);
+        let mut backoff = Backoff::default();
+        let mut proofs = self.proofs.subscribe();
+        let mut rests = self.shop.changes();
+        if self.provers.capacity() == 0 {
+            return std::future::pending().await;
+        }
+        loop {
+            if self.shop.is_resting() {
+                self.stop_proving().await;
+            }
+            while *proofs.borrow_and_update() == 0 || self.shop.is_resting() {
+                tokio::select! { _ = proofs.changed() => {}, _ = rests.changed() => {} }
+            }
+            let mut news = self.provers.news();
+            tokio::select! {
+                biased;
+                called = self.prove(&mut backoff, self.provers.capacity()) => called?,
+                // The call would wait on, with something to hand in.
+                _ = news.changed() => {}
+            }
+            tokio::time::sleep(LEAST).await;
+        }
+    }
+
+    /// Gives back whatever is to be proved, at once.
+    async fn stop_proving(&self) {
+        const LAST_CALL: Duration = Duration::from_secs(2);
+        let last_call = async {
+            let mut news = self.provers.news();
+            self.provers.drop_all();
+            while !self.provers.in_hand(0).tasks.is_empty() && news.changed().await.is_ok() {}
+            if *self.proofs.borrow() > 0 {
+                self.prove(&mut Backoff::default(), 0).await?;
+            }
+            Ok::<(), WorkerError>(())
+        };
+        if !matches!(tokio::time::timeout(LAST_CALL, last_call).await, Ok(Ok(()))) {
+            tracing::warn!("the coordinator did not hear that this worker proves no more");
+        }
+    }
+
+    /// One call of Prove.
+    async fn prove(&self, backoff: &mut Backoff, capacity: usize) -> Result<(), WorkerError> {
+        let number = self.prove_calls.fetch_add(1, Ordering::Relaxed) + 1;
+        let InHand { tasks: holding, answers } = self.provers.in_hand(MOST_RESULTS);
+        let mut room = MOST_MESSAGE_BYTES - (64 << 10);
+        let mut handed_in = Vec::new();
+        let mut sent = Vec::new();
+        for (task, answer) in &answers {
+            let Some(message) = answered(*task, answer) else { continue };
+            let bytes = message.encoded_len();
+            if bytes > room {
+                break;
+            }
+            room -= bytes;
+            handed_in.push(*task);
+            sent.push(message);
+        }
+        let request = v1::ProveRequest {
+            peer: peer(),
+            worker: self.name.to_string(),
+            boot: self.boot,
+            call: number,
+            capacity: capacity as u32,
+            holding,
+            answers: sent,
+        };
+        let answer =
+            self.line.call(backoff, |link| async move { link.proving().prove(request).await }).await?;
+        let Ok(response) = answer else { return Ok(()) };
+        if !response.quarantined.is_empty() {
+            return Err(WorkerError::Quarantined(response.quarantined));
+        }
+        self.provers.handed_in(handed_in);
+        self.provers.cancel(&response.cancel);
+        let senseless = |error| WorkerError::Refused(self.line.address().clone(), format!("{error}"));
+        let task = |task: v1::Task| {
+            let query = task.completion.as_ref().ok_or(Malformed::Missing("the query of a task"))?;
+            Ok((task.task, CompletionQuery::try_from(query)?))
+        };
+        let tasks: Result<Vec<_>, Malformed> = response.tasks.into_iter().map(task).collect();
+        self.provers.take(tasks.map_err(senseless)?).map_err(WorkerError::Thread)?;
+        self.proofs.send_replace(response.running_proofs);
         Ok(())
     }
 

@@ -5,6 +5,7 @@
 //! | `life.rs` | the worker's calls: sync, complete, fail; draining |
 //! | `shop.rs` | what is in hand, unit by unit; it knows no threads, network or disk |
 //! | `crew.rs` | the threads that count |
+//! | `provers.rs` | the threads that answer the queries of proofs |
 //! | `kernels.rs`, `plans.rs` | which kernel counts what; jobs become units again |
 //! | `outbox.rs`, `outbox_file.rs` | results that were not acknowledged yet, in memory and on disk |
 //! | `home.rs`, `line.rs`, `backoff.rs` | the folder and the certificate; calls, and what their failures mean |
@@ -25,6 +26,7 @@ mod line;
 mod outbox;
 mod outbox_file;
 mod plans;
+mod provers;
 mod shop;
 mod surroundings;
 
@@ -105,6 +107,8 @@ pub struct Summary {
     pub units: u64,
     /// Units of others, or by another kernel its own, that it counted again to check them.
     pub recounts: u64,
+    /// Queries of proofs that it answered.
+    pub proved: u64,
     /// How long it ran.
     pub elapsed: Duration,
     /// Units that it had begun and did not finish.

@@ -584,6 +584,11 @@ impl Shop {
         });
     }
 
+    /// Whether nothing new is to be begun.
+    pub(super) fn is_resting(&self) -> bool {
+        self.state().resting
+    }
+
     /// Whether the threads are to end.
     pub(super) fn is_stopped(&self) -> bool {
         self.state().stopped

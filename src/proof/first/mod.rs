@@ -148,10 +148,7 @@ impl Work {
     fn add(&mut self, more: u64) -> Result<(), ProofError> {
         self.done = self.done.saturating_add(more);
         if self.done > self.limit {
-            return Err(ProofError::Refused(format!(
-                "it takes more work than the {} that it states",
-                self.limit
-            )));
+            return Err(ProofError::TooMuchWork(self.limit));
         }
         Ok(())
     }
@@ -511,6 +508,6 @@ mod tests {
         let mut writer = Writer::new();
         writer.number(proved.work - 1);
         writer.bytes(reader.rest());
-        assert!(matches!(check(n, &writer.finish()), Err(ProofError::Refused(_))));
+        assert_eq!(check(n, &writer.finish()), Err(ProofError::TooMuchWork(proved.work - 1)));
     }
 }

@@ -82,33 +82,37 @@ pub(super) fn ask_in_order(
 
 /// What the threads of a run share: whether they are to stop, and what they have done.
 #[derive(Debug, Default)]
-pub(super) struct Control {
+pub struct Control {
     stopped: AtomicBool,
     nodes: AtomicU64,
     programmes: AtomicU64,
 }
 
 impl Control {
-    pub(super) fn stop(&self) {
+    /// Ends all that is done under it, soon.
+    pub fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
     }
 
-    pub(super) fn is_stopped(&self) -> bool {
+    /// Whether it was ended.
+    pub fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Relaxed)
     }
 
-    pub(super) fn nodes(&self) -> u64 {
+    /// Nodes of all searches.
+    pub fn nodes(&self) -> u64 {
         self.nodes.load(Ordering::Relaxed)
     }
 
-    pub(super) fn programmes(&self) -> u64 {
+    /// Linear programmes that were solved.
+    pub fn programmes(&self) -> u64 {
         self.programmes.load(Ordering::Relaxed)
     }
 }
 
 /// One of several queries.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Task<'a> {
+pub struct Task<'a> {
     control: &'a Control,
     number: usize,
     /// The first query that is known not to be refuted.
@@ -120,17 +124,25 @@ impl<'a> Task<'a> {
         Self { control, number, first }
     }
 
+    /// The only query that is asked under `control`.
+    pub const fn alone(control: &'a Control) -> Self {
+        static NONE: AtomicUsize = AtomicUsize::new(usize::MAX);
+        Self { control, number: 0, first: &NONE }
+    }
+
     /// Whether nobody wants the answer any more.
-    pub(super) fn is_stopped(self) -> bool {
+    pub fn is_stopped(self) -> bool {
         self.control.is_stopped() || self.first.load(Ordering::Relaxed) < self.number
     }
 
-    pub(super) fn add_nodes(self, nodes: u64) {
+    /// So many nodes were searched for it.
+    pub fn add_nodes(self, nodes: u64) {
         self.control.nodes.fetch_add(nodes, Ordering::Relaxed);
     }
 
-    pub(super) fn add_programme(self) {
-        self.control.programmes.fetch_add(1, Ordering::Relaxed);
+    /// So many programmes were solved for it.
+    pub fn add_programmes(self, programmes: u64) {
+        self.control.programmes.fetch_add(programmes, Ordering::Relaxed);
     }
 }
 

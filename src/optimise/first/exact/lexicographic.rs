@@ -81,10 +81,26 @@ impl From<Found> for Answer<Vec<usize>> {
 /// # Panics
 /// If n is larger than [`LARGEST`].
 pub fn first(n: usize, options: Options, watch: &mut dyn Watch, keep: &mut dyn FnMut(&Refutations)) -> Found {
-    assert!(n <= LARGEST);
+    let desks = (0..options.threads.max(1)).map(|_| answering(n, &options.placed)).collect();
+    first_by(n, options, desks, watch, keep)
+}
+
+/// The same, with the queries answered at these desks, whoever sits there; as many at a time as there are desks. They
+/// are believed: whoever asks strangers checks what they say.
+///
+/// # Panics
+/// If n is larger than [`LARGEST`], or there is no desk.
+pub fn first_by(
+    n: usize,
+    options: Options,
+    desks: Vec<Box<dyn Answering>>,
+    watch: &mut dyn Watch,
+    keep: &mut dyn FnMut(&Refutations),
+) -> Found {
+    assert!(n <= LARGEST && !desks.is_empty());
     let mut run = Run {
         n,
-        desks: (0..options.threads.max(1)).map(|_| answering(n, &options.placed)).collect(),
+        desks,
         placed: options.placed,
         refuted: options.refuted,
         witness: (n == 0).then(Vec::new),

@@ -30,7 +30,9 @@ pub mod resume;
 mod tests;
 mod width;
 
-pub use lexicographic::{Found, Options, Refutations, first};
+pub use in_order::{Control, Task};
+pub use lexicographic::{Found, Options, Refutations, first, first_by};
+pub use query::{Answering, Outcome, answering, at_once};
 
 /// The largest board.
 pub const LARGEST: usize = 128;

@@ -89,7 +89,7 @@ impl Frame {
     }
 
     fn solve(&mut self, mut task: Task<'_>) -> Ended {
-        task.add_programme();
+        task.add_programmes(1);
         self.simplex.run(&mut task)
     }
 

@@ -16,8 +16,8 @@ use crate::proof::first::{Line, Multipliers, Refutation};
 const CHEAP: u64 = 3000;
 
 /// What a query comes to.
-#[derive(Clone, Debug)]
-pub(super) enum Outcome {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
     /// There is no completion.
     Refuted(Refutation),
     /// Here is one: the column of each row.
@@ -30,18 +30,39 @@ pub(super) enum Outcome {
 
 /// Who answers queries about one board, one after the other. Neighbours are best asked of the same: programmes and
 /// multipliers of one query are of use to the next.
-pub(super) trait Answering: Send {
+pub trait Answering: Send {
     /// Whether `prefix`, with what is placed besides, has a completion; with at most so many programmes.
     fn ask(&mut self, prefix: &[usize], programmes: u64, task: Task<'_>) -> Outcome;
 }
 
-/// [`Answering`] for the board of size `n` with queens on some squares.
-pub(super) fn answering(n: usize, placed: &[Square]) -> Box<dyn Answering> {
+/// Who answers here, about the board of size `n` with queens on some squares, none of which attacks another.
+///
+/// # Panics
+/// If n is larger than [`LARGEST`](super::LARGEST).
+pub fn answering(n: usize, placed: &[Square]) -> Box<dyn Answering> {
+    assert!(n <= super::LARGEST);
     if n <= Narrow::LARGEST {
         Box::new(Desk::<Narrow>::new(n, placed))
     } else {
         Box::new(Desk::<Wide>::new(n, placed))
     }
+}
+
+/// What a query comes to that needs neither search nor programmes; `None` for others.
+///
+/// # Panics
+/// If n is larger than [`LARGEST`](super::LARGEST), or queens of `prefix` attack each other.
+pub fn at_once(n: usize, prefix: &[usize]) -> Option<Outcome> {
+    fn look<W: Width>(n: usize, prefix: &[usize]) -> Option<Outcome> {
+        let mut board = Desk::<W>::new(n, &[]).board(prefix);
+        match board.propagate() {
+            State::Refuted => Some(Outcome::Refuted(Refutation::search())),
+            State::Full => Some(Outcome::Completed(board.solution())),
+            State::Open(_) => None,
+        }
+    }
+    assert!(n <= super::LARGEST);
+    if n <= Narrow::LARGEST { look::<Narrow>(n, prefix) } else { look::<Wide>(n, prefix) }
 }
 
 /// What is kept from one query to the next.

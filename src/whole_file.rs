@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// A file that is being written beside its place. Without [`Self::finish`] it leaves no trace.
 #[derive(Debug)]
-pub(super) struct WholeFile {
+pub(crate) struct WholeFile {
     place: PathBuf,
     beside: PathBuf,
     file: File,
@@ -18,7 +18,7 @@ impl WholeFile {
     ///
     /// # Errors
     /// It cannot be written there, or something else than a file is there.
-    pub(super) fn begin(place: &Path) -> io::Result<Self> {
+    pub(crate) fn begin(place: &Path) -> io::Result<Self> {
         let no_file = || io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file");
         let name = place.file_name().ok_or_else(no_file)?;
         if fs::metadata(place).is_ok_and(|found| !found.is_file()) {
@@ -38,7 +38,7 @@ impl WholeFile {
     ///
     /// # Errors
     /// It cannot be written; what was there is there still.
-    pub(super) fn finish(self, text: &str) -> io::Result<()> {
+    pub(crate) fn finish(self, text: &str) -> io::Result<()> {
         self.finish_with(|out| out.write_all(text.as_bytes()))
     }
 
@@ -46,7 +46,7 @@ impl WholeFile {
     ///
     /// # Errors
     /// It cannot be written; what was there is there still.
-    pub(super) fn finish_with(
+    pub(crate) fn finish_with(
         self,
         write: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
     ) -> io::Result<()> {

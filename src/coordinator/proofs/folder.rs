@@ -1,0 +1,138 @@
+//! The folder of a proof: what is asked, how it stands, and what was proved so far. Each file appears whole or not at all.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `job.json` | the [`Record`] |
+//! | `refuted` | what is refuted, as [`resume`] writes it: every refutation is checked when it is read |
+//! | `certificate` | the certificate, once all is proved |
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::optimise::exact::{LARGEST, Refutations, resume};
+use crate::whole_file::WholeFile;
+use crate::wire::{Malformed, v1};
+
+/// What is to be found, and proved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(in super::super) enum What {
+    /// The lexicographically first solution on the board of this size.
+    First {
+        /// The size.
+        n: usize,
+    },
+}
+
+impl TryFrom<&v1::SubmitProofRequest> for What {
+    type Error = Malformed;
+
+    fn try_from(request: &v1::SubmitProofRequest) -> Result<Self, Malformed> {
+        match &request.what {
+            Some(v1::submit_proof_request::What::First(first)) => {
+                let n = usize::try_from(first.n).ok().filter(|&n| n <= LARGEST);
+                n.map(|n| Self::First { n }).ok_or_else(|| {
+                    Malformed::Problem(format!(
+                        "first solutions are proved up to n = {LARGEST}, not for {}",
+                        first.n
+                    ))
+                })
+            }
+            None => Err(Malformed::Missing("what is to be proved")),
+        }
+    }
+}
+
+/// How a proof stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Stand {
+    /// It is searched for.
+    Running,
+    /// It waits to be resumed.
+    Paused,
+    /// Nobody wants it.
+    Cancelled,
+    /// It is proved.
+    Finished,
+}
+
+/// What is kept of a proof.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Record {
+    pub(super) what: What,
+    pub(super) stand: Stand,
+    /// Who submitted it.
+    pub(super) submitter: String,
+    pub(super) submitted_ms: u64,
+    /// When it came to stand so.
+    pub(super) stand_ms: u64,
+    /// The 0-based columns of the solution; once it is finished, `None` for none.
+    pub(super) solution: Option<Vec<usize>>,
+}
+
+/// The folder.
+#[derive(Clone, Debug)]
+pub(super) struct Folder {
+    path: PathBuf,
+}
+
+impl Folder {
+    pub(super) const fn new(path: PathBuf) -> Self {
+        Self { path }
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        WholeFile::begin(&self.path.join(name))?.finish_with(|out| out.write_all(bytes))
+    }
+
+    pub(super) fn keep(&self, record: &Record) -> io::Result<()> {
+        fs::create_dir_all(&self.path)?;
+        self.write("job.json", &serde_json::to_vec(record)?)
+    }
+
+    pub(super) fn record(&self) -> io::Result<Record> {
+        Ok(serde_json::from_slice(&fs::read(self.path.join("job.json"))?)?)
+    }
+
+    pub(super) fn keep_refuted(&self, n: usize, refuted: &Refutations) -> io::Result<()> {
+        self.write("refuted", &resume::write(n, refuted))
+    }
+
+    /// What was refuted before; nothing if nothing was kept.
+    pub(super) fn refuted(&self, n: usize) -> io::Result<Refutations> {
+        match fs::read(self.path.join("refuted")) {
+            Ok(bytes) => resume::read(n, &bytes).map_err(|error| io::Error::other(error.to_string())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Refutations::new()),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(super) fn keep_certificate(&self, certificate: &[u8]) -> io::Result<()> {
+        self.write("certificate", certificate)
+    }
+
+    pub(super) fn certificate(&self) -> io::Result<Vec<u8>> {
+        fs::read(self.path.join("certificate"))
+    }
+
+    /// The folders in `parent` that have a record.
+    pub(super) fn all(parent: &Path) -> io::Result<Vec<Self>> {
+        let entries = match fs::read_dir(parent) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries?,
+        };
+        let mut paths: Vec<PathBuf> =
+            entries.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<PathBuf>>>()?;
+        paths.retain(|path| path.join("job.json").exists());
+        paths.sort();
+        Ok(paths.into_iter().map(Self::new).collect())
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+}

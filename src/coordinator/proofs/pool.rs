@@ -1,0 +1,382 @@
+//! The pool of tasks: who asks for answers waits here, and workers take tasks from here.
+//!
+//! A task is *open* until it is answered or nobody wants it any more, and *lent* while a worker has it in hand. It is lent
+//! again if its worker is silent for some time or does not list it. What is in here is in memory only.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::super::clock::SteadyClock;
+use crate::preplacement::JobHash;
+use crate::wire::{CompletionQuery, ProveCall, TaskAnswer};
+
+/// A worker that is silent for so long has nothing in hand, in ms.
+const PATIENCE_MS: u64 = 30_000;
+/// Tasks that a worker may have in hand.
+const MOST_IN_HAND: usize = 1024;
+/// Tasks in a reply: a message has room for more.
+const MOST_AT_ONCE: usize = 256;
+
+/// An answer, and whose it is.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Answered {
+    pub(super) worker: String,
+    pub(super) answer: TaskAnswer,
+}
+
+/// What a worker is told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in super::super) struct Reply {
+    /// Tasks that are new to it.
+    pub(in super::super) tasks: Vec<(u64, CompletionQuery)>,
+    /// Tasks that it has and nobody wants.
+    pub(in super::super) cancel: Vec<u64>,
+    /// Why it is not believed; it gets no tasks then.
+    pub(in super::super) distrusted: Option<String>,
+}
+
+impl Reply {
+    const fn says_nothing(&self) -> bool {
+        self.tasks.is_empty() && self.cancel.is_empty() && self.distrusted.is_none()
+    }
+}
+
+#[derive(Debug)]
+struct Task {
+    job: JobHash,
+    query: CompletionQuery,
+    lent: Option<Lent>,
+    answer: Option<Answered>,
+}
+
+/// By which call a task went to whom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Lent {
+    worker: String,
+    boot: u64,
+    call: u64,
+}
+
+/// What was heard of a worker last.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    boot: u64,
+    call: u64,
+    at_ms: u64,
+}
+
+#[derive(Debug)]
+struct State {
+    next: u64,
+    tasks: BTreeMap<u64, Task>,
+    workers: HashMap<String, Seen>,
+    /// Workers whose answers were wrong, and how.
+    distrusted: BTreeMap<String, String>,
+}
+
+impl State {
+    fn new(first: u64) -> Self {
+        Self { next: first, tasks: BTreeMap::new(), workers: HashMap::new(), distrusted: BTreeMap::new() }
+    }
+
+    fn add(&mut self, job: JobHash, query: CompletionQuery) -> u64 {
+        let number = self.next;
+        self.next += 1;
+        self.tasks.insert(number, Task { job, query, lent: None, answer: None });
+        number
+    }
+
+    /// Tasks of workers that are silent are open to others.
+    fn expire(&mut self, now_ms: u64) {
+        self.workers.retain(|_, seen| seen.at_ms + PATIENCE_MS > now_ms);
+        for task in self.tasks.values_mut() {
+            let silent = |lent: &Lent| !self.workers.contains_key(&lent.worker);
+            if task.lent.as_ref().is_some_and(silent) {
+                task.lent = None;
+            }
+        }
+    }
+
+    /// Takes answers of a worker that is believed. Those to tasks that are gone or answered are passed over.
+    fn answer(&mut self, worker: &str, answers: Vec<(u64, TaskAnswer)>) {
+        for (number, answer) in answers {
+            if let Some(task) = self.tasks.get_mut(&number)
+                && task.answer.is_none()
+            {
+                task.answer = Some(Answered { worker: worker.to_owned(), answer });
+            }
+        }
+    }
+
+    /// Deals with the lists of a call. `None` if a later one has come before it.
+    fn call(&mut self, worker: &str, call: &ProveCall, now_ms: u64) -> Option<Reply> {
+        let ProveCall { boot, number, capacity, ref holding, .. } = *call;
+        if let Some(why) = self.distrusted.get(worker) {
+            return Some(Reply { distrusted: Some(why.clone()), ..Reply::default() });
+        }
+        if self.workers.get(worker).is_some_and(|seen| seen.boot == boot && seen.call > number) {
+            return None;
+        }
+        self.workers.insert(worker.to_owned(), Seen { boot, call: number, at_ms: now_ms });
+        self.expire(now_ms);
+        let mut cancel = Vec::new();
+        for &task in holding {
+            match self.tasks.get_mut(&task) {
+                Some(Task { answer: None, lent, .. })
+                    if lent.as_ref().is_none_or(|lent| lent.worker == worker) =>
+                {
+                    *lent = Some(Lent { worker: worker.to_owned(), boot, call: number });
+                }
+                _ => cancel.push(task),
+            }
+        }
+        let mut in_hand = holding.len() - cancel.len();
+        let mut tasks = Vec::new();
+        for (&task, Task { query, lent, answer, .. }) in &mut self.tasks {
+            // Of an earlier call, and it does not list it.
+            if lent
+                .as_ref()
+                .is_some_and(|lent| lent.worker == worker && (lent.boot, lent.call) != (boot, number))
+            {
+                *lent = None;
+            }
+            let room = in_hand < capacity.min(MOST_IN_HAND) && tasks.len() < MOST_AT_ONCE;
+            if room && lent.is_none() && answer.is_none() {
+                *lent = Some(Lent { worker: worker.to_owned(), boot, call: number });
+                tasks.push((task, query.clone()));
+                in_hand += 1;
+            }
+        }
+        Some(Reply { tasks, cancel, distrusted: None })
+    }
+}
+
+/// The pool.
+#[derive(Debug)]
+pub(in super::super) struct Pool {
+    clock: SteadyClock,
+    state: Mutex<State>,
+    answered: Condvar,
+    news: watch::Sender<()>,
+}
+
+impl Pool {
+    pub(in super::super) fn new() -> Self {
+        let clock = SteadyClock::start();
+        // No task of before has a number as high.
+        let state = Mutex::new(State::new(clock.now_ms() << 20));
+        Self { clock, state, answered: Condvar::new(), news: watch::Sender::new(()) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // No code that holds the lock can panic half-way through a change.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks the workers and waits for an answer. `None` once it is not `wanted` any more.
+    pub(super) fn ask(
+        &self,
+        job: JobHash,
+        query: CompletionQuery,
+        wanted: &dyn Fn() -> bool,
+    ) -> Option<Answered> {
+        /// Nobody wakes whoever is not wanted any more.
+        const LOOK: Duration = Duration::from_millis(50);
+        let mut state = self.state();
+        let number = state.add(job, query);
+        self.news.send_replace(());
+        loop {
+            if let Some(answered) = state.tasks.get_mut(&number).and_then(|task| task.answer.take()) {
+                state.tasks.remove(&number);
+                return Some(answered);
+            }
+            if !wanted() {
+                state.tasks.remove(&number);
+                self.news.send_replace(());
+                return None;
+            }
+            state = self.answered.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Deals with a call of a worker: takes its answers, and waits until there is something to say, for at most `wait`.
+    pub(in super::super) async fn call(&self, worker: &str, mut call: ProveCall, wait: Duration) -> Reply {
+        let until = tokio::time::Instant::now() + wait;
+        let answers = std::mem::take(&mut call.answers);
+        if !answers.is_empty() {
+            let mut state = self.state();
+            if !state.distrusted.contains_key(worker) {
+                state.answer(worker, answers);
+            }
+            drop(state);
+            self.answered.notify_all();
+        }
+        let mut news = self.news.subscribe();
+        loop {
+            news.mark_unchanged();
+            // Superseded: nobody hears it.
+            let Some(reply) = self.state().call(worker, &call, self.clock.now_ms()) else {
+                return Reply::default();
+            };
+            if !reply.says_nothing() || call.capacity == 0 {
+                return reply;
+            }
+            tokio::select! {
+                _ = news.changed() => {}
+                () = tokio::time::sleep_until(until) => return reply,
+            }
+        }
+    }
+
+    /// Believes a worker no more: what it has in hand goes to others.
+    pub(super) fn distrust(&self, worker: &str, why: &str) {
+        let mut state = self.state();
+        state.distrusted.entry(worker.to_owned()).or_insert_with(|| why.to_owned());
+        state.workers.remove(worker);
+        state.expire(self.clock.now_ms());
+        drop(state);
+        self.news.send_replace(());
+    }
+
+    /// Believes a worker again. Whether it was not believed.
+    pub(in super::super) fn release(&self, worker: &str) -> bool {
+        self.state().distrusted.remove(worker).is_some()
+    }
+
+    /// Tasks of a job that are open, and those of them that are lent.
+    pub(super) fn open(&self, job: JobHash) -> (usize, usize) {
+        let state = self.state();
+        let of_job = state.tasks.values().filter(|task| task.job == job && task.answer.is_none());
+        of_job.fold((0, 0), |(open, lent), task| (open + 1, lent + usize::from(task.lent.is_some())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::optimise::exact::Outcome;
+
+    const JOB: JobHash = JobHash::from_bytes([7; 16]);
+
+    const NONE: [u64; 0] = [];
+
+    fn query(column: usize) -> CompletionQuery {
+        CompletionQuery { n: 8, prefix: vec![column], programmes: 1 }
+    }
+
+    fn pool_of(columns: &[usize]) -> State {
+        let mut state = State::new(100);
+        for &column in columns {
+            state.add(JOB, query(column));
+        }
+        state
+    }
+
+    fn call(boot: u64, number: u64, capacity: usize, holding: &[u64]) -> ProveCall {
+        ProveCall { boot, number, capacity, holding: holding.to_vec(), answers: Vec::new() }
+    }
+
+    fn given_up() -> TaskAnswer {
+        TaskAnswer { outcome: Outcome::GivenUp, nodes: 0, programmes: 0, elapsed_s: 0.0 }
+    }
+
+    fn numbers(reply: Option<Reply>) -> Vec<u64> {
+        reply.expect("the latest call").tasks.into_iter().map(|(number, _)| number).collect()
+    }
+
+    #[test]
+    fn the_first_tasks_are_lent_first_each_to_one_worker() {
+        let mut state = pool_of(&[0, 2, 4]);
+        assert_eq!(numbers(state.call("a", &call(1, 1, 2, &[]), 0)), [100, 101]);
+        assert_eq!(numbers(state.call("b", &call(1, 1, 2, &[]), 0)), [102]);
+        assert_eq!(numbers(state.call("a", &call(1, 2, 2, &[100, 101]), 0)), NONE);
+    }
+
+    #[test]
+    fn what_a_worker_does_not_list_is_lent_again() {
+        let mut state = pool_of(&[0, 2]);
+        assert_eq!(numbers(state.call("a", &call(1, 1, 2, &[]), 0)), [100, 101]);
+        // Its reply was lost.
+        assert_eq!(numbers(state.call("a", &call(1, 2, 2, &[]), 0)), [100, 101]);
+        // It has restarted.
+        assert_eq!(numbers(state.call("a", &call(9, 1, 1, &[]), 0)), [100]);
+        assert_eq!(numbers(state.call("b", &call(1, 1, 2, &[]), 0)), [101]);
+    }
+
+    #[test]
+    fn a_call_that_comes_after_a_later_one_changes_nothing() {
+        let mut state = pool_of(&[0, 2]);
+        assert_eq!(numbers(state.call("a", &call(1, 2, 1, &[]), 0)), [100]);
+        assert_eq!(state.call("a", &call(1, 1, 2, &[]), 0), None);
+        assert_eq!(numbers(state.call("b", &call(1, 1, 2, &[]), 0)), [101]);
+    }
+
+    #[test]
+    fn what_a_silent_worker_has_is_lent_to_others_and_cancelled_if_it_comes_back() {
+        let mut state = pool_of(&[0]);
+        assert_eq!(numbers(state.call("a", &call(1, 1, 1, &[]), 0)), [100]);
+        assert_eq!(numbers(state.call("b", &call(1, 1, 1, &[]), PATIENCE_MS - 1)), NONE);
+        assert_eq!(numbers(state.call("b", &call(1, 2, 1, &[]), PATIENCE_MS)), [100]);
+        let reply = state.call("a", &call(1, 2, 1, &[100]), PATIENCE_MS).expect("the latest call");
+        assert_eq!(reply, Reply { cancel: vec![100], ..Reply::default() });
+    }
+
+    #[test]
+    fn a_worker_that_was_only_silent_keeps_what_nobody_else_took() {
+        let mut state = pool_of(&[0]);
+        assert_eq!(numbers(state.call("a", &call(1, 1, 1, &[]), 0)), [100]);
+        state.expire(PATIENCE_MS);
+        let reply = state.call("a", &call(1, 2, 1, &[100]), PATIENCE_MS);
+        assert_eq!(reply, Some(Reply::default()));
+        assert_eq!(numbers(state.call("b", &call(1, 1, 1, &[]), PATIENCE_MS)), NONE);
+    }
+
+    #[test]
+    fn an_answer_counts_once_and_what_is_answered_or_unwanted_is_cancelled() {
+        let mut state = pool_of(&[0, 2]);
+        assert_eq!(numbers(state.call("a", &call(1, 1, 2, &[]), 0)), [100, 101]);
+        state.answer("a", vec![(100, given_up()), (55, given_up())]);
+        let late = TaskAnswer { outcome: Outcome::Completed(vec![]), ..given_up() };
+        state.answer("b", vec![(100, late)]);
+        let kept = state.tasks[&100].answer.clone();
+        assert_eq!(kept, Some(Answered { worker: "a".into(), answer: given_up() }));
+        state.tasks.remove(&101);
+        let reply = state.call("a", &call(1, 2, 2, &[100, 101]), 0).expect("the latest call");
+        assert_eq!(reply, Reply { cancel: vec![100, 101], ..Reply::default() });
+    }
+
+    #[test]
+    fn whoever_asks_has_the_answer_or_goes_without_one() {
+        let pool = Pool::new();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+        std::thread::scope(|scope| {
+            let asked = scope.spawn(|| pool.ask(JOB, query(3), &|| true));
+            let long = Duration::from_secs(100);
+            let reply = runtime.block_on(pool.call("a", call(1, 1, 1, &[]), long));
+            let (number, lent) = reply.tasks[0].clone();
+            assert_eq!((lent, pool.open(JOB)), (query(3), (1, 1)));
+            let answers = vec![(number, given_up())];
+            let last = ProveCall { answers, ..call(1, 2, 0, &[]) };
+            assert_eq!(runtime.block_on(pool.call("a", last, long)), Reply::default());
+            let answered = asked.join().expect("no panic").expect("an answer");
+            assert_eq!(answered, Answered { worker: "a".into(), answer: given_up() });
+        });
+        assert_eq!(pool.ask(JOB, query(3), &|| false), None);
+        assert_eq!(pool.open(JOB), (0, 0));
+    }
+
+    #[test]
+    fn what_a_worker_has_that_is_believed_no_more_goes_to_others() {
+        let pool = Pool::new();
+        let number = pool.state().add(JOB, query(0));
+        assert_eq!(numbers(pool.state().call("liar", &call(1, 1, 1, &[]), 0)), [number]);
+        pool.distrust("liar", "it lied");
+        let reply = pool.state().call("liar", &call(1, 2, 1, &[number]), 0).expect("the latest call");
+        assert_eq!((reply.tasks.len(), reply.distrusted.as_deref()), (0, Some("it lied")));
+        assert_eq!(numbers(pool.state().call("b", &call(1, 1, 1, &[]), 0)), [number]);
+        assert!(pool.release("liar") && !pool.release("liar"));
+    }
+}

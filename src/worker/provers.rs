@@ -1,0 +1,252 @@
+//! The provers: threads that answer the queries of proofs. They stand beside those that count: while there is both to
+//! count and to prove, they share the cores.
+//!
+//! A task *waits*, is *worked on* by a thread, and its answer is kept until the coordinator has it. Nothing of this is on
+//! disk: a task that is lost is lent to somebody else.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use tokio::sync::watch;
+
+use crate::optimise::exact::{Answering, Control, Outcome, Task, answering};
+use crate::wire::{CompletionQuery, TaskAnswer};
+
+#[derive(Debug, Default)]
+struct State {
+    waiting: VecDeque<(u64, CompletionQuery)>,
+    working: BTreeMap<u64, Arc<Control>>,
+    answers: BTreeMap<u64, TaskAnswer>,
+    /// Threads that were started.
+    threads: usize,
+    stopped: bool,
+    answered: u64,
+    /// Seconds that a task took lately, smoothed.
+    task_s: Option<f64>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<State>,
+    work: Condvar,
+    news: watch::Sender<()>,
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        // No code that holds the lock can panic half-way through a change.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The threads, which are started with the first task. They end soon after this is dropped.
+#[derive(Debug)]
+pub(super) struct Provers {
+    shared: Arc<Shared>,
+    most: usize,
+}
+
+impl Drop for Provers {
+    fn drop(&mut self) {
+        self.drop_all();
+        self.shared.state().stopped = true;
+        self.shared.work.notify_all();
+    }
+}
+
+/// What is in hand.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct InHand {
+    pub(super) tasks: Vec<u64>,
+    pub(super) answers: Vec<(u64, TaskAnswer)>,
+}
+
+impl Provers {
+    /// For so many threads.
+    pub(super) fn new(threads: usize) -> Self {
+        let shared = Shared {
+            state: Mutex::new(State::default()),
+            work: Condvar::new(),
+            news: watch::Sender::new(()),
+        };
+        Self { shared: Arc::new(shared), most: threads }
+    }
+
+    /// Tasks that can be in hand: enough that no thread waits for the network, but no more than are begun soon, since
+    /// others could be at them.
+    pub(super) fn capacity(&self) -> usize {
+        const SOON_S: f64 = 0.3;
+        let each = self.shared.state().task_s.map_or(2.0, |task_s| SOON_S / task_s.max(1e-6));
+        // Between 2 and 32.
+        self.most * each.clamp(2.0, 32.0) as usize
+    }
+
+    /// Tells of answers.
+    pub(super) fn news(&self) -> watch::Receiver<()> {
+        self.shared.news.subscribe()
+    }
+
+    /// Takes tasks.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub(super) fn take(
+        &self,
+        tasks: impl IntoIterator<Item = (u64, CompletionQuery)>,
+    ) -> std::io::Result<()> {
+        let mut state = self.shared.state();
+        state.waiting.extend(tasks);
+        while state.threads < self.most && state.threads < state.waiting.len() + state.working.len() {
+            let shared = Arc::clone(&self.shared);
+            std::thread::Builder::new()
+                .name(format!("prove-{}", state.threads))
+                .spawn(move || prove(&shared))?;
+            state.threads += 1;
+        }
+        drop(state);
+        self.shared.work.notify_all();
+        Ok(())
+    }
+
+    /// Tasks that wait or are worked on, and at most so many answers.
+    pub(super) fn in_hand(&self, most_answers: usize) -> InHand {
+        let state = self.shared.state();
+        let waiting = state.waiting.iter().map(|&(task, _)| task);
+        let answers = state.answers.iter().take(most_answers);
+        InHand {
+            tasks: waiting.chain(state.working.keys().copied()).collect(),
+            answers: answers.map(|(&task, answer)| (task, answer.clone())).collect(),
+        }
+    }
+
+    /// The coordinator has these answers.
+    pub(super) fn handed_in(&self, tasks: impl IntoIterator<Item = u64>) {
+        let mut state = self.shared.state();
+        tasks.into_iter().for_each(|task| drop(state.answers.remove(&task)));
+    }
+
+    /// Nobody wants these any more.
+    pub(super) fn cancel(&self, tasks: &[u64]) {
+        let mut state = self.shared.state();
+        state.waiting.retain(|(task, _)| !tasks.contains(task));
+        for task in tasks {
+            if let Some(control) = state.working.get(task) {
+                control.stop();
+            }
+        }
+    }
+
+    /// Drops whatever waits or is worked on.
+    pub(super) fn drop_all(&self) {
+        let mut state = self.shared.state();
+        state.waiting.clear();
+        state.working.values().for_each(|control| control.stop());
+    }
+
+    /// Tasks that were answered since the start.
+    pub(super) fn answered(&self) -> u64 {
+        self.shared.state().answered
+    }
+}
+
+/// Who answers about boards of one size.
+struct Desk {
+    n: usize,
+    answering: Box<dyn Answering>,
+}
+
+fn prove(shared: &Shared) {
+    let mut desk: Option<Desk> = None;
+    let mut state = shared.state();
+    loop {
+        if state.stopped {
+            return;
+        }
+        let Some((task, query)) = state.waiting.pop_front() else {
+            state = shared.work.wait(state).unwrap_or_else(PoisonError::into_inner);
+            continue;
+        };
+        let control = Arc::new(Control::default());
+        state.working.insert(task, Arc::clone(&control));
+        drop(state);
+        let answer = catch_unwind(AssertUnwindSafe(|| answer(&mut desk, &query, &control)));
+        let answer = answer.unwrap_or_else(|_| {
+            tracing::error!(?query, "a query ended in an error of its own, and is given up");
+            desk = None;
+            TaskAnswer { outcome: Outcome::GivenUp, nodes: 0, programmes: 0, elapsed_s: 0.0 }
+        });
+        state = shared.state();
+        state.working.remove(&task);
+        if answer.outcome != Outcome::Stopped {
+            const WEIGHT: f64 = 0.1;
+            let before = state.task_s.unwrap_or(answer.elapsed_s);
+            state.task_s = Some(before + WEIGHT * (answer.elapsed_s - before));
+            state.answers.insert(task, answer);
+            state.answered += 1;
+        }
+        shared.news.send_replace(());
+    }
+}
+
+fn answer(desk: &mut Option<Desk>, query: &CompletionQuery, control: &Control) -> TaskAnswer {
+    let began = Instant::now();
+    let CompletionQuery { n, ref prefix, programmes } = *query;
+    let desk = match desk {
+        Some(desk) if desk.n == n => desk,
+        _ => desk.insert(Desk { n, answering: answering(n, &[]) }),
+    };
+    let outcome = desk.answering.ask(prefix, programmes, Task::alone(control));
+    let (nodes, programmes) = (control.nodes(), control.programmes());
+    TaskAnswer { outcome, nodes, programmes, elapsed_s: began.elapsed().as_secs_f64() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn query(n: usize, prefix: &[usize], programmes: u64) -> CompletionQuery {
+        CompletionQuery { n, prefix: prefix.to_vec(), programmes }
+    }
+
+    fn wait_for(provers: &Provers, what: impl Fn(&InHand) -> bool) -> InHand {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        let mut news = provers.news();
+        loop {
+            let in_hand = provers.in_hand(10);
+            if what(&in_hand) {
+                return in_hand;
+            }
+            runtime.block_on(news.changed()).expect("the provers live");
+        }
+    }
+
+    #[test]
+    fn tasks_are_answered_and_answers_are_kept_until_they_are_handed_in() {
+        let provers = Provers::new(2);
+        let tasks = [(1, query(8, &[0], 9)), (2, query(8, &[0, 2], 9)), (3, query(20, &[0, 2, 4], 9))];
+        provers.take(tasks).expect("threads");
+        let in_hand = wait_for(&provers, |in_hand| in_hand.answers.len() == 3);
+        assert_eq!(in_hand.tasks, [0; 0]);
+        assert!(matches!(&in_hand.answers[0].1.outcome, Outcome::Completed(columns) if columns[0] == 0));
+        assert!(matches!(in_hand.answers[1].1.outcome, Outcome::Refuted(_)));
+        provers.handed_in([1, 3]);
+        assert_eq!(provers.in_hand(10).answers, in_hand.answers[1..2]);
+        assert_eq!((provers.in_hand(0).answers.len(), provers.answered()), (0, 3));
+    }
+
+    #[test]
+    fn what_nobody_wants_is_dropped_without_an_answer() {
+        let provers = Provers::new(1);
+        // The first takes far longer than anybody waits.
+        provers.take([(1, query(110, &[0], u64::MAX)), (2, query(8, &[0], 9))]).expect("a thread");
+        provers.cancel(&[1]);
+        let in_hand = wait_for(&provers, |in_hand| in_hand.tasks.is_empty());
+        let answered: Vec<u64> = in_hand.answers.iter().map(|&(task, _)| task).collect();
+        assert!(answered == [2] || answered == [1, 2], "{answered:?}");
+        provers.take([(3, query(110, &[0], u64::MAX)), (4, query(8, &[0], 9))]).expect("a thread");
+        provers.drop_all();
+        wait_for(&provers, |in_hand| in_hand.tasks.is_empty());
+    }
+}

@@ -1,0 +1,190 @@
+//! First solutions on several workers: what is found is what one machine finds alone, with a certificate, whoever is
+//! killed meanwhile and whoever lies.
+
+mod support;
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use nqueens::wire::{CompletionQuery, peer, v1};
+use support::program::{assert_refused, text};
+use support::{Coordinator, NQUEENS, Process, Scratch, authority, eventually, printed, run};
+
+const FAST: [&str; 2] = ["--sync", "1s"];
+
+/// A worker in a process of its own.
+fn worker(coordinator: &Coordinator, data: &Path, arguments: &[&str]) -> Process {
+    let join = coordinator.address.to_string();
+    let mut command = Command::new(NQUEENS);
+    command.args(["worker", "--threads", "1", "--join", &join, "--log-level", "error", "--data"]).arg(data);
+    command.args(arguments);
+    Process(command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("starts"))
+}
+
+fn object(text: &str) -> serde_json::Value {
+    serde_json::from_str(text).expect("an object")
+}
+
+/// The first solution by one machine alone.
+fn alone(n: &str) -> serde_json::Value {
+    object(&printed(&["first", n, "--json", "--quiet"]))["solution"].take()
+}
+
+/// The only proof.
+fn proof(coordinator: &Coordinator) -> serde_json::Value {
+    eventually("status", || {
+        let output = run(&["status", "--json", "--data", coordinator.data()]);
+        let status: serde_json::Value = serde_json::from_slice(&output.stdout).ok()?;
+        Some(status["proofs"].as_array()?.last()?.clone())
+    })
+}
+
+#[test]
+fn two_workers_find_what_one_machine_finds_and_its_certificate_is_accepted() {
+    let scratch = Scratch::new("together");
+    let data = scratch.path("data");
+    drop(authority(&data));
+    let coordinator = Coordinator::start(&data, &FAST);
+    let submitted = printed(&["submit", "first", "30", "--data", coordinator.data()]);
+    assert!(submitted.contains("submitted; nqueens status "), "{submitted}");
+    let _workers = ["one", "two"].map(|name| {
+        let token = printed(&["token", "create", "--data", coordinator.data()]);
+        worker(&coordinator, &scratch.path(name), &["--name", name, "--token", token.trim()])
+    });
+    let file = scratch.file("certificate");
+    let submit = ["submit", "first", "30", "--certificate", &file, "--data", coordinator.data()];
+    let report = object(&printed(&[&submit[..], &["--json"]].concat()));
+    assert_eq!((&report["state"], &report["proven"]), (&"finished".into(), &true.into()));
+    assert_eq!(report["solution"], alone("30"));
+    let checked = object(&printed(&["check", &file, "--json"]));
+    assert_eq!(checked["solution"], report["solution"]);
+
+    let told = printed(&["status", "--data", coordinator.data()]);
+    assert!(told.contains("first solution of 30 queens, finished"), "{told}");
+    let listed = printed(&["jobs", "--data", coordinator.data()]);
+    assert!(listed.contains("finished   first solution of 30 queens: 1 3 5 2 4 9 11"), "{listed}");
+    let job = report["job"].as_str().expect("a name");
+    assert_refused(&["cancel", job, "--data", coordinator.data()], 2, &["finished"]);
+}
+
+#[test]
+fn a_proof_goes_on_when_the_coordinator_and_its_workers_are_killed() {
+    let scratch = Scratch::new("killed");
+    let mut coordinator = Coordinator::start(&scratch.path("data"), &FAST);
+    printed(&["submit", "first", "44", "--data", coordinator.data()]);
+    let mut one = worker(&coordinator, &scratch.path("one"), &[]);
+    let refuted = |coordinator: &Coordinator, least: u64| {
+        eventually("refuted prefixes", || {
+            let proof = proof(coordinator);
+            let enough = proof["prefixes_refuted"].as_u64()? >= least || proof["proven"] == true;
+            enough.then_some(proof)
+        })
+    };
+    refuted(&coordinator, 3);
+    one.kill();
+    let two = worker(&coordinator, &scratch.path("two"), &[]);
+    refuted(&coordinator, 6);
+    coordinator.restart();
+    let found = eventually("end of the proof", || {
+        let proof = proof(&coordinator);
+        (proof["proven"] == true).then_some(proof)
+    });
+    assert_eq!(found["solution"], alone("44"));
+    drop(two);
+}
+
+#[test]
+fn who_lies_is_found_out_and_believed_no_more() {
+    let scratch = Scratch::new("liar");
+    let coordinator = Coordinator::start(&scratch.path("data"), &FAST);
+    printed(&["submit", "first", "20", "--data", coordinator.data()]);
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let call = |worker: &str, call, holding: &[u64], answers| {
+        let request = v1::ProveRequest {
+            peer: peer(),
+            worker: worker.to_owned(),
+            boot: 1,
+            call,
+            capacity: 1,
+            holding: holding.to_vec(),
+            answers,
+        };
+        let answer = runtime.block_on(async { coordinator.link().proving().prove(request).await });
+        answer.expect("an answer").into_inner()
+    };
+    let lie = |task: &v1::Task, answer| v1::TaskAnswer { task: task.task, answer, ..Default::default() };
+    // Says that there is no completion, with something else than a refutation; says that there is one that is none.
+    let refutation = v1::task_answer::Answer::Refutation(vec![3, 0, 0].into());
+    let attacked = v1::task_answer::Answer::Completion(v1::Columns { columns: (1..=20).collect() });
+    for (name, answer) in [("refuter", refutation), ("completer", attacked)] {
+        let task = call(name, 1, &[], vec![]).tasks.pop().expect("a task");
+        let query =
+            CompletionQuery::try_from(task.completion.as_ref().expect("a query")).expect("of a board");
+        assert_eq!(query.n, 20);
+        call(name, 2, &[], vec![lie(&task, Some(answer))]);
+        eventually("verdict", || (!call(name, 3, &[], vec![]).quarantined.is_empty()).then_some(()));
+        let told = printed(&["workers", "--data", coordinator.data()]);
+        assert!(!told.is_empty());
+    }
+    // Who says nothing is not waited for, and who gives up is not asked for ever.
+    let idler = call("idler", 1, &[], vec![]).tasks.pop().expect("a task");
+    call("idler", 2, &[], vec![lie(&idler, None)]);
+
+    let _honest = worker(&coordinator, &scratch.path("honest"), &[]);
+    let report = printed(&["submit", "first", "20", "--wait", "--json", "--data", coordinator.data()]);
+    let report = object(&report);
+    assert_eq!(report["solution"], alone("20"));
+    let notes = report["notes"].to_string();
+    assert!(notes.contains("refuter is not believed any more") && notes.contains("completer"), "{notes}");
+    // A lie about a proof makes all that its worker says doubtful.
+    let status = object(&printed(&["status", "--json", "--data", coordinator.data()]));
+    assert_eq!(status["proofs"][0]["state"], "finished");
+    printed(&["release", "refuter", "--data", coordinator.data()]);
+    assert_eq!(call("refuter", 4, &[], vec![]).quarantined, "");
+}
+
+#[test]
+fn proofs_are_paused_resumed_and_cancelled_like_other_jobs() {
+    let scratch = Scratch::new("paused");
+    let coordinator = Coordinator::start(&scratch.path("data"), &FAST);
+    let data = ["--data", coordinator.data()];
+    let with = |words: &[&str]| printed(&[words, &data[..]].concat());
+    let submitted = object(&with(&["submit", "first", "26", "--json"]));
+    assert_eq!((&submitted["known"], &submitted["state"]), (&false.into(), &"running".into()));
+    let job = submitted["job"].as_str().expect("a name");
+    assert!(with(&["pause", job]).contains("is paused; it was running"));
+    let again = object(&with(&["submit", "first", "26", "--json"]));
+    assert_eq!((&again["known"], &again["state"]), (&true.into(), &"paused".into()));
+    assert!(with(&["resume", job]).contains("is running; it was paused"));
+    assert!(with(&["cancel", job]).contains("is cancelled; it was running"));
+    assert_refused(&[&["pause", job], &data[..]].concat(), 2, &["is cancelled; it cannot be paused"]);
+    // Whoever submits it again wants it.
+    let again = object(&with(&["submit", "first", "26", "--json"]));
+    assert_eq!((&again["known"], &again["state"]), (&true.into(), &"running".into()));
+    let unproved = scratch.file("unproved");
+    let output = run(&["submit", "first", "129", "--certificate", &unproved, data[0], data[1]]);
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+    assert!(!Path::new(&unproved).exists());
+    assert_refused(&[&["submit", "first", "x"], &data[..]].concat(), 2, &["0 to 128"]);
+    assert_refused(&[&["status", "ffff"], &data[..]].concat(), 2, &["no job begins with 'ffff'"]);
+    let nowhere = scratch.file("no/such/folder");
+    let args = ["submit", "first", "8", "--certificate", &nowhere];
+    assert_refused(&[&args[..], &data[..]].concat(), 7, &["cannot be written"]);
+}
+
+#[test]
+fn an_idle_worker_proves_before_it_ends() {
+    let scratch = Scratch::new("idle");
+    let coordinator = Coordinator::start(&scratch.path("data"), &FAST);
+    for n in ["0", "3", "12"] {
+        printed(&["submit", "first", n, "--data", coordinator.data()]);
+    }
+    let mut one = worker(&coordinator, &scratch.path("one"), &["--exit-when-idle"]);
+    assert_eq!(one.wait("end of the worker"), 0);
+    let status = object(&printed(&["status", "--json", "--data", coordinator.data()]));
+    let solutions: Vec<_> =
+        status["proofs"].as_array().expect("proofs").iter().map(|p| &p["solution"]).collect();
+    assert_eq!(*solutions[0], serde_json::json!([]));
+    assert_eq!(*solutions[1], serde_json::Value::Null);
+    assert_eq!(*solutions[2], alone("12"));
+}
