@@ -2,6 +2,7 @@
 //! documented exit code.
 
 mod answer;
+mod batch;
 mod beautiful;
 mod bench;
 mod chart;
@@ -24,13 +25,16 @@ mod ledger;
 mod list;
 mod logs;
 mod man;
+mod merge;
 mod placements;
+mod plan;
 mod problem;
 mod programme;
 mod proof_report;
 mod remote;
 mod report;
 mod revoke;
+mod run_unit;
 mod selftest;
 mod solve;
 mod solver;
@@ -90,6 +94,12 @@ enum Command {
     Resume(job_state::Args),
     /// Give a job up. Submitting it again lets it go on.
     Cancel(job_state::Args),
+    Plan(plan::Args),
+    RunUnit(run_unit::Args),
+    Merge(merge::Args),
+    Slurm(batch::SlurmArgs),
+    Kubernetes(batch::KubernetesArgs),
+    Htcondor(batch::HtcondorArgs),
     Worker(worker::Args),
     Workers(workers::Args),
     /// Let a worker finish what it has in hand and give it nothing more until it restarts.
@@ -138,6 +148,12 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<Exit, Failure> {
         Command::Cluster(args) => cluster::run(&args),
         Command::Submit(args) => submit::run(&args),
         Command::Jobs(args) => jobs::run(&args),
+        Command::Plan(args) => plan::run(&args),
+        Command::RunUnit(args) => run_unit::run(&args),
+        Command::Merge(args) => merge::run(&args),
+        Command::Slurm(args) => batch::slurm(&args),
+        Command::Kubernetes(args) => batch::kubernetes(&args),
+        Command::Htcondor(args) => batch::htcondor(&args),
         Command::Status(args) => status::run(&args),
         Command::Pause(args) => job_state::run(&args, JobState::Paused),
         Command::Resume(args) => job_state::run(&args, JobState::Running),

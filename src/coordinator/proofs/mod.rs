@@ -289,7 +289,7 @@ impl Proof {
             refuted: self.refuted.load(Ordering::Relaxed),
             columns: columns.collect(),
             certificate_bytes,
-            certificate_sha256: certificate_sha256.into(),
+            certificate_sha256,
             provers: provers.iter().map(prover).collect(),
             checking_s: checking.as_secs_f64(),
             notes: notes.clone(),
