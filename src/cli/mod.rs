@@ -10,6 +10,7 @@ mod check;
 mod cluster;
 mod compare;
 mod completions;
+mod config;
 mod coordinator;
 mod count;
 mod devices;
@@ -49,6 +50,7 @@ mod workers;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
@@ -63,6 +65,9 @@ use crate::wire::v1::JobState;
 #[derive(Debug, Parser)]
 #[command(version, after_help = exit::TABLE, arg_required_else_help = true)]
 struct Cli {
+    /// Read flags from this TOML file; nqueens config show tells what they come to.
+    #[arg(long, value_name = "FILE", global = true)]
+    config: Option<PathBuf>,
     #[command(subcommand)]
     command: Command,
 }
@@ -108,6 +113,7 @@ enum Command {
     Release(workers::One),
     Token(token::Args),
     Revoke(revoke::Args),
+    Config(config::Args),
     Completions(completions::Args),
     Man(man::Args),
 }
@@ -125,9 +131,20 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<Exit, Failure> {
+    let command = command();
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let sources = config::Sources::find(&command, &arguments)?;
+    let (arguments, from_elsewhere) = sources.complete(&command, arguments);
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
-        Err(error) => return refuse(&error),
+        Err(error) => {
+            return refuse(&error).map_err(|mut failure| {
+                if from_elsewhere {
+                    failure.message += " (flags from NQUEENS_* and a file included: see nqueens config show)";
+                }
+                failure
+            });
+        }
     };
     match cli.command {
         Command::Count(args) => count::run(&args),
@@ -164,6 +181,7 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<Exit, Failure> {
         Command::Release(args) => workers::release(&args),
         Command::Token(args) => token::run(&args),
         Command::Revoke(args) => revoke::run(&args),
+        Command::Config(args) => config::run(&args, &sources),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
     }

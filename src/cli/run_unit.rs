@@ -22,7 +22,7 @@ pub(super) struct Args {
     /// The plan's file.
     #[arg(value_name = "FILE")]
     plan: PathBuf,
-    /// The part, from 0. If not given: SLURM_ARRAY_TASK_ID, JOB_COMPLETION_INDEX or NQUEENS_INDEX of the environment.
+    /// The part, from 0. If not given: NQUEENS_INDEX, SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX of the environment.
     #[arg(long, value_name = "I", allow_negative_numbers = true)]
     index: Option<String>,
     /// The folder of the results; it is made if it is not there.
@@ -53,7 +53,7 @@ struct Report {
 }
 
 /// Where schedulers say which task it is.
-const INDEX_OF: [&str; 3] = ["SLURM_ARRAY_TASK_ID", "JOB_COMPLETION_INDEX", "NQUEENS_INDEX"];
+const INDEX_OF: [&str; 2] = ["SLURM_ARRAY_TASK_ID", "JOB_COMPLETION_INDEX"];
 
 /// What cannot be mended by trying again.
 fn permanent(message: impl ToString) -> Failure {
@@ -98,7 +98,7 @@ fn index(given: Option<&str>) -> Result<u64, Failure> {
     let (from, text) = match given {
         Some(text) => ("--index", text.to_owned()),
         None => from_environment().ok_or_else(|| {
-            permanent(format!("which part? give --index I, or set one of {}", INDEX_OF.join(", ")))
+            permanent(format!("which part? give --index I, or set {}", INDEX_OF.join(" or ")))
         })?,
     };
     text.parse()
