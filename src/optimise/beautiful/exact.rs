@@ -220,7 +220,7 @@ impl<'a> Engine<'a> {
             let Ok(root) = core.root(&mut Agenda::default()) else { continue };
             let pulse = Pulse::default();
             let mut search = Search::new(&core, &pulse, 1);
-            let end = search.run(&root, None, RADIUS_NODES);
+            let end = search.run(&root, RADIUS_NODES);
             self.nodes += search.nodes;
             if let End::Found(men) = end {
                 self.improve(core.columns(n, &men))?;
@@ -231,16 +231,10 @@ impl<'a> Engine<'a> {
         if self.reduce()? {
             return Ok(false);
         }
-        let mut nodes = QUICK_NODES;
-        loop {
-            match self.settle_by_orbits(nodes)? {
-                Settled::Found(columns) => {
-                    self.improve(columns)?;
-                    return Ok(true);
-                }
-                Settled::Refuted => return Ok(false),
-                Settled::Open => nodes *= MORE,
-            }
+        match self.besiege(&mut None, u64::MAX)? {
+            Settled::Found(columns) => self.improve(columns).map(|()| true),
+            Settled::Refuted => Ok(false),
+            Settled::Open => unreachable!("it has all the nodes it wants"),
         }
     }
 
@@ -329,6 +323,7 @@ impl<'a> Engine<'a> {
                 Settled::Open => {}
             }
         }
+        let mut siege = None;
         loop {
             nodes *= MORE;
             let before = (self.facts.clone(), self.log.mark());
@@ -341,7 +336,7 @@ impl<'a> Engine<'a> {
             if wide && nodes < DIVES_ONLY {
                 continue;
             }
-            match self.settle_by_orbits(nodes)? {
+            match self.besiege(&mut siege, nodes)? {
                 Settled::Found(columns) => return Ok(Some(columns)),
                 Settled::Refuted => return Ok(None),
                 Settled::Open => {}
