@@ -323,6 +323,7 @@ impl Engine<'_> {
                     if self.reduce()? {
                         return Ok(Settled::Refuted);
                     }
+                    self.keep();
                 }
             }
         }
@@ -412,7 +413,8 @@ mod tests {
             let model = model.get(&solutions);
             let mut watch = Unwatched;
             let question = Question { n, norm, turning: false, threads: 1 };
-            let mut engine = Engine::new(&orbits, question, &mut watch);
+            let mut keep = |_: &dyn Fn() -> Vec<u8>| {};
+            let mut engine = Engine::new(&orbits, question, &mut watch, &mut keep);
             for orbit in dead {
                 engine.facts.kill(orbit.index(orbits.orbits.len()));
             }
