@@ -216,6 +216,30 @@ fn a_run_that_is_stopped_again_and_again_goes_on_to_the_same_answer() {
 }
 
 #[test]
+fn a_run_goes_on_from_after_any_record() {
+    let (mut records, mut in_trials) = (0, 0);
+    for (n, norm) in
+        [(8, Norm::Euclidean), (12, Norm::Euclidean), (16, Norm::Euclidean), (10, Norm::Manhattan)]
+    {
+        let asked = question(n, norm, false);
+        let proof = unsealed(n, norm, false);
+        let claim = 3 + n;
+        for length in claim..=proof.len() {
+            // Between two records.
+            let Ok(begun) = proof::beautiful::check_begun(n, &proof[..length]) else { continue };
+            records += 1;
+            in_trials += u32::from(begun.trial.is_some());
+            let exact = go_on_to_most_beautiful(asked, Some(begun), &mut Unwatched, &mut |_| {});
+            let proved = proof::check(&exact.certificate.expect("a certificate")).expect("it proves that");
+            let columns = proved.solution.expect("a solution");
+            let best = check_proof(n, &proof).expect("it proves that").solution.expect("a solution");
+            assert_eq!(norm.fingerprint(&columns), norm.fingerprint(&best), "n = {n}, {length} bytes");
+        }
+    }
+    assert!(records > 100 && in_trials > 10, "{records} records, {in_trials} of them in trials");
+}
+
+#[test]
 fn only_the_whole_state_of_the_same_question_is_gone_on_from() {
     let asked = question(12, Norm::Euclidean, false);
     let state = most_beautiful_exactly(asked, &mut Unwatched).state.expect("a state");

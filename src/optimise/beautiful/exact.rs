@@ -141,8 +141,17 @@ pub type Keep<'a> = dyn FnMut(&dyn Fn() -> Vec<u8>) + 'a;
 /// Where a level was left.
 struct Left {
     least: u32,
-    /// What is known in the trial that has begun, and the log before it.
-    trial: Option<(Facts, Mark)>,
+    trial: Option<LeftTrial>,
+}
+
+/// A trial that has begun.
+struct LeftTrial {
+    /// It is to show so many queens.
+    least: u32,
+    /// What is known in it.
+    facts: Facts,
+    /// The log before it.
+    before: Mark,
 }
 
 /// A most beautiful solution, or that there is none.
@@ -264,12 +273,12 @@ impl<'a> Engine<'a> {
         }
         let trial = trial.map(|trial| {
             let mut facts = self.facts.clone();
-            let most = trial.least as u32 - self.step(level);
-            facts.set_range(level, Some((most, most)));
+            let least = trial.least as u32;
+            facts.set_range(level, Some((shown as u32, least - self.step(level))));
             for square in trial.died {
                 facts.kill(self.orbits.orbit_of[square]);
             }
-            (facts, Mark { bytes: trial.begin, cliques: trial.cliques })
+            LeftTrial { least, facts, before: Mark { bytes: trial.begin, cliques: trial.cliques } }
         });
         Left { least: shown as u32, trial }
     }
@@ -380,22 +389,27 @@ impl<'a> Engine<'a> {
                 format!("cost {cost}: {least} to {most} queens, {squares} squares left")
             });
             self.look()?;
-            let mut before = (self.facts.clone(), self.log.mark());
-            if let Some((facts, mark)) = trial.take() {
-                self.facts = facts;
-                before.1 = mark;
-            } else {
-                self.log.at_least(least + self.step(level));
-                self.facts.set_range(level, Some((least, least)));
-            }
+            let known = self.facts.clone();
+            let (aim, mark) = match trial.take() {
+                Some(LeftTrial { least, facts, before }) => {
+                    self.facts = facts;
+                    (least, before)
+                }
+                None => {
+                    let (aim, mark) = (least + self.step(level), self.log.mark());
+                    self.log.at_least(aim);
+                    self.facts.set_range(level, Some((least, least)));
+                    (aim, mark)
+                }
+            };
             let settled = self.settle_level(level)?;
-            self.facts = before.0;
+            self.facts = known;
             match settled {
                 Some(columns) => {
-                    self.log.back_to(before.1);
+                    self.log.back_to(mark);
                     self.improve(columns)?;
                 }
-                None => least += self.step(level),
+                None => least = aim,
             }
         }
         self.log.next_level();
