@@ -183,7 +183,7 @@ fn values(value: &Value) -> Option<Vec<String>> {
         Value::Integer(number) => Some(vec![number.to_string()]),
         Value::Float(number) => Some(vec![number.to_string()]),
         Value::Boolean(flag) => Some(vec![flag.to_string()]),
-        Value::Array(values) => values.iter().map(|value| values_of_one(value)).collect(),
+        Value::Array(values) => values.iter().map(values_of_one).collect(),
         Value::Datetime(_) | Value::Table(_) => None,
     }
 }
@@ -323,7 +323,6 @@ pub(super) fn run(args: &Args, sources: &Sources) -> Result<Exit, Failure> {
 }
 
 fn collect(command: &clap::Command, names: &[&str], sources: &Sources, settings: &mut Vec<Shown>) {
-    let mut subcommands = command.get_subcommands().filter(|command| command.get_name() != "help").peekable();
     if !names.is_empty() {
         for (flag, arg) in flags(command) {
             let built_in = || {
@@ -346,7 +345,7 @@ fn collect(command: &clap::Command, names: &[&str], sources: &Sources, settings:
             settings.push(Shown { command, flag, values, from });
         }
     }
-    while let Some(subcommand) = subcommands.next() {
+    for subcommand in command.get_subcommands().filter(|command| command.get_name() != "help") {
         collect(subcommand, &[names, &[subcommand.get_name()]].concat(), sources, settings);
     }
 }

@@ -104,6 +104,11 @@ impl Control {
         self.nodes.load(Ordering::Relaxed)
     }
 
+    /// All that was done, in about the time of a programme.
+    pub(super) fn work(&self) -> u64 {
+        self.programmes() + self.nodes() / 4000
+    }
+
     /// Linear programmes that were solved.
     pub fn programmes(&self) -> u64 {
         self.programmes.load(Ordering::Relaxed)

@@ -126,15 +126,40 @@ struct Run<'a> {
     keep: &'a mut dyn FnMut(&Refutations),
 }
 
-/// Programmes that a query is worth before it is answered by those about one row more; and that a part of the greedy prefix
-/// is worth.
-///
+/// What queries are worth.
+struct Worth {
+    /// Programmes of a query before it is answered in other ways.
+    query: u64,
+    /// Programmes of a query about a part of the greedy prefix.
+    greedy: u64,
+    /// How much more work than the queries about a prefix those about more rows are worth.
+    rows: u64,
+}
+
 /// On boards of even size the knapsacks refute most of what can be refuted, at once or after one row more; on those of odd
 /// size searching goes further. Measured: for n = 44, 50, 70 and 74 with 1 instead of 15 half to two thirds of the time, for
-/// n = 62 the same; n = 79 was not done with 1 in the time that it takes with 15.
-const fn worth(n: usize) -> (u64, u64) {
-    if n.is_multiple_of(2) { (1, 8) } else { (15, 60) }
+/// n = 62 the same; n = 79 was not done with 1 in the time that it takes with 15. With 4 times as much for more rows n = 60
+/// took 1,062 programmes instead of 1,491.
+const fn worth(n: usize) -> Worth {
+    if n.is_multiple_of(2) {
+        Worth { query: 1, greedy: 8, rows: 4 }
+    } else {
+        Worth { query: 15, greedy: 60, rows: 1 }
+    }
 }
+
+/// What is known about some prefixes.
+enum Decision {
+    /// None has a completion.
+    Refuted,
+    /// The witness is a completion of one, and those before it are refuted.
+    First,
+    /// Not enough.
+    Open,
+}
+
+/// Programmes of the shortest queries about a prefix that was not settled at once.
+const SHORT: u64 = 16;
 
 impl Run<'_> {
     /// Breaks if the run was stopped.
@@ -147,7 +172,8 @@ impl Run<'_> {
                 None => (Vec::new(), self.n),
             };
             let candidates = self.longer(&above, end);
-            if self.decide(&candidates)?.is_none() && self.witness.is_none() {
+            let decision = self.decide(&candidates, worth(self.n).query, u64::MAX)?;
+            if matches!(decision, Decision::Refuted) && self.witness.is_none() {
                 break;
             }
             decided += 1;
@@ -179,31 +205,75 @@ impl Run<'_> {
         prefix
     }
 
-    /// Finds the first of these prefixes with a completion, which becomes the witness; returns its number. All prefixes
-    /// before it are refuted. A query that takes too many programmes is answered by those about one row more.
-    fn decide(&mut self, prefixes: &[Vec<usize>]) -> ControlFlow<(), Option<usize>> {
+    /// Finds the first of these prefixes with a completion, which becomes the witness; all before it are refuted. Where
+    /// a query has no answer after so many programmes, those about one row more are asked, until more work than
+    /// `limit` is done in all; then nobody knows.
+    fn decide(&mut self, prefixes: &[Vec<usize>], programmes: u64, limit: u64) -> ControlFlow<(), Decision> {
         let mut begin = 0;
         loop {
-            let (number, completed) = match self.first_open(&prefixes[begin..], worth(self.n).0)? {
-                None => return ControlFlow::Continue(None),
+            let (number, completed) = match self.first_open(&prefixes[begin..], programmes)? {
+                None => return ControlFlow::Continue(Decision::Refuted),
                 Some((number, completed)) => (begin + number, completed),
             };
             if completed {
-                return ControlFlow::Continue(Some(number));
+                return ControlFlow::Continue(Decision::First);
             }
-            let prefix = &prefixes[number];
-            let candidates = self.longer(prefix, self.n);
-            if self.decide(&candidates)?.is_some() {
-                return ControlFlow::Continue(Some(number));
+            let below = if limit == u64::MAX {
+                self.settle(&prefixes[number])?
+            } else if self.control.work() >= limit {
+                Decision::Open
+            } else {
+                self.decide_below(&prefixes[number], programmes, limit)?
+            };
+            match below {
+                Decision::Refuted => begin = number + 1,
+                other => return ControlFlow::Continue(other),
             }
+        }
+    }
+
+    /// The same for one prefix, by those with one more row.
+    fn decide_below(&mut self, prefix: &[usize], programmes: u64, limit: u64) -> ControlFlow<(), Decision> {
+        let candidates = self.longer(prefix, self.n);
+        let decision = self.decide(&candidates, programmes, limit)?;
+        if matches!(decision, Decision::Refuted) {
             let row = prefix.len();
             let child =
                 |longer: &Vec<usize>| Some((row * self.n + longer[row], self.refuted.remove(longer)?));
             let children: Vec<(usize, Refutation)> = candidates.iter().filter_map(child).collect();
             let refutation = Refutation::branch(self.n, Line::Row(row), &children);
-            self.refuted.insert(prefix.clone(), refutation);
+            self.refuted.insert(prefix.to_vec(), refutation);
             (self.keep)(&self.refuted);
-            begin = number + 1;
+        }
+        ControlFlow::Continue(decision)
+    }
+
+    /// The same for one prefix, whatever it takes. Nobody knows beforehand which way is the shortest, so all are gone in
+    /// turn with more and more work: one long query, many short ones in other orders, and those about more rows.
+    fn settle(&mut self, prefix: &[usize]) -> ControlFlow<(), Decision> {
+        let mut programmes = SHORT;
+        loop {
+            let before = self.control.work();
+            let short = std::iter::repeat_n(SHORT, (programmes / SHORT) as usize / 2);
+            for each in std::iter::once(programmes).chain(short) {
+                match self.first_open(&[prefix.to_vec()], each)? {
+                    None => {
+                        // What is refuted about more rows is of no use any more.
+                        self.refuted
+                            .retain(|other, _| other.len() <= prefix.len() || !other.starts_with(prefix));
+                        return ControlFlow::Continue(Decision::Refuted);
+                    }
+                    Some((_, true)) => return ControlFlow::Continue(Decision::First),
+                    Some((_, false)) => {}
+                }
+            }
+            let now = self.control.work();
+            let each = worth(self.n).query.max(programmes / 32);
+            let limit = now + worth(self.n).rows * programmes.max(now - before);
+            match self.decide_below(prefix, each, limit)? {
+                Decision::Open => programmes *= 4,
+                decision => return ControlFlow::Continue(decision),
+            }
         }
     }
 
@@ -212,7 +282,7 @@ impl Run<'_> {
         let (mut low, mut high) = (0, greedy.len() + 1);
         let mut next = (self.n * 3 / 10).clamp(1, greedy.len().max(1));
         while high - low > 1 {
-            self.first_open(&[greedy[..next].to_vec()], worth(self.n).1)?;
+            self.first_open(&[greedy[..next].to_vec()], worth(self.n).greedy)?;
             match &self.witness {
                 Some(columns) if columns[..next] == greedy[..next] => {
                     low = columns.iter().zip(greedy).take_while(|(a, b)| a == b).count().min(high - 1);

@@ -5,7 +5,8 @@
 //! |---|---|
 //! | `lexicographic.rs` | which queries are asked, and what the first solution is |
 //! | `in_order.rs` | several queries at a time |
-//! | `query.rs` | one query: cheap search under budgets, linear programmes, knapsacks, branching |
+//! | `query.rs` | one query: linear programmes, knapsacks, dives, cheap search under budgets, branching |
+//! | `dive.rs` | cheap searches for a completion, begun anew again and again |
 //! | `residual.rs` | the rest of the board, and propagation over all four families of lines |
 //! | `budget.rs` | integer multipliers, and what they forbid |
 //! | `programme.rs` | the linear programmes that propose them, and the generation of their columns |
@@ -19,6 +20,7 @@
 //! the end; whole ones often cannot.
 
 mod budget;
+mod dive;
 mod in_order;
 mod knapsack;
 mod lexicographic;

@@ -3,7 +3,10 @@
 
 use std::collections::VecDeque;
 
+use fastrand::Rng;
+
 use super::budget::Budget;
+use super::dive::dive;
 use super::in_order::Task;
 use super::programme::{Master, Plain};
 use super::residual::{Branch, Residual, State};
@@ -72,6 +75,9 @@ pub(super) struct Desk<W: Width> {
     programmes: Option<Programmes<W>>,
     /// Multipliers by which the knapsacks have refuted something, the last ones last.
     proved: VecDeque<Multipliers>,
+    /// What was asked last.
+    last: Vec<usize>,
+    random: Rng,
 }
 
 /// Programmes are made anew where more rows than these are decided. Measured on n = 44, 60, 62, 72: 3 is a little better
@@ -81,6 +87,16 @@ const NEAR: usize = 3;
 /// Beyond this optimum of the plain programme the knapsacks refute nothing. Measured on n = 58 and 62: with less than 0.05
 /// they nearly always do, with more than 0.09 they never did.
 const PROMISING: f64 = 0.08;
+
+/// Nodes of the dives of a query, for each programme that it is worth. On boards of odd size the first budget leaves
+/// hardly any room, and dives find nearly all completions; on those of even size they find some.
+const fn diving(n: usize) -> u64 {
+    if n.is_multiple_of(2) { 200 } else { 2000 }
+}
+
+/// What is added at random to the values of cells, from 0 to 1, where the same is asked again. Measured on n = 58:
+/// better than 0.15 and 0.6.
+const NOISE: f64 = 0.3;
 
 /// So many multipliers are kept.
 const PROVED: usize = 8;
@@ -100,8 +116,13 @@ struct Query<'c, W: Width> {
     task: Task<'c>,
     /// Programmes that may still be solved.
     left: u64,
+    /// Nodes of dives that are still to be made.
+    diving: u64,
     programmes: &'c mut Programmes<W>,
     proved: &'c mut VecDeque<Multipliers>,
+    random: &'c mut Rng,
+    /// [`NOISE`], or 0.
+    noise: f64,
 }
 
 /// How a cheap search ends.
@@ -132,8 +153,19 @@ impl<W: Width> Answering for Desk<W> {
             self.programmes = Some(Programmes { above: above.to_vec(), plain, master, rows: common.rows() });
         }
         let Some(common) = &mut self.programmes else { return Outcome::GivenUp };
-        let (n, proved) = (self.n, &mut self.proved);
-        let mut query = Query { n, task, left: programmes, programmes: common, proved };
+        // Asked the same again, we try another order.
+        let noise = if self.last == prefix { NOISE } else { 0.0 };
+        self.last = prefix.to_vec();
+        let mut query = Query {
+            n: self.n,
+            task,
+            left: programmes,
+            diving: programmes.saturating_mul(diving(self.n)),
+            programmes: common,
+            proved: &mut self.proved,
+            random: &mut self.random,
+            noise,
+        };
         match query.prove_again(&board) {
             Some(refutation) => Outcome::Refuted(refutation),
             None => query.search(board, branch),
@@ -143,7 +175,14 @@ impl<W: Width> Answering for Desk<W> {
 
 impl<W: Width> Desk<W> {
     pub(super) fn new(n: usize, placed: &[Square]) -> Self {
-        Self { n, placed: placed.to_vec(), programmes: None, proved: VecDeque::new() }
+        Self {
+            n,
+            placed: placed.to_vec(),
+            programmes: None,
+            proved: VecDeque::new(),
+            last: Vec::new(),
+            random: Rng::with_seed(1),
+        }
     }
 
     fn board(&self, prefix: &[usize]) -> Residual<'static, W> {
@@ -164,7 +203,7 @@ impl<W: Width> Query<'_, W> {
         Some(refutation)
     }
 
-    /// A cheap search, then the programmes, then branching.
+    /// A cheap search, then the programmes, dives if they are still to be made, and branching.
     fn search(&mut self, board: Residual<'_, W>, mut branch: Branch) -> Outcome {
         if self.task.is_stopped() {
             return Outcome::Stopped;
@@ -209,16 +248,39 @@ impl<W: Width> Query<'_, W> {
             }
             return Outcome::Refuted(refuted(&then));
         }
+        let nodes = std::mem::take(&mut self.diving);
+        if nodes > 0 {
+            let liking = self.liking(&board);
+            if let Some(solution) = dive(&board, branch, &liking, nodes, self.random, self.task) {
+                return Outcome::Completed(solution);
+            }
+        }
         match self.branch(&board, branch) {
             Outcome::Refuted(then) => Outcome::Refuted(refuted(&then)),
             other => other,
         }
     }
 
-    /// Tries all cells of a line, those first that the plain programme likes best.
+    /// The values of the plain programme, by row × n + column.
+    fn liking(&self, board: &Residual<'_, W>) -> Vec<f64> {
+        let mut liking = vec![0.0; self.n * self.n];
+        let rows = board.rows().iter();
+        let cells: Vec<(usize, usize)> =
+            rows.flat_map(|row| board.alive(row).iter().map(move |column| (row, column))).collect();
+        for (&(row, column), value) in cells.iter().zip(self.programmes.plain.values(&cells)) {
+            liking[row * self.n + column] = value;
+        }
+        liking
+    }
+
+    /// Tries all cells of a line, those first that the plain programme likes best. On boards of even size the line is
+    /// the first open row. Measured against the smallest line: 30 % fewer programmes for n = 62, 19 % more for n = 74,
+    /// and completions are found sooner for n = 58.
     fn branch(&mut self, board: &Residual<'_, W>, branch: Branch) -> Outcome {
+        let branch = if self.n.is_multiple_of(2) { Branch::Row(board.rows().least()) } else { branch };
         let mut cells: Vec<(usize, usize)> = board.cells(branch).collect();
-        let values = self.programmes.plain.values(&cells);
+        let mut values = self.programmes.plain.values(&cells);
+        values.iter_mut().for_each(|value| *value += self.noise * self.random.f64());
         let mut order: Vec<usize> = (0..cells.len()).collect();
         order.sort_by(|&a, &b| values[b].total_cmp(&values[a]));
         cells = order.into_iter().map(|i| cells[i]).collect();
