@@ -65,11 +65,11 @@ fn a_finished_job_and_a_quarantine_are_told_to_a_command_and_posted_until_they_a
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {
         // A sum that disagrees with its residues.
-        let tally = v1::Tally { thirds: vec![0; 16].into(), residues: vec![1, 2], nodes: vec![0; 16].into() };
+        let tally = v1::Tally { thirds: vec![0; 16], residues: vec![1, 2], nodes: vec![0; 16] };
         let name: Vec<u8> =
             (0..16).map(|i| u8::from_str_radix(&job[2 * i..2 * i + 2], 16).expect("digits")).collect();
         let result = v1::Result {
-            job: name.into(),
+            job: name,
             tally: Some(tally),
             kernel: "scalar".into(),
             device: "cpu".into(),
