@@ -13,6 +13,7 @@
 //! | 3 | [`campaign`]: who counts which unit, and what is believed; [`authority`]: who may talk to a coordinator |
 //! | 4 | [`engine`]: whole jobs on every core, estimates; [`wire`]: the protocol's messages and links |
 //! | 5 | [`coordinator`]: hands units out and judges results; [`worker`]: counts them |
+//! | 5 | [`cluster`]: plans, parts and scripts for batch systems |
 //! | 6 | [`cli`]: the commands |
 //!
 //! ```
@@ -27,6 +28,7 @@ pub mod authority;
 pub mod board;
 pub mod campaign;
 pub mod cli;
+pub mod cluster;
 pub mod coordinator;
 pub mod engine;
 pub mod kernel;

@@ -200,3 +200,33 @@ fn a_run_goes_on_from_what_was_refuted_before() {
     let nowhere = run(&["first", "8", "--certificate", &scratch.path("no/file")]);
     assert_eq!((nowhere.status.code(), nowhere.stdout.len()), (Some(7), 0));
 }
+
+#[test]
+fn a_most_beautiful_run_goes_on_from_what_was_proved_before() {
+    let scratch = Scratch::new("resume-beautiful");
+    let state = scratch.path("run");
+    let stopped =
+        run(&["beautiful", "64", "--resume", &state, "--time-limit", "0.4s", "--threads", "1", "--json"]);
+    assert!(matches!(stopped.status.code(), Some(0 | 4)), "{}", text(&stopped.stderr));
+    let on = run(&["beautiful", "34", "--resume", &state]);
+    assert_eq!(on.status.code(), Some(7), "{}", text(&on.stderr));
+    assert!(text(&on.stderr).contains("n = 64, not for n = 34"), "{}", text(&on.stderr));
+    let path = scratch.path("proof");
+    let finished = run(&["beautiful", "64", "--resume", &state, "--certificate", &path, "--json"]);
+    assert_eq!(finished.status.code(), Some(0), "{}", text(&finished.stderr));
+    let finished: Value = serde_json::from_slice(&finished.stdout).expect("one JSON object");
+    assert_eq!(accepted(&path)["solution"], finished["solution"]);
+    let again = run(&["beautiful", "64", "--resume", &state, "--json"]);
+    assert!(text(&again.stderr).contains("goes on after"), "{}", text(&again.stderr));
+    let again: Value = serde_json::from_slice(&again.stdout).expect("one JSON object");
+    assert_eq!(again["solution"], finished["solution"]);
+    let mut damaged = fs::read(&state).expect("the state");
+    let middle = damaged.len() / 2;
+    damaged[middle] ^= 1;
+    fs::write(&state, damaged).expect("a file");
+    let refused = run(&["beautiful", "64", "--resume", &state]);
+    assert_eq!((refused.status.code(), refused.stdout.len()), (Some(7), 0));
+    assert!(text(&refused.stderr).contains("it is damaged"), "{}", text(&refused.stderr));
+    let ilp = run(&["beautiful", "6", "--method", "ilp", "--resume", &state]);
+    assert_eq!(ilp.status.code(), Some(2), "{}", text(&ilp.stderr));
+}

@@ -114,7 +114,7 @@ fn who_lies_is_found_out_and_believed_no_more() {
     };
     let lie = |task: &v1::Task, answer| v1::TaskAnswer { task: task.task, answer, ..Default::default() };
     // Says that there is no completion, with something else than a refutation; says that there is one that is none.
-    let refutation = v1::task_answer::Answer::Refutation(vec![3, 0, 0].into());
+    let refutation = v1::task_answer::Answer::Refutation(vec![3, 0, 0]);
     let attacked = v1::task_answer::Answer::Completion(v1::Columns { columns: (1..=20).collect() });
     for (name, answer) in [("refuter", refutation), ("completer", attacked)] {
         let task = call(name, 1, &[], vec![]).tasks.pop().expect("a task");

@@ -8,7 +8,10 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use nqueens::board::{Norm, Piece, Square, is_solution};
-use nqueens::optimise::beautiful::{Question, all_as_beautiful, most_beautiful_exactly};
+use nqueens::optimise::beautiful::resume::{self, ResumeError};
+use nqueens::optimise::beautiful::{
+    Exact, Question, all_as_beautiful, go_on_to_most_beautiful, most_beautiful_exactly,
+};
 use nqueens::optimise::{Progress, Unwatched, Verdict, Watch};
 use nqueens::proof::{self, Kind, Proved, bytes::Writer};
 use proptest::prelude::*;
@@ -173,6 +176,109 @@ fn a_run_that_is_stopped_proves_nothing_and_shows_a_solution() {
         }
     }
     assert!(with_solution >= 3);
+}
+
+#[test]
+fn a_run_that_is_stopped_again_and_again_goes_on_to_the_same_answer() {
+    for (n, norm, turning) in [
+        (9, Norm::Euclidean, false),
+        (48, Norm::Euclidean, false),
+        (19, Norm::Manhattan, false),
+        (20, Norm::Euclidean, true),
+    ] {
+        let question = question(n, norm, turning);
+        let whole = most_beautiful_exactly(question, &mut Unwatched);
+        let (mut state, mut looks, mut stops) = (None, 4, 0);
+        let exact = loop {
+            let begun = state.as_deref().map(|state| resume::read(&question, state).expect("its own state"));
+            let mut last = None;
+            let mut keep = |state: &dyn Fn() -> Vec<u8>| last = Some(state());
+            let exact = go_on_to_most_beautiful(question, begun, &mut Impatient(looks), &mut keep);
+            if exact.answer.verdict == Verdict::Proven {
+                break exact;
+            }
+            // A killed run leaves what it kept last; one that is stopped, what it returns.
+            stops += 1;
+            state = if stops % 2 == 0 { last.or(state) } else { exact.state.or(state) };
+            looks += 1 + looks / 8;
+        };
+        assert!(stops > 1, "n = {n}: {stops} stops");
+        let fingerprint = |exact: &Exact| norm.fingerprint(exact.answer.found.as_ref().expect("a solution"));
+        assert_eq!(fingerprint(&exact), fingerprint(&whole), "n = {n}");
+        let proved =
+            proof::check(&exact.certificate.clone().expect("a certificate")).expect("it proves that");
+        assert_eq!(proved.solution, exact.answer.found);
+        // From its end there is nothing left to do.
+        let end = resume::read(&question, &exact.state.expect("a state")).expect("its own state");
+        let again = go_on_to_most_beautiful(question, Some(end), &mut Unwatched, &mut |_| {});
+        assert_eq!((again.answer.nodes, again.certificate), (0, exact.certificate));
+    }
+}
+
+#[test]
+fn a_run_goes_on_from_after_any_record() {
+    let (mut records, mut in_trials) = (0, 0);
+    for (n, norm) in
+        [(8, Norm::Euclidean), (12, Norm::Euclidean), (16, Norm::Euclidean), (10, Norm::Manhattan)]
+    {
+        let asked = question(n, norm, false);
+        let proof = unsealed(n, norm, false);
+        let claim = 3 + n;
+        for length in claim..=proof.len() {
+            // Between two records.
+            let Ok(begun) = proof::beautiful::check_begun(n, &proof[..length]) else { continue };
+            records += 1;
+            in_trials += u32::from(begun.trial.is_some());
+            let exact = go_on_to_most_beautiful(asked, Some(begun), &mut Unwatched, &mut |_| {});
+            let proved = proof::check(&exact.certificate.expect("a certificate")).expect("it proves that");
+            let columns = proved.solution.expect("a solution");
+            let best = check_proof(n, &proof).expect("it proves that").solution.expect("a solution");
+            assert_eq!(norm.fingerprint(&columns), norm.fingerprint(&best), "n = {n}, {length} bytes");
+        }
+    }
+    assert!(records > 100 && in_trials > 10, "{records} records, {in_trials} of them in trials");
+}
+
+#[test]
+fn only_the_whole_state_of_the_same_question_is_gone_on_from() {
+    let asked = question(12, Norm::Euclidean, false);
+    let state = most_beautiful_exactly(asked, &mut Unwatched).state.expect("a state");
+    assert!(resume::read(&asked, &state).is_ok());
+    for place in 0..state.len() {
+        let mut altered = state.clone();
+        altered[place] ^= 1;
+        assert!(resume::read(&asked, &altered).is_err(), "byte {place}");
+        assert!(resume::read(&asked, &state[..place]).is_err(), "the first {place} bytes");
+    }
+    let others = [
+        question(13, Norm::Euclidean, false),
+        question(12, Norm::Manhattan, false),
+        question(12, Norm::Euclidean, true),
+    ];
+    for other in others {
+        assert!(
+            matches!(resume::read(&other, &state), Err(ResumeError::AnotherQuestion { .. })),
+            "{other:?}"
+        );
+    }
+}
+
+#[test]
+fn first_records_are_believed_only_if_each_of_them_proves_something() {
+    for n in [6, 8, 9] {
+        let proof = unsealed(n, Norm::Euclidean, false);
+        let begun = proof::beautiful::check_begun(n, &proof).expect("it is a proof");
+        assert!(begun.trial.is_none());
+        // Another solution has no such proof.
+        let rest = &proof[3 + n..];
+        for columns in oracle(n) {
+            let mut claim = proof::beautiful::claim(Norm::Euclidean, false, Some(&columns));
+            claim.bytes(rest);
+            let as_good =
+                Norm::Euclidean.fingerprint(&columns) == Norm::Euclidean.fingerprint(&begun.solution);
+            assert_eq!(proof::beautiful::check_begun(n, &claim.finish()).is_ok(), as_good);
+        }
+    }
 }
 
 /// The bytes of a proof without the seal.

@@ -1,10 +1,11 @@
 //! `nqueens beautiful`.
 
 use std::fmt;
-use std::io::Write as _;
+use std::fs;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::answer::{Format, Shape, draw, object};
 use super::first::board_size;
@@ -17,7 +18,10 @@ use super::whole_file::WholeFile;
 use super::{Exit, Failure, note};
 use crate::board::{Drawing, Norm, Piece, Placement, Problem, RingsFormat, draw_rings};
 use crate::optimise::Answer;
-use crate::optimise::beautiful::{Question, all_as_beautiful, most_beautiful, most_beautiful_exactly};
+use crate::optimise::beautiful::{
+    Exact, Question, all_as_beautiful, go_on_to_most_beautiful, most_beautiful, resume,
+};
+use crate::proof::beautiful::Begun;
 
 /// Find a most beautiful solution: the costs of its squares, (2i−n−1)² + (2j−n−1)², sorted from the largest, are
 /// lexicographically smallest; with a proof in integers that no solution has a smaller list.
@@ -44,6 +48,9 @@ pub(super) struct Args {
     /// Write a certificate, which nqueens check proves again (exact).
     #[arg(long, value_name = "FILE")]
     certificate: Option<PathBuf>,
+    /// Keep what is proved in this file, and go on from it if it is there (exact).
+    #[arg(long, value_name = "FILE")]
+    resume: Option<PathBuf>,
     /// Draw the solution on the rings of equal cost into this file.
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
@@ -125,7 +132,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let (answer, proof) = match solver {
         Some(solver) => (most_beautiful(args.n, solver, &mut terminal), None),
         None => {
-            let exact = most_beautiful_exactly(question, &mut terminal);
+            let exact = exactly(args, question, &mut terminal)?;
             (exact.answer, exact.certificate)
         }
     };
@@ -159,6 +166,69 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     }
 }
 
+/// By the exact engine, from what an earlier run has proved if there is a file of it.
+fn exactly(args: &Args, question: Question, terminal: &mut Terminal) -> Result<Exact, Failure> {
+    let path = args.resume.as_deref();
+    let begun = path.map(|path| go_on_from(path, &question, args.quiet)).transpose()?.flatten();
+    let mut book = Book { path, written: Instant::now(), failure: None };
+    let exact = go_on_to_most_beautiful(question, begun, terminal, &mut |state| book.keep(state));
+    if let Some(state) = &exact.state {
+        book.write(state);
+    }
+    match book.failure {
+        Some(failure) => Err(failure),
+        None => Ok(exact),
+    }
+}
+
+/// What the run that wrote `path` had proved; none if there is no such file.
+fn go_on_from(path: &Path, question: &Question, quiet: bool) -> Result<Option<Begun>, Failure> {
+    let failure = |error: &dyn fmt::Display| {
+        let message = format!("{} is nothing to go on from: {error}", path.display());
+        Failure { exit: Exit::File, message }
+    };
+    let bytes = match fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            // Whether it can be written is to be known before the search.
+            begin(path)?;
+            return Ok(None);
+        }
+        Err(error) => return Err(failure(&error)),
+    };
+    let begun = resume::read(question, &bytes).map_err(|error| failure(&error))?;
+    if !quiet {
+        let levels = counted(begun.level as u128, "level");
+        note(&format!("{}: goes on after {levels} of cost, checked again", path.display()));
+    }
+    Ok(Some(begun))
+}
+
+/// What is proved is kept at most this often.
+const KEEP_EVERY: Duration = Duration::from_secs(2);
+
+/// The file of what is proved.
+struct Book<'a> {
+    path: Option<&'a Path>,
+    written: Instant,
+    failure: Option<Failure>,
+}
+
+impl Book<'_> {
+    fn keep(&mut self, state: &dyn Fn() -> Vec<u8>) {
+        if self.path.is_some() && self.written.elapsed() >= KEEP_EVERY {
+            self.write(&state());
+        }
+    }
+
+    fn write(&mut self, state: &[u8]) {
+        let Some(path) = self.path else { return };
+        let written = WholeFile::begin(path).and_then(|file| file.finish_with(|out| out.write_all(state)));
+        self.failure = written.err().map(|error| unwritten(path, &error));
+        self.written = Instant::now();
+    }
+}
+
 fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
@@ -177,6 +247,7 @@ fn refuse_flags_of_exact(args: &Args) -> Result<(), Failure> {
         ("--symmetric", args.symmetric),
         ("--all", args.all),
         ("--certificate", args.certificate.is_some()),
+        ("--resume", args.resume.is_some()),
         ("--threads", args.threads.is_some()),
     ];
     match given.into_iter().find(|(_, given)| *given) {

@@ -12,7 +12,7 @@ use super::submit::{print_final, request, wait_for};
 use super::{Exit, Failure};
 use crate::board::{Piece, Problem};
 use crate::campaign::Settings;
-use crate::coordinator::{self, Listening};
+use crate::coordinator::{self, Listening, Notify};
 use crate::engine::{DeviceChoice, DeviceName};
 use crate::wire::{Address, Security};
 use crate::worker::{self, Options};
@@ -92,6 +92,7 @@ async fn try_it(args: &Args, problem: &Problem) -> Result<Exit, Failure> {
             metrics: None,
             reflection: false,
             settings: Settings { sync_ms: 1_000, lease_ms: 10_000, ..Settings::default() },
+            notify: Notify::default(),
         };
         let mut stopped = stopped.clone();
         async move {

@@ -13,7 +13,7 @@ use super::token::time;
 use super::{Exit, Failure, print};
 use crate::authority::{Authority, AuthorityError};
 use crate::campaign::Settings;
-use crate::coordinator::{self, Listening, Options, authority_folder, now_ms};
+use crate::coordinator::{self, Listening, Notify, Options, authority_folder, now_ms};
 
 /// Run a coordinator, which hands out units to workers and keeps the ledger.
 ///
@@ -50,8 +50,25 @@ struct ServeArgs {
     /// How often workers report.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time)]
     sync: Duration,
+    /// A command for the shell that hears of finished jobs, units that are set aside, workers in quarantine and a ledger that
+    /// cannot be written: in NQUEENS_NEWS_KIND and NQUEENS_NEWS_TEXT, and as JSON on its standard input.
+    #[arg(long, value_name = "COMMAND")]
+    notify_command: Option<String>,
+    /// An address, http or https, to which the same JSON is posted.
+    #[arg(long, value_name = "URL", value_parser = url)]
+    notify_url: Option<String>,
     #[command(flatten)]
     logs: Logs,
+}
+
+/// Reads an address of the web.
+fn url(text: &str) -> Result<String, String> {
+    let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    if host.is_some_and(|host| !host.is_empty() && !text.contains(char::is_whitespace)) {
+        Ok(text.to_owned())
+    } else {
+        Err(format!("'{text}' is no address; write http://… or https://…"))
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -132,6 +149,7 @@ fn serve(args: &ServeArgs) -> Result<Exit, Failure> {
         metrics: args.metrics,
         reflection: args.reflection,
         settings,
+        notify: Notify { command: args.notify_command.clone(), url: args.notify_url.clone() },
     };
     block_on(async move {
         let told_to_stop = stop_signal();

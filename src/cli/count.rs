@@ -244,7 +244,7 @@ pub(super) fn progress_bar() -> ProgressBar {
     ProgressBar::new(STEPS).with_style(style)
 }
 
-fn show(bar: &ProgressBar, progress: &Progress) {
+pub(super) fn show(bar: &ProgressBar, progress: &Progress) {
     let mut message = format!("{:5.1} %", 100.0 * progress.fraction);
     if let Some(rate) = progress.rate_per_s {
         let _ = write!(message, "  {} solutions/s", rounded(rate));

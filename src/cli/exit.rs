@@ -1,6 +1,7 @@
 //! Exit codes, in one place.
 
 use crate::authority::{AuthorityError, CertificateError};
+use crate::cluster::{MergeError, PlanFileError};
 use crate::coordinator::ServeError;
 use crate::engine::{BenchError, CountError, DeviceError};
 use crate::kernel::KernelError;
@@ -27,6 +28,12 @@ pub enum Exit {
     File = 7,
     /// The coordinator cannot be reached, or refuses.
     Coordinator = 8,
+    /// `run-unit`: trying again is of no use.
+    Permanent = 42,
+    /// `run-unit`: it may go well the next time, or on another machine.
+    TryAgain = 75,
+    /// `run-unit`: it was told to stop, and what it has is kept.
+    Checkpointed = 85,
     /// Interrupted.
     Interrupted = 130,
 }
@@ -36,7 +43,8 @@ pub(super) const TABLE: &str = "\
 Exit codes: 0 done; 2 wrong usage or input; 3 no solution exists; 4 not proven (stopped by a limit, or a solver's \
 claim was not confirmed; the best found is printed); 5 not available here (kernel, device, solver); 6 a check \
 failed (counts or answers disagree); 7 a file cannot be read, written or trusted; 8 the coordinator cannot be \
-reached or refuses; 130 interrupted.";
+reached or refuses; 130 interrupted. run-unit besides: 42 trying again is of no use; 75 try again; 85 stopped, and what \
+was counted is kept.";
 
 /// Why the program ends early: one line for stderr, and the exit code.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,6 +59,25 @@ impl Failure {
     /// Wrong usage or input.
     pub(super) fn usage(message: impl ToString) -> Self {
         Self { exit: Exit::Usage, message: message.to_string() }
+    }
+}
+
+impl From<PlanFileError> for Failure {
+    fn from(error: PlanFileError) -> Self {
+        let exit = match error {
+            PlanFileError::NoSuchPart { .. } => Exit::Usage,
+            _ => Exit::File,
+        };
+        Self { exit, message: error.to_string() }
+    }
+}
+
+impl From<MergeError> for Failure {
+    fn from(error: MergeError) -> Self {
+        match error {
+            MergeError::RunFile(error) => Self::from(CountError::from(error)),
+            MergeError::Folder(..) => Self { exit: Exit::File, message: error.to_string() },
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 //! documented exit code.
 
 mod answer;
+mod batch;
 mod beautiful;
 mod bench;
 mod chart;
@@ -9,6 +10,7 @@ mod check;
 mod cluster;
 mod compare;
 mod completions;
+mod config;
 mod coordinator;
 mod count;
 mod devices;
@@ -24,13 +26,16 @@ mod ledger;
 mod list;
 mod logs;
 mod man;
+mod merge;
 mod placements;
+mod plan;
 mod problem;
 mod programme;
 mod proof_report;
 mod remote;
 mod report;
 mod revoke;
+mod run_unit;
 mod selftest;
 mod solve;
 mod solver;
@@ -45,6 +50,7 @@ mod workers;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
@@ -59,6 +65,9 @@ use crate::wire::v1::JobState;
 #[derive(Debug, Parser)]
 #[command(version, after_help = exit::TABLE, arg_required_else_help = true)]
 struct Cli {
+    /// Read flags from this TOML file; nqueens config show tells what they come to.
+    #[arg(long, value_name = "FILE", global = true)]
+    config: Option<PathBuf>,
     #[command(subcommand)]
     command: Command,
 }
@@ -90,6 +99,12 @@ enum Command {
     Resume(job_state::Args),
     /// Give a job up. Submitting it again lets it go on.
     Cancel(job_state::Args),
+    Plan(plan::Args),
+    RunUnit(run_unit::Args),
+    Merge(merge::Args),
+    Slurm(batch::SlurmArgs),
+    Kubernetes(batch::KubernetesArgs),
+    Htcondor(batch::HtcondorArgs),
     Worker(worker::Args),
     Workers(workers::Args),
     /// Let a worker finish what it has in hand and give it nothing more until it restarts.
@@ -98,6 +113,7 @@ enum Command {
     Release(workers::One),
     Token(token::Args),
     Revoke(revoke::Args),
+    Config(config::Args),
     Completions(completions::Args),
     Man(man::Args),
 }
@@ -115,9 +131,20 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<Exit, Failure> {
+    let command = command();
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let sources = config::Sources::find(&command, &arguments)?;
+    let (arguments, from_elsewhere) = sources.complete(&command, arguments);
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
-        Err(error) => return refuse(&error),
+        Err(error) => {
+            return refuse(&error).map_err(|mut failure| {
+                if from_elsewhere {
+                    failure.message += " (flags from NQUEENS_* and a file included: see nqueens config show)";
+                }
+                failure
+            });
+        }
     };
     match cli.command {
         Command::Count(args) => count::run(&args),
@@ -138,6 +165,12 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<Exit, Failure> {
         Command::Cluster(args) => cluster::run(&args),
         Command::Submit(args) => submit::run(&args),
         Command::Jobs(args) => jobs::run(&args),
+        Command::Plan(args) => plan::run(&args),
+        Command::RunUnit(args) => run_unit::run(&args),
+        Command::Merge(args) => merge::run(&args),
+        Command::Slurm(args) => batch::slurm(&args),
+        Command::Kubernetes(args) => batch::kubernetes(&args),
+        Command::Htcondor(args) => batch::htcondor(&args),
         Command::Status(args) => status::run(&args),
         Command::Pause(args) => job_state::run(&args, JobState::Paused),
         Command::Resume(args) => job_state::run(&args, JobState::Running),
@@ -148,6 +181,7 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<Exit, Failure> {
         Command::Release(args) => workers::release(&args),
         Command::Token(args) => token::run(&args),
         Command::Revoke(args) => revoke::run(&args),
+        Command::Config(args) => config::run(&args, &sources),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
     }

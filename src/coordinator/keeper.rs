@@ -11,6 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::books::{self, JobInfo};
 use super::clock::SteadyClock;
 use super::metrics::Metrics;
+use super::news::{Crier, Kind, News};
 use super::now_ms;
 use super::pace::Pace;
 use super::plan::Planned;
@@ -37,7 +38,12 @@ pub(super) struct Running {
 ///
 /// # Errors
 /// The ledger cannot be opened, or the system gives no thread.
-pub(super) fn start(path: PathBuf, settings: Settings, metrics: Arc<Metrics>) -> Result<Running, StartError> {
+pub(super) fn start(
+    path: PathBuf,
+    settings: Settings,
+    metrics: Arc<Metrics>,
+    crier: Crier,
+) -> Result<Running, StartError> {
     let (handle, requests) = mpsc::channel(MOST_WAITING);
     // The referee must not keep the keeper alive.
     let weak = handle.downgrade();
@@ -47,7 +53,7 @@ pub(super) fn start(path: PathBuf, settings: Settings, metrics: Arc<Metrics>) ->
         }
     };
     let referee = referee::start(rule).map_err(StartError::Thread)?;
-    let mut keeper = Keeper::open(path, settings, metrics, referee)?;
+    let mut keeper = Keeper::open(path, settings, (metrics, crier), referee)?;
     let (alive, ended) = oneshot::channel::<()>();
     let work = move || {
         // Dropped with the thread, also by a panic.
@@ -113,6 +119,7 @@ pub(super) struct Keeper {
     pub(super) undecided: BTreeMap<UnitId, String>,
     referee: std_mpsc::Sender<Dispute>,
     metrics: Arc<Metrics>,
+    crier: Crier,
     /// What is wrong, for people.
     pub(super) trouble: Option<String>,
     /// Jobs whose every unit is done, and which cannot be finished all the same.
@@ -123,7 +130,7 @@ impl Keeper {
     fn open(
         path: PathBuf,
         settings: Settings,
-        metrics: Arc<Metrics>,
+        (metrics, crier): (Arc<Metrics>, Crier),
         referee: std_mpsc::Sender<Dispute>,
     ) -> Result<Self, LedgerError> {
         let mut keeper = Self {
@@ -140,6 +147,7 @@ impl Keeper {
             undecided: BTreeMap::new(),
             referee,
             metrics,
+            crier,
             trouble: None,
             doubts: BTreeMap::new(),
         };
@@ -294,22 +302,34 @@ impl Keeper {
         let trouble = if refused { error.to_string() } else { format!("nothing is acknowledged: {error}") };
         if self.trouble.as_ref() != Some(&trouble) {
             tracing::error!("{trouble}");
+            self.tell(Kind::Trouble, None, None, trouble.clone());
         }
         self.trouble = Some(trouble);
         if refused { Rejected::Refused } else { Rejected::Unwritten }
     }
 
-    /// Remembers and logs what people should know of an event.
+    fn tell(&self, kind: Kind, job: Option<JobHash>, worker: Option<&str>, text: String) {
+        let (job, worker) = (job.map(|job| job.to_string()), worker.map(str::to_owned));
+        self.crier.tell(News { kind, job, worker, text });
+    }
+
+    /// Remembers, logs and tells what people should know of an event.
     fn note(&mut self, event: &Event) {
         match event {
             Event::JobState { job, state } => {
                 tracing::info!(%job, state = name(*state), "a job changes its state");
+                if *state == JobState::Finished {
+                    let what = self.jobs.get(job).map(|info| info.job.to_string()).unwrap_or_default();
+                    self.tell(Kind::Finished, Some(*job), None, format!("job {job} is finished: {what}"));
+                }
                 if let Some(info) = self.jobs.get_mut(job) {
                     info.state_ms = now_ms();
                 }
             }
             Event::UnitPoisoned { unit, reason } => {
                 tracing::error!(%unit, reason, "a unit is set aside");
+                let text = format!("unit {} of job {} is set aside: {reason}", unit.unit, unit.job);
+                self.tell(Kind::Poisoned, Some(unit.job), None, text);
                 if let Some(info) = self.jobs.get_mut(&unit.job) {
                     info.poison.insert(unit.unit, reason.clone());
                 }
@@ -325,6 +345,8 @@ impl Keeper {
             }
             Event::WorkerQuarantined { worker, reason } => {
                 tracing::error!(worker, reason, "a worker is put in quarantine");
+                let text = format!("worker {worker} is in quarantine: {reason}");
+                self.tell(Kind::Quarantined, None, Some(worker), text);
             }
             Event::WorkerReleased { worker } => tracing::info!(worker, "a worker is let out of quarantine"),
             Event::JobSubmitted { .. } | Event::UnitDone { .. } | Event::Recount { .. } => {}

@@ -19,6 +19,7 @@ mod clock;
 mod gate;
 mod keeper;
 mod metrics;
+mod news;
 mod pace;
 mod plan;
 mod proofs;
@@ -29,6 +30,7 @@ mod service;
 mod status;
 
 pub use address::{AddressFile, AddressFileError};
+pub use news::Notify;
 pub use serve::{Listening, Options, ServeError, serve};
 
 use std::path::{Path, PathBuf};

@@ -20,6 +20,7 @@ use super::address::AddressFile;
 use super::gate::{Shaken, accept};
 use super::keeper::{self, Running, StartError};
 use super::metrics::Metrics;
+use super::news::{Crier, Notify};
 use super::proofs::Proofs;
 use super::requests::{Handle, Request};
 use super::service::Service;
@@ -50,6 +51,8 @@ pub struct Options {
     pub reflection: bool,
     /// The campaign's constants.
     pub settings: Settings,
+    /// Who hears of news.
+    pub notify: Notify,
 }
 
 /// What a coordinator that listens says.
@@ -125,7 +128,7 @@ pub async fn serve(
     stop: impl Future<Output = ()> + Send + 'static,
     listening: impl FnOnce(&Listening),
 ) -> Result<(), ServeError> {
-    let Options { data, listen, insecure, metrics: metrics_at, reflection, settings } = options;
+    let Options { data, listen, insecure, metrics: metrics_at, reflection, settings, notify } = options;
     let folder = |error| ServeError::Folder(data.clone(), error);
     std::fs::create_dir_all(&data).map_err(folder)?;
     let has_authority = authority_folder(&data).exists();
@@ -146,10 +149,11 @@ pub async fn serve(
     }
 
     let metrics = Arc::new(Metrics::new());
+    let crier = Crier::start(notify).map_err(ServeError::Thread)?;
     let opened = {
-        let (path, metrics) = (ledger_file(&data), Arc::clone(&metrics));
+        let (path, metrics, crier) = (ledger_file(&data), Arc::clone(&metrics), crier.clone());
         // A ledger of a million units takes seconds to read.
-        tokio::task::spawn_blocking(move || keeper::start(path, settings, metrics)).await
+        tokio::task::spawn_blocking(move || keeper::start(path, settings, metrics, crier)).await
     };
     let Running { handle: keeper, thread, ended } =
         opened.map_err(|error| ServeError::Thread(error.into()))??;
@@ -160,7 +164,7 @@ pub async fn serve(
             let (worker, reason) = (worker.to_owned(), reason.to_owned());
             let _ = keeper.blocking_send(Request::Accuse { worker, reason });
         };
-        let opened = tokio::task::spawn_blocking(move || Proofs::open(&data, Box::new(accuse))).await;
+        let opened = tokio::task::spawn_blocking(move || Proofs::open(&data, Box::new(accuse), crier)).await;
         Arc::new(opened.map_err(|error| ServeError::Thread(error.into()))?.map_err(ServeError::Proofs)?)
     };
 

@@ -281,7 +281,7 @@ impl Service {
         let certificate = certificate.map_err(state_error)?;
         let chunks: Vec<Result<v1::CertificateChunk, Status>> = certificate
             .chunks(CHUNK)
-            .map(|bytes| Ok(v1::CertificateChunk { bytes: bytes.to_vec().into() }))
+            .map(|bytes| Ok(v1::CertificateChunk { bytes: bytes.to_vec() }))
             .collect();
         Ok(Box::pin(tokio_stream::iter(chunks)))
     }

@@ -1,7 +1,7 @@
 //! Counts a job: workers take units from a queue, the caller's thread keeps the books.
 
 use std::collections::BTreeSet;
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU64, NonZeroUsize};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
@@ -116,15 +116,68 @@ pub enum Event<'a> {
     Note(&'a str),
 }
 
+/// A part of a job that goes into some parts: every so many-th unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    index: u64,
+    parts: NonZeroU64,
+}
+
+impl Part {
+    /// All of it.
+    const WHOLE: Self = Self { index: 0, parts: NonZeroU64::MIN };
+
+    /// The units whose number leaves `index` when it is divided by `parts`; `None` if none does.
+    pub const fn new(index: u64, parts: NonZeroU64) -> Option<Self> {
+        if index < parts.get() { Some(Self { index, parts }) } else { None }
+    }
+
+    /// Whether a unit belongs to it.
+    pub const fn has(self, unit: u64) -> bool {
+        unit % self.parts.get() == self.index
+    }
+
+    /// How many of a job's units belong to it.
+    pub const fn units(self, of: u64) -> u64 {
+        of.saturating_sub(self.index).div_ceil(self.parts.get())
+    }
+}
+
+/// A part that was counted. Its units are in its run file.
+#[derive(Clone, Debug)]
+pub struct PartOutcome {
+    /// The kernels that counted, as in [`CountOutcome`].
+    pub kernel: String,
+    /// The devices that counted.
+    pub devices: Vec<String>,
+    /// Units of the part.
+    pub units: u64,
+    /// Units that an earlier session had finished.
+    pub resumed_units: u64,
+    /// What this session took, wall clock.
+    pub elapsed: Duration,
+}
+
 /// A job, planned and ready to be counted.
 #[derive(Debug)]
 pub struct CountTask {
     decomposition: Arc<Decomposition>,
+    part: Part,
     kernel: KernelKind,
     threads: NonZeroUsize,
     devices: Devices,
     forecast: Option<Forecast>,
     books: Books,
+}
+
+/// What a session of counting was.
+struct Session {
+    resumed_units: u64,
+    elapsed: Duration,
+    /// As finished units name them.
+    kernels: BTreeSet<String>,
+    /// Threads of the CPU that counted.
+    threads: usize,
 }
 
 /// What counts.
@@ -214,7 +267,8 @@ impl CountTask {
         let books = Books::InMemory(UnitBook::new(decomposition.units()));
         let decomposition = Arc::new(decomposition);
         let devices = Devices::choose(problem, options)?;
-        Ok(Self { decomposition, kernel, threads: threads(options), devices, forecast, books })
+        let part = Part::WHOLE;
+        Ok(Self { decomposition, part, kernel, threads: threads(options), devices, forecast, books })
     }
 
     /// The same, with finished units kept in the run file at `path`, and those already in it not counted
@@ -244,7 +298,44 @@ impl CountTask {
         let forecast = forecast_if_long(&decomposition, kernel);
         let books = Books::OnDisk(run_file);
         let devices = Devices::choose(problem, options)?;
-        Ok(Self { decomposition, kernel, threads: threads(options), devices, forecast, books })
+        let part = Part::WHOLE;
+        Ok(Self { decomposition, part, kernel, threads: threads(options), devices, forecast, books })
+    }
+
+    /// A part of a job that was planned, with finished units kept in the run file at `path`, and those already in it not
+    /// counted again.
+    ///
+    /// # Errors
+    /// The kernel cannot count it here; the file belongs to another job, is damaged or in use, or cannot be written.
+    pub fn part(
+        decomposition: &Decomposition,
+        part: Part,
+        options: &CountOptions,
+        path: &Path,
+    ) -> Result<Self, CountError> {
+        let job = decomposition.job();
+        let problem = job.problem();
+        let kernel = options.kernel.unwrap_or_else(|| KernelKind::fastest(problem.piece()));
+        kernel.build(problem.piece())?;
+        if kernel.scheme(problem) != job.scheme() {
+            return Err(DeviceError::AnotherScheme(kernel).into());
+        }
+        let mut run_file = RunFile::open(path)?;
+        match run_file.job().cloned() {
+            None => run_file.begin(job, decomposition.units())?,
+            Some(kept) if kept == *job => {}
+            Some(kept) => {
+                let (found, wanted) = (kept.to_string(), job.to_string());
+                return Err(RunFileError::AnotherJob { path: path.to_owned(), found, wanted }.into());
+            }
+        }
+        let devices = Devices::choose(problem, options)?;
+        // It takes seconds for large boards, and only devices need it.
+        let forecast =
+            if options.devices.has_adapters() { forecast_if_long(decomposition, kernel) } else { None };
+        let (books, threads) = (Books::OnDisk(run_file), threads(options));
+        let decomposition = Arc::new(decomposition.clone());
+        Ok(Self { decomposition, part, kernel, threads, devices, forecast, books })
     }
 
     /// Adds a device that is open already: a backend of one's own.
@@ -282,17 +373,63 @@ impl CountTask {
     /// A check of a result fails, the run file cannot be written, or `watch` broke off.
     pub fn run(
         mut self,
-        mut watch: impl FnMut(Event<'_>) -> ControlFlow<()>,
+        watch: impl FnMut(Event<'_>) -> ControlFlow<()>,
     ) -> Result<CountOutcome, CountError> {
+        let before = *self.book().so_far();
+        let Session { resumed_units, elapsed, kernels, threads } = self.count_units(watch)?;
+        let total = self.book().total()?;
+        let in_session = total.thirds() - before.thirds();
+        let (kernel, devices) = self.names(&kernels);
+        Ok(CountOutcome {
+            solutions: total.solutions()?,
+            nodes: self.kernel.counts_nodes().then(|| total.nodes()),
+            kernel,
+            devices,
+            threads,
+            units: self.book().units(),
+            resumed_units,
+            elapsed,
+            rate_per_s: in_session as f64 / 3.0 / elapsed.as_secs_f64().max(f64::MIN_POSITIVE),
+        })
+    }
+
+    /// The same for a [part](Self::part): its units are in its file then.
+    ///
+    /// # Errors
+    /// As for [`Self::run`].
+    pub fn run_part(
+        mut self,
+        watch: impl FnMut(Event<'_>) -> ControlFlow<()>,
+    ) -> Result<PartOutcome, CountError> {
+        let Session { resumed_units, elapsed, kernels, .. } = self.count_units(watch)?;
+        let (kernel, devices) = self.names(&kernels);
+        Ok(PartOutcome { kernel, devices, units: self.units(), resumed_units, elapsed })
+    }
+
+    /// Units that are to be counted, finished ones included.
+    fn units(&self) -> u64 {
+        self.part.units(self.book().units())
+    }
+
+    /// Those of them that are missing.
+    fn missing(&self) -> impl Iterator<Item = u64> {
+        self.book().missing().filter(|&unit| self.part.has(unit))
+    }
+
+    fn count_units(
+        &mut self,
+        mut watch: impl FnMut(Event<'_>) -> ControlFlow<()>,
+    ) -> Result<Session, CountError> {
         const TICK: Duration = Duration::from_millis(100);
         let began = Instant::now();
-        let resumed_units = self.book().done();
+        let mut missing = self.missing().count() as u64;
+        let resumed_units = self.units() - missing;
         let before = *self.book().so_far();
         let mut finished_nodes = self.finished_nodes();
         let fraction_before = self.fraction(finished_nodes);
         let mut workers = self.start();
         let mut kernels = BTreeSet::new();
-        while self.book().done() < self.book().units() {
+        while missing > 0 {
             let mut batch: Vec<FinishedUnit> = Vec::new();
             let mut next = workers.next(TICK);
             // Together with all that came meanwhile: the disk is asked once.
@@ -321,38 +458,24 @@ impl CountTask {
             self.books.keep(&batch)?;
             for &unit in &new {
                 workers.finish(unit);
+                missing -= u64::from(self.part.has(unit));
                 finished_nodes += self.forecast_of(unit);
             }
             kernels.extend(batch.into_iter().filter(|f| new.contains(&f.unit)).map(|f| f.kernel));
             let fraction = self.fraction(finished_nodes);
-            let progress = self.progress(began.elapsed(), before.thirds(), fraction_before, fraction);
+            let units_done = self.units() - missing;
+            let progress =
+                self.progress(units_done, began.elapsed(), before.thirds(), fraction_before, fraction);
             if watch(Event::Progress(&progress)).is_break() {
-                return Err(CountError::Stopped {
-                    units_done: self.book().done(),
-                    units: self.book().units(),
-                });
+                return Err(CountError::Stopped { units_done, units: self.units() });
             }
         }
-        let elapsed = began.elapsed();
-        let total = self.book().total()?;
-        let in_session = total.thirds() - before.thirds();
-        let (kernel, devices) = self.names(&kernels);
-        Ok(CountOutcome {
-            solutions: total.solutions()?,
-            nodes: self.kernel.counts_nodes().then(|| total.nodes()),
-            kernel,
-            devices,
-            threads: workers.cpu_threads,
-            units: self.book().units(),
-            resumed_units,
-            elapsed,
-            rate_per_s: in_session as f64 / 3.0 / elapsed.as_secs_f64().max(f64::MIN_POSITIVE),
-        })
+        Ok(Session { resumed_units, elapsed: began.elapsed(), kernels, threads: workers.cpu_threads })
     }
 
     /// Starts what counts.
     fn start(&mut self) -> Workers {
-        let mut workers = Workers::new(&self.decomposition, self.book().missing());
+        let mut workers = Workers::new(&self.decomposition, self.missing());
         if self.devices.cpu {
             workers.start_cpu(self.kernel, self.threads);
         }
@@ -389,7 +512,14 @@ impl CountTask {
         (names.join("+"), devices)
     }
 
-    fn progress(&self, elapsed: Duration, before: u128, fraction_before: f64, fraction: f64) -> Progress {
+    fn progress(
+        &self,
+        units_done: u64,
+        elapsed: Duration,
+        before: u128,
+        fraction_before: f64,
+        fraction: f64,
+    ) -> Progress {
         let measured = Progress::time_left(fraction_before, fraction, elapsed);
         let predicted = || {
             let nodes = self.forecast.as_ref()?.nodes(0..self.decomposition.prefixes());
@@ -397,8 +527,8 @@ impl CountTask {
         };
         let in_session = self.book().so_far().thirds() - before;
         Progress {
-            units_done: self.book().done(),
-            units: self.book().units(),
+            units_done,
+            units: self.units(),
             fraction,
             solutions: self.book().so_far().thirds() / 3,
             elapsed,
@@ -419,7 +549,7 @@ impl CountTask {
 
     fn finished_nodes(&self) -> f64 {
         (0..self.book().units())
-            .filter(|&unit| self.book().has(unit))
+            .filter(|&unit| self.part.has(unit) && self.book().has(unit))
             .map(|unit| self.forecast_of(unit))
             // The sum of no floats would be −0.
             .fold(0.0, |sum, nodes| sum + nodes)
@@ -427,8 +557,9 @@ impl CountTask {
 
     fn fraction(&self, finished_nodes: f64) -> f64 {
         let all = match &self.forecast {
-            Some(forecast) => forecast.nodes(0..self.decomposition.prefixes()),
-            None => self.book().units() as f64,
+            // All parts are about the same.
+            Some(forecast) => forecast.nodes(0..self.decomposition.prefixes()) / self.part.parts.get() as f64,
+            None => self.units() as f64,
         };
         if all > 0.0 { (finished_nodes / all).min(1.0) } else { 1.0 }
     }

@@ -10,7 +10,8 @@ mod queue;
 mod workers;
 
 pub use bench::{BenchError, Contestant, ContestantKind, Measured, Run, Spread, Turn, Watch, compare};
-pub use count::{CountError, CountOptions, CountOutcome, CountTask, Event, count, plan_for_campaign};
+pub use count::{CountError, CountOptions, CountOutcome, CountTask, Event, Part, PartOutcome};
+pub use count::{count, plan_for_campaign};
 pub use devices::{Device, find_devices, find_every_device};
 pub use devices::{DeviceChoice, DeviceError, DeviceName, UnknownDevice};
 pub use estimate::{Estimate, Forecast, Mean, estimate, forecast};

@@ -140,6 +140,16 @@ impl UnitBook {
         self.finished.contains_key(&unit)
     }
 
+    /// The result of a unit, if it is finished.
+    pub fn result(&self, unit: u64) -> Option<&Tally> {
+        self.finished.get(&unit)
+    }
+
+    /// The results of all finished units, in no order.
+    pub fn finished(&self) -> impl Iterator<Item = (u64, &Tally)> {
+        self.finished.iter().map(|(&unit, tally)| (unit, tally))
+    }
+
     /// Units that are not finished, in order.
     pub fn missing(&self) -> impl Iterator<Item = u64> {
         (0..self.units).filter(|&unit| !self.has(unit))

@@ -21,5 +21,5 @@ pub use entry::{
     WorkerQuarantined, WorkerReleased, WorkerSeen,
 };
 pub use ledger_error::{Damage as LedgerDamage, LedgerError};
-pub use run_file::{Damage, RunFile, RunFileError};
+pub use run_file::{Damage, RunFile, RunFileError, Seen};
 pub use storage::{DiskFile, Storage};

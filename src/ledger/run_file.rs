@@ -168,6 +168,35 @@ impl RunFile<DiskFile> {
     }
 }
 
+/// Bytes that were read, to be looked at only.
+#[derive(Debug)]
+pub struct Seen(Vec<u8>);
+
+impl Storage for Seen {
+    fn read(&mut self) -> io::Result<Vec<u8>> {
+        Ok(std::mem::take(&mut self.0))
+    }
+
+    fn write_at_end(&mut self, _: u64, _: &[u8]) -> io::Result<()> {
+        Err(io::ErrorKind::ReadOnlyFilesystem.into())
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl RunFile<Seen> {
+    /// Reads what the run file at `path` holds, without a lock and without changing it.
+    ///
+    /// # Errors
+    /// It cannot be read, or is damaged.
+    pub fn look(path: &Path) -> Result<Self, RunFileError> {
+        let io = |source| RunFileError::Io { path: path.to_owned(), action: "read", source };
+        Self::open_in(path, Seen(std::fs::read(path).map_err(io)?))
+    }
+}
+
 impl<S: Storage> RunFile<S> {
     /// The same over any storage; `path` is for messages.
     ///

@@ -98,14 +98,98 @@ pub fn check(n: usize, proof: &[u8]) -> Result<Proved, ProofError> {
         return Err(refused(format!("the board is larger than {LARGEST}")));
     }
     let mut reader = Reader::new(proof);
+    let Claim { beauty, solution } = read_claim(n, &mut reader)?;
+    let mut checker = Checker::new(n, beauty, solution.as_deref());
+    // Under quarter turns queens come in fours, but for one in the centre.
+    checker.refuted = beauty.turning && n % 4 > 1;
+    while !checker.is_done() {
+        checker.record(&mut reader)?;
+    }
+    if !reader.is_empty() {
+        return Err(ProofError::Damaged("there is more than a proof"));
+    }
+    Ok(Proved { kind: Kind::Beautiful, beauty: Some(beauty), n, solution, work: checker.field.work })
+}
+
+/// What the first records of a proof have shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Begun {
+    /// Which beauty.
+    pub beauty: Beauty,
+    /// The 0-based column of the queen in each row.
+    pub solution: Vec<usize>,
+    /// The records.
+    pub records: Vec<u8>,
+    /// The level in hand, counted from 0 at the largest cost; those before are done.
+    pub level: usize,
+    /// So many queens were shown on it.
+    pub shown: usize,
+    /// The dead squares, also those of levels without queens, by number; not those that died in the trial.
+    pub dead: Vec<usize>,
+    /// Each with its squares.
+    pub cliques: Vec<Vec<usize>>,
+    /// The trial that has begun and has not ended.
+    pub trial: Option<Trial>,
+}
+
+/// A trial.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trial {
+    /// The level is to have so many queens at least.
+    pub least: usize,
+    /// The squares that died in it.
+    pub died: Vec<usize>,
+    /// Bytes of the records before it.
+    pub begin: usize,
+    /// Cliques before it.
+    pub cliques: usize,
+}
+
+/// Checks the first records of a proof for a board of size `n`, all that are there.
+///
+/// # Errors
+/// They cannot be read, or one of them proves nothing.
+pub fn check_begun(n: usize, proof: &[u8]) -> Result<Begun, ProofError> {
+    if n > LARGEST {
+        return Err(refused(format!("the board is larger than {LARGEST}")));
+    }
+    let mut reader = Reader::new(proof);
+    let Claim { beauty, solution } = read_claim(n, &mut reader)?;
+    let solution = solution.ok_or_else(|| refused("it has no solution"))?;
+    let mut checker = Checker::new(n, beauty, Some(&solution));
+    let records = reader.rest();
+    let mut trial = (0, 0);
+    while !reader.is_empty() {
+        let before = (records.len() - reader.rest().len(), checker.cliques.len());
+        let tried = checker.trial.is_some();
+        checker.record(&mut reader)?;
+        if checker.trial.is_some() && !tried {
+            trial = before;
+        }
+    }
+    let Checker { level, shown, field, cliques, trial: open, .. } = checker;
+    let (begin, before) = trial;
+    let trial = open.map(|(least, died)| Trial { least, died, begin, cliques: before });
+    let died = |square: &usize| trial.as_ref().is_some_and(|trial| trial.died.contains(square));
+    let dead = (0..field.squares()).filter(|square| !field.open[*square] && !died(square)).collect();
+    Ok(Begun { beauty, solution, records: records.to_vec(), level, shown, dead, cliques, trial })
+}
+
+/// What is claimed.
+struct Claim {
+    beauty: Beauty,
+    solution: Option<Vec<usize>>,
+}
+
+fn read_claim(n: usize, reader: &mut Reader<'_>) -> Result<Claim, ProofError> {
     let norm = match reader.byte()? {
         0 => Norm::Euclidean,
         1 => Norm::Manhattan,
         2 => Norm::Chebyshev,
         _ => return Err(ProofError::Damaged("it names an unknown norm")),
     };
-    let turning = flag(&mut reader)?;
-    let solution = if flag(&mut reader)? {
+    let turning = flag(reader)?;
+    let solution = if flag(reader)? {
         let columns: Vec<usize> = (0..n).map(|_| reader.size(n)).collect::<Result<_, _>>()?;
         Placement::check_solution(&Problem::empty(Piece::Queen, n), &columns).map_err(refused)?;
         if turning && (0..n).any(|row| columns[columns[row]] != n - 1 - row) {
@@ -117,18 +201,7 @@ pub fn check(n: usize, proof: &[u8]) -> Result<Proved, ProofError> {
     } else {
         None
     };
-    // Under quarter turns queens come in fours, but for one in the centre.
-    let impossible = turning && n % 4 > 1;
-    let mut checker = Checker::new(n, norm, turning, solution.as_deref());
-    checker.refuted = impossible;
-    while !checker.is_done() {
-        checker.record(&mut reader)?;
-    }
-    if !reader.is_empty() {
-        return Err(ProofError::Damaged("there is more than a proof"));
-    }
-    let beauty = Some(Beauty { norm, turning });
-    Ok(Proved { kind: Kind::Beautiful, beauty, n, solution, work: checker.field.work })
+    Ok(Claim { beauty: Beauty { norm, turning }, solution })
 }
 
 fn flag(reader: &mut Reader<'_>) -> Result<bool, ProofError> {
@@ -155,12 +228,12 @@ struct Checker {
 }
 
 impl Checker {
-    fn new(n: usize, norm: Norm, turning: bool, solution: Option<&[usize]>) -> Self {
-        let field = Field::new(n, norm, turning);
+    fn new(n: usize, beauty: Beauty, solution: Option<&[usize]>) -> Self {
+        let field = Field::new(n, beauty.norm, beauty.turning);
         let claimed = solution.map(|columns| {
             let mut claimed = vec![0; field.levels.len()];
             for (row, column) in columns.iter().enumerate() {
-                claimed[field.level_of[row * n + column]] += 1;
+                claimed[field.level_of(row * n + column)] += 1;
             }
             claimed
         });
@@ -354,7 +427,7 @@ impl Checker {
                 of_rank[column.min(n - 1 - column)],
                 of_diagonal[row.abs_diff(column)],
                 of_diagonal[(row + column).abs_diff(n - 1)],
-                of_level[field.level_of[first]],
+                of_level[field.level_of(first)],
             ];
             let r = r.into_iter().try_fold(rest[first], i128::checked_sub).ok_or_else(wild)?;
             rest[first] = r;
@@ -381,7 +454,9 @@ struct Field {
     open: Vec<bool>,
     /// The first square of each square's orbit.
     first_of: Vec<usize>,
-    level_of: Vec<usize>,
+    level_of: Vec<u16>,
+    /// The row, column, diagonal and antidiagonal of each square. Small, since this is asked all the time.
+    lines_of: Vec<[u16; 4]>,
     /// The squares of each level that are not closed for good, ascending; so for all lines below.
     levels: Vec<Vec<usize>>,
     /// Rows, columns, diagonals, antidiagonals.
@@ -415,7 +490,8 @@ impl Field {
             turning,
             open: vec![true; n * n],
             first_of: Vec::new(),
-            level_of: (0..n * n).map(level).collect(),
+            level_of: (0..n * n).map(|square| level(square) as u16).collect(),
+            lines_of: (0..n * n).map(|square| lines_of(n, square)).collect(),
             levels: vec![Vec::new(); costs.len()],
             lines: vec![Vec::new(); 6 * n],
             open_on_line: vec![n; 2 * n],
@@ -429,8 +505,9 @@ impl Field {
         };
         for square in 0..n * n {
             field.first_of.push(field.orbit(square)[0]);
-            field.levels[field.level_of[square]].push(square);
-            field.open_on_level[field.level_of[square]] += 1;
+            let level = field.level_of(square);
+            field.levels[level].push(square);
+            field.open_on_level[level] += 1;
             for line in field.lines_of(square) {
                 field.lines[line].push(square);
             }
@@ -442,10 +519,12 @@ impl Field {
         self.n * self.n
     }
 
-    /// Row, column, diagonal and antidiagonal.
     fn lines_of(&self, square: usize) -> [usize; 4] {
-        let (n, row, column) = (self.n, square / self.n, square % self.n);
-        [row, n + column, 2 * n + row + column, 4 * n + row + n - 1 - column]
+        self.lines_of[square].map(usize::from)
+    }
+
+    fn level_of(&self, square: usize) -> usize {
+        self.level_of[square].into()
     }
 
     /// The squares that the symmetries make of `square`, ascending, each once.
@@ -463,7 +542,7 @@ impl Field {
 
     fn close_for_good(&mut self, square: usize) {
         if std::mem::take(&mut self.open[square]) {
-            let level = self.level_of[square];
+            let level = self.level_of(square);
             self.levels[level].retain(|&other| other != square);
             self.open_on_level[level] -= 1;
             for line in self.lines_of(square) {
@@ -477,7 +556,7 @@ impl Field {
 
     fn open_again(&mut self, square: usize) {
         self.open[square] = true;
-        let level = self.level_of[square];
+        let level = self.level_of(square);
         insert(&mut self.levels[level], square);
         self.open_on_level[level] += 1;
         for line in self.lines_of(square) {
@@ -575,10 +654,15 @@ impl Field {
         let lines = self.lines_of(square);
         self.queen_on[lines[0]] = Some(square);
         self.queen_on[lines[1]] = Some(square);
-        self.queens_on_level[self.level_of[square]] += 1;
+        let level = self.level_of(square);
+        self.queens_on_level[level] += 1;
+        self.pending.push(2 * self.n + level);
         for line in lines {
             for index in 0..self.lines[line].len() {
-                self.close(self.lines[line][index]);
+                let other = self.lines[line][index];
+                if self.open[other] {
+                    self.close(other);
+                }
             }
         }
         Ok(())
@@ -587,35 +671,49 @@ impl Field {
     fn close(&mut self, square: usize) {
         if std::mem::take(&mut self.open[square]) {
             self.changes.push(Change::Closed(square));
-            let (row, column, level) = (square / self.n, self.n + square % self.n, self.level_of[square]);
+            let [row, column, ..] = self.lines_of(square);
             for line in [row, column] {
                 self.open_on_line[line] -= 1;
                 if self.open_on_line[line] <= 1 {
                     self.pending.push(line);
                 }
             }
+            let level = self.level_of(square);
             self.open_on_level[level] -= 1;
-            self.pending.push(2 * self.n + level);
+            if self.queens_on_level[level] + self.open_on_level[level] <= self.range[level].0 {
+                self.pending.push(2 * self.n + level);
+            }
         }
     }
 
     fn undo(&mut self, before: usize) {
-        for change in self.changes.drain(before..).rev() {
+        while self.changes.len() > before {
+            let Some(change) = self.changes.pop() else { break };
             match change {
                 Change::Placed(square) => {
-                    self.queen_on[square / self.n] = None;
-                    self.queen_on[self.n + square % self.n] = None;
-                    self.queens_on_level[self.level_of[square]] -= 1;
+                    let [row, column, ..] = self.lines_of(square);
+                    self.queen_on[row] = None;
+                    self.queen_on[column] = None;
+                    let level = self.level_of(square);
+                    self.queens_on_level[level] -= 1;
                 }
                 Change::Closed(square) => {
                     self.open[square] = true;
-                    self.open_on_line[square / self.n] += 1;
-                    self.open_on_line[self.n + square % self.n] += 1;
-                    self.open_on_level[self.level_of[square]] += 1;
+                    let [row, column, ..] = self.lines_of(square);
+                    self.open_on_line[row] += 1;
+                    self.open_on_line[column] += 1;
+                    let level = self.level_of(square);
+                    self.open_on_level[level] += 1;
                 }
             }
         }
     }
+}
+
+/// Row, column, diagonal and antidiagonal.
+fn lines_of(n: usize, square: usize) -> [u16; 4] {
+    let (row, column) = (square / n, square % n);
+    [row, n + column, 2 * n + row + column, 4 * n + row + n - 1 - column].map(|line| line as u16)
 }
 
 fn insert(squares: &mut Vec<usize>, square: usize) {

@@ -86,7 +86,7 @@ pub fn answered(task: u64, answer: &TaskAnswer) -> Option<v1::TaskAnswer> {
     use v1::task_answer::Answer;
     let TaskAnswer { outcome, nodes, programmes, elapsed_s } = answer;
     let outcome = match outcome {
-        Outcome::Refuted(refutation) => Some(Answer::Refutation(refutation.as_bytes().to_vec().into())),
+        Outcome::Refuted(refutation) => Some(Answer::Refutation(refutation.as_bytes().to_vec())),
         Outcome::Completed(columns) => Some(Answer::Completion(v1::Columns { columns: from_one(columns) })),
         Outcome::GivenUp => None,
         Outcome::Stopped => return None,
@@ -100,7 +100,7 @@ fn answer(answer: v1::TaskAnswer) -> Result<(u64, TaskAnswer), Malformed> {
     /// Of one task; more are not made in a year.
     const MOST: u64 = 1 << 44;
     let outcome = match answer.answer {
-        Some(Answer::Refutation(bytes)) => Outcome::Refuted(Refutation::from_bytes(bytes.into())),
+        Some(Answer::Refutation(bytes)) => Outcome::Refuted(Refutation::from_bytes(bytes)),
         Some(Answer::Completion(columns)) => Outcome::Completed(from_zero(&columns.columns)?),
         None => Outcome::GivenUp,
     };

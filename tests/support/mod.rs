@@ -1,7 +1,7 @@
 //! What tests with real processes share: coordinators, links to them, and a worker that is made of the library.
 
 // Each test uses a part of it.
-#![allow(dead_code, unreachable_pub)]
+#![allow(dead_code, unreachable_pub, unused_imports)]
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};

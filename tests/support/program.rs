@@ -40,6 +40,8 @@ pub fn nqueens(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nqueens"));
     // Mesa's device-select layer has things to say on stderr.
     command.args(arguments).stdin(Stdio::null()).env("NODEVICE_SELECT", "1");
+    // Nor is it to find somebody's configuration.
+    command.env("XDG_CONFIG_HOME", "/nonexistent");
     command
 }
 

@@ -32,6 +32,7 @@ pub(super) use self::folder::What;
 use self::folder::{Folder, Record, Stand};
 use self::pool::Answered;
 pub(super) use self::pool::Pool;
+use super::news::{Crier, Kind, News};
 use super::now_ms;
 use super::requests::{StateError, Submitted};
 use crate::campaign::JobState;
@@ -48,6 +49,12 @@ const KEEP_EVERY: Duration = Duration::from_secs(2);
 
 /// Who is to hear of a worker whose answer was wrong: its name, and why.
 pub(super) type Accuse = Box<dyn Fn(&str, &str) + Send + Sync>;
+
+/// Who hears of what happens to proofs.
+struct Ears {
+    accuse: Accuse,
+    crier: Crier,
+}
 
 impl What {
     /// Its canonical text, which names it.
@@ -114,7 +121,7 @@ struct Proof {
     row: AtomicU32,
     refuted: AtomicU64,
     thread: Mutex<Option<JoinHandle<()>>>,
-    accuse: Arc<Accuse>,
+    ears: Arc<Ears>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -141,13 +148,13 @@ impl Listening for Proof {
             let text = self.what.text();
             tracing::error!(worker, proof = text, why, "an answer is wrong");
             self.note(format!("{worker} is not believed any more: {why}"));
-            (self.accuse)(worker, &format!("its answer for {text} is wrong: {why}"));
+            (self.ears.accuse)(worker, &format!("its answer for {text} is wrong: {why}"));
         }
     }
 }
 
 impl Proof {
-    fn new(what: What, folder: Folder, record: Record, accuse: &Arc<Accuse>) -> Self {
+    fn new(what: What, folder: Folder, record: Record, ears: &Arc<Ears>) -> Self {
         let certificate = folder.certificate().ok().filter(|_| record.stand == Stand::Finished);
         let certificate = certificate.map(|bytes| (bytes.len() as u64, Sha256::digest(&bytes).to_vec()));
         let standing = Standing {
@@ -165,7 +172,7 @@ impl Proof {
             row: AtomicU32::new(0),
             refuted: AtomicU64::new(0),
             thread: Mutex::new(None),
-            accuse: Arc::clone(accuse),
+            ears: Arc::clone(ears),
         }
     }
 
@@ -257,6 +264,9 @@ impl Proof {
             Some((certificate.len() as u64, Sha256::digest(&certificate).to_vec()));
         self.come_to(Stand::Finished, found.solution)?;
         tracing::info!(proof = self.what.text(), bytes = certificate.len(), "proved");
+        let job = self.what.job().to_string();
+        let text = format!("job {job} is finished: {} is proved", self.what.text());
+        self.ears.crier.tell(News { kind: Kind::Finished, job: Some(job), worker: None, text });
         Ok(())
     }
 
@@ -289,7 +299,7 @@ impl Proof {
             refuted: self.refuted.load(Ordering::Relaxed),
             columns: columns.collect(),
             certificate_bytes,
-            certificate_sha256: certificate_sha256.into(),
+            certificate_sha256,
             provers: provers.iter().map(prover).collect(),
             checking_s: checking.as_secs_f64(),
             notes: notes.clone(),
@@ -342,7 +352,7 @@ pub(super) struct Proofs {
     folder: PathBuf,
     pub(super) pool: Arc<Pool>,
     room: Arc<Room>,
-    accuse: Arc<Accuse>,
+    ears: Arc<Ears>,
     proofs: Mutex<BTreeMap<JobHash, Arc<Proof>>>,
     /// Held while any of them is submitted or changes how it stands, which may take a while.
     changing: Mutex<()>,
@@ -353,9 +363,9 @@ impl Proofs {
     ///
     /// # Errors
     /// The folder cannot be read, or the system gives no thread.
-    pub(super) fn open(data: &Path, accuse: Accuse) -> io::Result<Self> {
+    pub(super) fn open(data: &Path, accuse: Accuse, crier: Crier) -> io::Result<Self> {
         let folder = data.join("proofs");
-        let accuse = Arc::new(accuse);
+        let ears = Arc::new(Ears { accuse, crier });
         let mut proofs = BTreeMap::new();
         for folder in Folder::all(&folder)? {
             let named = |error: io::Error| {
@@ -363,12 +373,11 @@ impl Proofs {
             };
             let record = folder.record().map_err(named)?;
             let what = record.what;
-            proofs.insert(what.job(), Arc::new(Proof::new(what, folder.clone(), record, &accuse)));
+            proofs.insert(what.job(), Arc::new(Proof::new(what, folder.clone(), record, &ears)));
         }
         let pool = Arc::new(Pool::new());
         let room = Arc::new(Room::new());
-        let opened =
-            Self { folder, pool, room, accuse, proofs: Mutex::new(proofs), changing: Mutex::new(()) };
+        let opened = Self { folder, pool, room, ears, proofs: Mutex::new(proofs), changing: Mutex::new(()) };
         for proof in lock(&opened.proofs).values().filter(|proof| proof.stand() == Stand::Running) {
             proof.begin(&opened.pool, &opened.room)?;
         }
@@ -403,7 +412,7 @@ impl Proofs {
         let record = Record { what, stand, submitter, submitted_ms: at_ms, stand_ms: at_ms, solution: None };
         folder.keep(&record)?;
         tracing::info!(%job, submitter = record.submitter, text = what.text(), "a proof is submitted");
-        let proof = Arc::new(Proof::new(what, folder, record, &self.accuse));
+        let proof = Arc::new(Proof::new(what, folder, record, &self.ears));
         proof.begin(&self.pool, &self.room)?;
         lock(&self.proofs).insert(job, proof);
         Ok((job, Submitted { known: false, state: JobState::Running, priority: 0 }))

@@ -12,11 +12,11 @@ use crate::symmetry::Symmetry;
 /// Up to this many men the attacked ones are masks (2 MiB in all), beyond it they are looked up along the lines.
 const MOST_FOR_MASKS: usize = 4096;
 
-/// No line, no group.
-pub(super) const NONE: u16 = u16::MAX;
+/// Choices of a line that has its man, at least: more than men can ever be taken from.
+const DONE: u16 = 1 << 15;
 
-/// A line that has its man.
-const DONE: u16 = u16::MAX;
+/// Queens of a group that is not limited: more than there can ever be.
+const UNLIMITED: i32 = 1 << 30;
 
 /// A group of men, and how many queens are to stand there.
 #[derive(Clone, Debug)]
@@ -32,16 +32,23 @@ pub(super) struct Core {
     pub(super) men: Vec<Vec<u32>>,
     /// The men on each line, ordered by their squares on its row or column (of a pair, the upper row).
     pub(super) lines: Vec<Vec<u32>>,
-    /// The lines of each man.
-    lines_of: Vec<[u16; 2]>,
+    /// What each man counts for.
+    counts: Vec<Counts>,
     groups: Vec<Group>,
-    group_of: Vec<u16>,
-    /// The queens of each man.
-    weight: Vec<u16>,
     words: usize,
     attacks: Attacks,
     /// By the number of a square.
     man_of: Vec<u32>,
+}
+
+/// What a man counts for.
+#[derive(Clone, Copy, Debug)]
+struct Counts {
+    /// His lines; the one behind the last if he has only one.
+    lines: [u16; 2],
+    /// His group; the one behind the last if he is in none.
+    group: u16,
+    queens: i32,
 }
 
 #[derive(Clone, Debug)]
@@ -56,14 +63,14 @@ enum Attacks {
 #[derive(Clone, Debug, Default)]
 pub(super) struct State {
     alive: Vec<u64>,
-    /// Men that are alive, by line.
+    /// Men that are alive, by line; [`DONE`] or nearly that if it has its man.
     line: Vec<u16>,
-    /// Queens that could still stand, by group.
-    open: Vec<u16>,
-    /// Queens that stand, by group.
-    stand: Vec<u16>,
-    /// Lines without a man.
-    left: usize,
+    /// The lines without a man, as bits.
+    without: Vec<u64>,
+    /// Queens that may die, by group: those that stand and could still stand, less those that must.
+    slack: Vec<i32>,
+    /// Queens that may be placed, by group.
+    room: Vec<i32>,
 }
 
 /// A state, and the men that it has placed.
@@ -104,21 +111,35 @@ impl State {
 
     /// Whether every line has its man.
     pub(super) fn is_complete(&self) -> bool {
-        self.left == 0
+        self.without.iter().all(|&word| word == 0)
     }
 
     /// How many men are alive on `line`; `None` if it has its man.
     pub(super) fn choices(&self, line: usize) -> Option<u16> {
-        Some(self.line[line]).filter(|&choices| choices != DONE)
+        Some(self.line[line]).filter(|&choices| choices < DONE / 2)
+    }
+
+    /// The lines without a man, ascending, and how many are alive there.
+    pub(super) fn open_lines(&self) -> impl Iterator<Item = (usize, u16)> {
+        bits(&self.without).map(|line| (line, self.line[line]))
     }
 
     pub(super) fn copy_from(&mut self, other: &Self) {
         self.alive.clone_from(&other.alive);
         self.line.clone_from(&other.line);
-        self.open.clone_from(&other.open);
-        self.stand.clone_from(&other.stand);
-        self.left = other.left;
+        self.without.clone_from(&other.without);
+        self.slack.clone_from(&other.slack);
+        self.room.clone_from(&other.room);
     }
+}
+
+/// The numbers of the bits that are set, ascending.
+fn bits(words: &[u64]) -> impl Iterator<Item = usize> {
+    words.iter().enumerate().flat_map(|(number, &word)| {
+        let rest = |&word: &u64| Some(word & (word - 1)).filter(|&rest| rest != 0);
+        let first = Some(word).filter(|&word| word != 0);
+        std::iter::successors(first, rest).map(move |word| number << 6 | word.trailing_zeros() as usize)
+    })
 }
 
 impl Core {
@@ -140,18 +161,21 @@ impl Core {
         }
         let line_count = if turning { n.div_ceil(2) } else { 2 * n };
         let mut lines = vec![Vec::new(); line_count];
-        let mut lines_of = Vec::with_capacity(men.len());
+        let mut counts = Vec::with_capacity(men.len());
         for (man, squares) in (0..).zip(&men) {
             let (row, col) = (squares[0] as usize / n, squares[0] as usize % n);
             let border = |k: usize| k.min(n - 1 - k);
             let pair = if turning { [border(row), border(col)] } else { [row, n + col] };
             lines[pair[0]].push(man);
-            if pair[1] == pair[0] {
-                lines_of.push([pair[0] as u16, NONE]);
-            } else {
-                lines[pair[1]].push(man);
-                lines_of.push(pair.map(|line| line as u16));
+            let second = if pair[1] == pair[0] { line_count } else { pair[1] };
+            if second < line_count {
+                lines[second].push(man);
             }
+            counts.push(Counts {
+                lines: [pair[0] as u16, second as u16],
+                group: groups.len() as u16,
+                queens: squares.len() as i32,
+            });
         }
         if turning {
             for (row, line) in lines.iter_mut().enumerate() {
@@ -160,8 +184,6 @@ impl Core {
                 line.sort_by_key(on_row);
             }
         }
-        let weight: Vec<u16> = men.iter().map(|squares| squares.len() as u16).collect();
-        let mut group_of = vec![NONE; men.len()];
         let mut groups_of_men = Vec::with_capacity(groups.len());
         for (number, (range, squares)) in (0..).zip(groups) {
             let mut members: Vec<u32> =
@@ -169,45 +191,56 @@ impl Core {
             members.sort_unstable();
             members.dedup();
             for &man in &members {
-                group_of[man as usize] = number;
+                counts[man as usize].group = number;
             }
             groups_of_men.push(Group { range: range.clone(), men: members });
         }
         let words = men.len().div_ceil(64);
         let attacks = Attacks::new(n, &men, words);
-        Self { men, lines, lines_of, groups: groups_of_men, group_of, weight, words, attacks, man_of }
+        Self { men, lines, counts, groups: groups_of_men, words, attacks, man_of }
     }
 
     /// Everything open, and propagated; what follows from nothing is placed, and the agenda has it.
     pub(super) fn root(&self, agenda: &mut Agenda) -> Result<Root, Conflict> {
+        let count = |men: &Vec<u32>| men.len() as u16;
+        let limits = |limit: fn(&Group) -> u32| {
+            let limit = |group| i32::try_from(limit(group)).unwrap_or(UNLIMITED);
+            self.groups.iter().map(limit).chain([UNLIMITED]).collect()
+        };
         let mut state = State {
             alive: vec![0; self.words],
-            line: self.lines.iter().map(|men| men.len() as u16).collect(),
-            open: vec![0; self.groups.len()],
-            stand: vec![0; self.groups.len()],
-            left: self.lines.len(),
+            line: self.lines.iter().map(count).chain([DONE]).collect(),
+            without: vec![0; self.lines.len().div_ceil(64)],
+            slack: limits(|group| *group.range.start()),
+            room: limits(|group| *group.range.end()),
         };
-        for man in 0..self.men.len() {
+        for slack in &mut state.slack[..self.groups.len()] {
+            *slack = -*slack;
+        }
+        for line in 0..self.lines.len() {
+            state.without[line >> 6] |= 1 << (line & 63);
+        }
+        for (man, counts) in self.counts.iter().enumerate() {
             state.alive[man >> 6] |= 1 << (man & 63);
-            if self.group_of[man] != NONE {
-                state.open[self.group_of[man] as usize] += self.weight[man];
+            if usize::from(counts.group) < self.groups.len() {
+                state.slack[usize::from(counts.group)] += counts.queens;
             }
         }
         agenda.queue.clear();
         agenda.placed.clear();
-        for (line, &men) in (0..).zip(&state.line) {
-            match men {
+        for (line, men) in (0..).zip(&self.lines) {
+            match men.len() {
                 0 => return Err(Conflict(Some(line))),
                 1 => agenda.queue.push(line),
                 _ => {}
             }
         }
         for group in 0..self.groups.len() {
-            if u32::from(state.open[group]) < *self.groups[group].range.start() {
+            if state.slack[group] < 0 {
                 return Err(Conflict(None));
             }
-            let weight = self.groups[group].men.first().map_or(0, |&man| self.weight[man as usize]);
-            if u32::from(weight) > *self.groups[group].range.end() {
+            let queens = self.groups[group].men.first().map_or(0, |&man| self.counts[man as usize].queens);
+            if queens > state.room[group] {
                 self.empty_group(&mut state, group, agenda)?;
             }
             agenda.queue.push((self.lines.len() + group) as u16);
@@ -251,7 +284,7 @@ impl Core {
         while let Some(next) = agenda.queue.pop() {
             let next = next as usize;
             if next < self.lines.len() {
-                if state.line[next] == DONE {
+                if state.choices(next).is_none() {
                     continue;
                 }
                 let last = self.lines[next].iter().find(|&&man| state.is_alive(man));
@@ -259,9 +292,7 @@ impl Core {
                 self.put(state, last, agenda)?;
             } else {
                 let group = next - self.lines.len();
-                let least = *self.groups[group].range.start();
-                let (open, stand) = (u32::from(state.open[group]), u32::from(state.stand[group]));
-                if open == 0 || open + stand != least {
+                if state.slack[group] != 0 {
                     continue;
                 }
                 let mut all = std::mem::take(&mut agenda.scratch);
@@ -280,29 +311,26 @@ impl Core {
     /// Places a man who is alive, and removes whom it attacks.
     fn put(&self, state: &mut State, man: u32, agenda: &mut Agenda) -> Result<(), Conflict> {
         let index = man as usize;
+        let Counts { lines, group, queens } = self.counts[index];
+        let group = usize::from(group);
         agenda.placed.push(man);
         state.clear(man);
-        for line in self.lines_of[index] {
-            if line != NONE {
-                state.line[line as usize] = DONE;
-                state.left -= 1;
+        for line in lines.map(usize::from) {
+            state.line[line] = DONE;
+            if line < self.lines.len() {
+                state.without[line >> 6] &= !(1 << (line & 63));
             }
         }
-        let group = self.group_of[index];
-        if group != NONE {
-            let group = group as usize;
-            state.open[group] -= self.weight[index];
-            state.stand[group] += self.weight[index];
-            if u32::from(state.stand[group]) > *self.groups[group].range.end() {
-                return Err(Conflict(None));
-            }
+        state.room[group] -= queens;
+        if state.room[group] < 0 {
+            return Err(Conflict(None));
         }
         match &self.attacks {
             Attacks::Masks(masks) => {
                 let mask = &masks[index * self.words..(index + 1) * self.words];
                 for (word, &mask) in mask.iter().enumerate() {
                     let mut hit = state.alive[word] & mask;
-                    state.alive[word] &= !mask;
+                    state.alive[word] ^= hit;
                     while hit != 0 {
                         let other = (word as u32) << 6 | hit.trailing_zeros();
                         hit &= hit - 1;
@@ -321,12 +349,8 @@ impl Core {
                 }
             }
         }
-        if group != NONE {
-            let group = group as usize;
-            let most = *self.groups[group].range.end();
-            if u32::from(state.stand[group]) + u32::from(self.weight[index]) > most {
-                self.empty_group(state, group, agenda)?;
-            }
+        if state.room[group] < queens {
+            self.empty_group(state, group, agenda)?;
         }
         Ok(())
     }
@@ -343,29 +367,23 @@ impl Core {
 
     /// `man` is no longer alive: counts it.
     fn lost(&self, state: &mut State, man: u32, agenda: &mut Agenda) -> Result<(), Conflict> {
-        for line in self.lines_of[man as usize] {
-            if line == NONE || state.line[line as usize] == DONE {
-                continue;
-            }
-            state.line[line as usize] -= 1;
-            match state.line[line as usize] {
+        let Counts { lines, group, queens } = self.counts[man as usize];
+        for line in lines {
+            let choices = &mut state.line[usize::from(line)];
+            *choices -= 1;
+            match *choices {
                 0 => return Err(Conflict(Some(line))),
                 1 => agenda.queue.push(line),
                 _ => {}
             }
         }
-        let group = self.group_of[man as usize];
-        if group != NONE {
-            let group = group as usize;
-            state.open[group] -= self.weight[man as usize];
-            let could = u32::from(state.open[group]) + u32::from(state.stand[group]);
-            let least = *self.groups[group].range.start();
-            if could < least {
-                return Err(Conflict(None));
-            }
-            if could == least && state.open[group] > 0 {
-                agenda.queue.push((self.lines.len() + group) as u16);
-            }
+        let slack = &mut state.slack[usize::from(group)];
+        *slack -= queens;
+        if *slack < 0 {
+            return Err(Conflict(None));
+        }
+        if *slack == 0 {
+            agenda.queue.push(self.lines.len() as u16 + group);
         }
         Ok(())
     }

@@ -8,15 +8,16 @@
 
 use super::core::{Agenda, Core};
 use super::facts::Facts;
-use super::log::Log;
+use super::log::{Log, Mark};
 use super::orbits::Orbits;
 use super::quotient::Quotient;
 use super::reduction::Witnesses;
+use super::resume;
 use super::search::{End, Pulse, Search, every_solution};
 use crate::board::Norm;
 use crate::optimise::verdict::{Answer, Doubt, Verdict};
 use crate::optimise::watch::{Progress, Watch};
-use crate::proof::beautiful::claim;
+use crate::proof::beautiful::{Begun, claim};
 use crate::proof::{Kind, seal};
 
 /// Nodes for one radius while the first incumbent is looked for.
@@ -27,12 +28,16 @@ const QUICK_NODES: u64 = 5_000;
 const WIDE: usize = 1200;
 /// Up to this many nodes a pass on so many squares only dives.
 const DIVES_ONLY: u64 = 1_000_000;
+/// Dives of a pass on so many squares.
+const WIDE_DIVES: usize = 4;
 /// How many times more there are in each next pass.
 const MORE: u64 = 4;
 /// Levels of the first block of a dive.
 const FIRST_BLOCK: usize = 4;
 /// Searches of one dive that take all their nodes, at most.
 const SEARCHES: u64 = 8;
+/// A dive asks for a queen more than the programme says on one in so many levels.
+const ONE_MORE_IN: u32 = 8;
 /// Queens more than the programme says, at most.
 const MOST_MORE: u32 = 4;
 
@@ -56,6 +61,8 @@ pub struct Exact {
     pub answer: Answer<Vec<usize>>,
     /// For [`crate::proof::check`]; none if nothing is proven.
     pub certificate: Option<Vec<u8>>,
+    /// For [`super::resume::read`]; none if there is not even a solution.
+    pub state: Option<Vec<u8>>,
 }
 
 /// All solutions with the fingerprint of `columns`, in ascending order.
@@ -68,7 +75,8 @@ pub fn all_as_beautiful(
     watch: &mut dyn Watch,
 ) -> Result<Vec<Vec<usize>>, Doubt> {
     let orbits = Orbits::new(question.n, question.norm);
-    let mut engine = Engine::new(&orbits, question, watch);
+    let mut keep = |_: &dyn Fn() -> Vec<u8>| {};
+    let mut engine = Engine::new(&orbits, question, watch, &mut keep);
     for (level, queens) in orbits.counts(columns).into_iter().enumerate() {
         if queens == 0 {
             engine.close(level);
@@ -113,21 +121,57 @@ pub(super) struct Engine<'a> {
     /// Learned weights of rows and columns.
     pub(super) weights: Vec<f32>,
     pub(super) seed: u64,
+    rng: fastrand::Rng,
+    /// Dives for the trial in hand.
+    dives: u32,
     best: Option<Vec<usize>>,
     counts: Vec<u32>,
     /// The cost of the level in hand.
     pub(super) cost: u64,
     /// Programmes of quotients that are gone.
     pub(super) programmes: u64,
+    keep: &'a mut Keep<'a>,
+    /// Up to here the log holds without an assumption.
+    sound: Mark,
+}
+
+/// Is offered the state of a run whenever there is more to keep; making it is for who is offered it.
+pub type Keep<'a> = dyn FnMut(&dyn Fn() -> Vec<u8>) + 'a;
+
+/// Where a level was left.
+struct Left {
+    least: u32,
+    trial: Option<LeftTrial>,
+}
+
+/// A trial that has begun.
+struct LeftTrial {
+    /// It is to show so many queens.
+    least: u32,
+    /// What is known in it.
+    facts: Facts,
+    /// The log before it.
+    before: Mark,
 }
 
 /// A most beautiful solution, or that there is none.
 pub fn most_beautiful_exactly(question: Question, watch: &mut dyn Watch) -> Exact {
+    go_on_to_most_beautiful(question, None, watch, &mut |_| {})
+}
+
+/// The same, from what an earlier run for this question had proved; `keep` is offered what is to be kept for a later one.
+pub fn go_on_to_most_beautiful(
+    question: Question,
+    begun: Option<Begun>,
+    watch: &mut dyn Watch,
+    keep: &mut Keep<'_>,
+) -> Exact {
     let orbits = Orbits::new(question.n, question.norm);
-    let mut engine = Engine::new(&orbits, question, watch);
-    let end = engine.run();
+    let mut engine = Engine::new(&orbits, question, watch, keep);
+    let end = engine.run(begun);
     let programmes = engine.programmes + engine.quotient.programmes;
     let nodes = engine.nodes;
+    let state = engine.state();
     let Engine { best, log, .. } = engine;
     let (verdict, certificate) = match end {
         Ok(()) => {
@@ -137,7 +181,7 @@ pub fn most_beautiful_exactly(question: Question, watch: &mut dyn Watch) -> Exac
         }
         Err(doubt) => (Verdict::NotProven(doubt), None),
     };
-    Exact { answer: Answer { found: best, verdict, nodes, programmes }, certificate }
+    Exact { answer: Answer { found: best, verdict, nodes, programmes }, certificate, state }
 }
 
 /// How a question about the present facts was settled.
@@ -151,7 +195,12 @@ pub(super) enum Settled {
 }
 
 impl<'a> Engine<'a> {
-    pub(super) fn new(orbits: &'a Orbits, question: Question, watch: &'a mut dyn Watch) -> Self {
+    pub(super) fn new(
+        orbits: &'a Orbits,
+        question: Question,
+        watch: &'a mut dyn Watch,
+        keep: &'a mut Keep<'a>,
+    ) -> Self {
         let facts = Facts::new(orbits);
         Self {
             orbits,
@@ -165,14 +214,18 @@ impl<'a> Engine<'a> {
             nodes: 0,
             weights: Vec::new(),
             seed: 0,
+            rng: fastrand::Rng::with_seed(1),
+            dives: 0,
             best: None,
             counts: Vec::new(),
             cost: 0,
             programmes: 0,
+            keep,
+            sound: Mark::default(),
         }
     }
 
-    fn run(&mut self) -> Result<(), Doubt> {
+    fn run(&mut self, begun: Option<Begun>) -> Result<(), Doubt> {
         let n = self.question.n;
         if n == 0 {
             self.best = Some(Vec::new());
@@ -180,22 +233,70 @@ impl<'a> Engine<'a> {
         }
         // Queens in fours, and at most one in the centre.
         let impossible = self.question.turning && n % 4 > 1;
-        if impossible || !self.first_incumbent()? {
+        if impossible {
             return Ok(());
         }
-        let mut fixed = 0;
-        for level in 0..self.orbits.levels.len() {
+        let (first, mut left) = match begun {
+            Some(begun) => (begun.level, Some(self.take_up(begun))),
+            None if self.first_incumbent()? => (0, None),
+            None => return Ok(()),
+        };
+        let mut fixed: u32 = self.counts[..first].iter().sum();
+        for level in first..self.orbits.levels.len() {
             if fixed == n as u32 {
                 break;
             }
             self.cost = self.orbits.levels[level].cost;
-            let queens = self.fix(level)?;
+            let queens = self.fix(level, left.take())?;
             fixed += queens;
             if queens > 0 && fixed < n as u32 && self.reduce()? {
                 return Err(Doubt::SolverFailed("the levels above contradict the incumbent".into()));
             }
+            self.keep();
         }
         Ok(())
+    }
+
+    /// Takes up what an earlier run has proved; where it left its level.
+    fn take_up(&mut self, begun: Begun) -> Left {
+        let Begun { solution, records, level, shown, dead, cliques, trial, .. } = begun;
+        self.counts = self.orbits.counts(&solution);
+        self.best = Some(solution);
+        self.log = Log::of(&records, cliques.len());
+        self.sound = self.log.mark();
+        self.cliques = cliques;
+        for (level, &queens) in self.counts[..level].iter().enumerate() {
+            self.facts.set_range(level, Some((queens, queens)));
+        }
+        for square in dead {
+            self.facts.kill(self.orbits.orbit_of[square]);
+        }
+        let trial = trial.map(|trial| {
+            let mut facts = self.facts.clone();
+            let least = trial.least as u32;
+            facts.set_range(level, Some((shown as u32, least - self.step(level))));
+            for square in trial.died {
+                facts.kill(self.orbits.orbit_of[square]);
+            }
+            LeftTrial { least, facts, before: Mark { bytes: trial.begin, cliques: trial.cliques } }
+        });
+        Left { least: shown as u32, trial }
+    }
+
+    /// All that is proved so far holds without an assumption, but for the trial: it is offered.
+    pub(super) fn keep(&mut self) {
+        self.sound = self.log.mark();
+        if let Some(best) = &self.best {
+            (self.keep)(&|| resume::write(&self.question, best, self.log.as_bytes()));
+        }
+    }
+
+    /// What can be kept of a run that has ended, or was stopped.
+    fn state(&self) -> Option<Vec<u8>> {
+        let records = self.log.as_bytes();
+        let sound = self.sound.bytes.min(records.len());
+        let best = self.best.as_ref()?;
+        Some(resume::write(&self.question, best, &records[..sound]))
     }
 
     pub(super) fn look(&mut self) -> Result<(), Doubt> {
@@ -220,7 +321,7 @@ impl<'a> Engine<'a> {
             let Ok(root) = core.root(&mut Agenda::default()) else { continue };
             let pulse = Pulse::default();
             let mut search = Search::new(&core, &pulse, 1);
-            let end = search.run(&root, None, RADIUS_NODES);
+            let end = search.run(&root, RADIUS_NODES);
             self.nodes += search.nodes;
             if let End::Found(men) = end {
                 self.improve(core.columns(n, &men))?;
@@ -231,16 +332,10 @@ impl<'a> Engine<'a> {
         if self.reduce()? {
             return Ok(false);
         }
-        let mut nodes = QUICK_NODES;
-        loop {
-            match self.settle_by_orbits(nodes)? {
-                Settled::Found(columns) => {
-                    self.improve(columns)?;
-                    return Ok(true);
-                }
-                Settled::Refuted => return Ok(false),
-                Settled::Open => nodes *= MORE,
-            }
+        match self.besiege(&mut None, u64::MAX)? {
+            Settled::Found(columns) => self.improve(columns).map(|()| true),
+            Settled::Refuted => Ok(false),
+            Settled::Open => unreachable!("it has all the nodes it wants"),
         }
     }
 
@@ -260,16 +355,19 @@ impl<'a> Engine<'a> {
     }
 
     /// Fixes the number of queens on `level`, and returns it.
-    fn fix(&mut self, level: usize) -> Result<u32, Doubt> {
-        let mut least = 0;
+    fn fix(&mut self, level: usize, left: Option<Left>) -> Result<u32, Doubt> {
+        let Left { mut least, mut trial } = left.unwrap_or(Left { least: 0, trial: None });
         loop {
+            if trial.is_none() {
+                self.keep();
+            }
             let most = self.counts[level];
             if most == 0 {
                 self.close(level);
                 self.log.next_level();
                 return Ok(0);
             }
-            if least < most {
+            if least < most && trial.is_none() {
                 self.facts.set_range(level, Some((least, self.question.n as u32)));
                 let (bound, proof) = self.bound(level, most)?;
                 if bound > least {
@@ -291,17 +389,27 @@ impl<'a> Engine<'a> {
                 format!("cost {cost}: {least} to {most} queens, {squares} squares left")
             });
             self.look()?;
-            let before = (self.facts.clone(), self.log.mark());
-            self.log.at_least(least + self.step(level));
-            self.facts.set_range(level, Some((least, least)));
+            let known = self.facts.clone();
+            let (aim, mark) = match trial.take() {
+                Some(LeftTrial { least, facts, before }) => {
+                    self.facts = facts;
+                    (least, before)
+                }
+                None => {
+                    let (aim, mark) = (least + self.step(level), self.log.mark());
+                    self.log.at_least(aim);
+                    self.facts.set_range(level, Some((least, least)));
+                    (aim, mark)
+                }
+            };
             let settled = self.settle_level(level)?;
-            self.facts = before.0;
+            self.facts = known;
             match settled {
                 Some(columns) => {
-                    self.log.back_to(before.1);
+                    self.log.back_to(mark);
                     self.improve(columns)?;
                 }
-                None => least += self.step(level),
+                None => least = aim,
             }
         }
         self.log.next_level();
@@ -322,6 +430,7 @@ impl<'a> Engine<'a> {
         }
         let mut nodes = QUICK_NODES;
         let wide = self.is_wide();
+        self.dives = 0;
         if !wide {
             match self.settle(nodes)? {
                 Settled::Found(columns) => return Ok(Some(columns)),
@@ -329,19 +438,22 @@ impl<'a> Engine<'a> {
                 Settled::Open => {}
             }
         }
+        let mut siege = None;
         loop {
             nodes *= MORE;
-            let before = (self.facts.clone(), self.log.mark());
-            let found = self.dive(level, nodes)?;
-            self.facts = before.0;
-            self.log.back_to(before.1);
-            if found.is_some() {
-                return Ok(found);
+            for _ in 0..if wide { WIDE_DIVES } else { 1 } {
+                let before = (self.facts.clone(), self.log.mark());
+                let found = self.dive(level, nodes)?;
+                self.facts = before.0;
+                self.log.back_to(before.1);
+                if found.is_some() {
+                    return Ok(found);
+                }
             }
             if wide && nodes < DIVES_ONLY {
                 continue;
             }
-            match self.settle_by_orbits(nodes)? {
+            match self.besiege(&mut siege, nodes)? {
                 Settled::Found(columns) => return Ok(Some(columns)),
                 Settled::Refuted => return Ok(None),
                 Settled::Open => {}
@@ -361,6 +473,7 @@ impl<'a> Engine<'a> {
         let mut block = FIRST_BLOCK;
         let mut more = 0;
         let begun = self.nodes;
+        self.dives += 1;
         loop {
             self.look()?;
             if self.nodes - begun > nodes {
@@ -369,7 +482,8 @@ impl<'a> Engine<'a> {
             let before = self.facts.clone();
             let Some((last, possible)) = self.assume(level, block, more)? else { return Ok(None) };
             let settled = if possible && !self.reduce()? {
-                self.settle(nodes / SEARCHES / 2)?
+                let nodes = nodes / SEARCHES / 2;
+                self.settle(if self.is_wide() { nodes.min(QUICK_NODES) } else { nodes })?
             } else {
                 Settled::Refuted
             };
@@ -410,7 +524,10 @@ impl<'a> Engine<'a> {
             if self.quotient.prove(&multipliers).refutes() {
                 return Ok(Some((below, false)));
             }
+            // The first dive asks for what the programme says; each other one somewhere for one more.
+            let chance = self.dives > 1 && self.rng.u32(..ONE_MORE_IN) == 0;
             let target = target + if asked == 0 { more } else { 0 };
+            let target = if chance { target + self.step(below) } else { target };
             if target == 0 {
                 self.close(below);
             } else {

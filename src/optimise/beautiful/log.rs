@@ -14,15 +14,22 @@ pub(super) struct Log {
 }
 
 /// A place to go back to.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Mark {
-    bytes: usize,
-    cliques: usize,
+    pub(super) bytes: usize,
+    pub(super) cliques: usize,
 }
 
 impl Log {
     pub(super) fn as_bytes(&self) -> &[u8] {
         self.bytes.as_bytes()
+    }
+
+    /// The records of another run, with their cliques numbered in order.
+    pub(super) fn of(records: &[u8], cliques: usize) -> Self {
+        let mut bytes = Writer::new();
+        bytes.bytes(records);
+        Self { bytes, cliques: (0..cliques).collect() }
     }
 
     pub(super) fn mark(&self) -> Mark {

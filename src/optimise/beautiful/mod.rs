@@ -13,11 +13,12 @@ mod log;
 mod orbits;
 mod quotient;
 mod reduction;
+pub mod resume;
 mod search;
 
 use crate::board::{Norm, Square};
 
-pub use exact::{Exact, Question, all_as_beautiful, most_beautiful_exactly};
+pub use exact::{Exact, Keep, Question, all_as_beautiful, go_on_to_most_beautiful, most_beautiful_exactly};
 pub use ilp::most_beautiful;
 
 /// (2i − n − 1)² + (2j − n − 1)² for the square in row i and column j, counted from 1.

@@ -1,7 +1,7 @@
 //! What can be ruled out before anything is searched: by unit propagation, and by the quotient.
 
 use super::cliques;
-use super::conquer::conquer;
+use super::conquer::Conquest;
 use super::core::{Agenda, Core, Root};
 use super::exact::{Engine, Settled};
 use super::facts::Facts;
@@ -255,7 +255,12 @@ impl Engine<'_> {
             self.log.refuted(&[]);
             return Ok(Settled::Refuted);
         };
-        Ok(match self.search(&core, &root, None, nodes)? {
+        let mut end = self.search_shortly(&core, &root, nodes.min(SHORT));
+        if end == End::Spent && nodes > SHORT {
+            let mut conquest = Conquest::new(root, &self.weights);
+            end = self.conquer(&core, &mut conquest, nodes - SHORT)?;
+        }
+        Ok(match end {
             End::Found(men) => Settled::Found(core.columns(self.orbits.n, &men)),
             End::Refuted(tree) => {
                 self.log.refuted(&tree);
@@ -265,83 +270,95 @@ impl Engine<'_> {
         })
     }
 
-    /// Searches below `root`, with `man` placed if one is given: first a short search that learns, then in pieces.
-    fn search(&mut self, core: &Core, root: &Root, man: Option<u32>, nodes: u64) -> Result<End, Doubt> {
+    /// A search with restarts, which learns weights.
+    fn search_shortly(&mut self, core: &Core, root: &Root, nodes: u64) -> End {
         self.seed += 1;
         let pulse = Pulse::default();
         let mut search = Search::new(core, &pulse, self.seed);
-        if self.weights.len() == search.weights().len() {
-            search.set_weights(&self.weights);
+        if self.weights.len() == core.lines.len() {
+            search.inherit(&self.weights, 0);
         }
-        let end = search.run(root, man, nodes.min(SHORT));
+        let end = search.run(root, nodes);
         self.nodes += search.nodes;
         self.weights = search.weights().to_vec();
-        if end != End::Spent || nodes <= SHORT {
-            return Ok(end);
-        }
-        let mut root = root.clone();
-        if let Some(man) = man.filter(|&man| root.state.is_alive(man)) {
-            let mut agenda = Agenda::after(std::mem::take(&mut root.placed));
-            if core.place(&mut root.state, man, &mut agenda).is_err() {
-                return Ok(End::Refuted(Vec::new()));
-            }
-            root.placed = agenda.placed;
-        }
-        let (before, level) = (self.nodes, self.cost as usize);
+        end
+    }
+
+    /// Goes on with a long search.
+    fn conquer(&mut self, core: &Core, conquest: &mut Conquest, nodes: u64) -> Result<End, Doubt> {
+        let (before, level) = (self.nodes - conquest.nodes(), self.cost as usize);
         let watch = &mut *self.watch;
         let mut stopped = false;
         let mut look = |nodes: u64| {
             stopped = watch.look(&Progress { level, bound: None, nodes: before + nodes }).is_break();
             !stopped
         };
-        let (end, spent) =
-            conquer(core, root, &self.weights, (nodes - SHORT, self.question.threads.max(1)), &mut look);
-        self.nodes += spent;
+        let end = conquest.go_on(core, nodes, self.question.threads.max(1), &mut look);
+        self.nodes = before + conquest.nodes();
+        self.weights = conquest.weights().to_vec();
         if stopped { Err(Doubt::Stopped) } else { Ok(end) }
     }
 
-    /// Branches on the orbits of a line: each is searched below one square for some nodes, and dies as a whole.
-    pub(super) fn settle_by_orbits(&mut self, nodes: u64) -> Result<Settled, Doubt> {
-        let n = self.orbits.n;
-        let core = self.core();
-        let mut agenda = Agenda::default();
-        let Ok(mut root) = core.root(&mut agenda) else {
-            self.log.refuted(&[]);
-            return Ok(Settled::Refuted);
-        };
-        let pulse = Pulse::default();
-        let mut chooser = Search::new(&core, &pulse, 1);
-        if self.weights.len() == core.lines.len() {
-            chooser.set_weights(&self.weights);
-        }
-        let line = chooser.best_line(&root.state);
-        let mut orbits: Vec<OrbitId> = core.lines[line]
-            .iter()
-            .filter(|&&man| root.state.is_alive(man))
-            .map(|&man| self.orbits.orbit_of[core.men[man as usize][0] as usize])
-            .collect();
-        orbits.sort_unstable();
-        orbits.dedup();
-        let mut deaths = 0;
-        for orbit in orbits {
-            self.look()?;
-            let man = core.man_on(self.orbits.orbits[orbit].squares[0]);
-            match self.search(&core, &root, man, nodes)? {
-                End::Found(men) => return Ok(Settled::Found(core.columns(n, &men))),
-                End::Spent => {}
+    /// Goes on with a siege for some nodes, or begins one. An orbit that falls is dead, and the board is reduced.
+    pub(super) fn besiege(&mut self, siege: &mut Option<Siege>, nodes: u64) -> Result<Settled, Doubt> {
+        let end = self.nodes.saturating_add(nodes);
+        while self.nodes < end {
+            let Some(Siege { core, orbit, conquest }) = siege else {
+                *siege = self.begin_siege();
+                if siege.is_none() {
+                    self.log.refuted(&[]);
+                    return Ok(Settled::Refuted);
+                }
+                continue;
+            };
+            let left = end - self.nodes;
+            let (orbit, end) = (*orbit, self.conquer(core, conquest, left)?);
+            match end {
+                End::Found(men) => return Ok(Settled::Found(core.columns(self.orbits.n, &men))),
+                End::Spent => break,
                 End::Refuted(tree) => {
-                    deaths += 1;
                     self.log.killed(self.orbits, orbit, &tree);
                     self.facts.kill(orbit);
-                    if core.without(&mut root, &self.orbits.orbits[orbit].squares, &mut agenda).is_err() {
-                        self.log.refuted(&[]);
+                    *siege = None;
+                    if self.reduce()? {
                         return Ok(Settled::Refuted);
                     }
+                    self.keep();
                 }
             }
         }
-        if deaths > 0 && self.reduce()? { Ok(Settled::Refuted) } else { Ok(Settled::Open) }
+        Ok(Settled::Open)
     }
+
+    /// Chooses an orbit. `None`: propagation finds that there is no solution.
+    fn begin_siege(&mut self) -> Option<Siege> {
+        let core = self.core();
+        let root = core.root(&mut Agenda::default()).ok()?;
+        let pulse = Pulse::default();
+        let mut chooser = Search::new(&core, &pulse, 1);
+        if self.weights.len() == core.lines.len() {
+            chooser.inherit(&self.weights, 0);
+        }
+        let line = chooser.best_line(&root.state);
+        let orbit_of = |man: u32| self.orbits.orbit_of[core.men[man as usize][0] as usize];
+        let alive = core.lines[line].iter().filter(|&&man| root.state.is_alive(man));
+        let orbit = alive.map(|&man| orbit_of(man)).min()?;
+        let man = core.man_on(self.orbits.orbits[orbit].squares[0])?;
+        let mut agenda = Agenda::after(root.placed);
+        let mut state = root.state;
+        // It is possible, as far as propagation can tell: the board is reduced.
+        core.place(&mut state, man, &mut agenda).ok()?;
+        let conquest = Conquest::new(Root { state, placed: agenda.placed }, chooser.weights());
+        Some(Siege { core, orbit, conquest })
+    }
+}
+
+/// A long search below a queen on one orbit.
+#[derive(Debug)]
+pub(super) struct Siege {
+    core: Core,
+    orbit: OrbitId,
+    conquest: Conquest,
 }
 
 #[cfg(test)]
@@ -396,7 +413,8 @@ mod tests {
             let model = model.get(&solutions);
             let mut watch = Unwatched;
             let question = Question { n, norm, turning: false, threads: 1 };
-            let mut engine = Engine::new(&orbits, question, &mut watch);
+            let mut keep = |_: &dyn Fn() -> Vec<u8>| {};
+            let mut engine = Engine::new(&orbits, question, &mut watch, &mut keep);
             for orbit in dead {
                 engine.facts.kill(orbit.index(orbits.orbits.len()));
             }

@@ -3,7 +3,9 @@
 //! The line with the fewest men for its weight is branched on; a line that lost its last man gets heavier (dom/wdeg,
 //! Boussemart and others, 2004). Runs are restarted with longer and longer limits; one that ends by itself is exact.
 //! Its tree is written down as the lines that were branched on, in order, each in base 128: the children of a node
-//! are the men alive on its line in its order, and what propagation refutes is not mentioned.
+//! are the men alive on its line in its order, and what propagation refutes is not mentioned. A run that stops early
+//! may leave holes in its tree: numbers from that of the lines on, which count the states that are still to be
+//! searched.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -39,6 +41,11 @@ const FIRST_RUN: f64 = 2000.0;
 const LONGER: f64 = 1.5;
 /// What is left of a learned weight after a restart.
 const DECAY: f32 = 0.999;
+/// A contradiction this many queens deeper weighs less by a factor of e.
+const DEPTH: f32 = 20.0;
+/// So many nodes, and what is left of a learned weight after them.
+const FADE_EVERY: u64 = 64;
+const FADE: f32 = 0.99;
 
 /// A search on one core. Weights stay from one question to the next.
 #[derive(Debug)]
@@ -46,14 +53,38 @@ pub(super) struct Search<'a> {
     core: &'a Core,
     pulse: &'a Pulse,
     weights: Vec<f32>,
+    /// One over each weight.
+    ease: Vec<f32>,
     states: Vec<State>,
     agenda: Agenda,
     log: Vec<u8>,
+    /// Men of the lines on the path who are still to be tried, with their places there.
+    choices: Vec<(u32, u32)>,
+    /// The queens at the root.
+    height: usize,
+    /// Whether men are tried in random order.
+    shuffled: bool,
     rng: fastrand::Rng,
     /// Nodes of all runs.
     pub(super) nodes: u64,
     limit: u64,
     stopped: bool,
+    /// What a run that stops leaves to others; none if it shall just stop.
+    holes: Option<Vec<Root>>,
+}
+
+/// Reads what [`write_number`] wrote at `at`, and goes on behind it.
+pub(super) fn read_number(log: &[u8], at: &mut usize) -> u64 {
+    let mut value = 0;
+    for shift in (0..).step_by(7) {
+        let byte = log[*at];
+        *at += 1;
+        value |= u64::from(byte & 127) << shift;
+        if byte < 128 {
+            break;
+        }
+    }
+    value
 }
 
 /// A base-128 number, the low digits first.
@@ -71,6 +102,10 @@ impl<'a> Search<'a> {
             core,
             pulse,
             weights: vec![1.0; core.lines.len()],
+            ease: vec![1.0; core.lines.len()],
+            choices: Vec::new(),
+            height: 0,
+            shuffled: true,
             states: Vec::new(),
             agenda: Agenda::default(),
             log: Vec::new(),
@@ -78,6 +113,7 @@ impl<'a> Search<'a> {
             nodes: 0,
             limit: 0,
             stopped: false,
+            holes: None,
         }
     }
 
@@ -85,40 +121,39 @@ impl<'a> Search<'a> {
         &self.weights
     }
 
-    /// Begins random numbers anew.
-    pub(super) fn reseed(&mut self, seed: u64) {
-        self.rng.seed(seed);
-    }
-
-    pub(super) fn set_weights(&mut self, weights: &[f32]) {
+    /// Begins with what others have learned below a root with `height` queens.
+    pub(super) fn inherit(&mut self, weights: &[f32], height: usize) {
+        self.height = height;
         self.weights.copy_from_slice(weights);
+        self.weigh();
     }
 
-    /// Searches below `root`, with `man` placed if one is given, for about `budget` nodes in all.
-    pub(super) fn run(&mut self, root: &Root, man: Option<u32>, budget: u64) -> End {
+    fn weigh(&mut self) {
+        for (ease, weight) in self.ease.iter_mut().zip(&self.weights) {
+            *ease = weight.recip();
+        }
+    }
+
+    /// Lets what was learned fade.
+    fn fade(&mut self, what_stays: f32) {
+        for weight in &mut self.weights {
+            *weight = 1.0 + (*weight - 1.0) * what_stays;
+        }
+        self.weigh();
+    }
+
+    /// Searches below `root` for about `budget` nodes in all, with restarts.
+    pub(super) fn run(&mut self, root: &Root, budget: u64) -> End {
         let end = self.nodes.saturating_add(budget);
         let mut run = FIRST_RUN;
+        self.shuffled = true;
+        self.height = root.placed.len();
         loop {
             self.limit = end.min(self.nodes.saturating_add(run as u64));
             self.stopped = false;
             self.log.clear();
             self.agenda.placed.clone_from(&root.placed);
-            let mut state = self.states.pop().unwrap_or_default();
-            state.copy_from(&root.state);
-            let placed = match man {
-                Some(man) if state.is_alive(man) => self.core.place(&mut state, man, &mut self.agenda),
-                Some(man) if !root.placed.contains(&man) => Err(Conflict(None)),
-                _ => Ok(()),
-            };
-            let found = match placed {
-                Err(conflict) => {
-                    self.learn(conflict);
-                    false
-                }
-                Ok(()) => self.descend(&state),
-            };
-            self.states.push(state);
-            if found {
+            if self.descend(&root.state) {
                 return End::Found(self.agenda.placed.clone());
             }
             if !self.stopped {
@@ -127,28 +162,44 @@ impl<'a> Search<'a> {
             if self.nodes >= end || self.pulse.is_stopped() {
                 return End::Spent;
             }
-            for weight in &mut self.weights {
-                *weight = 1.0 + (*weight - 1.0) * DECAY;
-            }
+            self.fade(DECAY);
             run *= LONGER;
         }
     }
 
+    /// Searches below `root` for about `budget` nodes without a restart. If it is not refuted by then, the tree has
+    /// holes, and these are what is in them.
+    pub(super) fn piece(&mut self, root: &Root, budget: u64) -> (End, Vec<Root>) {
+        self.limit = self.nodes.saturating_add(budget);
+        self.stopped = false;
+        self.shuffled = false;
+        self.log.clear();
+        self.holes = Some(Vec::new());
+        self.agenda.placed.clone_from(&root.placed);
+        let found = self.descend(&root.state);
+        let holes = self.holes.take().unwrap_or_default();
+        if found {
+            return (End::Found(self.agenda.placed.clone()), Vec::new());
+        }
+        (End::Refuted(std::mem::take(&mut self.log)), holes)
+    }
+
     fn learn(&mut self, Conflict(line): Conflict) {
         if let Some(line) = line {
-            self.weights[line as usize] += 1.0;
+            let line = usize::from(line);
+            let depth = (self.agenda.placed.len() - self.height) as f32;
+            self.weights[line] += (-depth / DEPTH).exp();
+            self.ease[line] = self.weights[line].recip();
         }
     }
 
     /// The line to branch on.
     pub(super) fn best_line(&self, state: &State) -> usize {
         let mut best = (f32::INFINITY, 0);
-        for (line, weight) in self.weights.iter().enumerate() {
-            if let Some(choices) = state.choices(line) {
-                let value = f32::from(choices) / weight;
-                if value < best.0 {
-                    best = (value, line);
-                }
+        for (line, choices) in state.open_lines() {
+            let value = f32::from(choices) * self.ease[line];
+            if value < best.0 {
+                best = (value, line);
             }
         }
         best.1
@@ -156,44 +207,60 @@ impl<'a> Search<'a> {
 
     /// Whether there is a solution below `state`; if so, its men are those placed.
     fn descend(&mut self, state: &State) -> bool {
-        self.nodes += 1;
         if state.is_complete() {
             return true;
         }
-        if self.nodes >= self.limit || (self.nodes.is_multiple_of(1024) && self.pulse.is_stopped()) {
-            self.stopped = true;
+        self.stopped |=
+            self.nodes >= self.limit || (self.nodes.is_multiple_of(1024) && self.pulse.is_stopped());
+        if self.stopped {
+            self.leave(state);
             return false;
+        }
+        self.nodes += 1;
+        if self.nodes.is_multiple_of(FADE_EVERY) {
+            self.fade(FADE);
         }
         let line = self.best_line(state);
         write_number(&mut self.log, line as u64);
-        let mut men: Vec<(u32, u32)> = (0..)
-            .zip(self.core.lines[line].iter().copied())
-            .filter(|&(_, man)| state.is_alive(man))
-            .collect();
-        self.rng.shuffle(&mut men);
+        let first = self.choices.len();
+        let men = (0..).zip(self.core.lines[line].iter().copied());
+        self.choices.extend(men.filter(|&(_, man)| state.is_alive(man)));
+        let mut pieces = Vec::new();
+        if self.shuffled {
+            self.rng.shuffle(&mut self.choices[first..]);
+        } else {
+            self.choices[first..].reverse();
+        }
         let height = self.agenda.placed.len();
         let begin = self.log.len();
-        let mut pieces: Vec<(u32, usize)> = Vec::with_capacity(men.len());
         let mut child = self.states.pop().unwrap_or_default();
-        for (order, man) in men {
+        let mut found = false;
+        while self.choices.len() > first && !found && (!self.stopped || self.holes.is_some()) {
+            let Some((order, man)) = self.choices.pop() else { break };
             child.copy_from(state);
             self.agenda.placed.truncate(height);
-            let found = match self.core.place(&mut child, man, &mut self.agenda) {
-                Ok(()) => self.descend(&child),
-                Err(conflict) => {
-                    self.learn(conflict);
-                    false
-                }
-            };
-            if found || self.stopped {
-                self.states.push(child);
-                return found;
+            match self.core.place(&mut child, man, &mut self.agenda) {
+                Ok(()) => found = self.descend(&child),
+                Err(conflict) => self.learn(conflict),
             }
-            pieces.push((order, self.log.len()));
+            if self.shuffled {
+                pieces.push((order, self.log.len()));
+            }
         }
+        self.choices.truncate(first);
         self.states.push(child);
-        self.sort_pieces(begin, &pieces);
-        false
+        if self.shuffled && !found && !self.stopped {
+            self.sort_pieces(begin, &pieces);
+        }
+        found
+    }
+
+    /// Leaves a state to others.
+    fn leave(&mut self, state: &State) {
+        if let Some(holes) = &mut self.holes {
+            write_number(&mut self.log, (self.core.lines.len() + holes.len()) as u64);
+            holes.push(Root { state: state.clone(), placed: self.agenda.placed.clone() });
+        }
     }
 
     /// Puts what was logged of a node's children, each up to an end, into the order of the children.

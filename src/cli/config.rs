@@ -1,0 +1,420 @@
+//! Where flags come from besides the command line: NQUEENS_* variables and a TOML file. And `nqueens config`, which tells.
+//!
+//! What is set there is put into the command line before it is read, wherever the command has such a flag and the user
+//! has given neither it nor one that excludes it. So the parser treats it like everything else.
+
+use std::collections::BTreeSet;
+use std::env;
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use clap::{Arg, ArgAction, Subcommand};
+use etcetera::BaseStrategy;
+use serde::Serialize;
+use toml::{Table, Value};
+
+use super::{Exit, Failure, print};
+
+/// Show where the values of flags come from.
+///
+/// The order: a flag on the command line; NQUEENS_COMMAND_FLAG; NQUEENS_FLAG; the file's table [command]; what stands in the
+/// file before all tables; what is built in. The file is --config FILE, or NQUEENS_CONFIG, or nqueens/config.toml in the user's
+/// configuration folder.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    Show(ShowArgs),
+}
+
+/// Print every flag that has a value, the value, and where it comes from.
+#[derive(Debug, clap::Args)]
+struct ShowArgs {
+    /// The command, for example: count, or submit count. All if not given.
+    command: Vec<String>,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Whence a value is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Origin {
+    Variable(String),
+    File(PathBuf),
+    BuiltIn,
+}
+
+impl Origin {
+    fn text(&self) -> String {
+        match self {
+            Self::Variable(name) => name.clone(),
+            Self::File(path) => path.display().to_string(),
+            Self::BuiltIn => "built in".to_owned(),
+        }
+    }
+}
+
+/// A flag's values, and whence they are.
+struct Setting {
+    values: Vec<String>,
+    origin: Origin,
+}
+
+/// What is set outside the command line.
+pub(super) struct Sources {
+    file: Option<(PathBuf, Table)>,
+    variable: fn(&str) -> Option<String>,
+}
+
+fn unusable(path: &Path, why: &dyn std::fmt::Display) -> Failure {
+    let message = format!("{} is no configuration that can be used: {why}", path.display());
+    Failure { exit: Exit::File, message }
+}
+
+/// The variable's text; none if it is empty.
+fn variable(name: &str) -> Option<String> {
+    env::var(name).ok().filter(|text| !text.is_empty())
+}
+
+/// A word as it stands in the names of variables.
+fn upper(word: &str) -> String {
+    word.to_ascii_uppercase().replace('-', "_")
+}
+
+/// Whether a flag can be set elsewhere than on the command line.
+fn can_be_set(arg: &Arg) -> bool {
+    !arg.is_positional() && !matches!(arg.get_id().as_str(), "help" | "version" | "config")
+}
+
+/// The flags of a command, by name.
+fn flags(command: &clap::Command) -> impl Iterator<Item = (&str, &Arg)> {
+    command.get_arguments().filter(|arg| can_be_set(arg)).filter_map(|arg| Some((arg.get_long()?, arg)))
+}
+
+impl Sources {
+    /// The variables, and the file that the command line, the environment or the user's folder name.
+    pub(super) fn find(command: &clap::Command, arguments: &[OsString]) -> Result<Self, Failure> {
+        let named = named_on(arguments).or_else(|| variable("NQUEENS_CONFIG").map(PathBuf::from));
+        let usual = || Some(etcetera::choose_base_strategy().ok()?.config_dir().join("nqueens/config.toml"));
+        let (path, must) = match named {
+            Some(path) => (path, true),
+            None => match usual() {
+                Some(path) => (path, false),
+                None => return Ok(Self { file: None, variable }),
+            },
+        };
+        let text = match fs::read_to_string(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !must => {
+                return Ok(Self { file: None, variable });
+            }
+            text => text.map_err(|error| unusable(&path, &error))?,
+        };
+        let table: Table = text.parse().map_err(|error: toml::de::Error| {
+            unusable(&path, &error.to_string().lines().collect::<Vec<_>>().join(" "))
+        })?;
+        check_table(command, &[], &table).map_err(|why| unusable(&path, &why))?;
+        Ok(Self { file: Some((path, table)), variable })
+    }
+
+    /// What is set of a flag of the command with these names.
+    fn setting(&self, names: &[&str], flag: &str) -> Option<Setting> {
+        let own = format!("NQUEENS_{}_{}", upper(&names.join("_")), upper(flag));
+        for name in [own, format!("NQUEENS_{}", upper(flag))] {
+            if let Some(value) = (self.variable)(&name) {
+                return Some(Setting { values: vec![value], origin: Origin::Variable(name) });
+            }
+        }
+        let (path, table) = self.file.as_ref()?;
+        let own = names.iter().try_fold(table, |table, name| table.get(*name)?.as_table());
+        let value = own.and_then(|own| own.get(flag)).or_else(|| table.get(flag));
+        let values = values(value.filter(|value| !value.is_table())?)?;
+        Some(Setting { values, origin: Origin::File(path.clone()) })
+    }
+
+    /// The command line with what is set elsewhere. Says whether anything was put in.
+    pub(super) fn complete(
+        &self,
+        command: &clap::Command,
+        arguments: Vec<OsString>,
+    ) -> (Vec<OsString>, bool) {
+        let (leaf, names, at) = leaf(command, &arguments);
+        if names.is_empty() {
+            return (arguments, false);
+        }
+        let given: BTreeSet<&str> = arguments[at..]
+            .iter()
+            .map_while(|word| word.to_str().filter(|word| *word != "--"))
+            .filter_map(|word| word.strip_prefix("--"))
+            .map(|flag| flag.split_once('=').map_or(flag, |(flag, _)| flag))
+            .collect();
+        let is_given = |arg: &Arg| arg.get_long().is_some_and(|flag| given.contains(flag));
+        let conflicts = |one: &Arg, other: &Arg| {
+            leaf.get_arg_conflicts_with(one).iter().any(|conflict| conflict.get_id() == other.get_id())
+        };
+        let mut put_in: Vec<OsString> = Vec::new();
+        let mut taken: Vec<&Arg> = leaf.get_arguments().filter(|arg| is_given(arg)).collect();
+        for (flag, arg) in flags(leaf) {
+            let excluded = taken.iter().any(|other| conflicts(arg, other) || conflicts(other, arg));
+            if is_given(arg) || excluded {
+                continue;
+            }
+            let Some(setting) = self.setting(&names, flag) else { continue };
+            put_in.extend(words(flag, arg, &setting.values));
+            taken.push(arg);
+        }
+        let any = !put_in.is_empty();
+        let mut completed = arguments;
+        completed.splice(at..at, put_in);
+        (completed, any)
+    }
+}
+
+/// The values of an entry of the file; none if it is no value of a flag.
+fn values(value: &Value) -> Option<Vec<String>> {
+    match value {
+        Value::String(text) => Some(vec![text.clone()]),
+        Value::Integer(number) => Some(vec![number.to_string()]),
+        Value::Float(number) => Some(vec![number.to_string()]),
+        Value::Boolean(flag) => Some(vec![flag.to_string()]),
+        Value::Array(values) => values.iter().map(|value| values_of_one(value)).collect(),
+        Value::Datetime(_) | Value::Table(_) => None,
+    }
+}
+
+fn values_of_one(value: &Value) -> Option<String> {
+    match values(value)?.as_slice() {
+        [one] if !value.is_array() => Some(one.clone()),
+        _ => None,
+    }
+}
+
+/// How a flag with these values stands on the command line.
+fn words(flag: &str, arg: &Arg, values: &[String]) -> Vec<OsString> {
+    if matches!(arg.get_action(), ArgAction::SetTrue) {
+        let wanted = values.last().is_some_and(|value| matches!(&value[..], "true" | "1" | "yes" | "on"));
+        return if wanted { vec![format!("--{flag}").into()] } else { Vec::new() };
+    }
+    values.iter().map(|value| format!("--{flag}={value}").into()).collect()
+}
+
+/// The file that `--config` names.
+fn named_on(arguments: &[OsString]) -> Option<PathBuf> {
+    let mut words = arguments.iter().take_while(|word| *word != "--");
+    while let Some(word) = words.next() {
+        if word == "--config" {
+            return words.next().map(PathBuf::from);
+        }
+        if let Some(path) = word.to_str().and_then(|word| word.strip_prefix("--config=")) {
+            return Some(path.into());
+        }
+    }
+    None
+}
+
+/// The command that is called, its names, and the place behind them.
+fn leaf<'a>(command: &'a clap::Command, arguments: &[OsString]) -> (&'a clap::Command, Vec<&'a str>, usize) {
+    let (mut leaf, mut names, mut at) = (command, Vec::new(), 1);
+    let mut place = 1;
+    while let Some(word) = arguments.get(place).and_then(|word| word.to_str()) {
+        if word == "--config" {
+            place += 2;
+            continue;
+        }
+        if word.starts_with("--config=") {
+            place += 1;
+            continue;
+        }
+        let Some(next) = leaf.find_subcommand(word) else { break };
+        leaf = next;
+        names.push(next.get_name());
+        place += 1;
+        at = place;
+    }
+    (leaf, names, at.min(arguments.len()))
+}
+
+/// Whether every entry of a table is a command or a flag of the command with these names.
+fn check_table(command: &clap::Command, names: &[&str], table: &Table) -> Result<(), String> {
+    let called = |words: &[&str]| ["nqueens"].iter().chain(words).copied().collect::<Vec<_>>().join(" ");
+    for (key, value) in table {
+        if let Some(entries) = value.as_table() {
+            let Some(subcommand) = command.get_subcommands().find(|command| command.get_name() == key) else {
+                return Err(format!("there is no command '{}'", called(&[names, &[key]].concat())));
+            };
+            check_table(subcommand, &[names, &[key]].concat(), entries)?;
+            continue;
+        }
+        let has = |command: &clap::Command| flags(command).any(|(flag, _)| flag == key);
+        let known = if names.is_empty() { any_command(command, &has) } else { has(command) };
+        if !known {
+            let whose = if names.is_empty() { "no command".to_owned() } else { called(names) + " does not" };
+            let verb = if names.is_empty() { "has" } else { "have" };
+            return Err(format!("{whose} {verb} a flag --{key}"));
+        }
+        if values(value).is_none() {
+            return Err(format!("'{key}' is neither a text, a number, true or false, nor a list of such"));
+        }
+    }
+    Ok(())
+}
+
+fn any_command(command: &clap::Command, has: &dyn Fn(&clap::Command) -> bool) -> bool {
+    has(command) || command.get_subcommands().any(|command| any_command(command, has))
+}
+
+/// What is printed of a flag.
+#[derive(Debug, Serialize)]
+struct Shown {
+    command: String,
+    flag: String,
+    values: Vec<String>,
+    from: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Report {
+    /// The file that was read.
+    file: Option<String>,
+    settings: Vec<Shown>,
+}
+
+/// Runs `nqueens config`.
+pub(super) fn run(args: &Args, sources: &Sources) -> Result<Exit, Failure> {
+    let What::Show(args) = &args.what;
+    let mut command = super::command();
+    command.build();
+    let mut wanted = &command;
+    for name in &args.command {
+        wanted = wanted.find_subcommand(name).ok_or_else(|| {
+            Failure::usage(format!(
+                "there is no command '{}'; nqueens --help lists them",
+                args.command.join(" ")
+            ))
+        })?;
+    }
+    let names: Vec<&str> = args.command.iter().map(String::as_str).collect();
+    let mut settings = Vec::new();
+    collect(wanted, &names, sources, &mut settings);
+    let file = sources.file.as_ref().map(|(path, _)| path.display().to_string());
+    if args.json {
+        let report = Report { file, settings };
+        print(&(serde_json::to_string(&report).expect("strings serialise") + "\n"))?;
+        return Ok(Exit::Done);
+    }
+    let mut text = match file {
+        Some(file) => format!("file: {file}\n"),
+        None => "no configuration file\n".to_owned(),
+    };
+    let named: Vec<String> =
+        settings.iter().map(|s| format!("{} --{} {}", s.command, s.flag, s.values.join(" "))).collect();
+    let width = named.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+    for (name, shown) in named.iter().zip(&settings) {
+        text += &format!("{name:<width$}  {}\n", shown.from);
+    }
+    print(&text)?;
+    Ok(Exit::Done)
+}
+
+fn collect(command: &clap::Command, names: &[&str], sources: &Sources, settings: &mut Vec<Shown>) {
+    let mut subcommands = command.get_subcommands().filter(|command| command.get_name() != "help").peekable();
+    if !names.is_empty() {
+        for (flag, arg) in flags(command) {
+            let built_in = || {
+                let values: Vec<String> = arg
+                    .get_default_values()
+                    .iter()
+                    .map(|value| value.to_string_lossy().into_owned())
+                    .collect();
+                let has_one = !values.is_empty() && !matches!(arg.get_action(), ArgAction::SetTrue);
+                has_one.then_some(Setting { values, origin: Origin::BuiltIn })
+            };
+            let Some(Setting { mut values, origin }) = sources.setting(names, flag).or_else(built_in) else {
+                continue;
+            };
+            if flag == "token" {
+                // It is nobody's but its owner's.
+                values = vec!["(a token)".to_owned()];
+            }
+            let (command, flag, from) = (names.join(" "), flag.to_owned(), origin.text());
+            settings.push(Shown { command, flag, values, from });
+        }
+    }
+    while let Some(subcommand) = subcommands.next() {
+        collect(subcommand, &[names, &[subcommand.get_name()]].concat(), sources, settings);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sources(text: &str, variable: fn(&str) -> Option<String>) -> Sources {
+        let table: Table = text.parse().expect("TOML");
+        check_table(&super::super::command(), &[], &table).expect("known flags");
+        Sources { file: Some(("c.toml".into(), table)), variable }
+    }
+
+    fn completed(sources: &Sources, words: &str) -> String {
+        let arguments: Vec<OsString> = words.split(' ').map(OsString::from).collect();
+        let (completed, _) = sources.complete(&super::super::command(), arguments);
+        completed.iter().map(|word| word.to_str().expect("text")).collect::<Vec<_>>().join(" ")
+    }
+
+    const FILE: &str = "threads = 3\njson = true\n[count]\nthreads = 4\nplace = ['1,1', '2,3']\n[submit.count]\npriority = -2\n";
+
+    #[test]
+    fn the_nearest_source_of_a_flag_counts() {
+        let file = sources(FILE, |_| None);
+        assert_eq!(
+            completed(&file, "nqueens count 8"),
+            "nqueens count --place=1,1 --place=2,3 --threads=4 --json 8"
+        );
+        assert_eq!(completed(&file, "nqueens first 8"), "nqueens first --threads=3 --json 8");
+        assert_eq!(completed(&file, "nqueens submit count 8"), "nqueens submit count --priority=-2 --json 8");
+        assert_eq!(
+            completed(&file, "nqueens first 8 --threads 1 --json"),
+            "nqueens first 8 --threads 1 --json"
+        );
+        assert_eq!(completed(&file, "nqueens first --threads=1 8"), "nqueens first --json --threads=1 8");
+        let variables = sources(FILE, |name| (name == "NQUEENS_THREADS").then(|| "7".to_owned()));
+        assert_eq!(completed(&variables, "nqueens first 8"), "nqueens first --threads=7 --json 8");
+        let own = sources(FILE, |name| match name {
+            "NQUEENS_THREADS" => Some("7".to_owned()),
+            "NQUEENS_FIRST_THREADS" => Some("9".to_owned()),
+            "NQUEENS_JSON" => Some("0".to_owned()),
+            _ => None,
+        });
+        assert_eq!(completed(&own, "nqueens first 8"), "nqueens first --threads=9 8");
+        assert_eq!(completed(&own, "nqueens --version"), "nqueens --version");
+    }
+
+    #[test]
+    fn a_flag_that_is_given_keeps_those_out_that_it_excludes() {
+        let file = sources("coordinator = 'queens.example.org:7878'\n", |_| None);
+        let called = "nqueens jobs --data d";
+        assert_eq!(completed(&file, called), called);
+        assert_eq!(completed(&file, "nqueens jobs"), "nqueens jobs --coordinator=queens.example.org:7878");
+    }
+
+    #[test]
+    fn what_no_command_has_is_named() {
+        for (text, why) in [
+            ("thread = 1", "no command has a flag --thread"),
+            ("[count]\nthread = 1", "nqueens count does not have a flag --thread"),
+            ("[counts]\nthreads = 1", "there is no command 'nqueens counts'"),
+            ("[submit.counts]\nthreads = 1", "there is no command 'nqueens submit counts'"),
+            ("threads = 1979-05-27", "'threads' is neither a text"),
+        ] {
+            let table: Table = text.parse().expect("TOML");
+            let found = check_table(&super::super::command(), &[], &table).expect_err(text);
+            assert!(found.contains(why), "{found}");
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! `nqueens merge`.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use super::count::sequence;
+use super::problem::number;
+use super::report::{Published, counted, grouped};
+use super::{Exit, Failure, count, note, print};
+use crate::cluster::{Merged, PlanFile};
+
+/// Add up the parts of a plan, check that none is missing and none contradicts another. It changes nothing.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The plan's file.
+    #[arg(value_name = "FILE")]
+    plan: PathBuf,
+    /// The folder of the results.
+    #[arg(value_name = "DIR")]
+    results: PathBuf,
+    /// Count so many units, chosen at random, once more here, as their mirror images, and compare.
+    #[arg(long, value_name = "COUNT", default_value = "0", value_parser = recounts, allow_negative_numbers = true)]
+    recount: usize,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+fn recounts(text: &str) -> Result<usize, String> {
+    number(text, "a number of units", 0, 1_000_000)
+}
+
+/// What `--json` prints.
+#[derive(Debug, Serialize)]
+struct Report {
+    job: String,
+    n: usize,
+    piece: &'static str,
+    parts: u64,
+    /// Parts of which units are missing.
+    missing_parts: Vec<u64>,
+    units: u64,
+    units_done: u64,
+    /// Once no unit is missing and nothing contradicts.
+    solutions: Option<String>,
+    published: Option<Published>,
+    nodes: Option<String>,
+    recounted: usize,
+    /// Units whose mirror images count otherwise.
+    differ: Vec<u64>,
+    /// Files that contradict another, or are of another job.
+    conflicts: Vec<String>,
+}
+
+pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
+    let plan = PlanFile::read(&args.plan)?;
+    let merged = Merged::read(&plan, &args.results)?;
+    let problem = plan.job().problem();
+    let (parts, units) = (plan.parts().get(), plan.decomposition().units());
+    for (path, why) in &merged.conflicts {
+        note(&format!("{}: {why}", path.display()));
+    }
+    let whole = merged.gaps.is_empty() && merged.conflicts.is_empty();
+    let differ = if whole && args.recount > 0 { recount(&plan, &merged, args.recount)? } else { Vec::new() };
+    for unit in &differ {
+        note(&format!("unit {unit} and its mirror image differ: one of the two counts is wrong"));
+    }
+    let failed = |error: &dyn ToString| Failure { exit: Exit::CheckFailed, message: error.to_string() };
+    let sound = whole && differ.is_empty();
+    let total = if sound { Some(merged.total().map_err(|error| failed(&error))?) } else { None };
+    let solutions = total.map(|total| total.solutions().map_err(|error| failed(&error))).transpose()?;
+    let published = solutions
+        .filter(|_| problem.is_empty())
+        .map(|solutions| Published::compare(sequence(problem.piece()), problem.n(), solutions));
+    let recounted = if whole { args.recount.min(usize::try_from(units).unwrap_or(usize::MAX)) } else { 0 };
+    if args.json {
+        let report = Report {
+            job: plan.job().hash().to_string(),
+            n: problem.n(),
+            piece: problem.piece().name(),
+            parts,
+            missing_parts: merged.gaps.keys().copied().collect(),
+            units,
+            units_done: merged.done(),
+            solutions: solutions.map(|solutions| solutions.to_string()),
+            published,
+            nodes: total.map(|total| total.nodes().to_string()),
+            recounted,
+            differ: differ.clone(),
+            conflicts: merged.conflicts.iter().map(|(path, _)| path.display().to_string()).collect(),
+        };
+        print(&(serde_json::to_string(&report).expect("numbers and strings serialise") + "\n"))?;
+    } else if let Some(solutions) = solutions {
+        let sentence = published.map(|p| format!(", {}", p.sentence(sequence(problem.piece()))));
+        let mut text = format!("{}: {}\n", plan.title(), counted(solutions, "solution"));
+        text += &format!("  digits   {solutions}{}\n", sentence.unwrap_or_default());
+        text += &format!(
+            "  checks   {} in {parts} parts, none missing, residues agree{}\n",
+            counted(units.into(), "unit"),
+            if recounted > 0 {
+                format!(", {recounted} counted again as mirror images")
+            } else {
+                String::new()
+            },
+        );
+        print(&text)?;
+    }
+    if !merged.conflicts.is_empty() || !differ.is_empty() || published == Some(Published::Differs) {
+        return Err(failed(&"there is no total: counts contradict each other, as said above"));
+    }
+    if !merged.gaps.is_empty() {
+        return Err(Failure { exit: Exit::CheckFailed, message: gaps(&merged, units) });
+    }
+    Ok(Exit::Done)
+}
+
+/// Which parts are missing, in the form of array indices.
+fn gaps(merged: &Merged, units: u64) -> String {
+    /// More would hide what is said.
+    const MOST: usize = 12;
+    let shown: Vec<String> = merged.gaps.keys().take(MOST).map(u64::to_string).collect();
+    let more = if merged.gaps.len() > MOST { ",…" } else { "" };
+    format!(
+        "{} of {} units are missing, of {}: {}{more}; run them again, then merge again",
+        grouped((units - merged.done()).into()),
+        grouped(units.into()),
+        counted(merged.gaps.len() as u128, "part"),
+        shown.join(","),
+    )
+}
+
+fn recount(plan: &PlanFile, merged: &Merged, some: usize) -> Result<Vec<u64>, Failure> {
+    let units = plan.decomposition().units();
+    let some = some.min(usize::try_from(units).unwrap_or(usize::MAX));
+    let mut chosen: Vec<u64> = (0..units).collect();
+    fastrand::shuffle(&mut chosen);
+    chosen.truncate(some);
+    let bar = count::progress_bar();
+    bar.set_message("counting mirror images");
+    let step = |done: usize| bar.set_position(count::STEPS * done as u64 / some.max(1) as u64);
+    let differ = merged.recount(plan, &chosen, step);
+    bar.finish_and_clear();
+    differ.map_err(|error| Failure { exit: Exit::CheckFailed, message: error.to_string() })
+}

@@ -1,0 +1,292 @@
+//! What schedulers are told: scripts and manifests for one plan.
+//!
+//! All of them run `nqueens run-unit` once for each part, start a task again that says so (exit codes 75: try again,
+//! 85: stopped, and what was counted is kept), and stop at once where trying again is of no use (42). Then they merge.
+
+use std::fmt::Write as _;
+use std::num::{NonZeroU32, NonZeroU64};
+
+/// What all of them have in common.
+#[derive(Clone, Debug)]
+pub struct Shared {
+    /// The board's size, for names.
+    pub n: usize,
+    /// Parts of the plan.
+    pub parts: NonZeroU64,
+    /// Cores of a task.
+    pub cpus: NonZeroU32,
+    /// Memory of a task, in MiB.
+    pub memory_mib: NonZeroU32,
+    /// Tasks at the same time; `None` for as many as there is room for.
+    pub at_once: Option<NonZeroU64>,
+    /// The program, as tasks call it.
+    pub program: String,
+}
+
+impl Shared {
+    fn name(&self) -> String {
+        format!("nqueens-{}", self.n)
+    }
+
+    fn last(&self) -> u64 {
+        self.parts.get() - 1
+    }
+}
+
+/// A word that a shell takes as it is.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// A text that YAML takes as it is: a JSON string is one.
+fn yaml(text: &str) -> String {
+    serde_json::to_string(text).expect("strings serialise")
+}
+
+/// A Slurm array job in a folder that all nodes see.
+#[derive(Clone, Debug)]
+pub struct Slurm {
+    /// What all have in common.
+    pub shared: Shared,
+    /// The folder, absolute: `plan.json` is in it, results and logs come into it.
+    pub folder: String,
+    /// The most time for a task, as Slurm writes it.
+    pub time: String,
+    /// The partition; `None` for the usual one.
+    pub partition: Option<String>,
+}
+
+impl Slurm {
+    /// `array.sbatch`: one part a task.
+    pub fn array(&self) -> String {
+        let Self { shared, folder, time, partition } = self;
+        let at_once = shared.at_once.map(|most| format!("%{most}")).unwrap_or_default();
+        let mut text = String::from("#!/bin/bash\n");
+        let _ = writeln!(text, "#SBATCH --job-name={}", shared.name());
+        let _ = writeln!(text, "#SBATCH --array=0-{}{at_once}", shared.last());
+        let _ = writeln!(text, "#SBATCH --ntasks=1\n#SBATCH --cpus-per-task={}", shared.cpus);
+        let _ = writeln!(text, "#SBATCH --mem={}M\n#SBATCH --time={time}", shared.memory_mib);
+        if let Some(partition) = partition {
+            let _ = writeln!(text, "#SBATCH --partition={partition}");
+        }
+        // A minute before its time is over a task is told, keeps what it has, and is queued again.
+        text += "#SBATCH --requeue\n#SBATCH --signal=B:TERM@60\n#SBATCH --open-mode=append\n";
+        let _ = writeln!(text, "#SBATCH --output={folder}/log/%a.txt");
+        let _ = write!(
+            text,
+            r#"
+folder={folder}
+{program} run-unit "$folder/plan.json" --out "$folder/results" --threads "${{SLURM_CPUS_PER_TASK:-1}}" &
+task=$!
+trap 'kill -TERM "$task"' TERM
+wait "$task"; code=$?
+# The signal ends the first wait, not the task.
+while kill -0 "$task" 2>/dev/null; do wait "$task"; code=$?; done
+case $code in
+  75|85)
+    if [ "${{SLURM_RESTART_COUNT:-0}}" -lt 100 ]; then
+      scontrol requeue "${{SLURM_ARRAY_JOB_ID}}_${{SLURM_ARRAY_TASK_ID}}"
+    fi ;;
+esac
+exit "$code"
+"#,
+            folder = quoted(folder),
+            program = quoted(&shared.program),
+        );
+        text
+    }
+
+    /// `merge.sbatch`: adds up, once all parts are there.
+    pub fn merge(&self) -> String {
+        let Self { shared, folder, partition, .. } = self;
+        let mut text = String::from("#!/bin/bash\n");
+        let _ = writeln!(text, "#SBATCH --job-name={}-merge\n#SBATCH --ntasks=1", shared.name());
+        let _ = writeln!(text, "#SBATCH --mem={}M\n#SBATCH --time=01:00:00", shared.memory_mib);
+        if let Some(partition) = partition {
+            let _ = writeln!(text, "#SBATCH --partition={partition}");
+        }
+        let _ = writeln!(text, "#SBATCH --output={folder}/total.txt\n");
+        let (folder, program) = (quoted(folder), quoted(&shared.program));
+        let _ = writeln!(
+            text,
+            "folder={folder}\n{program} merge \"$folder/plan.json\" \"$folder/results\" --recount 10"
+        );
+        text
+    }
+
+    /// `submit.sh`: submits both.
+    pub fn submit(&self) -> String {
+        format!(
+            r#"#!/bin/sh
+# Submits all parts, and the merge after them. Again after failures: parts that are done are not counted again.
+set -eu
+folder={}
+mkdir -p "$folder/log" "$folder/results"
+array=$(sbatch --parsable "$folder/array.sbatch")
+merge=$(sbatch --parsable --dependency="afterok:$array" --kill-on-invalid-dep=yes "$folder/merge.sbatch")
+echo "array job $array, merge job $merge; the total will be in $folder/total.txt"
+"#,
+            quoted(&self.folder)
+        )
+    }
+}
+
+/// A Kubernetes Indexed Job.
+#[derive(Clone, Debug)]
+pub struct Kubernetes {
+    /// What all have in common.
+    pub shared: Shared,
+    /// The image with the program.
+    pub image: String,
+    /// The name of a PersistentVolumeClaim that many pods can write to.
+    pub claim: String,
+    /// The plan, as text.
+    pub plan: String,
+}
+
+impl Kubernetes {
+    /// The manifests: the plan, the job that counts, the job that merges.
+    pub fn manifests(&self) -> String {
+        let Self { shared, image, claim, plan } = self;
+        let name = shared.name();
+        let parallelism = shared.at_once.map_or(shared.parts, |most| most.min(shared.parts));
+        let job = |name: &str, spec: &str, arguments: &[&str]| {
+            let command: Vec<String> =
+                [&shared.program[..]].iter().chain(arguments).map(|word| yaml(word)).collect();
+            format!(
+                r#"---
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: {name}
+spec:
+{spec}
+  template:
+    spec:
+      restartPolicy: Never
+      automountServiceAccountToken: false
+      securityContext:
+        runAsNonRoot: true
+        runAsUser: 10001
+        fsGroup: 10001
+        seccompProfile:
+          type: RuntimeDefault
+      containers:
+        - name: nqueens
+          image: {image}
+          command: [{command}]
+          resources:
+            requests:
+              cpu: "{cpus}"
+              memory: {memory}Mi
+            limits:
+              memory: {memory}Mi
+          securityContext:
+            allowPrivilegeEscalation: false
+            readOnlyRootFilesystem: true
+            capabilities:
+              drop: ["ALL"]
+          volumeMounts:
+            - name: plan
+              mountPath: /plan
+              readOnly: true
+            - name: results
+              mountPath: /results
+      volumes:
+        - name: plan
+          configMap:
+            name: {plan_name}
+        - name: results
+          persistentVolumeClaim:
+            claimName: {claim}
+"#,
+                image = yaml(image),
+                command = command.join(", "),
+                cpus = shared.cpus,
+                memory = shared.memory_mib,
+                plan_name = shared.name(),
+                claim = yaml(claim),
+            )
+        };
+        let folder = format!("/results/{name}");
+        let threads = shared.cpus.to_string();
+        // Pods that were evicted, or that say "try again", cost no failure of their index.
+        let spec = format!(
+            r#"  completionMode: Indexed
+  completions: {}
+  parallelism: {parallelism}
+  backoffLimitPerIndex: 10
+  podFailurePolicy:
+    rules:
+      - action: FailJob
+        onExitCodes:
+          containerName: nqueens
+          operator: In
+          values: [42]
+      - action: Ignore
+        onExitCodes:
+          containerName: nqueens
+          operator: In
+          values: [75, 85]
+      - action: Ignore
+        onPodConditions:
+          - type: DisruptionTarget
+            status: "True""#,
+            shared.parts
+        );
+        let config = format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\ndata:\n  plan.json: {}\n",
+            yaml(plan)
+        );
+        let run = ["run-unit", "/plan/plan.json", "--out", &folder, "--threads", &threads];
+        let count = job(&name, &spec, &run);
+        let merge = ["merge", "/plan/plan.json", &folder[..], "--recount", "10"];
+        // It fails as long as parts are missing, and is tried again, ever more seldom.
+        let merge = job(&format!("{name}-merge"), "  backoffLimit: 100", &merge);
+        config + &count + &merge
+    }
+}
+
+/// An HTCondor submit file, in a folder that all machines see.
+#[derive(Clone, Debug)]
+pub struct Htcondor {
+    /// What all have in common.
+    pub shared: Shared,
+    /// The folder, absolute: `plan.json` is in it, results and logs come into it.
+    pub folder: String,
+}
+
+impl Htcondor {
+    /// The submit file.
+    pub fn submit(&self) -> String {
+        let Self { shared, folder } = self;
+        let most = shared.at_once.map(|most| format!("max_materialize = {most}\n")).unwrap_or_default();
+        format!(
+            r#"# {name}: condor_submit nqueens.sub; then, once all are done: {program} merge {folder}/plan.json {folder}/results
+universe = vanilla
+executable = {program}
+transfer_executable = false
+arguments = "run-unit {folder}/plan.json --index $(Process) --out {folder}/results --threads {cpus}"
+initialdir = {folder}
+should_transfer_files = NO
+request_cpus = {cpus}
+request_memory = {memory}MB
+log = {folder}/log/nqueens.log
+output = {folder}/log/$(Process).txt
+error = {folder}/log/$(Process).err
+# It keeps what it has when it is told to stop.
+kill_sig = SIGTERM
+# 75 and 85: again; 42: never again, somebody has to look.
+on_exit_remove = (ExitBySignal == False) && (ExitCode == 0)
+on_exit_hold = (ExitBySignal == False) && (ExitCode == 42)
+on_exit_hold_reason = "nqueens says that trying again is of no use; see the .err file"
+{most}queue {parts}
+"#,
+            name = shared.name(),
+            program = shared.program,
+            cpus = shared.cpus,
+            memory = shared.memory_mib,
+            parts = shared.parts,
+        )
+    }
+}
