@@ -38,8 +38,8 @@ impl Folder {
         run(&[&["merge", &self.plan, &self.results, "--json"], more].concat())
     }
 
-    fn result(&self, index: u64) -> PathBuf {
-        Path::new(&self.results).join(format!("part-{index}.run"))
+    fn result(&self, index: u64, of: u64) -> PathBuf {
+        Path::new(&self.results).join(format!("part-{index}-of-{of}.run"))
     }
 }
 
@@ -97,18 +97,24 @@ fn results_that_contradict_each_other_or_are_of_another_job_make_no_total() {
     // A part of another board.
     let other = planned("another", &["9", "--units", "2"]);
     other.count(1);
-    let stray = folder.result(7);
-    fs::copy(other.result(1), &stray).expect("copied");
+    let stray = folder.result(7, 8);
+    fs::copy(other.result(1, 2), &stray).expect("copied");
     let merged = folder.merge(&[]);
     assert_eq!(merged.status.code(), Some(6));
     assert!(text(&merged.stderr).contains("is of another job"), "{}", text(&merged.stderr));
     assert_eq!(object(&merged)["solutions"], serde_json::Value::Null);
     fs::remove_file(stray).expect("removed");
+    // Nor is it taken for one that is done.
+    fs::copy(other.result(1, 2), folder.result(1, 2)).expect("copied");
+    let command = ["run-unit", &folder.plan, "--index", "1", "--out", &folder.results];
+    assert_refused(&command, 42, &["is the result of another plan"]);
+    fs::remove_file(folder.result(1, 2)).expect("removed");
+    folder.count(1);
     // A bit that flipped.
-    let mut bytes = fs::read(folder.result(1)).expect("there");
+    let mut bytes = fs::read(folder.result(1, 2)).expect("there");
     let last = bytes.len() - 20;
     bytes[last] ^= 1;
-    fs::write(folder.result(1), &bytes).expect("written");
+    fs::write(folder.result(1, 2), &bytes).expect("written");
     let merged = folder.merge(&[]);
     assert_eq!(merged.status.code(), Some(7), "{}", text(&merged.stderr));
     assert!(merged.stdout.is_empty());
@@ -120,7 +126,7 @@ fn a_part_that_was_killed_goes_on_and_one_that_is_told_to_stop_keeps_what_it_has
     let command = ["run-unit", &folder.plan, "--index", "0", "--out", &folder.results];
     let slow = ["--kernel", "scalar", "--threads", "1", "--json"];
     let start = || Process(nqueens(&[&command[..], &slow].concat()).spawn().expect("starts"));
-    let unfinished = Path::new(&folder.results).join("part-0.unfinished");
+    let unfinished = Path::new(&folder.results).join("part-0-of-1.unfinished");
     let lines = || fs::read_to_string(&unfinished).map_or(0, |text| text.lines().count());
     let mut one = start();
     eventually("finished unit", || (lines() > 2).then_some(()));
@@ -219,6 +225,7 @@ fn scripts_for_batch_systems_say_what_was_asked() {
     let submit = fs::read_to_string(format!("{folder}/nqueens.sub")).expect("there");
     assert!(submit.contains("\nqueue 7\n") && submit.contains("--index $(Process)"), "{submit}");
 
+    assert_refused(&["htcondor", "12", "--units", "8", "--out", &folder], 2, &["is another plan"]);
     let spaced = scratch.file("with space");
     assert_refused(&["slurm", "8", "--out", &spaced], 2, &["cannot stand in such a script"]);
     assert_refused(&["slurm", "8", "--time", "soon", "--out", &folder], 2, &["no time for Slurm"]);

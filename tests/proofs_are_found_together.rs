@@ -128,7 +128,7 @@ fn who_lies_is_found_out_and_believed_no_more() {
     }
     // Who says nothing is not waited for, and who gives up is not asked for ever.
     let idler = call("idler", 1, &[], vec![]).tasks.pop().expect("a task");
-    call("idler", 2, &[], vec![lie(&idler, None)]);
+    call("idler", 2, &[idler.task], vec![lie(&idler, None)]);
 
     let _honest = worker(&coordinator, &scratch.path("honest"), &[]);
     let report = printed(&["submit", "first", "20", "--wait", "--json", "--data", coordinator.data()]);

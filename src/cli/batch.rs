@@ -144,6 +144,10 @@ impl Common {
         };
         let mut begun = Begun { plan, folder, shared, files: Vec::new() };
         let text = begun.plan.text();
+        let path = begun.folder.join("plan.json");
+        if fs::read_to_string(&path).is_ok_and(|other| other != text) {
+            return Err(Failure::usage(format!("{} is another plan; give another --out", path.display())));
+        }
         begun.write("plan.json", &text)?;
         Ok(begun)
     }

@@ -21,6 +21,7 @@ use crate::optimise::Answer;
 use crate::optimise::beautiful::{
     Exact, Question, all_as_beautiful, go_on_to_most_beautiful, most_beautiful, resume,
 };
+use crate::proof;
 use crate::proof::beautiful::Begun;
 
 /// Find a most beautiful solution: the costs of its squares, (2i−n−1)² + (2j−n−1)², sorted from the largest, are
@@ -145,6 +146,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     terminal.finish();
     let found = placement(args.n, args.method.name(), &answer)?;
     if let (Some((path, file)), Some(proof)) = (certificate, &proof) {
+        check(proof, &answer)?;
         file.finish_with(|out| out.write_all(proof)).map_err(|error| unwritten(path, &error))?;
     }
     if let Some(placement) = &found {
@@ -164,6 +166,16 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         }
         Ok(None) => show(args, &report, found.as_ref(), format, &terminal),
     }
+}
+
+/// What is written has been checked.
+fn check(certificate: &[u8], answer: &Answer<Vec<usize>>) -> Result<(), Failure> {
+    let refused = |why: &dyn fmt::Display| {
+        let message = format!("the certificate would be refused: {why}; please report it");
+        Failure { exit: Exit::CheckFailed, message }
+    };
+    let proved = proof::check(certificate).map_err(|error| refused(&error))?;
+    if proved.solution == answer.found { Ok(()) } else { Err(refused(&"it proves another solution")) }
 }
 
 /// By the exact engine, from what an earlier run has proved if there is a file of it.

@@ -65,6 +65,8 @@ impl Origin {
 struct Setting {
     values: Vec<String>,
     origin: Origin,
+    /// The place of its source in the order, from the nearest.
+    rank: u8,
 }
 
 /// What is set outside the command line.
@@ -126,16 +128,17 @@ impl Sources {
     /// What is set of a flag of the command with these names.
     fn setting(&self, names: &[&str], flag: &str) -> Option<Setting> {
         let own = format!("NQUEENS_{}_{}", upper(&names.join("_")), upper(flag));
-        for name in [own, format!("NQUEENS_{}", upper(flag))] {
+        for (rank, name) in [(0, own), (1, format!("NQUEENS_{}", upper(flag)))] {
             if let Some(value) = (self.variable)(&name) {
-                return Some(Setting { values: vec![value], origin: Origin::Variable(name) });
+                return Some(Setting { values: vec![value], origin: Origin::Variable(name), rank });
             }
         }
         let (path, table) = self.file.as_ref()?;
         let own = names.iter().try_fold(table, |table, name| table.get(*name)?.as_table());
-        let value = own.and_then(|own| own.get(flag)).or_else(|| table.get(flag));
-        let values = values(value.filter(|value| !value.is_table())?)?;
-        Some(Setting { values, origin: Origin::File(path.clone()) })
+        let own = own.and_then(|own| own.get(flag));
+        let rank = if own.is_some() { 2 } else { 3 };
+        let values = values(own.or_else(|| table.get(flag)).filter(|value| !value.is_table())?)?;
+        Some(Setting { values, origin: Origin::File(path.clone()), rank })
     }
 
     /// The command line with what is set elsewhere. Says whether anything was put in.
@@ -158,15 +161,23 @@ impl Sources {
         let conflicts = |one: &Arg, other: &Arg| {
             leaf.get_arg_conflicts_with(one).iter().any(|conflict| conflict.get_id() == other.get_id())
         };
+        let mut set: Vec<(u8, &Arg, Vec<OsString>)> = flags(leaf)
+            .filter(|(_, arg)| !is_given(arg))
+            .filter_map(|(flag, arg)| {
+                let setting = self.setting(&names, flag)?;
+                Some((setting.rank, arg, words(flag, arg, &setting.values)))
+            })
+            .filter(|(_, _, words)| !words.is_empty())
+            .collect();
+        // Of two that exclude each other, that of the nearer source counts.
+        set.sort_by_key(|&(rank, ..)| rank);
         let mut put_in: Vec<OsString> = Vec::new();
         let mut taken: Vec<&Arg> = leaf.get_arguments().filter(|arg| is_given(arg)).collect();
-        for (flag, arg) in flags(leaf) {
-            let excluded = taken.iter().any(|other| conflicts(arg, other) || conflicts(other, arg));
-            if is_given(arg) || excluded {
+        for (_, arg, words) in set {
+            if taken.iter().any(|other| conflicts(arg, other) || conflicts(other, arg)) {
                 continue;
             }
-            let Some(setting) = self.setting(&names, flag) else { continue };
-            put_in.extend(words(flag, arg, &setting.values));
+            put_in.extend(words);
             taken.push(arg);
         }
         let any = !put_in.is_empty();
@@ -332,9 +343,10 @@ fn collect(command: &clap::Command, names: &[&str], sources: &Sources, settings:
                     .map(|value| value.to_string_lossy().into_owned())
                     .collect();
                 let has_one = !values.is_empty() && !matches!(arg.get_action(), ArgAction::SetTrue);
-                has_one.then_some(Setting { values, origin: Origin::BuiltIn })
+                has_one.then_some(Setting { values, origin: Origin::BuiltIn, rank: 4 })
             };
-            let Some(Setting { mut values, origin }) = sources.setting(names, flag).or_else(built_in) else {
+            let Some(Setting { mut values, origin, .. }) = sources.setting(names, flag).or_else(built_in)
+            else {
                 continue;
             };
             if flag == "token" {
@@ -400,6 +412,10 @@ mod tests {
         let called = "nqueens jobs --data d";
         assert_eq!(completed(&file, called), called);
         assert_eq!(completed(&file, "nqueens jobs"), "nqueens jobs --coordinator=queens.example.org:7878");
+        let nearer = sources("data = 'd'\n", |name| {
+            (name == "NQUEENS_JOBS_COORDINATOR").then(|| "queens:1".to_owned())
+        });
+        assert_eq!(completed(&nearer, "nqueens jobs"), "nqueens jobs --coordinator=queens:1");
     }
 
     #[test]

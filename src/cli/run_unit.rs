@@ -12,8 +12,9 @@ use super::count::{self, Machine};
 use super::interrupt::Interrupt;
 use super::report::{counted, duration};
 use super::{Exit, Failure, note, print};
-use crate::cluster::{PlanFile, PlanFileError, result_file, unfinished_file};
-use crate::engine::{CountError, CountTask, DeviceChoice, Event, PartOutcome};
+use crate::cluster::{PlanFile, PlanFileError, is_whole, result_file, unfinished_file};
+use crate::engine::{CountError, CountTask, DeviceChoice, DeviceError, Event, PartOutcome};
+use crate::kernel::KernelError;
 use crate::ledger::RunFileError;
 
 /// Count one part of a plan, and keep its units in a folder that all parts share. Run again after whatever happened, it goes on.
@@ -78,8 +79,16 @@ fn of_count(error: CountError) -> Failure {
             exit: Exit::Checkpointed,
             message: format!("stopped: {units_done} of {units} units are kept; the same command goes on"),
         },
+        // Another machine may have it.
+        CountError::Kernel(KernelError::NotOnThisMachine(_)) => try_again(error),
         CountError::Job(_)
         | CountError::Kernel(_)
+        | CountError::Device(
+            DeviceError::QueensOnly(_)
+            | DeviceError::KernelWithoutCpu
+            | DeviceError::AnotherScheme(_)
+            | DeviceError::NotBuilt,
+        )
         | CountError::Book(_)
         | CountError::RunFile(
             RunFileError::Damaged { .. } | RunFileError::AnotherJob { .. } | RunFileError::Refused { .. },
@@ -115,6 +124,13 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let (result, unfinished) =
         (result_file(&args.out, &plan, index), unfinished_file(&args.out, &plan, index));
     if result.exists() {
+        if !is_whole(&result, &plan, part).map_err(|error| of_count(error.into()))? {
+            let message = format!(
+                "{} is the result of another plan; give another --out, or move it away",
+                result.display()
+            );
+            return Err(permanent(message));
+        }
         note(&format!("{} is there already", result.display()));
         return tell(args, &plan, index, None, &result);
     }

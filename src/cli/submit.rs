@@ -19,6 +19,7 @@ use super::report::Published;
 use super::{Exit, Failure, note, print};
 use crate::board::{Piece, Problem, Square};
 use crate::optimise::exact;
+use crate::proof;
 use crate::whole_file::WholeFile;
 use crate::wire::v1;
 
@@ -133,12 +134,29 @@ async fn submit_first(args: &FirstArgs) -> Result<Exit, Failure> {
     }
     if let Some((path, file)) = file {
         let certificate = fetch(&coordinator, &job).await?;
+        check(&certificate, &report)?;
         let write = |out: &mut io::BufWriter<&fs::File>| out.write_all(&certificate);
         file.finish_with(write).map_err(|error| unwritten(path, &error))?;
     }
     let object = || serde_json::to_string(&report).expect("numbers and strings serialise") + "\n";
     print(&if args.json { object() } else { report.text() })?;
-    Ok(Exit::Done)
+    Ok(if report.solution.is_some() { Exit::Done } else { Exit::NoSolution })
+}
+
+/// Whether the certificate proves what the coordinator reports.
+fn check(certificate: &[u8], report: &ProofReport) -> Result<(), Failure> {
+    let wrong = |why: &dyn std::fmt::Display| {
+        let message = format!("the coordinator's certificate does not prove what it reports: {why}");
+        Failure { exit: Exit::CheckFailed, message }
+    };
+    let proved = proof::check(certificate).map_err(|error| wrong(&error))?;
+    let from_one = |columns: Vec<usize>| columns.into_iter().map(|column| column as u32 + 1).collect();
+    let solution: Option<Vec<u32>> = proved.solution.map(from_one);
+    if proved.kind == proof::Kind::First && proved.n == report.n as usize && solution == report.solution {
+        Ok(())
+    } else {
+        Err(wrong(&"it is of another board or solution"))
+    }
 }
 
 /// The certificate of a proof that is finished.

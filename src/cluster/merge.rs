@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::plan_file::PlanFile;
+use crate::engine::Part;
 use crate::kernel::{KernelError, KernelKind, count_parts};
 use crate::ledger::{BookError, RunFile, RunFileError, Seen, UnitBook};
 use crate::preplacement::JobHash;
@@ -17,12 +18,22 @@ const DONE: &str = "run";
 /// The file of part `index` of a plan, in a folder of results.
 pub fn result_file(folder: &Path, plan: &PlanFile, index: u64) -> PathBuf {
     let digits = (plan.parts().get() - 1).to_string().len();
-    folder.join(format!("part-{index:0digits$}.{DONE}"))
+    folder.join(format!("part-{index:0digits$}-of-{}.{DONE}", plan.parts()))
 }
 
 /// The same while it is being counted.
 pub fn unfinished_file(folder: &Path, plan: &PlanFile, index: u64) -> PathBuf {
     result_file(folder, plan, index).with_extension("unfinished")
+}
+
+/// Whether the file at `path` has all units of a part of a plan.
+///
+/// # Errors
+/// It cannot be read, or is damaged.
+pub fn is_whole(path: &Path, plan: &PlanFile, part: Part) -> Result<bool, RunFileError> {
+    let file = RunFile::look(path)?;
+    let whole = || !file.book().missing().any(|unit| part.has(unit));
+    Ok(file.job().is_some_and(|job| job.hash() == plan.job().hash()) && whole())
 }
 
 /// What the results come to.

@@ -276,10 +276,10 @@ output = {folder}/log/$(Process).txt
 error = {folder}/log/$(Process).err
 # It keeps what it has when it is told to stop.
 kill_sig = SIGTERM
-# 75 and 85: again; 42: never again, somebody has to look.
+# 75 and 85: again; any other failure: somebody has to look.
 on_exit_remove = (ExitBySignal == False) && (ExitCode == 0)
-on_exit_hold = (ExitBySignal == False) && (ExitCode == 42)
-on_exit_hold_reason = "nqueens says that trying again is of no use; see the .err file"
+on_exit_hold = (ExitBySignal == False) && (ExitCode != 0) && (ExitCode != 75) && (ExitCode != 85)
+on_exit_hold_reason = "trying again is of no use; see the .err file"
 {most}queue {parts}
 "#,
             name = shared.name(),

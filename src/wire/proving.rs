@@ -15,6 +15,8 @@ pub struct CompletionQuery {
     pub prefix: Vec<usize>,
     /// Linear programmes that may be solved for it.
     pub programmes: u64,
+    /// 0 for the usual order of trials; each other number is another order.
+    pub attempt: u64,
 }
 
 /// What a query came to, by the word of whoever answers it.
@@ -60,8 +62,8 @@ fn from_zero(columns: &[u32]) -> Result<Vec<usize>, Malformed> {
 
 impl From<&CompletionQuery> for v1::CompletionQuery {
     fn from(query: &CompletionQuery) -> Self {
-        let CompletionQuery { n, prefix, programmes } = query;
-        Self { n: *n as u32, columns: from_one(prefix), programmes: *programmes }
+        let CompletionQuery { n, prefix, programmes, attempt } = query;
+        Self { n: *n as u32, columns: from_one(prefix), programmes: *programmes, attempt: *attempt }
     }
 }
 
@@ -77,7 +79,7 @@ impl TryFrom<&v1::CompletionQuery> for CompletionQuery {
         if !on_board || first_attack(Piece::Queen, n, &squares).is_some() {
             return Err(Malformed::Range("a column"));
         }
-        Ok(Self { n, prefix, programmes: query.programmes })
+        Ok(Self { n, prefix, programmes: query.programmes, attempt: query.attempt })
     }
 }
 
@@ -131,7 +133,7 @@ mod tests {
 
     #[test]
     fn queries_and_answers_arrive_as_they_were_sent() {
-        let query = CompletionQuery { n: 8, prefix: vec![0, 4, 7], programmes: 15 };
+        let query = CompletionQuery { n: 8, prefix: vec![0, 4, 7], programmes: 15, attempt: 3 };
         assert_eq!(CompletionQuery::try_from(&v1::CompletionQuery::from(&query)), Ok(query));
         let outcomes = [
             Outcome::Refuted(Refutation::search()),
@@ -150,7 +152,7 @@ mod tests {
     #[test]
     fn queries_about_no_board_are_refused() {
         for (n, columns) in [(129, vec![]), (8, vec![0]), (8, vec![9]), (8, vec![1, 2]), (2, vec![1; 3])] {
-            let query = v1::CompletionQuery { n, columns, programmes: 1 };
+            let query = v1::CompletionQuery { n, columns, programmes: 1, attempt: 0 };
             assert!(CompletionQuery::try_from(&query).is_err(), "{query:?}");
         }
     }

@@ -238,10 +238,9 @@ impl Life {
             }
             let Some(synced) = self.sync(&mut backoff, draining).await? else { continue };
             let at = tokio::time::Instant::now();
-            let nothing = synced.running_jobs == 0
-                && synced.running_proofs == 0
-                && self.shop.is_empty()
-                && self.outbox.len() == 0;
+            let proves = synced.running_proofs > 0 && self.provers.capacity() > 0;
+            let nothing =
+                synced.running_jobs == 0 && !proves && self.shop.is_empty() && self.outbox.len() == 0;
             idle = if nothing { idle + 1 } else { 0 };
             if exit_when_idle && idle >= 2 {
                 return Ok(());
@@ -446,10 +445,11 @@ impl Life {
         let mut backoff = Backoff::default();
         let mut proofs = self.proofs.subscribe();
         let mut rests = self.shop.changes();
-        if self.provers.capacity() == 0 {
-            return std::future::pending().await;
-        }
         loop {
+            if self.provers.capacity() == 0 {
+                self.stop_proving().await;
+                return std::future::pending().await;
+            }
             if self.shop.is_resting() {
                 self.stop_proving().await;
             }
@@ -487,7 +487,7 @@ impl Life {
     /// One call of Prove.
     async fn prove(&self, backoff: &mut Backoff, capacity: usize) -> Result<(), WorkerError> {
         let number = self.prove_calls.fetch_add(1, Ordering::Relaxed) + 1;
-        let InHand { tasks: holding, answers } = self.provers.in_hand(MOST_RESULTS);
+        let InHand { tasks: mut holding, answers } = self.provers.in_hand(MOST_RESULTS);
         let mut room = MOST_MESSAGE_BYTES - (64 << 10);
         let mut handed_in = Vec::new();
         let mut sent = Vec::new();
@@ -495,7 +495,9 @@ impl Life {
             let Some(message) = answered(*task, answer) else { continue };
             let bytes = message.encoded_len();
             if bytes > room {
-                break;
+                // With the next call.
+                holding.push(*task);
+                continue;
             }
             room -= bytes;
             handed_in.push(*task);

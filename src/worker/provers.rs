@@ -11,8 +11,8 @@ use std::time::Instant;
 
 use tokio::sync::watch;
 
-use crate::optimise::exact::{Answering, Control, Outcome, Task, answering};
-use crate::wire::{CompletionQuery, TaskAnswer};
+use crate::optimise::exact::{Answering, Control, Outcome, Question, Task, answering};
+use crate::wire::{CompletionQuery, MOST_MESSAGE_BYTES, TaskAnswer};
 
 #[derive(Debug, Default)]
 struct State {
@@ -22,6 +22,8 @@ struct State {
     /// Threads that were started.
     threads: usize,
     stopped: bool,
+    /// A thread failed: nothing more is taken.
+    broken: bool,
     answered: u64,
     /// Seconds that a task took lately, smoothed.
     task_s: Option<f64>,
@@ -78,7 +80,11 @@ impl Provers {
     /// others could be at them.
     pub(super) fn capacity(&self) -> usize {
         const SOON_S: f64 = 0.3;
-        let each = self.shared.state().task_s.map_or(2.0, |task_s| SOON_S / task_s.max(1e-6));
+        let state = self.shared.state();
+        if state.broken {
+            return 0;
+        }
+        let each = state.task_s.map_or(2.0, |task_s| SOON_S / task_s.max(1e-6));
         // Between 2 and 32.
         self.most * each.clamp(2.0, 32.0) as usize
     }
@@ -151,6 +157,9 @@ impl Provers {
     }
 }
 
+/// A message has room for so much, and for all else that it says.
+const MOST_REFUTATION_BYTES: usize = MOST_MESSAGE_BYTES / 2;
+
 /// Who answers about boards of one size.
 struct Desk {
     n: usize,
@@ -172,13 +181,16 @@ fn prove(shared: &Shared) {
         state.working.insert(task, Arc::clone(&control));
         drop(state);
         let answer = catch_unwind(AssertUnwindSafe(|| answer(&mut desk, &query, &control)));
-        let answer = answer.unwrap_or_else(|_| {
-            tracing::error!(?query, "a query ended in an error of its own, and is given up");
-            desk = None;
-            TaskAnswer { outcome: Outcome::GivenUp, nodes: 0, programmes: 0, elapsed_s: 0.0 }
-        });
         state = shared.state();
         state.working.remove(&task);
+        let Ok(answer) = answer else {
+            // Others may do better. Whoever fails so fast must not take everything.
+            tracing::error!(?query, "a query ended in an error of its own; this worker proves no more");
+            state.waiting.clear();
+            state.broken = true;
+            shared.news.send_replace(());
+            return;
+        };
         if answer.outcome != Outcome::Stopped {
             const WEIGHT: f64 = 0.1;
             let before = state.task_s.unwrap_or(answer.elapsed_s);
@@ -192,12 +204,17 @@ fn prove(shared: &Shared) {
 
 fn answer(desk: &mut Option<Desk>, query: &CompletionQuery, control: &Control) -> TaskAnswer {
     let began = Instant::now();
-    let CompletionQuery { n, ref prefix, programmes } = *query;
+    let CompletionQuery { n, ref prefix, programmes, attempt } = *query;
     let desk = match desk {
         Some(desk) if desk.n == n => desk,
         _ => desk.insert(Desk { n, answering: answering(n, &[]) }),
     };
-    let outcome = desk.answering.ask(prefix, programmes, Task::alone(control));
+    let mut outcome = desk.answering.ask(&Question { prefix, programmes, attempt }, Task::alone(control));
+    if matches!(&outcome, Outcome::Refuted(refutation) if refutation.as_bytes().len() > MOST_REFUTATION_BYTES)
+    {
+        // No message has room for it. The queries about more rows have smaller ones.
+        outcome = Outcome::GivenUp;
+    }
     let (nodes, programmes) = (control.nodes(), control.programmes());
     TaskAnswer { outcome, nodes, programmes, elapsed_s: began.elapsed().as_secs_f64() }
 }
@@ -207,7 +224,7 @@ mod tests {
     use super::*;
 
     fn query(n: usize, prefix: &[usize], programmes: u64) -> CompletionQuery {
-        CompletionQuery { n, prefix: prefix.to_vec(), programmes }
+        CompletionQuery { n, prefix: prefix.to_vec(), programmes, attempt: 0 }
     }
 
     fn wait_for(provers: &Provers, what: impl Fn(&InHand) -> bool) -> InHand {

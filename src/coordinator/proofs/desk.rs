@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::pool::{Answered, Pool};
 use crate::board::{Piece, is_solution};
-use crate::optimise::exact::{Answering, Outcome, Task, at_once};
+use crate::optimise::exact::{Answering, Outcome, Question, Task, at_once};
 use crate::preplacement::JobHash;
 use crate::proof::ProofError;
 use crate::proof::first::check_refutation;
@@ -46,6 +46,14 @@ impl Room {
     }
 }
 
+/// Nodes that are believed for each programme.
+const MOST_NODES: u64 = 1 << 20;
+
+/// Whether somebody gave up before trying what was allowed.
+fn gives_up_early(answer: &TaskAnswer, query: &CompletionQuery) -> bool {
+    answer.outcome == Outcome::GivenUp && answer.programmes < query.programmes
+}
+
 /// What came of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Judgement {
@@ -73,23 +81,29 @@ pub(super) struct Desk {
 }
 
 impl Answering for Desk {
-    fn ask(&mut self, prefix: &[usize], programmes: u64, task: Task<'_>) -> Outcome {
+    fn ask(&mut self, question: &Question<'_>, task: Task<'_>) -> Outcome {
+        let Question { prefix, programmes, attempt } = *question;
         if let Some(outcome) = at_once(self.n, prefix) {
             return outcome;
         }
-        let query = CompletionQuery { n: self.n, prefix: prefix.to_vec(), programmes };
+        let query = CompletionQuery { n: self.n, prefix: prefix.to_vec(), programmes, attempt };
         loop {
             let wanted = || !task.is_stopped();
             let Some(answered) = self.pool.ask(self.job, query.clone(), &wanted) else {
                 return Outcome::Stopped;
             };
-            let (judgement, took) = self.room.within(|| judge(&query, &answered.answer));
+            let (mut judgement, took) = self.room.within(|| judge(&query, &answered.answer));
+            let of_use = judgement == Judgement::Good && !gives_up_early(&answered.answer, &query);
+            if self.pool.is_useless(&answered.worker, of_use) {
+                judgement = Judgement::Wrong("ten answers in a row were of no use".to_owned());
+            }
             self.listener.judged(&answered, &judgement, took);
             let Answered { worker, answer } = answered;
             match judgement {
                 Judgement::Good => {
-                    task.add_nodes(answer.nodes);
-                    task.add_programmes(answer.programmes);
+                    // Whatever a worker says of its work, it must not steer the search.
+                    task.add_nodes(answer.nodes.min(MOST_NODES.saturating_mul(programmes + 1)));
+                    task.add_programmes(answer.programmes.min(2 * programmes + 1));
                     return answer.outcome;
                 }
                 Judgement::TooLong => return Outcome::GivenUp,
@@ -101,9 +115,10 @@ impl Answering for Desk {
 
 /// Whether an answer is true.
 fn judge(query: &CompletionQuery, answer: &TaskAnswer) -> Judgement {
-    /// As much as a refutation may take to be checked, for each programme that was allowed: far more than any took.
-    const WORK: u64 = 2_000_000;
-    let CompletionQuery { n, prefix, programmes } = query;
+    /// As much as a refutation may take to be checked, for each programme that was allowed: as much as all of n = 62
+    /// takes, half a second.
+    const WORK: u64 = 200_000;
+    let CompletionQuery { n, prefix, programmes, .. } = query;
     match &answer.outcome {
         Outcome::Refuted(refutation) => {
             let limit = WORK.saturating_mul(programmes.saturating_add(1));
@@ -140,11 +155,12 @@ mod tests {
     #[test]
     fn what_is_true_is_believed_and_what_is_not_is_wrong() {
         // The first solution of eight queens begins with 1 5.
-        let open = CompletionQuery { n: 8, prefix: vec![0], programmes: 1 };
-        let closed = CompletionQuery { n: 8, prefix: vec![0, 2], programmes: 1 };
+        let open = CompletionQuery { n: 8, prefix: vec![0], programmes: 1, attempt: 0 };
+        let closed = CompletionQuery { n: 8, prefix: vec![0, 2], programmes: 1, attempt: 0 };
         let outcome = |query: &CompletionQuery| {
             let control = Control::default();
-            answering(query.n, &[]).ask(&query.prefix, 100, Task::alone(&control))
+            let question = Question { prefix: &query.prefix, programmes: 100, attempt: 0 };
+            answering(query.n, &[]).ask(&question, Task::alone(&control))
         };
         let (completed, refuted) = (outcome(&open), outcome(&closed));
         assert!(matches!(completed, Outcome::Completed(_)));
@@ -159,7 +175,7 @@ mod tests {
         let nonsense = Outcome::Refuted(Refutation::from_bytes(vec![9, 9]));
         assert!(matches!(judged(&closed, &nonsense), Judgement::Wrong(_)));
         // Nobody's checker is kept busy for ever by "find out yourself".
-        let wide = CompletionQuery { n: 100, prefix: vec![0], programmes: 0 };
+        let wide = CompletionQuery { n: 100, prefix: vec![0], programmes: 0, attempt: 0 };
         assert_eq!(judged(&wide, &Outcome::Refuted(Refutation::search())), Judgement::TooLong);
     }
 }

@@ -215,7 +215,7 @@ impl Proof {
             let outcome = catch_unwind(AssertUnwindSafe(|| proof.search(&pool, &room)));
             let trouble = match outcome {
                 Ok(Ok(())) => return,
-                Ok(Err(error)) => format!("{} cannot be written: {error}", proof.folder.path().display()),
+                Ok(Err(error)) => format!("{} cannot be used: {error}", proof.folder.path().display()),
                 Err(_) => "its search ended in an error of its own; please report it".to_owned(),
             };
             tracing::error!(proof = proof.what.text(), "{trouble}");
@@ -231,10 +231,7 @@ impl Proof {
     /// Searches until it is proved or told to stop.
     fn search(self: &Arc<Self>, pool: &Arc<Pool>, room: &Arc<Room>) -> io::Result<()> {
         let n = self.what.n();
-        let refuted = self.folder.refuted(n).unwrap_or_else(|error| {
-            self.note(format!("what was refuted before cannot be used, and is searched for again: {error}"));
-            Refutations::new()
-        });
+        let refuted = self.folder.refuted(n)?;
         let desk = |_| -> Box<dyn Answering> {
             Box::new(Desk {
                 job: self.what.job(),

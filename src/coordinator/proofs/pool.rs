@@ -10,13 +10,12 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use super::super::clock::SteadyClock;
+use crate::optimise::exact::Outcome;
 use crate::preplacement::JobHash;
 use crate::wire::{CompletionQuery, ProveCall, TaskAnswer};
 
 /// A worker that is silent for so long has nothing in hand, in ms.
 const PATIENCE_MS: u64 = 30_000;
-/// Tasks that a worker may have in hand.
-const MOST_IN_HAND: usize = 1024;
 /// Tasks in a reply: a message has room for more.
 const MOST_AT_ONCE: usize = 256;
 
@@ -52,6 +51,12 @@ struct Task {
     answer: Option<Answered>,
 }
 
+impl Task {
+    fn is_lent_to(&self, worker: &str) -> bool {
+        self.lent.as_ref().is_some_and(|lent| lent.worker == worker)
+    }
+}
+
 /// By which call a task went to whom.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Lent {
@@ -75,11 +80,19 @@ struct State {
     workers: HashMap<String, Seen>,
     /// Workers whose answers were wrong, and how.
     distrusted: BTreeMap<String, String>,
+    /// Answers of workers that were of no use, since the last one that was.
+    useless: HashMap<String, u32>,
 }
 
 impl State {
     fn new(first: u64) -> Self {
-        Self { next: first, tasks: BTreeMap::new(), workers: HashMap::new(), distrusted: BTreeMap::new() }
+        Self {
+            next: first,
+            tasks: BTreeMap::new(),
+            workers: HashMap::new(),
+            distrusted: BTreeMap::new(),
+            useless: HashMap::new(),
+        }
     }
 
     fn add(&mut self, job: JobHash, query: CompletionQuery) -> u64 {
@@ -100,11 +113,13 @@ impl State {
         }
     }
 
-    /// Takes answers of a worker that is believed. Those to tasks that are gone or answered are passed over.
+    /// Takes answers of a worker that is believed. Those to tasks that are gone or answered are passed over; and only who
+    /// has a task may give it up.
     fn answer(&mut self, worker: &str, answers: Vec<(u64, TaskAnswer)>) {
         for (number, answer) in answers {
             if let Some(task) = self.tasks.get_mut(&number)
                 && task.answer.is_none()
+                && (answer.outcome != Outcome::GivenUp || task.is_lent_to(worker))
             {
                 task.answer = Some(Answered { worker: worker.to_owned(), answer });
             }
@@ -125,15 +140,16 @@ impl State {
         let mut cancel = Vec::new();
         for &task in holding {
             match self.tasks.get_mut(&task) {
-                Some(Task { answer: None, lent, .. })
-                    if lent.as_ref().is_none_or(|lent| lent.worker == worker) =>
-                {
-                    *lent = Some(Lent { worker: worker.to_owned(), boot, call: number });
+                Some(known) if known.answer.is_none() && known.is_lent_to(worker) => {
+                    known.lent = Some(Lent { worker: worker.to_owned(), boot, call: number });
                 }
                 _ => cancel.push(task),
             }
         }
         let mut in_hand = holding.len() - cancel.len();
+        // Nobody takes what would keep others busy.
+        let open = self.tasks.values().filter(|task| task.answer.is_none()).count();
+        let share = open.div_ceil(self.workers.len());
         let mut tasks = Vec::new();
         for (&task, Task { query, lent, answer, .. }) in &mut self.tasks {
             // Of an earlier call, and it does not list it.
@@ -143,7 +159,7 @@ impl State {
             {
                 *lent = None;
             }
-            let room = in_hand < capacity.min(MOST_IN_HAND) && tasks.len() < MOST_AT_ONCE;
+            let room = in_hand < capacity.min(share) && tasks.len() < MOST_AT_ONCE;
             if room && lent.is_none() && answer.is_none() {
                 *lent = Some(Lent { worker: worker.to_owned(), boot, call: number });
                 tasks.push((task, query.clone()));
@@ -206,6 +222,8 @@ impl Pool {
     pub(in super::super) async fn call(&self, worker: &str, mut call: ProveCall, wait: Duration) -> Reply {
         let until = tokio::time::Instant::now() + wait;
         let answers = std::mem::take(&mut call.answers);
+        // What was handed in is acknowledged at once.
+        let until = if answers.is_empty() { until } else { tokio::time::Instant::now() };
         if !answers.is_empty() {
             let mut state = self.state();
             if !state.distrusted.contains_key(worker) {
@@ -241,9 +259,25 @@ impl Pool {
         self.news.send_replace(());
     }
 
+    /// An answer was of use, or was not. Whether a worker has given so many useless ones in a row that it must not go on.
+    pub(super) fn is_useless(&self, worker: &str, of_use: bool) -> bool {
+        /// An honest one may come upon a query whose refutation is hard to check.
+        const MOST: u32 = 10;
+        let mut state = self.state();
+        if of_use {
+            state.useless.remove(worker);
+            return false;
+        }
+        let useless = state.useless.entry(worker.to_owned()).or_default();
+        *useless += 1;
+        *useless >= MOST
+    }
+
     /// Believes a worker again. Whether it was not believed.
     pub(in super::super) fn release(&self, worker: &str) -> bool {
-        self.state().distrusted.remove(worker).is_some()
+        let mut state = self.state();
+        state.useless.remove(worker);
+        state.distrusted.remove(worker).is_some()
     }
 
     /// Tasks of a job that are open, and those of them that are lent.
@@ -257,14 +291,13 @@ impl Pool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::optimise::exact::Outcome;
 
     const JOB: JobHash = JobHash::from_bytes([7; 16]);
 
     const NONE: [u64; 0] = [];
 
     fn query(column: usize) -> CompletionQuery {
-        CompletionQuery { n: 8, prefix: vec![column], programmes: 1 }
+        CompletionQuery { n: 8, prefix: vec![column], programmes: 1, attempt: 0 }
     }
 
     fn pool_of(columns: &[usize]) -> State {
@@ -325,13 +358,28 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_that_was_only_silent_keeps_what_nobody_else_took() {
-        let mut state = pool_of(&[0]);
-        assert_eq!(numbers(state.call("a", &call(1, 1, 1, &[]), 0)), [100]);
-        state.expire(PATIENCE_MS);
-        let reply = state.call("a", &call(1, 2, 1, &[100]), PATIENCE_MS);
-        assert_eq!(reply, Some(Reply::default()));
-        assert_eq!(numbers(state.call("b", &call(1, 1, 1, &[]), PATIENCE_MS)), NONE);
+    fn nobody_has_what_was_not_lent_to_it_nor_gives_it_up() {
+        let mut state = pool_of(&[0, 2]);
+        let reply = state.call("a", &call(1, 1, 0, &[100, 101]), 0);
+        assert_eq!(reply, Some(Reply { cancel: vec![100, 101], ..Reply::default() }));
+        state.answer("a", vec![(100, given_up())]);
+        assert!(state.tasks[&100].answer.is_none());
+    }
+
+    #[test]
+    fn workers_share_what_is_open() {
+        let mut state = pool_of(&[0, 2, 4, 6, 7]);
+        assert_eq!(numbers(state.call("a", &call(1, 1, 0, &[]), 0)), NONE);
+        assert_eq!(numbers(state.call("b", &call(1, 1, 9, &[]), 0)), [100, 101, 102]);
+        assert_eq!(numbers(state.call("a", &call(1, 2, 9, &[]), 0)), [103, 104]);
+    }
+
+    #[test]
+    fn who_is_of_no_use_ten_times_in_a_row_must_not_go_on() {
+        let pool = Pool::new();
+        assert!((0..9).all(|_| !pool.is_useless("a", false)));
+        assert!(!pool.is_useless("a", true));
+        assert!((0..9).all(|_| !pool.is_useless("a", false)) && pool.is_useless("a", false));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Several queries at a time, of which the first is wanted that is not refuted.
+//! Several queries at a time, of which the first is wanted that is not refuted, or any answer.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -10,11 +10,24 @@ use super::query::{Answering, Outcome};
 use crate::optimise::watch::{Progress, Watch};
 use crate::proof::first::Refutation;
 
-/// Queries in order.
-pub(super) struct InOrder<'a> {
-    pub(super) prefixes: &'a [&'a [usize]],
-    /// At most, for each query.
-    pub(super) programmes: u64,
+/// One query: what is asked, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Question<'a> {
+    /// The 0-based columns of the queens on the first rows.
+    pub prefix: &'a [usize],
+    /// Programmes that may be solved for it.
+    pub programmes: u64,
+    /// 0 for the usual order of trials; each other number is another order, at random.
+    pub attempt: u64,
+}
+
+/// What is wanted of several queries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// The first that is not refuted, and what became of it. Those behind it are abandoned.
+    FirstOpen,
+    /// They all ask the same, in different ways: the first answer.
+    AnyAnswer,
 }
 
 /// What happens meanwhile.
@@ -28,32 +41,40 @@ pub(super) enum Event {
 /// The caller hears of something at least this often.
 const EVENT_EVERY: Duration = Duration::from_millis(20);
 
-/// Asks at several desks, each on a thread of its own, until it is known which is the first prefix that is not refuted, and what became of it; none
-/// if all are. Queries behind it are abandoned. Where `tell` breaks, everything is stopped.
-pub(super) fn ask_in_order(
-    queries: &InOrder<'_>,
+/// Asks at several desks, each on a thread of its own, until it is known what is wanted: the number of a query and its
+/// outcome; none if all are refuted, or, of [`Wanted::AnyAnswer`], if there is no completion among the answers. Where `tell`
+/// breaks, everything is stopped.
+pub(super) fn ask(
+    questions: &[Question<'_>],
+    wanted: Wanted,
     desks: &mut [Box<dyn Answering>],
     control: &Control,
     tell: &mut dyn FnMut(Event) -> ControlFlow<()>,
 ) -> Option<(usize, Outcome)> {
-    let (next, first) = (AtomicUsize::new(0), AtomicUsize::new(usize::MAX));
+    // Queries with a higher number than `last` are abandoned. Numbers begin at 1.
+    let (next, last) = (AtomicUsize::new(1), AtomicUsize::new(usize::MAX));
     let (sender, receiver) = mpsc::channel();
     let mut found: Option<(usize, Outcome)> = None;
     thread::scope(|scope| {
-        for desk in desks.iter_mut().take(queries.prefixes.len()) {
-            let (next, first, sender) = (&next, &first, sender.clone());
+        for desk in desks.iter_mut().take(questions.len()) {
+            let (next, last, sender) = (&next, &last, sender.clone());
             scope.spawn(move || {
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
-                    let task = Task::new(control, number, first);
-                    let Some(prefix) = queries.prefixes.get(number).filter(|_| !task.is_stopped()) else {
+                    let task = Task::new(control, number, last);
+                    let Some(question) = questions.get(number - 1).filter(|_| !task.is_stopped()) else {
                         return;
                     };
-                    let outcome = desk.ask(prefix, queries.programmes, task);
-                    if !matches!(outcome, Outcome::Refuted(_)) {
-                        first.fetch_min(number, Ordering::Relaxed);
+                    let outcome = desk.ask(question, task);
+                    match (wanted, &outcome) {
+                        (Wanted::FirstOpen, Outcome::Refuted(_)) => {}
+                        (Wanted::FirstOpen, _) => drop(last.fetch_min(number, Ordering::Relaxed)),
+                        (Wanted::AnyAnswer, Outcome::Refuted(_) | Outcome::Completed(_)) => {
+                            last.store(0, Ordering::Relaxed);
+                        }
+                        (Wanted::AnyAnswer, _) => {}
                     }
-                    if sender.send((number, outcome)).is_err() {
+                    if sender.send((number - 1, outcome)).is_err() {
                         return;
                     }
                 }
@@ -64,7 +85,8 @@ pub(super) fn ask_in_order(
             let event = match receiver.recv_timeout(EVENT_EVERY) {
                 Ok((number, Outcome::Refuted(refutation))) => Event::Refuted(number, refutation),
                 Ok((number, outcome)) => {
-                    if found.as_ref().is_none_or(|&(first, _)| number < first) {
+                    let counts = wanted == Wanted::FirstOpen || matches!(outcome, Outcome::Completed(_));
+                    if counts && found.as_ref().is_none_or(|&(first, _)| number < first) {
                         found = Some((number, outcome));
                     }
                     Event::Nothing
@@ -120,24 +142,24 @@ impl Control {
 pub struct Task<'a> {
     control: &'a Control,
     number: usize,
-    /// The first query that is known not to be refuted.
-    first: &'a AtomicUsize,
+    /// Queries with higher numbers are abandoned.
+    last: &'a AtomicUsize,
 }
 
 impl<'a> Task<'a> {
-    pub(super) const fn new(control: &'a Control, number: usize, first: &'a AtomicUsize) -> Self {
-        Self { control, number, first }
+    pub(super) const fn new(control: &'a Control, number: usize, last: &'a AtomicUsize) -> Self {
+        Self { control, number, last }
     }
 
     /// The only query that is asked under `control`.
     pub const fn alone(control: &'a Control) -> Self {
         static NONE: AtomicUsize = AtomicUsize::new(usize::MAX);
-        Self { control, number: 0, first: &NONE }
+        Self { control, number: 0, last: &NONE }
     }
 
     /// Whether nobody wants the answer any more.
     pub fn is_stopped(self) -> bool {
-        self.control.is_stopped() || self.first.load(Ordering::Relaxed) < self.number
+        self.control.is_stopped() || self.last.load(Ordering::Relaxed) < self.number
     }
 
     /// So many nodes were searched for it.

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use super::LARGEST;
-use super::in_order::{Control, Event, InOrder, ask_in_order};
+use super::in_order::{Control, Event, Question, Wanted, ask};
 use super::query::{Answering, Outcome, answering};
 use crate::board::{Piece, Square};
 use crate::optimise::verdict::{Answer, Doubt, Verdict};
@@ -252,20 +252,24 @@ impl Run<'_> {
     /// turn with more and more work: one long query, many short ones in other orders, and those about more rows.
     fn settle(&mut self, prefix: &[usize]) -> ControlFlow<(), Decision> {
         let mut programmes = SHORT;
+        let mut attempt = 0;
         loop {
             let before = self.control.work();
             let short = std::iter::repeat_n(SHORT, (programmes / SHORT) as usize / 2);
-            for each in std::iter::once(programmes).chain(short) {
-                match self.first_open(&[prefix.to_vec()], each)? {
-                    None => {
-                        // What is refuted about more rows is of no use any more.
-                        self.refuted
-                            .retain(|other, _| other.len() <= prefix.len() || !other.starts_with(prefix));
-                        return ControlFlow::Continue(Decision::Refuted);
-                    }
-                    Some((_, true)) => return ControlFlow::Continue(Decision::First),
-                    Some((_, false)) => {}
-                }
+            let mut question = |programmes| {
+                attempt += 1;
+                Question { prefix, programmes, attempt }
+            };
+            let questions: Vec<Question<'_>> =
+                std::iter::once(programmes).chain(short).map(&mut question).collect();
+            let found = self.ask(&questions, Wanted::AnyAnswer)?;
+            if self.refuted.contains_key(prefix) {
+                // What is refuted about more rows is of no use any more.
+                self.refuted.retain(|other, _| other.len() <= prefix.len() || !other.starts_with(prefix));
+                return ControlFlow::Continue(Decision::Refuted);
+            }
+            if found.is_some() {
+                return ControlFlow::Continue(Decision::First);
             }
             let now = self.control.work();
             let each = worth(self.n).query.max(programmes / 32);
@@ -303,12 +307,19 @@ impl Run<'_> {
     ) -> ControlFlow<(), Option<(usize, bool)>> {
         let numbers: Vec<usize> =
             (0..prefixes.len()).filter(|&number| !self.refuted.contains_key(&prefixes[number])).collect();
-        let open: Vec<&[usize]> = numbers.iter().map(|&number| &prefixes[number][..]).collect();
-        let queries = InOrder { prefixes: &open, programmes };
-        let level = prefixes.first().map_or(0, Vec::len);
-        let first = ask_in_order(&queries, &mut self.desks, &self.control, &mut |event| {
+        let question = |&number: &usize| Question { prefix: &prefixes[number], programmes, attempt: 0 };
+        let questions: Vec<Question<'_>> = numbers.iter().map(question).collect();
+        let first = self.ask(&questions, Wanted::FirstOpen)?;
+        ControlFlow::Continue(first.map(|(number, completed)| (numbers[number], completed)))
+    }
+
+    /// Asks at all desks; keeps what is refuted, and a completion as the witness. The number of the query that was wanted, and
+    /// whether it has a completion.
+    fn ask(&mut self, questions: &[Question<'_>], wanted: Wanted) -> ControlFlow<(), Option<(usize, bool)>> {
+        let level = questions.first().map_or(0, |question| question.prefix.len());
+        let found = ask(questions, wanted, &mut self.desks, &self.control, &mut |event| {
             if let Event::Refuted(number, refutation) = event {
-                self.refuted.insert(open[number].to_vec(), refutation);
+                self.refuted.insert(questions[number].prefix.to_vec(), refutation);
                 (self.keep)(&self.refuted);
             }
             self.watch.look(&Progress { level, bound: None, nodes: self.control.nodes() })
@@ -316,12 +327,12 @@ impl Run<'_> {
         if self.control.is_stopped() {
             return ControlFlow::Break(());
         }
-        ControlFlow::Continue(first.map(|(number, outcome)| {
+        ControlFlow::Continue(found.map(|(number, outcome)| {
             let completed = matches!(outcome, Outcome::Completed(_));
             if let Outcome::Completed(columns) = outcome {
                 self.witness = Some(columns);
             }
-            (numbers[number], completed)
+            (number, completed)
         }))
     }
 }

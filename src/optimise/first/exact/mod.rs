@@ -32,7 +32,7 @@ pub mod resume;
 mod tests;
 mod width;
 
-pub use in_order::{Control, Task};
+pub use in_order::{Control, Question, Task};
 pub use lexicographic::{Found, Options, Refutations, first, first_by};
 pub use query::{Answering, Outcome, answering, at_once};
 

@@ -3,7 +3,7 @@
 use fastrand::Rng;
 
 use super::budget::Budget;
-use super::in_order::{Control, Task};
+use super::in_order::{Control, Question, Task};
 use super::knapsack::Knapsack;
 use super::lexicographic::is_free;
 use super::query::{Answering, Desk, Outcome};
@@ -141,7 +141,6 @@ fn desks(n: usize) -> [Box<dyn Answering>; 2] {
 fn queries_answer_like_backtracking_and_their_refutations_are_accepted() {
     let mut random = Rng::with_seed(5);
     let control = Control::default();
-    let nobody_first = std::sync::atomic::AtomicUsize::new(usize::MAX);
     let (mut refuted, mut completed) = (0, 0);
     for _ in 0..600 {
         let n = random.usize(1..=12);
@@ -151,7 +150,8 @@ fn queries_answer_like_backtracking_and_their_refutations_are_accepted() {
         }
         let completions = completions(n, &prefix);
         for mut desk in desks(n) {
-            match desk.ask(&prefix, u64::MAX, Task::new(&control, 0, &nobody_first)) {
+            let question = Question { prefix: &prefix, programmes: u64::MAX, attempt: random.u64(0..3) };
+            match desk.ask(&question, Task::alone(&control)) {
                 Outcome::Refuted(refutation) => {
                     assert!(completions.is_empty(), "{prefix:?} of {n}");
                     assert!(check_refutation(n, &prefix, &refutation, u64::MAX).is_ok(), "{prefix:?} of {n}");
