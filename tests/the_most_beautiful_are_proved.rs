@@ -115,7 +115,6 @@ fn fingerprints_and_numbers_of_optima_are_those_of_the_table() {
 }
 
 #[test]
-#[ignore = "a minute"]
 fn large_fingerprints_are_those_of_the_table() {
     assert_known(|n| n > 48);
 }
