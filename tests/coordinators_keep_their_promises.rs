@@ -19,6 +19,7 @@ async fn codes(link: &Link) -> Vec<(&'static str, Code)> {
     fn code<T>(answer: Result<T, tonic::Status>) -> Code {
         answer.err().map_or(Code::Ok, |status| status.code())
     }
+    let some = || "nobody".to_owned();
     let (mut work, mut operations, mut enrolment) = (link.work(), link.operations(), link.enrolment());
     let sync = v1::SyncRequest { peer: peer(), ..Default::default() };
     let complete = v1::CompleteRequest { peer: peer(), ..Default::default() };
@@ -26,7 +27,6 @@ async fn codes(link: &Link) -> Vec<(&'static str, Code)> {
     let submit = v1::SubmitRequest { piece: "queen".into(), n: 6, ..Default::default() };
     let state = v1::SetJobStateRequest { job: "0".into(), state: v1::JobState::Paused.into() };
     let renew = v1::RenewRequest { peer: peer(), request: Vec::new() };
-    let some = || "nobody".to_owned();
     vec![
         ("sync", code(work.sync(sync).await)),
         ("complete", code(work.complete(complete).await)),
@@ -34,6 +34,9 @@ async fn codes(link: &Link) -> Vec<(&'static str, Code)> {
         ("status", code(operations.status(v1::StatusRequest::default()).await)),
         ("watch", code(operations.watch(v1::StatusRequest::default()).await)),
         ("workers", code(operations.workers(v1::WorkersRequest {}).await)),
+        ("events", code(operations.events(v1::EventsRequest { after: 0 }).await)),
+        ("unit map", code(operations.unit_map(v1::UnitMapRequest { job: some(), version: 0 }).await)),
+        ("history", code(operations.history(v1::HistoryRequest { job: some(), after_ms: 0 }).await)),
         ("submit", code(operations.submit(submit).await)),
         ("set state", code(operations.set_job_state(state).await)),
         ("drain", code(operations.drain(v1::DrainRequest { worker: some() }).await)),
@@ -55,10 +58,10 @@ async fn each_role_gets_its_calls_and_strangers_get_nothing() {
     };
     let (no, ok, gone, bad) = (Code::PermissionDenied, Code::Ok, Code::NotFound, Code::InvalidArgument);
     for (role, expected) in [
-        (Role::Worker, [ok, ok, ok, no, no, no, no, no, no, no, bad]),
-        (Role::Viewer, [no, no, no, ok, ok, ok, no, no, no, no, bad]),
+        (Role::Worker, [ok, ok, ok, no, no, no, no, no, no, no, no, no, no, bad]),
+        (Role::Viewer, [no, no, no, ok, ok, ok, ok, gone, gone, no, no, no, no, bad]),
         // A job that begins with 0 may be there by chance: then it is paused.
-        (Role::Operator, [no, no, no, ok, ok, ok, ok, gone, gone, gone, bad]),
+        (Role::Operator, [no, no, no, ok, ok, ok, ok, gone, gone, ok, gone, gone, gone, bad]),
     ] {
         let link = link(credentials(&ours, role.name(), role));
         for ((call, code), expected) in codes(&link).await.into_iter().zip(expected) {
@@ -522,4 +525,69 @@ async fn a_result_that_is_larger_than_any_can_be_blocks_nobody() {
     let [mut a, mut b] = ["a", "b"].map(|name| Worker::new(name, link.clone()));
     tokio::join!(a.work_until_done(), b.work_until_done());
     assert_eq!(solutions(&coordinator.last_job().await), 92);
+}
+
+#[tokio::test]
+async fn screens_are_told_the_units_the_history_and_what_has_happened_also_after_a_restart() {
+    let scratch = Scratch::new("screens");
+    let mut coordinator = Coordinator::start(&scratch.path("data"), &FAST);
+    let link = coordinator.link();
+    let job = submit(&link, 10, 0).await;
+    let map = async |link: &Link, version| {
+        let request = v1::UnitMapRequest { job: job.clone(), version };
+        link.operations().unit_map(request).await.expect("told").into_inner()
+    };
+    let fresh = map(&link, 0).await;
+    assert_eq!((fresh.units_per_cell, fresh.done.len() as u64), (1, fresh.units));
+    assert!(fresh.done.iter().chain(&fresh.leased).all(|&share| share == 0));
+    let again = map(&link, fresh.version).await;
+    assert!(again.done.is_empty() && again.version == fresh.version, "nothing is sent twice");
+
+    // One of several leases is counted; what is leased is seen as such.
+    let mut worker = Worker::new("w", coordinator.link());
+    worker.sync().await.expect("answered");
+    let leased = map(&link, fresh.version).await;
+    let in_hand: u64 = worker.held.iter().map(|lease| lease.units.end - lease.units.start).sum();
+    assert_eq!(leased.leased.iter().filter(|&&share| share == 255).count() as u64, in_hand);
+    let counted: Vec<u64> = worker.held.iter().flat_map(|lease| lease.units.clone()).collect();
+    worker.work(|_| ()).await.expect("answered");
+    let request = v1::SetJobStateRequest { job: job.clone(), state: v1::JobState::Paused.into() };
+    link.operations().set_job_state(request).await.expect("paused");
+    let before = map(&link, 0).await;
+    let done = |map: &v1::UnitMapResponse| -> Vec<u64> {
+        (0..).zip(&map.done).filter(|(_, share)| **share == 255).map(|(unit, _)| unit).collect()
+    };
+    assert_eq!(done(&before), counted);
+
+    let history = async |link: &Link| {
+        let request = v1::HistoryRequest { job: job.clone(), after_ms: 0 };
+        link.operations().history(request).await.expect("told").into_inner().points
+    };
+    let events = async |link: &Link, after| {
+        let answer = link.operations().events(v1::EventsRequest { after }).await;
+        answer.expect("told").into_inner().events
+    };
+    let kinds = |events: &[v1::Event]| events.iter().map(v1::Event::kind).collect::<Vec<_>>();
+    use v1::EventKind::{Joined, Started, State, Submitted};
+    let first = events(&link, 0).await;
+    assert_eq!(kinds(&first), [Started, Submitted, Joined, State]);
+    assert!(first[3].text.ends_with("is paused, by operator"), "{}", first[3].text);
+    let last = first[3].number;
+    assert!(events(&link, last).await.is_empty());
+
+    coordinator.restart();
+    let link = coordinator.link();
+    let after = map(&link, before.version).await;
+    assert_eq!((done(&after), after.leased.iter().all(|&share| share == 0)), (counted.clone(), true));
+    let points = history(&link).await;
+    assert_eq!(points.last().expect("the past").done, counted.len() as u64);
+    assert!(points.windows(2).all(|two| two[0].at_ms < two[1].at_ms && two[0].done <= two[1].done));
+    let second = events(&link, last).await;
+    assert_eq!(kinds(&second), [Submitted, State, Started]);
+
+    for (job, code) in [("", Code::Ok), ("xyz", Code::NotFound)] {
+        let request = v1::UnitMapRequest { job: job.to_owned(), version: 0 };
+        let answer = link.operations().unit_map(request).await;
+        assert_eq!(answer.err().map_or(Code::Ok, |status| status.code()), code, "'{job}'");
+    }
 }

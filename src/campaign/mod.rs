@@ -11,6 +11,7 @@
 //! somebody else, as their mirror image; later ones with a probability that falls with its good record. Two results that
 //! differ go to a referee, and whoever was wrong is quarantined: what it counted and nobody confirmed is counted again.
 
+mod cells;
 mod judge;
 mod leases;
 mod settings;
@@ -18,6 +19,7 @@ mod state;
 mod trust;
 mod units;
 
+pub use cells::{Cell, MOST_CELLS, UnitMap};
 pub use judge::{Completion, Judgement, Verdict};
 pub use leases::{Assignment, Held, SyncRequest, SyncResponse};
 pub use settings::Settings;

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
+use super::cells::UnitMap;
 use super::leases::Lease;
 use super::settings::Settings;
 use super::trust::{Source, Trust};
@@ -371,6 +372,11 @@ impl Campaign {
             counting_s: job.counting_s,
             checking_s: job.checking_s,
         })
+    }
+
+    /// Where in a job units are what.
+    pub fn map(&self, job: &JobHash) -> Option<&UnitMap> {
+        Some(self.jobs.get(job)?.units.map())
     }
 
     /// Who counted how much of a job, by name.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+use super::cells::{Cell, UnitMap};
 use crate::tally::Tally;
 
 /// What is known of a unit.
@@ -39,6 +40,16 @@ pub(super) struct Share {
     pub(super) confirmations: u64,
 }
 
+/// Where a cell counts the units of this status; open ones are the rest.
+const fn counter(cell: &mut Cell, status: Status) -> Option<&mut u32> {
+    match status {
+        Status::Open => None,
+        Status::Leased => Some(&mut cell.leased),
+        Status::Done => Some(&mut cell.done),
+        Status::Poisoned => Some(&mut cell.poisoned),
+    }
+}
+
 /// The units of a job.
 #[derive(Debug)]
 pub(super) struct Units {
@@ -52,6 +63,7 @@ pub(super) struct Units {
     total: Tally,
     /// By the number of the source.
     shares: BTreeMap<u32, Share>,
+    map: UnitMap,
 }
 
 impl Units {
@@ -66,7 +78,13 @@ impl Units {
             checked: 0,
             total: Tally::default(),
             shares: BTreeMap::new(),
+            map: UnitMap::new(units),
         }
+    }
+
+    /// Where in the job units are what.
+    pub(super) const fn map(&self) -> &UnitMap {
+        &self.map
     }
 
     /// What each source has done.
@@ -137,6 +155,14 @@ impl Units {
             Status::Poisoned => self.poisoned += 1,
             Status::Leased => {}
         }
+        self.map.change(unit, |cell| {
+            if let Some(units) = counter(cell, old) {
+                *units -= 1;
+            }
+            if let Some(units) = counter(cell, status) {
+                *units += 1;
+            }
+        });
     }
 
     /// The stretch of open units that holds `unit`.
@@ -248,6 +274,12 @@ impl Units {
         };
         before.into_iter().for_each(|checker| change(checker, -1));
         checker.into_iter().for_each(|checker| change(checker, 1));
+        if before.is_some() != checker.is_some() {
+            self.map.change(unit, |cell| match checker {
+                Some(_) => cell.verified += 1,
+                None => cell.verified -= 1,
+            });
+        }
     }
 
     /// Sets a unit aside, if it is not done.
@@ -292,7 +324,54 @@ mod tests {
         assert_eq!(*units.total(), Tally::default());
     }
 
+    /// The map, made anew from what is known of each unit.
+    fn naive_cells(units: &Units) -> Vec<Cell> {
+        let mut cells = vec![Cell::default(); units.len().div_ceil(units.map.units_per_cell()) as usize];
+        for unit in 0..units.len() {
+            let cell = &mut cells[(unit / units.map.units_per_cell()) as usize];
+            match units.status(unit).expect("there is one") {
+                Status::Open => {}
+                Status::Leased => cell.leased += 1,
+                Status::Done => cell.done += 1,
+                Status::Poisoned => cell.poisoned += 1,
+            }
+            cell.verified += u32::from(units.outcome(unit).is_some_and(|outcome| outcome.checker.is_some()));
+        }
+        cells
+    }
+
     proptest! {
+        #[test]
+        fn the_map_is_what_a_look_at_each_unit_gives(
+            (count, steps) in (1u64..10_000).prop_flat_map(|count| {
+                (Just(count), proptest::collection::vec((0u8..9, 0..count), 0..80))
+            }),
+        ) {
+            let mut units = Units::new(count);
+            let mut last = units.map().clone();
+            for (what, unit) in steps {
+                match what {
+                    0 => drop(units.lease(unit, &BTreeSet::new())),
+                    1 => units.release(unit / 2..unit, |_| false),
+                    2 | 3 => drop(units.finish(unit, &tally(unit), 1)),
+                    4 => drop(units.take_back(unit)),
+                    5 => units.poison(unit),
+                    6 => units.check(unit, Some(2)),
+                    7 => units.check(unit, None),
+                    _ => units.revive(unit),
+                }
+                // What is the same has the same number, and what has the same number is the same.
+                let same = units.map().cells() == last.cells();
+                prop_assert!(same || units.map().changes() != last.changes());
+                last = units.map().clone();
+            }
+            let map = units.map();
+            prop_assert_eq!(map.cells(), naive_cells(&units));
+            prop_assert!(map.cells().len() as u64 <= super::super::MOST_CELLS);
+            let sizes: u64 = (0..map.cells().len()).map(|cell| map.size(cell)).sum();
+            prop_assert_eq!((sizes, map.units()), (count, count));
+        }
+
         #[test]
         fn stretches_of_open_units_follow_every_change(steps in proptest::collection::vec((0u8..8, 0u64..12), 0..60)) {
             let mut units = Units::new(12);

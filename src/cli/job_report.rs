@@ -1,6 +1,7 @@
 //! A job as the coordinator sees it, for people and for programs.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -45,6 +46,11 @@ pub(super) struct JobReport {
     units_per_s: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     left_s: Option<f64>,
+    /// The band of that: two standard errors of the pace to either side.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left_least_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left_most_s: Option<f64>,
     /// Since the job was submitted, until it was finished or now.
     elapsed_s: f64,
     counting_s: f64,
@@ -118,7 +124,7 @@ impl JobReport {
         let counts_nodes =
             by.iter().all(|share| share.kernel.parse::<KernelKind>().map_or(true, KernelKind::counts_nodes));
         let running = state == v1::JobState::Running;
-        let left = (status.units - status.done.min(status.units)) as f64 / status.units_per_s;
+        let left = status.left.filter(|_| running);
         let until_ms = if state == v1::JobState::Finished { status.state_ms } else { now_ms };
         Self {
             job: job_name(&status.job),
@@ -144,7 +150,9 @@ impl JobReport {
             fault,
             nodes: total.filter(|_| counts_nodes).map(|total| total.nodes().to_string()),
             units_per_s: status.units_per_s,
-            left_s: (running && left.is_finite()).then_some(left),
+            left_s: left.map(|left| left.s),
+            left_least_s: left.and_then(|left| left.least_s),
+            left_most_s: left.and_then(|left| left.most_s),
             elapsed_s: until_ms.saturating_sub(status.submitted_ms) as f64 / 1000.0,
             counting_s: status.counting_s,
             recounting_s: status.checking_s,
@@ -181,12 +189,21 @@ impl JobReport {
             return format!("{solutions} solutions{due}");
         }
         let percent = 100.0 * self.units_done as f64 / self.units.max(1) as f64;
-        let left = self
-            .left_s
-            .and_then(|left| std::time::Duration::try_from_secs_f64(left).ok())
-            .map(|left| format!(", about {} left", predicted(left)))
-            .unwrap_or_default();
+        let left = self.left().map(|left| format!(", {left}")).unwrap_or_default();
         format!("{percent:.1} % of {}{left}", counted(self.units.into(), "unit"))
+    }
+
+    /// "about 3 h left (2 h 40 min to 3 h 30 min)", if anybody can say.
+    fn left(&self) -> Option<String> {
+        let shown = |seconds: Option<f64>| Duration::try_from_secs_f64(seconds?).ok().map(predicted);
+        let about = shown(self.left_s)?;
+        let band = match (shown(self.left_least_s), shown(self.left_most_s)) {
+            (None, _) => String::new(),
+            (Some(least), Some(most)) if least == most => String::new(),
+            (Some(least), Some(most)) => format!(" ({least} to {most})"),
+            (Some(least), None) => format!(" (at least {least}; the pace is too uneven to say more)"),
+        };
+        Some(format!("about {about} left{band}"))
     }
 
     /// All that people want to know, on several lines.

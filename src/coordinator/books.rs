@@ -1,13 +1,17 @@
 //! What the campaign calls events, the ledger keeps as entries.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
+use super::chronicle::Happening;
+use super::history::History;
+use super::keeper::name;
 use crate::campaign::{Campaign, Event, JobState, Source, UnitId};
 use crate::ledger::{
     CampaignFile, Entry, JobState as Changed, JobSubmitted, LedgerError, Loaded, Phase, Recount, UnitDone,
     UnitReason, UnitRevived, WorkerQuarantined, WorkerReleased,
 };
 use crate::preplacement::{Job, JobHash};
+use crate::wire::v1::EventKind;
 
 /// What is known of a job besides its units.
 #[derive(Clone, Debug)]
@@ -103,46 +107,89 @@ const fn state(phase: Phase) -> JobState {
     }
 }
 
+/// What a ledger tells besides the campaign.
+#[derive(Default)]
+pub(super) struct Told {
+    pub(super) jobs: BTreeMap<JobHash, JobInfo>,
+    pub(super) histories: HashMap<JobHash, History>,
+    /// For people: when what has happened, in the order of time.
+    pub(super) happenings: Vec<(u64, Happening)>,
+}
+
+/// When units of a job were counted and confirmed, in ms since 1970.
+#[derive(Default)]
+struct Times {
+    submitted_ms: u64,
+    done: Vec<u64>,
+    verified: Vec<u64>,
+}
+
 /// Replays a ledger into a campaign that is new.
-pub(super) fn load(
-    file: &mut CampaignFile,
-    campaign: &mut Campaign,
-) -> Result<BTreeMap<JobHash, JobInfo>, LedgerError> {
-    let mut jobs: BTreeMap<JobHash, JobInfo> = BTreeMap::new();
+pub(super) fn load(file: &mut CampaignFile, campaign: &mut Campaign) -> Result<Told, LedgerError> {
+    let mut told = Told::default();
+    let mut times: HashMap<JobHash, Times> = HashMap::new();
     let mut states: Vec<(JobHash, JobState)> = Vec::new();
     file.load(&mut |loaded| match loaded {
         Loaded::Job(record) => {
             let JobSubmitted { job: hash, text, units, priority, submitter, at_ms } = record.submitted;
             campaign.apply(&Event::JobSubmitted { job: hash, units, priority, at_ms });
-            states.push((hash, state(record.phase)));
+            let state = state(record.phase);
+            states.push((hash, state));
+            times.insert(hash, Times { submitted_ms: at_ms, ..Times::default() });
+            told.happenings.push((at_ms, submitted(hash, &text, &submitter)));
+            if state != JobState::Running {
+                told.happenings.push((record.phase_ms, changed(hash, state, "")));
+            }
             // The ledger takes no text that is not the job's.
             if let Ok(job) = text.parse() {
                 let info = JobInfo { job, submitter, state_ms: record.phase_ms, poison: BTreeMap::new() };
-                jobs.insert(hash, info);
+                told.jobs.insert(hash, info);
             }
         }
         Loaded::Unit(done) => {
-            let UnitDone { job, unit, tally, worker, kernel, device, build, attempt, elapsed_s, .. } = done;
+            let UnitDone { job, unit, tally, worker, kernel, device, build, attempt, elapsed_s, at_ms } =
+                done;
+            if let Some(times) = times.get_mut(&job) {
+                times.done.push(at_ms);
+            }
             let (unit, source) = (UnitId { job, unit }, Source { worker, kernel, device, build });
             campaign.apply(&Event::UnitDone { unit, attempt, tally, source, elapsed_s });
         }
         Loaded::Recount(recount) => {
             let Recount {
-                job, unit, tally, worker, kernel, device, build, mirrored, agrees, elapsed_s, ..
+                job,
+                unit,
+                tally,
+                worker,
+                kernel,
+                device,
+                build,
+                mirrored,
+                agrees,
+                elapsed_s,
+                at_ms,
+                ..
             } = recount;
+            if let Some(times) = times.get_mut(&job).filter(|_| agrees) {
+                times.verified.push(at_ms);
+            }
             let (unit, source) = (UnitId { job, unit }, Source { worker, kernel, device, build });
             campaign.apply(&Event::Recount { unit, tally, source, mirrored, agrees, elapsed_s });
         }
-        Loaded::Poisoned(UnitReason { job, unit, reason, .. }) => {
-            if let Some(info) = jobs.get_mut(&job) {
+        Loaded::Poisoned(UnitReason { job, unit, reason, at_ms }) => {
+            if let Some(info) = told.jobs.get_mut(&job) {
                 info.poison.insert(unit, reason.clone());
             }
-            campaign.apply(&Event::UnitPoisoned { unit: UnitId { job, unit }, reason });
+            let unit = UnitId { job, unit };
+            told.happenings.push((at_ms, poisoned(unit, &reason)));
+            campaign.apply(&Event::UnitPoisoned { unit, reason });
         }
-        Loaded::Quarantined(WorkerQuarantined { worker, reason, .. }) => {
+        Loaded::Quarantined(WorkerQuarantined { worker, reason, at_ms }) => {
+            told.happenings.push((at_ms, quarantined(&worker, &reason)));
             campaign.apply(&Event::WorkerQuarantined { worker, reason });
         }
-        Loaded::Released(WorkerReleased { worker, .. }) => {
+        Loaded::Released(WorkerReleased { worker, at_ms }) => {
+            told.happenings.push((at_ms, released(&worker, "")));
             campaign.apply(&Event::WorkerReleased { worker });
         }
         // What became of it came before.
@@ -151,5 +198,44 @@ pub(super) fn load(
     for (job, state) in states {
         campaign.apply(&Event::JobState { job, state });
     }
-    Ok(jobs)
+    let history = |(job, times): (JobHash, Times)| {
+        (job, History::of_the_past(times.submitted_ms, times.done, times.verified))
+    };
+    told.histories = times.into_iter().map(history).collect();
+    told.happenings.sort_by_key(|&(at_ms, _)| at_ms);
+    Ok(told)
+}
+
+/// ", by anna", if anybody is known.
+fn by(who: &str) -> String {
+    if who.is_empty() { String::new() } else { format!(", by {who}") }
+}
+
+pub(super) fn submitted(job: JobHash, text: &str, submitter: &str) -> Happening {
+    let text = format!("job {job} is submitted{}: {text}", by(submitter));
+    Happening::info(EventKind::Submitted, text).of_job(job)
+}
+
+pub(super) fn changed(job: JobHash, state: JobState, who: &str) -> Happening {
+    let kind = if state == JobState::Finished { EventKind::Finished } else { EventKind::State };
+    Happening::info(kind, format!("job {job} is {}{}", name(state), by(who))).of_job(job)
+}
+
+pub(super) fn poisoned(unit: UnitId, reason: &str) -> Happening {
+    Happening::error(EventKind::Poisoned, format!("{unit} is set aside: {reason}")).of_job(unit.job)
+}
+
+pub(super) fn quarantined(worker: &str, reason: &str) -> Happening {
+    let text = format!("worker {worker} is in quarantine: {reason}");
+    Happening::error(EventKind::Quarantined, text).of_worker(worker)
+}
+
+pub(super) fn released(worker: &str, who: &str) -> Happening {
+    let text = format!("worker {worker} is let out of quarantine{}", by(who));
+    Happening::info(EventKind::Released, text).of_worker(worker)
+}
+
+pub(super) fn draining(worker: &str, who: &str) -> Happening {
+    let text = format!("worker {worker} is to take nothing more{}", by(who));
+    Happening::info(EventKind::Draining, text).of_worker(worker)
 }

@@ -8,8 +8,10 @@ use std::time::Instant;
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::books::{self, JobInfo};
+use super::books::{self, JobInfo, Told};
+use super::chronicle::{Chronicle, Happening};
 use super::clock::SteadyClock;
+use super::history::{History, Point};
 use super::metrics::Metrics;
 use super::news::{Crier, Kind, News};
 use super::now_ms;
@@ -17,9 +19,12 @@ use super::pace::Pace;
 use super::plan::Planned;
 use super::referee::{self, Dispute, Ruling};
 use super::requests::{About, Handle, Reply, Request, StateError, Submitted, Synced, Unavailable};
-use crate::campaign::{Campaign, Completion, Event, JobState, Settings, SyncRequest, UnitId, Verdict};
+use crate::campaign::{
+    Campaign, Completion, Event, JobState, Settings, Source, SyncRequest, UnitId, Verdict,
+};
 use crate::ledger::{CampaignFile, Entry, LedgerError, WorkerSeen};
 use crate::preplacement::JobHash;
+use crate::wire::v1::{Device, EventKind, EventLevel, TimeLeft};
 
 /// How many requests may wait.
 const MOST_WAITING: usize = 4096;
@@ -42,7 +47,7 @@ pub(super) fn start(
     path: PathBuf,
     settings: Settings,
     metrics: Arc<Metrics>,
-    crier: Crier,
+    (crier, chronicle): (Crier, Chronicle),
 ) -> Result<Running, StartError> {
     let (handle, requests) = mpsc::channel(MOST_WAITING);
     // The referee must not keep the keeper alive.
@@ -53,7 +58,7 @@ pub(super) fn start(
         }
     };
     let referee = referee::start(rule).map_err(StartError::Thread)?;
-    let mut keeper = Keeper::open(path, settings, (metrics, crier), referee)?;
+    let mut keeper = Keeper::open(path, settings, (metrics, crier, chronicle), referee)?;
     let (alive, ended) = oneshot::channel::<()>();
     let work = move || {
         // Dropped with the thread, also by a panic.
@@ -111,6 +116,11 @@ pub(super) struct Keeper {
     pub(super) jobs: BTreeMap<JobHash, JobInfo>,
     pub(super) about: HashMap<String, About>,
     paces: HashMap<JobHash, Pace>,
+    pub(super) histories: HashMap<JobHash, History>,
+    /// When the ledger was read, in ms since 1970.
+    pub(super) opened_ms: u64,
+    /// Workers that were heard of, and are silent now.
+    silent: HashSet<String>,
     /// New workers, to be written with the next tick: for people, and no call waits for it.
     seen: Vec<Entry>,
     /// The unit that the referee has. It gets one at a time: a ruling may settle others.
@@ -120,6 +130,9 @@ pub(super) struct Keeper {
     referee: std_mpsc::Sender<Dispute>,
     metrics: Arc<Metrics>,
     crier: Crier,
+    pub(super) chronicle: Chronicle,
+    /// Who wants what is being done.
+    acting: Option<String>,
     /// What is wrong, for people.
     pub(super) trouble: Option<String>,
     /// Jobs whose every unit is done, and which cannot be finished all the same.
@@ -130,7 +143,7 @@ impl Keeper {
     fn open(
         path: PathBuf,
         settings: Settings,
-        (metrics, crier): (Arc<Metrics>, Crier),
+        (metrics, crier, chronicle): (Arc<Metrics>, Crier, Chronicle),
         referee: std_mpsc::Sender<Dispute>,
     ) -> Result<Self, LedgerError> {
         let mut keeper = Self {
@@ -142,32 +155,42 @@ impl Keeper {
             jobs: BTreeMap::new(),
             about: HashMap::new(),
             paces: HashMap::new(),
+            histories: HashMap::new(),
+            opened_ms: 0,
+            silent: HashSet::new(),
             seen: Vec::new(),
             in_court: None,
             undecided: BTreeMap::new(),
             referee,
             metrics,
             crier,
+            chronicle,
+            acting: None,
             trouble: None,
             doubts: BTreeMap::new(),
         };
-        keeper.reopen()?;
+        for (at_ms, happening) in keeper.reopen()? {
+            keeper.chronicle.note_at(at_ms, happening);
+        }
+        keeper.chronicle.note(Happening::info(EventKind::Started, "the coordinator has started"));
         Ok(keeper)
     }
 
-    /// Reads everything from the ledger.
-    fn reopen(&mut self) -> Result<(), LedgerError> {
+    /// Reads everything from the ledger; what has happened, and when.
+    fn reopen(&mut self) -> Result<Vec<(u64, Happening)>, LedgerError> {
         // Its lock must go first.
         self.file = None;
         let mut file = CampaignFile::open(&self.path)?;
         // No lease of before has a number as high: those of one start are fewer than 2^20 a millisecond.
-        self.campaign = Campaign::new(self.settings, now_ms(), fastrand::u64(..));
-        self.jobs = books::load(&mut file, &mut self.campaign)?;
+        self.opened_ms = now_ms();
+        self.campaign = Campaign::new(self.settings, self.opened_ms, fastrand::u64(..));
+        let Told { jobs, histories, happenings } = books::load(&mut file, &mut self.campaign)?;
+        (self.jobs, self.histories) = (jobs, histories);
         self.in_court = None;
         self.undecided.clear();
         self.doubts.clear();
         self.file = Some(file);
-        Ok(())
+        Ok(happenings)
     }
 
     pub(super) const fn file(&self) -> Option<&CampaignFile> {
@@ -226,6 +249,11 @@ impl Keeper {
             }
             if judgement.verdict == Verdict::Conflict {
                 tracing::warn!(worker = completion.source.worker, unit = %completion.unit, "two results differ");
+                let Source { worker, .. } = &completion.source;
+                let text =
+                    format!("{worker} has another result for {}; the referee decides", completion.unit);
+                let conflict = Happening::warning(EventKind::Conflict, text);
+                self.chronicle.note(conflict.of_job(completion.unit.job).of_worker(worker));
             }
             verdicts.push(judgement.verdict);
         }
@@ -255,6 +283,7 @@ impl Keeper {
                     self.campaign.apply(event);
                     self.note(event);
                 }
+                self.note_voided(events);
                 true
             }
             // One that does not fit must not keep the others from the books.
@@ -284,6 +313,8 @@ impl Keeper {
                 self.metrics.appended(entries.len(), began.elapsed());
                 if self.trouble.take().is_some() {
                     tracing::info!("the ledger can be written again");
+                    let well = Happening::info(EventKind::Trouble, "the ledger can be written again");
+                    self.chronicle.note(well);
                 }
                 Ok(())
             }
@@ -303,6 +334,7 @@ impl Keeper {
         if self.trouble.as_ref() != Some(&trouble) {
             tracing::error!("{trouble}");
             self.tell(Kind::Trouble, None, None, trouble.clone());
+            self.chronicle.note(Happening::error(EventKind::Trouble, trouble.clone()));
         }
         self.trouble = Some(trouble);
         if refused { Rejected::Refused } else { Rejected::Unwritten }
@@ -318,6 +350,8 @@ impl Keeper {
         match event {
             Event::JobState { job, state } => {
                 tracing::info!(%job, state = name(*state), "a job changes its state");
+                let who = self.acting.take().unwrap_or_default();
+                self.chronicle.note(books::changed(*job, *state, &who));
                 if *state == JobState::Finished {
                     let what = self.jobs.get(job).map(|info| info.job.to_string()).unwrap_or_default();
                     self.tell(Kind::Finished, Some(*job), None, format!("job {job} is finished: {what}"));
@@ -328,6 +362,7 @@ impl Keeper {
             }
             Event::UnitPoisoned { unit, reason } => {
                 tracing::error!(%unit, reason, "a unit is set aside");
+                self.chronicle.note(books::poisoned(*unit, reason));
                 let text = format!("unit {} of job {} is set aside: {reason}", unit.unit, unit.job);
                 self.tell(Kind::Poisoned, Some(unit.job), None, text);
                 if let Some(info) = self.jobs.get_mut(&unit.job) {
@@ -345,11 +380,30 @@ impl Keeper {
             }
             Event::WorkerQuarantined { worker, reason } => {
                 tracing::error!(worker, reason, "a worker is put in quarantine");
+                self.chronicle.note(books::quarantined(worker, reason));
                 let text = format!("worker {worker} is in quarantine: {reason}");
                 self.tell(Kind::Quarantined, None, Some(worker), text);
             }
-            Event::WorkerReleased { worker } => tracing::info!(worker, "a worker is let out of quarantine"),
+            Event::WorkerReleased { worker } => {
+                tracing::info!(worker, "a worker is let out of quarantine");
+                let who = self.acting.take().unwrap_or_default();
+                self.chronicle.note(books::released(worker, &who));
+            }
             Event::JobSubmitted { .. } | Event::UnitDone { .. } | Event::Recount { .. } => {}
+        }
+    }
+
+    /// Notes how many results of each job were taken back: one line, however many there are.
+    fn note_voided(&self, events: &[Event]) {
+        let mut voided: BTreeMap<JobHash, u64> = BTreeMap::new();
+        for event in events {
+            if let Event::UnitVoided { unit, .. } = event {
+                *voided.entry(unit.job).or_default() += 1;
+            }
+        }
+        for (job, results) in voided {
+            let text = format!("results taken back, and to be counted again: {results} of job {job}");
+            self.chronicle.note(Happening::warning(EventKind::Voided, text).of_job(job));
         }
     }
 
@@ -377,31 +431,44 @@ impl Keeper {
             }
             Request::Fail { unit, attempt, worker, reason, reply, .. } => {
                 tracing::warn!(worker, %unit, reason, "a worker could not count a unit");
+                let text = format!("worker {worker} could not count {unit}: {reason}");
+                let failed = Happening::warning(EventKind::Failed, text);
+                self.chronicle.note(failed.of_job(unit.job).of_worker(&worker));
                 let events = self.campaign.fail(unit, attempt, &worker, &reason);
                 let _ = reply.send(self.record(events.into_iter().collect()));
             }
             Request::Submit { planned, priority, submitter, reply } => {
                 let _ = reply.send(self.submit(&planned, priority, &submitter));
             }
-            Request::SetState { job, state, reply } => {
-                let _ = reply.send(self.set_state(&job, state));
+            Request::SetState { job, state, by, reply } => {
+                let _ = reply.send(self.by(by, |keeper| keeper.set_state(&job, state)));
             }
-            Request::Drain(worker, reply) => {
-                let _ = reply.send(self.campaign.drain(&worker));
+            Request::Drain { worker, by, reply } => {
+                let known = self.campaign.drain(&worker);
+                if known {
+                    self.chronicle.note(books::draining(&worker, &by));
+                }
+                let _ = reply.send(known);
             }
             Request::Accuse { worker, reason } => {
                 let events = self.campaign.quarantine(&worker, &reason);
                 // If it cannot be written, what the worker says is checked all the same.
                 let _ = self.record(events);
             }
-            Request::Release(worker, reply) => {
+            Request::Release { worker, by, reply } => {
                 let known = self.campaign.quarantined().contains_key(&worker);
-                let released =
-                    if known { self.record(vec![Event::WorkerReleased { worker }]) } else { Ok(()) };
+                let release = |keeper: &mut Self| keeper.record(vec![Event::WorkerReleased { worker }]);
+                let released = if known { self.by(by, release) } else { Ok(()) };
                 let _ = reply.send(released.map(|()| known));
             }
             Request::Status(job, reply) => {
                 let _ = reply.send(self.status(&job));
+            }
+            Request::UnitMap { job, version, reply } => {
+                let _ = reply.send(self.unit_map(&job, version));
+            }
+            Request::History { job, after_ms, reply } => {
+                let _ = reply.send(self.history(&job, after_ms));
             }
             Request::Workers(reply) => {
                 let _ = reply.send(self.workers());
@@ -413,7 +480,16 @@ impl Keeper {
         }
     }
 
+    /// Does something that somebody wants, who is named in the running log.
+    fn by<T>(&mut self, who: String, act: impl FnOnce(&mut Self) -> T) -> T {
+        self.acting = Some(who);
+        let done = act(self);
+        self.acting = None;
+        done
+    }
+
     fn sync(&mut self, request: &SyncRequest, about: About) -> Synced {
+        self.note_worker(&request.worker, &about);
         if !self.about.contains_key(&request.worker) {
             tracing::info!(
                 worker = request.worker,
@@ -454,7 +530,8 @@ impl Keeper {
             if state == JobState::Cancelled {
                 // Whoever submits it again wants it.
                 state = JobState::Running;
-                self.record(vec![Event::JobState { job: job.hash(), state }])?;
+                let again = vec![Event::JobState { job: job.hash(), state }];
+                self.by(submitter.to_owned(), |keeper| keeper.record(again))?;
             }
             return Ok(Submitted { known: true, state, priority: progress.priority });
         }
@@ -470,11 +547,13 @@ impl Keeper {
             poison: BTreeMap::new(),
         };
         self.jobs.insert(job.hash(), info);
+        self.chronicle.note(books::submitted(job.hash(), &job.to_string(), submitter));
+        self.histories.insert(job.hash(), History::of_the_past(at_ms, Vec::new(), Vec::new()));
         Ok(Submitted { known: false, state: JobState::Running, priority })
     }
 
     /// The job whose name begins with some digits.
-    fn find(&self, digits: &str) -> Result<JobHash, StateError> {
+    pub(super) fn find(&self, digits: &str) -> Result<JobHash, StateError> {
         let found: Vec<JobHash> =
             self.jobs.keys().copied().filter(|job| job.to_string().starts_with(digits)).collect();
         match found[..] {
@@ -550,12 +629,16 @@ impl Keeper {
         let now_ms = self.clock.now_ms();
         let jobs: Vec<JobHash> = self.campaign.jobs().collect();
         for job in jobs {
-            if let Some(progress) = self.campaign.progress(&job)
-                && progress.state == JobState::Running
-            {
+            let Some(progress) = self.campaign.progress(&job) else { continue };
+            if progress.state == JobState::Running {
                 self.paces.entry(job).or_default().observe(now_ms, progress.done);
             }
+            if matches!(progress.state, JobState::Running | JobState::Paused) {
+                let point = Point { at_ms: super::now_ms(), done: progress.done, verified: progress.checked };
+                self.histories.entry(job).or_default().observe(point);
+            }
         }
+        self.note_silence(now_ms);
         self.metrics.observe(&self.campaign, self.trouble.is_some(), now_ms, self.settings.lease_ms);
     }
 
@@ -585,6 +668,47 @@ impl Keeper {
                 (Err(_), _) => {}
             }
         }
+    }
+
+    /// Notes a worker that is new or here again, and what is at fault there since its last sync.
+    fn note_worker(&mut self, worker: &str, about: &About) {
+        let before = self.about.get(worker);
+        let silent = self.silent.remove(worker);
+        if before.is_none() || silent {
+            let again = if silent { " again" } else { "" };
+            let text = format!("worker {worker} is here{again}, from {}", about.address);
+            self.chronicle.note(Happening::info(EventKind::Joined, text).of_worker(worker));
+        }
+        let known = |device: &Device| {
+            before.is_some_and(|before| {
+                before.devices.iter().any(|old| old.id == device.id && old.fault == device.fault)
+            })
+        };
+        for device in about.devices.iter().filter(|device| !device.fault.is_empty() && !known(device)) {
+            let text = format!("{} of worker {worker} is at fault: {}", device.id, device.fault);
+            self.chronicle.note(Happening::warning(EventKind::Failed, text).of_worker(worker));
+        }
+    }
+
+    /// Notes who was not heard of for the time of a lease.
+    fn note_silence(&mut self, now_ms: u64) {
+        for (name, worker) in self.campaign.workers() {
+            if worker.seen_ms + self.settings.lease_ms <= now_ms && !self.silent.contains(name) {
+                self.silent.insert(name.clone());
+                let (level, text) = if worker.draining {
+                    (EventLevel::Info, format!("worker {name} is gone"))
+                } else {
+                    (EventLevel::Warning, format!("worker {name} is silent"))
+                };
+                let silent = Happening { level, ..Happening::info(EventKind::Silent, text) };
+                self.chronicle.note(silent.of_worker(name));
+            }
+        }
+    }
+
+    /// How long so many more units will take.
+    pub(super) fn left(&self, job: &JobHash, done: u64, units: u64) -> Option<TimeLeft> {
+        self.paces.get(job)?.left(self.clock.now_ms(), done, units)
     }
 
     /// Units of a job that were done a second, in the last minutes.

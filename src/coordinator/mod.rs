@@ -15,8 +15,10 @@
 mod access;
 mod address;
 mod books;
+mod chronicle;
 mod clock;
 mod gate;
+mod history;
 mod keeper;
 mod metrics;
 mod news;

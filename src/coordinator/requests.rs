@@ -90,16 +90,38 @@ pub(super) enum Request {
     SetState {
         job: String,
         state: JobState,
+        /// Who wants it.
+        by: String,
         reply: Reply<Result<(JobHash, JobState), StateError>>,
     },
-    Drain(String, Reply<bool>),
+    Drain {
+        worker: String,
+        by: String,
+        reply: Reply<bool>,
+    },
     /// A worker handed in something that is wrong.
     Accuse {
         worker: String,
         reason: String,
     },
-    Release(String, Reply<Result<bool, Unavailable>>),
+    Release {
+        worker: String,
+        by: String,
+        reply: Reply<Result<bool, Unavailable>>,
+    },
     Status(String, Reply<v1::StatusResponse>),
+    /// The map of a job, unless the caller has this version.
+    UnitMap {
+        job: String,
+        version: u64,
+        reply: Reply<Result<v1::UnitMapResponse, StateError>>,
+    },
+    /// How far a job was, after a time.
+    History {
+        job: String,
+        after_ms: u64,
+        reply: Reply<Result<v1::HistoryResponse, StateError>>,
+    },
     Workers(Reply<v1::WorkersResponse>),
     Ruling(Ruling),
     Tick,

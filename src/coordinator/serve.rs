@@ -17,6 +17,7 @@ use tonic::transport::Server;
 
 use super::access::Access;
 use super::address::AddressFile;
+use super::chronicle::Chronicle;
 use super::gate::{Shaken, accept};
 use super::keeper::{self, Running, StartError};
 use super::metrics::Metrics;
@@ -150,21 +151,23 @@ pub async fn serve(
 
     let metrics = Arc::new(Metrics::new());
     let crier = Crier::start(notify).map_err(ServeError::Thread)?;
+    let chronicle = Chronicle::start(now_ms());
     let opened = {
-        let (path, metrics, crier) = (ledger_file(&data), Arc::clone(&metrics), crier.clone());
+        let (path, metrics, ears) =
+            (ledger_file(&data), Arc::clone(&metrics), (crier.clone(), chronicle.clone()));
         // A ledger of a million units takes seconds to read.
-        tokio::task::spawn_blocking(move || keeper::start(path, settings, metrics, crier)).await
+        tokio::task::spawn_blocking(move || keeper::start(path, settings, metrics, ears)).await
     };
     let Running { handle: keeper, thread, ended } =
         opened.map_err(|error| ServeError::Thread(error.into()))??;
 
     let proofs = {
-        let (data, keeper) = (data.clone(), keeper.clone());
+        let (data, keeper, ears) = (data.clone(), keeper.clone(), (crier, chronicle.clone()));
         let accuse = move |worker: &str, reason: &str| {
             let (worker, reason) = (worker.to_owned(), reason.to_owned());
             let _ = keeper.blocking_send(Request::Accuse { worker, reason });
         };
-        let opened = tokio::task::spawn_blocking(move || Proofs::open(&data, Box::new(accuse), crier)).await;
+        let opened = tokio::task::spawn_blocking(move || Proofs::open(&data, Box::new(accuse), ears)).await;
         Arc::new(opened.map_err(|error| ServeError::Thread(error.into()))?.map_err(ServeError::Proofs)?)
     };
 
@@ -173,7 +176,7 @@ pub async fn serve(
     let (stopping, stopped) = watch::channel(false);
     let access = Arc::new(Access::new(authority.clone()));
     let service = Service::new(
-        keeper.clone(),
+        (keeper.clone(), chronicle),
         Arc::clone(&proofs),
         Arc::clone(&access),
         Arc::clone(&metrics),

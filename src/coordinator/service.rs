@@ -9,6 +9,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Request, Response, Status};
 
 use super::access::{Access, address, shown};
+use super::chronicle::Chronicle;
 use super::metrics::Metrics;
 use super::proofs::{Proofs, What};
 use super::requests::{self, About, Handle, StateError, Submitted, Synced, Unavailable};
@@ -33,6 +34,7 @@ pub(super) struct Service {
 
 struct Shared {
     keeper: Handle,
+    chronicle: Chronicle,
     proofs: Arc<Proofs>,
     access: Arc<Access>,
     metrics: Arc<Metrics>,
@@ -71,7 +73,7 @@ const fn code_name(code: Code) -> &'static str {
 
 impl Service {
     pub(super) fn new(
-        keeper: Handle,
+        (keeper, chronicle): (Handle, Chronicle),
         proofs: Arc<Proofs>,
         access: Arc<Access>,
         metrics: Arc<Metrics>,
@@ -80,7 +82,18 @@ impl Service {
         /// Each asks the keeper once a second.
         const MOST_WATCHING: usize = 256;
         let (planning, watching) = (Semaphore::new(1), Arc::new(Semaphore::new(MOST_WATCHING)));
-        Self { shared: Arc::new(Shared { keeper, proofs, access, metrics, planning, watching, stopping }) }
+        Self {
+            shared: Arc::new(Shared {
+                keeper,
+                chronicle,
+                proofs,
+                access,
+                metrics,
+                planning,
+                watching,
+                stopping,
+            }),
+        }
     }
 
     /// Asks the keeper and waits for its answer.
@@ -290,15 +303,15 @@ impl Service {
         &self,
         request: Request<v1::SetJobStateRequest>,
     ) -> Result<v1::SetJobStateResponse, Status> {
-        self.shared.access.admit(&request, Action::Control, "")?;
+        let by = self.shared.access.admit(&request, Action::Control, "")?.name;
         let request = request.into_inner();
         let state = JobState::try_from(request.state()).map_err(malformed)?;
         let job = request.job;
         let named = self.whole_status(job.clone()).await?;
         let changed = if named.proofs.is_empty() {
-            self.ask(|reply| requests::Request::SetState { job, state, reply }).await?
+            self.ask(|reply| requests::Request::SetState { job, state, by, reply }).await?
         } else if named.jobs.is_empty() {
-            self.with_proofs(move |proofs| proofs.set_state(&job, state)).await?
+            self.with_proofs(move |proofs| proofs.set_state(&job, state, &by)).await?
         } else {
             Err(StateError::Ambiguous(job, named.jobs.len() + named.proofs.len()))
         };
@@ -481,6 +494,41 @@ impl operations_server::Operations for Service {
         self.answer("SetJobState", self.set_state(request).await)
     }
 
+    async fn unit_map(
+        &self,
+        request: Request<v1::UnitMapRequest>,
+    ) -> Result<Response<v1::UnitMapResponse>, Status> {
+        let found = async {
+            self.shared.access.admit(&request, Action::Status, "")?;
+            let v1::UnitMapRequest { job, version } = request.into_inner();
+            let map = self.ask(|reply| requests::Request::UnitMap { job, version, reply }).await?;
+            map.map_err(state_error)
+        };
+        self.answer("UnitMap", found.await)
+    }
+
+    async fn history(
+        &self,
+        request: Request<v1::HistoryRequest>,
+    ) -> Result<Response<v1::HistoryResponse>, Status> {
+        let found = async {
+            self.shared.access.admit(&request, Action::Status, "")?;
+            let v1::HistoryRequest { job, after_ms } = request.into_inner();
+            let history = self.ask(|reply| requests::Request::History { job, after_ms, reply }).await?;
+            history.map_err(state_error)
+        };
+        self.answer("History", found.await)
+    }
+
+    async fn events(
+        &self,
+        request: Request<v1::EventsRequest>,
+    ) -> Result<Response<v1::EventsResponse>, Status> {
+        let found = self.shared.access.admit(&request, Action::Status, "");
+        let events = |_| v1::EventsResponse { events: self.shared.chronicle.after(request.get_ref().after) };
+        self.answer("Events", found.map(events))
+    }
+
     async fn workers(
         &self,
         request: Request<v1::WorkersRequest>,
@@ -494,10 +542,10 @@ impl operations_server::Operations for Service {
 
     async fn drain(&self, request: Request<v1::DrainRequest>) -> Result<Response<v1::DrainResponse>, Status> {
         let drained = async {
-            self.shared.access.admit(&request, Action::Control, "")?;
+            let by = self.shared.access.admit(&request, Action::Control, "")?.name;
             let worker = request.into_inner().worker;
             let name = worker.clone();
-            let known = self.ask(|reply| requests::Request::Drain(worker, reply)).await?;
+            let known = self.ask(|reply| requests::Request::Drain { worker, by, reply }).await?;
             if known { Ok(v1::DrainResponse {}) } else { Err(no_such_worker(&name)) }
         };
         self.answer("Drain", drained.await)
@@ -508,10 +556,10 @@ impl operations_server::Operations for Service {
         request: Request<v1::ReleaseRequest>,
     ) -> Result<Response<v1::ReleaseResponse>, Status> {
         let released = async {
-            self.shared.access.admit(&request, Action::Control, "")?;
+            let by = self.shared.access.admit(&request, Action::Control, "")?.name;
             let worker = request.into_inner().worker;
             let name = worker.clone();
-            let known = self.ask(|reply| requests::Request::Release(worker, reply)).await?;
+            let known = self.ask(|reply| requests::Request::Release { worker, by, reply }).await?;
             let proves_again = self.shared.proofs.pool.release(&name);
             match known.map_err(unavailable)? || proves_again {
                 true => Ok(v1::ReleaseResponse {}),

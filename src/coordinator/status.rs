@@ -1,9 +1,11 @@
 //! What people are told.
 
 use super::books::JobInfo;
+use super::history::Point;
 use super::keeper::Keeper;
 use super::now_ms;
-use crate::campaign::{JobProgress, SourceShare};
+use super::requests::StateError;
+use crate::campaign::{JobProgress, JobState, SourceShare};
 use crate::preplacement::JobHash;
 use crate::wire::{BUILD, v1};
 
@@ -88,7 +90,47 @@ impl Keeper {
             disagreements: totals.disagreements,
             voided: totals.voided,
             notes,
+            left: (progress.state == JobState::Running)
+                .then(|| self.left(&job, progress.done, progress.units - progress.done))
+                .flatten(),
         }
+    }
+
+    /// The map of the job whose name begins with `digits`; without cells if the caller has this version.
+    pub(super) fn unit_map(&self, digits: &str, version: u64) -> Result<v1::UnitMapResponse, StateError> {
+        let job = self.find(digits)?;
+        let map = self.campaign.map(&job).ok_or_else(|| StateError::NoSuchJob(digits.to_owned()))?;
+        // Of another run, it would be another.
+        let now = self.opened_ms.wrapping_mul(1 << 32).wrapping_add(map.changes()).max(1);
+        let mut answer = v1::UnitMapResponse {
+            job: job.to_bytes().into(),
+            version: now,
+            units: map.units(),
+            units_per_cell: map.units_per_cell(),
+            ..v1::UnitMapResponse::default()
+        };
+        if version != now {
+            for (index, cell) in map.cells().iter().enumerate() {
+                let share = |units: u32| share(units.into(), map.size(index));
+                answer.done.push(share(cell.done));
+                answer.verified.push(share(cell.verified));
+                answer.leased.push(share(cell.leased));
+                answer.poisoned.push(share(cell.poisoned));
+            }
+        }
+        Ok(answer)
+    }
+
+    /// How far the job was whose name begins with `digits`, after a time.
+    pub(super) fn history(&self, digits: &str, after_ms: u64) -> Result<v1::HistoryResponse, StateError> {
+        let job = self.find(digits)?;
+        let points = self.histories.get(&job).map(|history| history.after(after_ms)).unwrap_or_default();
+        let point = |point: &Point| v1::HistoryPoint {
+            at_ms: point.at_ms,
+            done: point.done,
+            verified: point.verified,
+        };
+        Ok(v1::HistoryResponse { job: job.to_bytes().into(), points: points.iter().map(point).collect() })
     }
 
     /// The workers that were heard of since the start, by name.
@@ -115,5 +157,31 @@ impl Keeper {
     }
 }
 
+/// So many of all: 0 for none, 255 for all, and in between only what is in between.
+fn share(units: u64, all: u64) -> u8 {
+    match units {
+        0 => 0,
+        _ if units >= all => 255,
+        // Between 1 and 254.
+        _ => (units * 255 / all).clamp(1, 254) as u8,
+    }
+}
+
 /// More help nobody.
 const MOST_NOTES: usize = 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_of_none_or_all_looks_like_no_other() {
+        for all in [1, 2, 244, 255, 256, 1_000_000] {
+            for units in [0, 1, all / 2, all - 1, all] {
+                let share = share(units, all);
+                assert_eq!((share == 0, share == 255), (units == 0, units == all), "{units} of {all}");
+            }
+        }
+        assert_eq!(share(1, 2), 127);
+    }
+}

@@ -32,6 +32,8 @@ pub(super) use self::folder::What;
 use self::folder::{Folder, Record, Stand};
 use self::pool::Answered;
 pub(super) use self::pool::Pool;
+use super::books;
+use super::chronicle::{Chronicle, Happening};
 use super::news::{Crier, Kind, News};
 use super::now_ms;
 use super::requests::{StateError, Submitted};
@@ -40,7 +42,7 @@ use crate::optimise::exact::{self, Answering, Found, Options, Outcome, Refutatio
 use crate::optimise::{Progress, Watch};
 use crate::preplacement::JobHash;
 use crate::proof;
-use crate::wire::v1;
+use crate::wire::v1::{self, EventKind};
 
 /// Queries of one proof that are open at a time.
 const DESKS: usize = 64;
@@ -54,6 +56,7 @@ pub(super) type Accuse = Box<dyn Fn(&str, &str) + Send + Sync>;
 struct Ears {
     accuse: Accuse,
     crier: Crier,
+    chronicle: Chronicle,
 }
 
 impl What {
@@ -263,6 +266,8 @@ impl Proof {
         tracing::info!(proof = self.what.text(), bytes = certificate.len(), "proved");
         let job = self.what.job().to_string();
         let text = format!("job {job} is finished: {} is proved", self.what.text());
+        let proved = Happening::info(EventKind::Finished, text.clone());
+        self.ears.chronicle.note(proved.of_job(self.what.job()));
         self.ears.crier.tell(News { kind: Kind::Finished, job: Some(job), worker: None, text });
         Ok(())
     }
@@ -360,9 +365,13 @@ impl Proofs {
     ///
     /// # Errors
     /// The folder cannot be read, or the system gives no thread.
-    pub(super) fn open(data: &Path, accuse: Accuse, crier: Crier) -> io::Result<Self> {
+    pub(super) fn open(
+        data: &Path,
+        accuse: Accuse,
+        (crier, chronicle): (Crier, Chronicle),
+    ) -> io::Result<Self> {
         let folder = data.join("proofs");
-        let ears = Arc::new(Ears { accuse, crier });
+        let ears = Arc::new(Ears { accuse, crier, chronicle });
         let mut proofs = BTreeMap::new();
         for folder in Folder::all(&folder)? {
             let named = |error: io::Error| {
@@ -409,6 +418,7 @@ impl Proofs {
         let record = Record { what, stand, submitter, submitted_ms: at_ms, stand_ms: at_ms, solution: None };
         folder.keep(&record)?;
         tracing::info!(%job, submitter = record.submitter, text = what.text(), "a proof is submitted");
+        self.ears.chronicle.note(books::submitted(job, &what.text(), &record.submitter));
         let proof = Arc::new(Proof::new(what, folder, record, &self.ears));
         proof.begin(&self.pool, &self.room)?;
         lock(&self.proofs).insert(job, proof);
@@ -448,7 +458,12 @@ impl Proofs {
     ///
     /// # Errors
     /// There is no such proof, or it is over, or that cannot be written down.
-    pub(super) fn set_state(&self, digits: &str, state: JobState) -> Result<(JobHash, JobState), StateError> {
+    pub(super) fn set_state(
+        &self,
+        digits: &str,
+        state: JobState,
+        by: &str,
+    ) -> Result<(JobHash, JobState), StateError> {
         let (job, proof) = self.find(digits)?;
         let _one_at_a_time = lock(&self.changing);
         let before = proof.stand();
@@ -473,6 +488,7 @@ impl Proofs {
             }
             proof.come_to(stand, None).map_err(unwritten)?;
             tracing::info!(%job, state = super::keeper::name(state), "a proof changes its state");
+            self.ears.chronicle.note(books::changed(job, state, by));
             if stand == Stand::Running {
                 proof.begin(&self.pool, &self.room).map_err(unwritten)?;
             }
