@@ -194,7 +194,7 @@ impl JobReport {
     }
 
     /// "about 3 h left (2 h 40 min to 3 h 30 min)", if anybody can say.
-    fn left(&self) -> Option<String> {
+    pub(super) fn left(&self) -> Option<String> {
         let shown = |seconds: Option<f64>| Duration::try_from_secs_f64(seconds?).ok().map(predicted);
         let about = shown(self.left_s)?;
         let band = match (shown(self.left_least_s), shown(self.left_most_s)) {

@@ -44,6 +44,7 @@ mod stream;
 mod submit;
 mod terminal;
 mod token;
+mod top;
 mod verdict;
 mod worker;
 mod workers;
@@ -93,6 +94,7 @@ enum Command {
     Submit(submit::Args),
     Jobs(jobs::Args),
     Status(status::Args),
+    Top(top::Args),
     /// Hand out no more units of a job for now.
     Pause(job_state::Args),
     /// Let a job go on, and try units again that were set aside.
@@ -172,6 +174,7 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<Exit, Failure> {
         Command::Kubernetes(args) => batch::kubernetes(&args),
         Command::Htcondor(args) => batch::htcondor(&args),
         Command::Status(args) => status::run(&args),
+        Command::Top(args) => top::run(&args),
         Command::Pause(args) => job_state::run(&args, JobState::Paused),
         Command::Resume(args) => job_state::run(&args, JobState::Running),
         Command::Cancel(args) => job_state::run(&args, JobState::Cancelled),

@@ -143,6 +143,11 @@ impl Coordinator {
         Ok(Self { link, address })
     }
 
+    /// Where it is.
+    pub(super) const fn address(&self) -> &Address {
+        &self.address
+    }
+
     /// A call's answer, or what is to be said.
     pub(super) async fn call<T>(
         &self,

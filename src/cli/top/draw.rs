@@ -11,11 +11,14 @@ use super::rate::rates;
 use super::rows::{Health, JobRow, WorkerRow, plain};
 use super::screen::{Overlay, Said, Screen, Table, about};
 use super::unit_map::Mark;
-use crate::cli::report::{counted, grouped, predicted, rounded};
+use crate::cli::report::{counted, predicted, rounded};
 use crate::wire::v1;
 
 /// Nothing can be read on less.
 const LEAST: (u16, u16) = (40, 8);
+
+/// Jobs' titles are made as wide as the widest, but no wider than this.
+const MOST_TITLE: usize = 36;
 
 /// The keys, as the help has them.
 const KEYS: [(&str, &str); 9] = [
@@ -35,7 +38,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, screen: &Screen, at_ms: u64) {
     let area = frame.area();
     if area.width < LEAST.0 || area.height < LEAST.1 {
         let (width, height) = LEAST;
-        return frame.render_widget(Paragraph::new(format!("a terminal of {width} x {height}, please")), area);
+        return frame
+            .render_widget(Paragraph::new(format!("a terminal of {width} x {height}, please")), area);
     }
     let rows = Rows::of(area.height - 2, screen.jobs.len(), screen.workers.len());
     let [top, jobs, middle, workers, log, bottom] = Layout::vertical([
@@ -50,7 +54,9 @@ pub(super) fn draw(frame: &mut Frame<'_>, screen: &Screen, at_ms: u64) {
     let ink = Ink(screen.coloured);
     draw_head(frame, top, screen, at_ms, ink);
     draw_jobs(frame, jobs, screen, ink);
-    if rows.middle > 0 {
+    if rows.middle > 0 && screen.job().is_some_and(|job| job.shares.is_none()) {
+        draw_proof(frame, middle, screen, ink);
+    } else if rows.middle > 0 {
         let [map, rate] = Layout::horizontal([Constraint::Fill(1), Constraint::Fill(1)]).areas(middle);
         draw_map(frame, map, screen, ink);
         draw_rate(frame, rate, screen, ink);
@@ -87,10 +93,14 @@ impl Rows {
         };
         let tables = height - middle - log;
         let jobs = wanted(jobs).min(tables / 2);
-        let workers_wanted = wanted(workers).min(tables - jobs);
-        // What the tables do not need the log has.
-        let (workers, log) =
-            if log > 0 { (workers_wanted, log + tables - jobs - workers_wanted) } else { (tables - jobs, 0) };
+        let workers = wanted(workers).min(tables - jobs);
+        // What the tables do not need the others have.
+        let spare = tables - jobs - workers;
+        let (middle, workers, log) = match (middle, log) {
+            (0, 0) => (0, workers + spare, 0),
+            (0, log) => (0, workers, log + spare),
+            (middle, log) => (middle + spare / 2, workers, log + spare.div_ceil(2)),
+        };
         Self { jobs, middle, workers, log }
     }
 }
@@ -110,7 +120,8 @@ impl Ink {
 
     /// The frame of a part; of the table in which keys choose it is bold.
     fn frame<'a>(self, title: String, chosen: bool) -> Block<'a> {
-        let style = if chosen { Style::new().add_modifier(Modifier::BOLD) } else { self.colour(Color::DarkGray) };
+        let style =
+            if chosen { Style::new().add_modifier(Modifier::BOLD) } else { self.colour(Color::DarkGray) };
         Block::bordered().title(format!(" {title} ")).border_style(style)
     }
 }
@@ -141,7 +152,11 @@ fn window(rows: usize, height: u16, chosen: Option<usize>) -> std::ops::Range<us
 
 /// The title of a table: how many rows are not seen.
 fn table_title(noun: &str, rows: usize, seen: &std::ops::Range<usize>) -> String {
-    if seen.len() == rows { noun.to_owned() } else { format!("{noun} {} to {} of {rows}", seen.start + 1, seen.end) }
+    if seen.len() == rows {
+        noun.to_owned()
+    } else {
+        format!("{noun} {} to {} of {rows}", seen.start + 1, seen.end)
+    }
 }
 
 fn draw_jobs(frame: &mut Frame<'_>, area: Rect, screen: &Screen, ink: Ink) {
@@ -154,13 +169,14 @@ fn draw_jobs(frame: &mut Frame<'_>, area: Rect, screen: &Screen, ink: Ink) {
         let nothing = "no jobs; nqueens submit count N or submit first N begins one";
         return frame.render_widget(Paragraph::new(nothing), inside);
     }
+    let width = screen.jobs.iter().map(|job| job.title.chars().count()).max().unwrap_or(0).min(MOST_TITLE);
     for (row, place) in inside.rows().zip(seen) {
-        draw_job(frame, row, &screen.jobs[place], chosen == Some(place), ink);
+        draw_job(frame, row, &screen.jobs[place], chosen == Some(place), width, ink);
     }
 }
 
 /// "> a979411d running    count of 19 queens   ━━━━━━━━──────  17.2 % of 64 units, about 56 s left".
-fn draw_job(frame: &mut Frame<'_>, area: Rect, job: &JobRow, chosen: bool, ink: Ink) {
+fn draw_job(frame: &mut Frame<'_>, area: Rect, job: &JobRow, chosen: bool, width: usize, ink: Ink) {
     let state = match job.state {
         "running" => ink.colour(Color::Cyan),
         "finished" => ink.colour(Color::Green),
@@ -171,9 +187,11 @@ fn draw_job(frame: &mut Frame<'_>, area: Rect, job: &JobRow, chosen: bool, ink: 
         Span::raw(if chosen { "> " } else { "  " }),
         Span::styled(job.short().to_owned(), name),
         Span::styled(format!(" {:<9} ", job.state), state),
-        Span::raw(format!("{:<24} ", job.title)),
+        Span::raw(format!("{:<width$} ", job.title)),
     ];
-    if let Some((done, verified)) = job.shares.filter(|_| job.state != "finished" && area.width >= 100) {
+    if let Some((done, verified)) =
+        job.shares.filter(|_| matches!(job.state, "running" | "paused") && area.width >= 100)
+    {
         spans.extend(bar(20, done, verified, ink));
         spans.push(Span::raw(" "));
     }
@@ -189,11 +207,7 @@ fn bar(cells: usize, done: f64, verified: f64, ink: Ink) -> [Span<'static>; 3] {
     let part = |mark: Mark, length: usize| {
         Span::styled(mark.symbol().to_string().repeat(length), ink.colour(mark.colour()))
     };
-    [
-        part(Mark::Verified, verified),
-        part(Mark::Counted, done - verified),
-        part(Mark::Open, cells - done),
-    ]
+    [part(Mark::Verified, verified), part(Mark::Counted, done - verified), part(Mark::Open, cells - done)]
 }
 
 fn draw_map(frame: &mut Frame<'_>, area: Rect, screen: &Screen, ink: Ink) {
@@ -203,10 +217,14 @@ fn draw_map(frame: &mut Frame<'_>, area: Rect, screen: &Screen, ink: Ink) {
         return frame.render_widget(block, area);
     };
     let legend = |mark: &Mark| {
-        [Span::styled(format!(" {}", mark.symbol()), ink.colour(mark.colour())), Span::raw(format!(" {}", mark.name()))]
+        [
+            Span::styled(format!(" {}", mark.symbol()), ink.colour(mark.colour())),
+            Span::raw(format!(" {}", mark.name())),
+        ]
     };
     let shown = Mark::ALL.iter().filter(|&&mark| mark != Mark::Aside);
-    block = block.title_bottom(Line::from(shown.flat_map(legend).chain([Span::raw(" ")]).collect::<Vec<_>>()));
+    block =
+        block.title_bottom(Line::from(shown.flat_map(legend).chain([Span::raw(" ")]).collect::<Vec<_>>()));
     let inside = block.inner(area);
     frame.render_widget(block, area);
     let width = usize::from(inside.width).max(1);
@@ -217,15 +235,25 @@ fn draw_map(frame: &mut Frame<'_>, area: Rect, screen: &Screen, ink: Ink) {
     }
 }
 
+/// A proof has no units; what is known of it stands in their place.
+fn draw_proof(frame: &mut Frame<'_>, area: Rect, screen: &Screen, ink: Ink) {
+    let Some(job) = screen.job() else { return };
+    let block = ink.frame(format!("Proof {}", job.short()), false);
+    frame.render_widget(Paragraph::new(job.report.as_str()).block(block), area);
+}
+
 fn draw_rate(frame: &mut Frame<'_>, area: Rect, screen: &Screen, ink: Ink) {
     let rates = rates(screen.history(), usize::from(area.width.saturating_sub(2)));
     let most = rates.iter().copied().fold(0.0, f64::max);
-    let title =
-        if most > 0.0 { format!("Rate, up to {} units/s", rounded(most)) } else { "Rate".to_owned() };
+    let title = if most > 0.0 { format!("Rate, up to {} units/s", rounded(most)) } else { "Rate".to_owned() };
     let mut block = ink.frame(title, false);
     if let [first, .., last] = screen.history() {
         let span = predicted(std::time::Duration::from_millis(last.at_ms.saturating_sub(first.at_ms)));
-        block = block.title_bottom(format!(" {} to {}: {span} ", clock(screen, first.at_ms), clock(screen, last.at_ms)));
+        block = block.title_bottom(format!(
+            " {} to {}: {span} ",
+            clock(screen, first.at_ms),
+            clock(screen, last.at_ms)
+        ));
     }
     /// A bar has eight steps a row; more are finer than any terminal.
     const FULL: f64 = 10_000.0;
@@ -271,7 +299,7 @@ fn draw_worker(
         Span::raw(if chosen { "> " } else { "  " }),
         Span::styled(worker.name.clone(), name),
         Span::raw(" ".repeat(width.saturating_sub(worker.name.len()))),
-        Span::raw(format!("  {:<9} {:<6} {done:<18} ", worker.heard_of(now_ms), temperature)),
+        Span::raw(format!("  {:<14} {:<6} {done:<16} ", worker.heard_of(now_ms), temperature)),
         Span::styled(worker.state(), state),
         Span::styled(format!("  {}", worker.devices), ink.colour(Color::DarkGray)),
     ]);
@@ -304,7 +332,7 @@ fn draw_foot(frame: &mut Frame<'_>, area: Rect, screen: &Screen, ink: Ink) {
         (_, Said::Well(said)) => Line::raw(format!(" {said}")),
         (_, Said::Badly(said)) => Line::styled(format!(" {said}"), ink.bad()),
         (_, Said::Nothing) => {
-            Line::raw(" q end  ↑↓ Tab choose  Enter report  p pause  r resume  c cancel  d drain  ? keys")
+            Line::raw(" q end  ↑↓ Tab choose  Enter more  p pause  r resume  c cancel  d drain  ? keys")
         }
     };
     frame.render_widget(line, area);
@@ -337,7 +365,10 @@ fn draw_report(frame: &mut Frame<'_>, area: Rect, screen: &Screen, line: u16) {
     let Some(job) = screen.job() else { return };
     let title = format!("{} — ↑↓ to read on, any other key goes back", job.called());
     let inside = over(frame, area, area.width - 4, area.height - 2, title);
-    frame.render_widget(Paragraph::new(job.report.as_str()).wrap(Wrap { trim: false }).scroll((line, 0)), inside);
+    frame.render_widget(
+        Paragraph::new(job.report.as_str()).wrap(Wrap { trim: false }).scroll((line, 0)),
+        inside,
+    );
 }
 
 /// A time of day where the user is: "19:26:59".

@@ -25,6 +25,7 @@ use tokio::sync::mpsc;
 use super::answer::coloured;
 use super::remote::{Remote, block_on, stop_signal};
 use super::{Exit, Failure};
+use crate::wire::v1;
 use feed::Feed;
 use keyboard::Console;
 use screen::{Input, Screen};
@@ -50,7 +51,8 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     block_on(async {
         let stop = stop_signal();
         let coordinator = args.remote.connect().await?;
-        let status = coordinator.call(coordinator.link.operations().status(Default::default())).await?;
+        let request = v1::StatusRequest::default();
+        let status = coordinator.call(coordinator.link.operations().status(request)).await?;
         let began = Instant::now();
         let mut screen = Screen::new(coordinator.address().to_string(), coloured());
         screen.update(Input::Status(Box::new(status)), 0);

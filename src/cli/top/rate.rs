@@ -18,7 +18,9 @@ pub(super) fn rates(points: &[Point], bins: usize) -> Vec<f64> {
     }
     let edge = |bin: usize| first.at_ms as f64 + whole_ms * bin as f64 / bins as f64;
     let seconds = whole_ms / bins as f64 / 1000.0;
-    (0..bins).map(|bin| (done_at(points, edge(bin + 1)) - done_at(points, edge(bin))).max(0.0) / seconds).collect()
+    (0..bins)
+        .map(|bin| (done_at(points, edge(bin + 1)) - done_at(points, edge(bin))).max(0.0) / seconds)
+        .collect()
 }
 
 /// How many units were counted at `at_ms`, which lies between the first point and the last.

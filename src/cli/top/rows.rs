@@ -38,24 +38,26 @@ impl JobRow {
 
     pub(super) fn of_count(status: v1::JobStatus, now_ms: u64) -> Self {
         let share = |part: u64| part as f64 / status.units.max(1) as f64;
-        let shares = Some((share(status.done), share(status.checked)));
+        let (done, verified) = (share(status.done), share(status.checked));
         let aside = status.poisoned;
         let rate = status.units_per_s;
         let report = JobReport::new(status, now_ms);
-        let mut progress = report.progress();
-        if report.solutions.is_none() {
-            if rate > 0.0 && report.state == "running" {
-                progress += &format!(", {} units/s", rounded(rate));
-            }
-            if aside > 0 {
-                progress += &format!(", {} set aside", grouped(aside.into()));
-            }
+        // What matters most stands first: the end may be cut off.
+        let mut progress = Vec::new();
+        if report.solutions.is_some() {
+            progress.push(report.progress());
+        } else {
+            progress.push(format!("{:.1} %", 100.0 * done));
+            progress.extend((aside > 0).then(|| format!("{} set aside", grouped(aside.into()))));
+            let runs = report.state == "running" && rate > 0.0;
+            progress.extend(runs.then(|| format!("{} units/s", rounded(rate))));
+            progress.extend(report.left());
         }
         Self {
             title: plain(&report.title()),
             state: report.state,
-            shares,
-            progress: plain(&progress),
+            shares: Some((done, verified)),
+            progress: plain(&progress.join(", ")),
             ails: aside > 0 || !report.notes.is_empty(),
             report: plain_lines(&report.text()),
             name: report.job,
@@ -152,7 +154,9 @@ pub(super) fn plain(text: &str) -> String {
     const fn turns(letter: char) -> bool {
         matches!(letter, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
     }
-    text.chars().map(|letter| if letter.is_control() || turns(letter) { '\u{fffd}' } else { letter }).collect()
+    text.chars()
+        .map(|letter| if letter.is_control() || turns(letter) { '\u{fffd}' } else { letter })
+        .collect()
 }
 
 /// [`plain`], line by line.

@@ -23,7 +23,10 @@ pub(super) enum Input {
     /// Where a job has its units.
     Map(UnitMap),
     /// How far a job was over time: points after those that came before.
-    History { job: String, points: Vec<Point> },
+    History {
+        job: String,
+        points: Vec<Point>,
+    },
     /// The coordinator's latest events, after those that came before.
     Events(Vec<v1::Event>),
     /// The coordinator does not answer, and why.

@@ -131,11 +131,13 @@ mod tests {
 
     #[test]
     fn a_mark_says_the_worst_of_its_cells() {
-        let map = map(&[255, 255, 255, 7, 0, 0, 0], &[255, 255, 9, 0, 0, 0, 0], &[0, 0, 0, 0, 3, 0, 0], &[
-            0, 0, 0, 0, 0, 0, 1,
-        ]);
-        let symbols =
-            |most| map.marks(most).into_iter().map(Mark::symbol).collect::<String>();
+        let map = map(
+            &[255, 255, 255, 7, 0, 0, 0],
+            &[255, 255, 9, 0, 0, 0, 0],
+            &[0, 0, 0, 0, 3, 0, 0],
+            &[0, 0, 0, 0, 0, 0, 1],
+        );
+        let symbols = |most| map.marks(most).into_iter().map(Mark::symbol).collect::<String>();
         assert_eq!(symbols(100), "██▓▒░·!");
         assert_eq!(symbols(7), "██▓▒░·!");
         assert_eq!(symbols(3), "█▒!");
