@@ -16,13 +16,23 @@
 //! | 5 | [`cluster`]: plans, parts and scripts for batch systems |
 //! | 6 | [`cli`]: the commands |
 //!
+//! Counting a board, all of it or its completions ([`engine`]):
+//!
 //! ```
-//! use nqueens::board::{Piece, Problem};
+//! use nqueens::board::{Piece, Problem, parse_squares};
 //! use nqueens::engine::{CountOptions, count};
 //!
-//! let outcome = count(&Problem::empty(Piece::Queen, 8), &CountOptions::default()).unwrap();
+//! let outcome = count(&Problem::empty(Piece::Queen, 8), &CountOptions::default())?;
 //! assert_eq!(outcome.solutions, 92);
+//!
+//! let (placed, blocked) = (parse_squares("1,1")?, parse_squares("2,3 5,5")?);
+//! let board = Problem::new(Piece::Queen, 8, placed, blocked)?;
+//! assert_eq!(count(&board, &CountOptions::default())?.solutions, 4);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! One solution, checked by code that knows nothing of the method ([`search`]); the first one with a proof ([`proof`]); a count
+//! in parts ([`preplacement`]): there are the examples.
 
 pub mod authority;
 pub mod board;

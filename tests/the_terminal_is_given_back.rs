@@ -5,6 +5,7 @@ mod support;
 
 use std::fs::File;
 use std::io::{Read, Write};
+use std::num::NonZero;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -25,14 +26,15 @@ struct Terminal {
 
 impl Terminal {
     fn new() -> Self {
-        const SIZE: (u16, u16) = (32, 120);
+        const SIZE: (NonZero<u16>, NonZero<u16>) =
+            (NonZero::new(32).expect("not 0"), NonZero::new(120).expect("not 0"));
         let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a pseudo-terminal");
         grantpt(&ours).expect("it is ours");
         unlockpt(&ours).expect("it is ours");
         let name = ptsname(&ours, Vec::new()).expect("it has a name");
         let path = Path::new(name.to_str().expect("plain"));
         let line = File::options().read(true).write(true).open(path).expect("its other end").into();
-        let size = Winsize { ws_row: SIZE.0, ws_col: SIZE.1, ws_xpixel: 0, ws_ypixel: 0 };
+        let size = Winsize { ws_row: SIZE.0.get(), ws_col: SIZE.1.get(), ws_xpixel: 0, ws_ypixel: 0 };
         tcsetwinsize(&ours, size).expect("it has a size");
         let screen = Arc::new(Mutex::new(vt100::Parser::new(SIZE.0, SIZE.1, 0)));
         let keyboard = File::from(ours);
@@ -96,20 +98,16 @@ impl Terminal {
     }
 }
 
-/// In a runtime of its own.
-fn wait_for<T>(work: impl Future<Output = T>) -> T {
-    tokio::runtime::Runtime::new().expect("a runtime").block_on(work)
-}
-
-#[test]
-fn top_shows_a_campaign_obeys_keys_and_gives_the_terminal_back() {
+// Waiting for the terminal blocks a thread; what answers the program runs in other processes.
+#[tokio::test(flavor = "multi_thread")]
+async fn top_shows_a_campaign_obeys_keys_and_gives_the_terminal_back() {
     let scratch = Scratch::new("top");
     let mut coordinator =
         Coordinator::start(&scratch.path("coordinator"), &["--lease", "30s", "--sync", "1s"]);
-    let job = wait_for(async { submit(&coordinator.link(), 12, 0).await });
+    let job = submit(&coordinator.link(), 12, 0).await;
     // It takes something in hand, and counts nothing yet.
     let mut worker = Worker::new("hare", coordinator.link());
-    assert!(wait_for(worker.sync()).expect("answered") > 0);
+    assert!(worker.sync().await.expect("answered") > 0);
 
     let mut terminal = Terminal::new();
     (&terminal.line.try_clone().map(File::from).expect("a copy"))
@@ -127,7 +125,7 @@ fn top_shows_a_campaign_obeys_keys_and_gives_the_terminal_back() {
 
     terminal.press("p");
     terminal.shows("is paused; it was running");
-    let paused = wait_for(coordinator.last_job());
+    let paused = coordinator.last_job().await;
     assert_eq!(paused.state(), nqueens::wire::v1::JobState::Paused);
     terminal.press("r");
     terminal.shows("is running; it was paused");
@@ -136,7 +134,7 @@ fn top_shows_a_campaign_obeys_keys_and_gives_the_terminal_back() {
     terminal.shows("y yes, any other key no");
     terminal.press("n");
     terminal.shows("nothing was changed");
-    assert_eq!(wait_for(coordinator.last_job()).state(), nqueens::wire::v1::JobState::Running);
+    assert_eq!(coordinator.last_job().await.state(), nqueens::wire::v1::JobState::Running);
 
     // The coordinator goes, and comes back; the screen lives on.
     coordinator.process.kill();
@@ -148,15 +146,11 @@ fn top_shows_a_campaign_obeys_keys_and_gives_the_terminal_back() {
     let mut worker = Worker::new("hare", coordinator.link());
     worker.kernels = vec!["scalar".into()];
     let other = Worker::new("tortoise", coordinator.link());
-    wait_for(async {
-        for mut worker in [worker, other] {
-            tokio::spawn(async move { worker.work_until_done().await });
-        }
-        let done = || async { coordinator.last_job().await };
-        while done().await.state() != nqueens::wire::v1::JobState::Finished {
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-        }
-    });
+    let counting =
+        [worker, other].map(|mut worker| tokio::spawn(async move { worker.work_until_done().await }));
+    for worker in counting {
+        worker.await.expect("no panic");
+    }
     terminal.shows("14200 solutions");
     terminal.shows("tortoise");
     assert!(terminal.text().contains(&job[..8]));

@@ -38,7 +38,7 @@ pub enum Exit {
     Interrupted = 130,
 }
 
-/// The same for `--help`; the README has all of the contract.
+/// The same for `--help`; docs/exit-codes.md has all of the contract.
 pub(super) const TABLE: &str = "\
 Exit codes: 0 done; 2 wrong usage or input; 3 no solution exists; 4 not proven (stopped by a limit, or a solver's \
 claim was not confirmed; the best found is printed); 5 not available here (kernel, device, solver); 6 a check \

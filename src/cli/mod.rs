@@ -237,10 +237,69 @@ fn note(message: &str) {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::path::Path;
+
     use super::*;
 
     #[test]
     fn the_command_line_is_well_formed() {
         command().debug_assert();
+    }
+
+    /// The words of a shell's line up to the first pipe, redirection, semicolon or comment.
+    fn words(line: &str) -> Vec<String> {
+        let mut words = vec![String::new()];
+        let mut quoted = None;
+        for letter in line.chars() {
+            let word = words.last_mut().expect("there is always one");
+            match (quoted, letter) {
+                (Some(quote), _) if letter == quote => quoted = None,
+                (None, '\'' | '"') => quoted = Some(letter),
+                (None, '|' | '>' | ';' | '#' | '&' | ')') => break,
+                (None, ' ') if word.is_empty() => {}
+                (None, ' ') => words.push(String::new()),
+                _ => word.push(letter),
+            }
+        }
+        words.retain(|word| !word.is_empty());
+        words
+    }
+
+    #[test]
+    fn every_documented_command_is_understood() {
+        /// What stands before a command line of the program.
+        const BEFORE: [&str; 6] = [
+            "$ nqueens ",
+            "# nqueens ",
+            " -- nqueens ",
+            "do nqueens ",
+            "--rm nqueens ",
+            "$ cargo run --release -- ",
+        ];
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let folders = ["", "docs", "deploy"].map(|folder| root.join(folder));
+        let files = folders.iter().flat_map(|folder| fs::read_dir(folder).expect("it is there"));
+        let pages = files.map(|file| file.expect("it can be read").path());
+        let pages = pages.filter(|path| path.extension().is_some_and(|extension| extension == "md"));
+        let token = format!("nqt1.{}.{}", "a".repeat(52), "a".repeat(40));
+        let mut understood = 0;
+        for page in pages {
+            let text = fs::read_to_string(&page).expect("UTF-8");
+            // Every second part stands between two lines of three backticks.
+            let blocks = text.split("```").skip(1).step_by(2).filter(|block| block.starts_with("console"));
+            let typed = blocks.flat_map(str::lines).filter_map(|line| {
+                BEFORE.iter().find_map(|before| line.split_once(before)).map(|(_, line)| line)
+            });
+            for line in typed {
+                let line = line.replace("nqt1.…", &token).replace("$i", "0");
+                let line = [vec!["nqueens".to_owned()], words(&line)].concat();
+                if let Err(error) = command().try_get_matches_from(&line) {
+                    panic!("{}: {line:?} is not understood: {error}", page.display());
+                }
+                understood += 1;
+            }
+        }
+        assert!(understood > 40, "only {understood} command lines were found");
     }
 }

@@ -10,6 +10,29 @@
 //! Weights are in thirds of a solution: in the case analysis of an even board up to three distances can tie,
 //! so that an orbit of 8 = 24 thirds is found once, twice or three times. Σ weight × completions over all
 //! prefixes is 3 × the number of solutions, and divisibility by 3 is a free check.
+//!
+//! ```
+//! use nqueens::board::{Piece, Problem};
+//! use nqueens::engine::plan_for_campaign;
+//! use nqueens::kernel::{KernelKind, count_range};
+//! use nqueens::preplacement::{Decomposition, Job};
+//! use nqueens::tally::Tally;
+//!
+//! // A job is a line of text; every machine makes the same units of it.
+//! let text = plan_for_campaign(&Problem::empty(Piece::Queen, 10))?.job().to_string();
+//! let units = Decomposition::new(text.parse::<Job>()?);
+//!
+//! // Each unit is counted by itself, here every second one as its mirror image, and all are added up.
+//! let image = units.mirrored();
+//! let mut kernel = KernelKind::Scalar.build(Piece::Queen)?;
+//! let mut total = Tally::default();
+//! for unit in 0..units.units() {
+//!     let of = if unit % 2 == 0 { &units } else { &image };
+//!     total.merge(&count_range(&mut *kernel, of, of.unit(unit))?)?;
+//! }
+//! assert_eq!(total.solutions()?, 724);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod centre_cross;
 mod centre_rows;

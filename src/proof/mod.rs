@@ -13,6 +13,28 @@
 //! | 32 | SHA-256 of everything before |
 //!
 //! The checksum only tells accidents from lies: what convinces is the proof alone.
+//!
+//! ```
+//! use nqueens::optimise::{Unwatched, exact};
+//! use nqueens::proof;
+//!
+//! // The engine searches and keeps what it refutes.
+//! let n = 20;
+//! let found = exact::first(n, exact::Options::default(), &mut Unwatched, &mut |_| {});
+//! let refutations = found.refutations(n);
+//! let refutations: Vec<_> = refutations.iter().collect();
+//! let mut certificate = proof::first::certificate(n, found.solution.as_deref(), &refutations)?;
+//!
+//! // The checker needs nothing but the bytes.
+//! let proved = proof::check(&certificate)?;
+//! assert_eq!(proved.solution, found.solution);
+//! assert_eq!(proved.solution.unwrap()[..5], [0, 2, 4, 1, 3]);
+//!
+//! // And believes none that was changed.
+//! *certificate.last_mut().unwrap() ^= 1;
+//! assert!(proof::check(&certificate).is_err());
+//! # Ok::<(), proof::ProofError>(())
+//! ```
 
 pub mod beautiful;
 pub mod bytes;

@@ -11,6 +11,35 @@
 //! | `columns` | all, column by column | nodes, as with backtracking |
 //!
 //! [`greedy`] fills the infinite board, which has no last answer and no way back.
+//!
+//! ```
+//! use std::ops::ControlFlow;
+//!
+//! use nqueens::board::{Piece, Placement, Problem};
+//! use nqueens::search::{Method, Watch};
+//!
+//! /// Keeps the first answer that comes.
+//! struct First(Option<Vec<usize>>);
+//!
+//! impl Watch for First {
+//!     fn answer(&mut self, columns: &[usize]) -> ControlFlow<()> {
+//!         self.0 = Some(columns.to_vec());
+//!         ControlFlow::Break(())
+//!     }
+//!     fn look(&mut self, _tried: u64) -> ControlFlow<()> {
+//!         ControlFlow::Continue(())
+//!     }
+//! }
+//!
+//! let board = Problem::empty(Piece::Queen, 8);
+//! let mut watch = First(None);
+//! Method::Backtracking.run(&board, &mut watch)?;
+//! let columns = watch.0.unwrap();
+//! assert_eq!(columns, [0, 4, 7, 5, 2, 6, 1, 3]);
+//! // What a method says is believed once this has seen it.
+//! Placement::check_solution(&board, &columns)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod backtracking;
 mod brute_force;
