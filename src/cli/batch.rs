@@ -7,12 +7,10 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::count;
 use super::plan::parts;
-use super::problem::DecidedSquares;
+use super::problem::Board;
 use super::report::counted;
 use super::{Exit, Failure, print};
-use crate::board::Piece;
 use crate::cluster::{Htcondor, Kubernetes, PlanFile, Shared, Slurm};
 use crate::engine::plan_for_campaign;
 use crate::whole_file::WholeFile;
@@ -20,14 +18,8 @@ use crate::whole_file::WholeFile;
 /// What all of them are told.
 #[derive(Debug, clap::Args)]
 pub(super) struct Common {
-    /// The board size: rows, columns and queens, from 0 to 32.
-    #[arg(value_parser = count::board_size, allow_negative_numbers = true)]
-    n: usize,
     #[command(flatten)]
-    squares: DecidedSquares,
-    /// The piece: queen, rook, superqueen (queen and knight) or toroidal (opposite edges are joined).
-    #[arg(long, default_value = "queen")]
-    piece: Piece,
+    board: Board,
     /// Into how many tasks; fewer if the job cannot be cut so fine.
     #[arg(long, value_name = "K", default_value = "100", value_parser = parts, allow_negative_numbers = true)]
     units: NonZeroU64,
@@ -129,13 +121,13 @@ fn unusable(path: &Path, error: &io::Error) -> Failure {
 
 impl Common {
     fn begin(&self, program: &str) -> Result<Begun, Failure> {
-        let problem = self.squares.problem(self.piece, self.n)?;
+        let problem = self.board.problem()?;
         let plan = PlanFile::new(plan_for_campaign(&problem).map_err(Failure::usage)?, self.units);
-        let folder = self.out.clone().unwrap_or_else(|| format!("nqueens-{}", self.n).into());
+        let folder = self.out.clone().unwrap_or_else(|| format!("nqueens-{}", problem.n()).into());
         fs::create_dir_all(&folder).map_err(|error| unusable(&folder, &error))?;
         let folder = folder.canonicalize().map_err(|error| unusable(&folder, &error))?;
         let shared = Shared {
-            n: self.n,
+            n: problem.n(),
             parts: plan.parts(),
             cpus: self.cpus,
             memory_mib: self.memory,

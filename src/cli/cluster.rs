@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use super::count;
 use super::job_report::job_name;
 use super::logs::Logs;
-use super::problem::DecidedSquares;
+use super::problem::Board;
 use super::remote::{Coordinator, block_on, stop_signal};
 use super::submit::{print_final, request, wait_for};
 use super::{Exit, Failure};
-use crate::board::{Piece, Problem};
+use crate::board::Problem;
 use crate::campaign::Settings;
 use crate::coordinator::{self, Listening, Notify};
 use crate::engine::{DeviceChoice, DeviceName};
@@ -23,14 +23,8 @@ use crate::worker::{self, Options};
 /// machine, and leaves nothing behind unless --data is given.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The board size: rows, columns and queens, from 0 to 32.
-    #[arg(value_parser = count::board_size, allow_negative_numbers = true)]
-    n: usize,
     #[command(flatten)]
-    squares: DecidedSquares,
-    /// The piece: queen, rook, superqueen (queen and knight) or toroidal (opposite edges are joined).
-    #[arg(long, default_value = "queen")]
-    piece: Piece,
+    board: Board,
     /// Workers, which share the cores.
     #[arg(long, value_name = "K", default_value = "2", value_parser = count::threads, allow_negative_numbers = true)]
     workers: NonZeroUsize,
@@ -74,7 +68,7 @@ impl Drop for Folder {
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     args.logs.start();
-    let problem = args.squares.problem(args.piece, args.n)?;
+    let problem = args.board.problem()?;
     block_on(try_it(args, &problem))
 }
 

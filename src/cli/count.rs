@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
-use super::problem::DecidedSquares;
+use super::problem::Board;
 use super::report::{Published, counted, duration, grouped, predicted, rounded};
 use super::{Exit, Failure, note, print};
 use crate::board::{Piece, Problem, Square};
@@ -23,14 +23,8 @@ use crate::preplacement::{Job, MAX_COUNT_SIZE, Scheme};
 /// Count all solutions, or all completions of a board on which some squares are decided.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The board size: rows, columns and queens, from 0 to 32.
-    #[arg(value_parser = board_size, allow_negative_numbers = true)]
-    n: usize,
     #[command(flatten)]
-    squares: DecidedSquares,
-    /// The piece: queen, rook, superqueen (queen and knight) or toroidal (opposite edges are joined).
-    #[arg(long, default_value = "queen")]
-    piece: Piece,
+    board: Board,
     /// Count the symmetric and the fundamental solutions too.
     #[arg(long)]
     classes: bool,
@@ -132,8 +126,8 @@ struct ClassesReport {
 }
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
-    let problem = args.squares.problem(args.piece, args.n)?;
-    if args.classes && (!problem.is_empty() || args.piece == Piece::Rook) {
+    let problem = args.board.problem()?;
+    if args.classes && (!problem.is_empty() || problem.piece() == Piece::Rook) {
         return Err(Failure::usage(
             "--classes needs an empty board and queens, super-queens or toroidal queens; leave it out, or the squares",
         ));
@@ -141,7 +135,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let conflict = problem.conflict();
     let outcome = count(args, &problem)?;
     let classes = if args.classes {
-        let classes = classes(args.piece, args.n, outcome.solutions);
+        let classes = classes(problem.piece(), problem.n(), outcome.solutions);
         Some(classes.map_err(|error| Failure { exit: Exit::CheckFailed, message: error.to_string() })?)
     } else {
         None

@@ -1,5 +1,7 @@
 //! `nqueens jobs`.
 
+use serde::Serialize;
+
 use super::job_report::JobReport;
 use super::proof_report::ProofReport;
 use super::remote::{Remote, block_on};
@@ -16,33 +18,32 @@ pub(super) struct Args {
     json: bool,
 }
 
+impl Args {
+    /// A line of the list.
+    fn line(&self, report: &impl Serialize, [name, state, title, progress]: [&str; 4]) -> String {
+        if self.json {
+            serde_json::to_string(report).expect("numbers and strings serialise") + "\n"
+        } else {
+            format!("{name}  {state:<9}  {title}: {progress}\n")
+        }
+    }
+}
+
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     block_on(async {
         let coordinator = args.remote.connect().await?;
         let request = v1::StatusRequest::default();
         let status = coordinator.call(coordinator.link.operations().status(request)).await?;
         let now_ms = status.now_ms;
-        let mut text = String::new();
-        for job in status.jobs {
+        let counts = status.jobs.into_iter().map(|job| {
             let report = JobReport::new(job, now_ms);
-            if args.json {
-                text += &serde_json::to_string(&report).expect("numbers and strings serialise");
-            } else {
-                let (name, state) = (report.short(), report.state);
-                text += &format!("{name}  {state:<9}  {}: {}", report.title(), report.progress());
-            }
-            text.push('\n');
-        }
-        for proof in status.proofs {
+            args.line(&report, [report.short(), report.state, &report.title(), &report.progress()])
+        });
+        let proofs = status.proofs.into_iter().map(|proof| {
             let report = ProofReport::new(proof, now_ms);
-            if args.json {
-                text += &serde_json::to_string(&report).expect("numbers and strings serialise");
-            } else {
-                let (name, state) = (report.short(), report.state);
-                text += &format!("{name}  {state:<9}  {}: {}", report.title(), report.progress());
-            }
-            text.push('\n');
-        }
+            args.line(&report, [report.short(), report.state, &report.title(), &report.progress()])
+        });
+        let mut text: String = counts.chain(proofs).collect();
         if text.is_empty() && !args.json {
             text = "no jobs; nqueens submit count N or submit first N begins one\n".to_owned();
         }

@@ -5,24 +5,17 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::problem::DecidedSquares;
+use super::problem::Board;
 use super::report::{counted, grouped};
-use super::{Exit, Failure, count, print};
-use crate::board::Piece;
+use super::{Exit, Failure, print};
 use crate::cluster::{MOST_PARTS, PlanFile};
 use crate::engine::plan_for_campaign;
 
 /// Cut a count into parts for an engine that you have: a batch system, a container cluster, or a shell loop.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The board size: rows, columns and queens, from 0 to 32.
-    #[arg(value_parser = count::board_size, allow_negative_numbers = true)]
-    n: usize,
     #[command(flatten)]
-    squares: DecidedSquares,
-    /// The piece: queen, rook, superqueen (queen and knight) or toroidal (opposite edges are joined).
-    #[arg(long, default_value = "queen")]
-    piece: Piece,
+    board: Board,
     /// Into how many parts; fewer if the job cannot be cut so fine.
     #[arg(long, value_name = "K", default_value = "100", value_parser = parts, allow_negative_numbers = true)]
     units: NonZeroU64,
@@ -53,15 +46,15 @@ pub(super) fn parts(text: &str) -> Result<NonZeroU64, String> {
 }
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
-    let problem = args.squares.problem(args.piece, args.n)?;
+    let problem = args.board.problem()?;
     let plan = PlanFile::new(plan_for_campaign(&problem).map_err(Failure::usage)?, args.units);
     plan.write(&args.out)?;
     let (units, parts) = (plan.decomposition().units(), plan.parts().get());
     let text = if args.json {
         let report = Report {
             job: plan.job().hash().to_string(),
-            n: args.n,
-            piece: args.piece.name(),
+            n: problem.n(),
+            piece: problem.piece().name(),
             parts,
             units,
             plan: args.out.display().to_string(),

@@ -1,6 +1,7 @@
 //! Board sizes and decided squares, as users write them.
 
 use super::Failure;
+use super::count::board_size;
 use crate::board::{Piece, Problem, Square, SquareError, parse_squares};
 
 /// Squares that are decided before anything begins.
@@ -12,6 +13,26 @@ pub(super) struct DecidedSquares {
     /// A square on which no queen may stand; several: repeat, or --block '1,1 8,8'.
     #[arg(long, value_name = "ROW,COL", value_parser = squares, allow_hyphen_values = true)]
     block: Vec<Squares>,
+}
+
+/// A board that is counted.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct Board {
+    /// The board size: rows, columns and queens, from 0 to 32.
+    #[arg(value_parser = board_size, allow_negative_numbers = true)]
+    n: usize,
+    #[command(flatten)]
+    squares: DecidedSquares,
+    /// The piece: queen, rook, superqueen (queen and knight) or toroidal (opposite edges are joined).
+    #[arg(long, default_value = "queen")]
+    piece: Piece,
+}
+
+impl Board {
+    /// What is to be counted.
+    pub(super) fn problem(&self) -> Result<Problem, Failure> {
+        self.squares.problem(self.piece, self.n)
+    }
 }
 
 /// The squares of one flag.
