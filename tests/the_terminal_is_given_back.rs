@@ -207,10 +207,17 @@ fn what_is_no_terminal_is_refused() {
         assert_eq!((said.lines().count(), output.stdout.len()), (1, 0), "{said}");
         assert!(said.contains("status --watch"), "{said}");
     }
-    // A coordinator that is not there is said before the terminal is touched.
-    let terminal = Terminal::new();
-    let mut top = terminal.run(&["top", "--coordinator", "127.0.0.1:1"], &[]);
-    assert_eq!(top.wait("end"), 8);
-    terminal.shows("cannot be reached");
-    assert!(!terminal.screen.lock().expect("ours").screen().alternate_screen());
+    // A coordinator that is not there is said before the terminal is touched; so is one that speaks TLS to whoever does not.
+    let scratch = Scratch::new("top-refused");
+    drop(authority(&scratch.path("coordinator")));
+    let coordinator = Coordinator::start(&scratch.path("coordinator"), &[]);
+    for (address, said) in
+        [("127.0.0.1:1", "cannot be reached"), (&coordinator.address.to_string(), "give --token")]
+    {
+        let terminal = Terminal::new();
+        let mut top = terminal.run(&["top", "--coordinator", address], &[]);
+        assert_eq!(top.wait("end"), 8);
+        terminal.shows(said);
+        assert!(!terminal.screen.lock().expect("ours").screen().alternate_screen());
+    }
 }

@@ -39,6 +39,7 @@ pub(super) struct Remote {
 pub(super) struct Coordinator {
     pub(super) link: Link,
     address: Address,
+    speaks_tls: bool,
 }
 
 /// How long a call may take: planning a large board takes seconds.
@@ -140,7 +141,7 @@ impl Coordinator {
     /// The one at an address.
     pub(super) fn to(address: Address, security: &Security) -> Result<Self, Failure> {
         let link = Link::new(&address, security, DEADLINE)?;
-        Ok(Self { link, address })
+        Ok(Self { link, address, speaks_tls: matches!(security, Security::Tls(..)) })
     }
 
     /// Where it is.
@@ -153,7 +154,13 @@ impl Coordinator {
         &self,
         call: impl Future<Output = Result<tonic::Response<T>, Status>>,
     ) -> Result<T, Failure> {
-        call.await.map(tonic::Response::into_inner).map_err(|status| refused(&self.address, &status))
+        call.await.map(tonic::Response::into_inner).map_err(|status| {
+            let mut failure = refused(&self.address, &status);
+            if !self.speaks_tls && may_pass(&status) && !nobody_listens(&status) {
+                failure.message += " (it was asked without TLS; if it speaks TLS, give --token, or on its own machine --data)";
+            }
+            failure
+        })
     }
 }
 
@@ -185,6 +192,19 @@ fn refused(address: &Address, status: &Status) -> Failure {
         _ => said.to_owned(),
     };
     Failure { exit, message }
+}
+
+/// Whether there is nobody at that address.
+fn nobody_listens(status: &Status) -> bool {
+    let mut cause = std::error::Error::source(status);
+    while let Some(error) = cause {
+        let kind = error.downcast_ref::<io::Error>().map(io::Error::kind);
+        if kind == Some(io::ErrorKind::ConnectionRefused) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
 }
 
 /// The innermost cause of a transport's error, which says most.
