@@ -5,7 +5,7 @@
 //!
 //! | route | for | what it is |
 //! |---|---|---|
-//! | `GET /sign-in` and what that page needs | everybody | the page that takes a token |
+//! | `GET /sign-in`, `/sign-in/known`, scripts and style | everybody | the page that takes a token; whether there is a session |
 //! | `POST /sign-in` | everybody, a few times a minute | buys a session with a token |
 //! | `GET /`, `/app.js` | viewers | the page; without a session the first leads to the sign-in page |
 //! | `GET /api/live` | viewers | server-sent events: all there is, then what changes, at most once a second |

@@ -58,6 +58,7 @@ pub(super) fn router<O: Operations>(app: Arc<App<O>>) -> Router {
     let sign_in_page = || async { file(HTML, include_str!("page/sign-in.html")) };
     let everybody = Router::new()
         .route("/sign-in", get(sign_in_page).post(sign_in::<O>))
+        .route("/sign-in/known", get(is_known::<O>))
         .route("/sign-in.js", get(|| async { file(SCRIPT, include_str!("page/sign-in.js")) }))
         .route("/theme.js", get(|| async { file(SCRIPT, include_str!("page/theme.js")) }))
         .route(
@@ -178,6 +179,11 @@ async fn sign_out<O: Operations>(State(app): Shared<O>, headers: HeaderMap) -> R
         Ok(Ok(cookie)) => (StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie)]).into_response(),
         _ => refused(StatusCode::SERVICE_UNAVAILABLE, "the session could not be ended; try again"),
     }
+}
+
+/// Whether the browser has a session already: one that comes from another site's link shows it only to the page itself.
+async fn is_known<O: Operations>(State(app): Shared<O>, headers: HeaderMap) -> Response {
+    json_of(&json!({ "known": app.door.visitor(&headers, now_ms()).is_ok() }))
 }
 
 async fn me(Extension(visitor): Extension<Visitor>) -> Response {

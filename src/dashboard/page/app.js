@@ -4,7 +4,8 @@ import { UnitMap, boardPicture, historyPicture } from "/pictures.js";
 const $ = (id) => document.getElementById(id);
 
 /** What is known, by kind and name; the log, newest first; who looks. */
-const known = { coordinator: {}, job: {}, proof: {}, worker: {} };
+const nothing = () => Object.create(null);
+const known = { coordinator: nothing(), job: nothing(), proof: nothing(), worker: nothing() };
 let log = [];
 let me = { may_control: false };
 /** The coordinator's clock less this one's, in ms. */
@@ -38,6 +39,12 @@ const duration = (seconds) => {
   const [small, smaller] = units[at + 1];
   const second = Math.floor((seconds - first * size) / smaller);
   return `${grouped(first)} ${word} ${String(second).padStart(2, "0")} ${small}`;
+};
+/** The same for what is only known roughly. */
+const roughly = (seconds) => {
+  const units = [["d", 86_400], ["h", 3600], ["min", 60]];
+  const unit = units.find(([, size]) => seconds >= 10 * size);
+  return unit ? `${grouped(Math.round(seconds / unit[1]))} ${unit[0]}` : duration(seconds);
 };
 const now = () => Date.now() + ahead;
 const clock = (ms) => new Date(ms).toLocaleString("en-GB", {
@@ -139,13 +146,13 @@ const order = (job) => ({ running: 0, paused: 1 })[job.state] ?? 2;
 const jobNamed = (name) => known.job[name] ?? known.proof[name];
 const badge = (state) => `badge ${{ running: "running", finished: "finished", paused: "warn", cancelled: "bad" }[state] ?? ""}`;
 
-/** "1 h 20 min", and its band in words. */
+/** "about 22 min", and its band in words. */
 function left(job) {
   if (job.left_s === undefined) return ["–", job.state === "running" ? "nobody can say yet" : undefined];
-  const [least, most] = [job.left_least_s, job.left_most_s];
-  if (least === undefined) return [`about ${duration(job.left_s)}`, "too early for a band"];
-  if (most === undefined) return [`about ${duration(job.left_s)}`, `at least ${duration(least)}; the pace is uneven`];
-  return [`about ${duration(job.left_s)}`, duration(least) === duration(most) ? "at an even pace" : `${duration(least)} to ${duration(most)}`];
+  const [about, least, most] = [job.left_s, job.left_least_s, job.left_most_s].map((s) => (s === undefined ? s : roughly(s)));
+  if (least === undefined) return [`about ${about}`, "too early for a band"];
+  if (most === undefined) return [`about ${about}`, `at least ${least}; the pace is uneven`];
+  return [`about ${about}`, least === most ? "at an even pace" : `${least} to ${most} at this pace`];
 }
 
 function makeJob(name) {
@@ -287,8 +294,12 @@ function showDetail() {
     + (job.state === "running" ? " so far" : job.state === "finished" ? " in all" : ` until it was ${job.state}`));
   showActions(job);
   for (const id of ["map-card", "history-card", "progress"]) $(id).hidden = isProof;
+  $("detail").classList.toggle("proof", isProof);
   $("board-card").hidden = !job.solution?.length;
-  keyed($("notes"), job.notes, () => element("li"), say);
+  const MOST_NOTES = 3;
+  const notes = job.notes.slice(0, MOST_NOTES);
+  if (job.notes.length > MOST_NOTES) notes.push(`and more like that; the log has them`);
+  keyed($("notes"), notes, () => element("li"), say);
   if (isProof) showProof(job); else showCount(job);
   refreshReport(selected, job);
 }
@@ -348,20 +359,21 @@ function showActions(job) {
   const actions = [];
   if (me.may_control) {
     if (job.state === "running") actions.push("pause");
-    if (job.state === "paused" || job.state === "cancelled" || (job.state === "running" && job.units_poisoned)) actions.push("resume");
+    if (job.state === "paused" || job.state === "cancelled") actions.push("resume");
+    if (job.state === "running" && job.units_poisoned) actions.push("retry");
     if (job.state === "running" || job.state === "paused") actions.push("cancel");
   }
   keyed($("actions"), actions, (action) => {
-    const word = action[0].toUpperCase() + action.slice(1);
+    const word = { pause: "Pause", resume: "Resume", retry: "Try again what is set aside", cancel: "Cancel" }[action];
     const button = element("button", action === "cancel" ? "danger" : "", word);
     button.type = "button";
     button.addEventListener("click", async () => {
       const name = selected;
       const { title } = jobNamed(name);
-      const text = `No unit of the ${title} will be handed out any more. What is counted is kept, and resuming goes on from there.`;
+      const text = `Nothing of the ${title} will be handed out any more. What is counted is kept, and resuming goes on from there.`;
       if (action === "cancel" && !await confirmed("Cancel this job?", text, "Cancel the job")) return;
       button.disabled = true;
-      await post(`/api/jobs/${name}/${action}`);
+      await post(`/api/jobs/${name}/${action === "retry" ? "resume" : action}`);
       button.disabled = false;
     });
     return button;

@@ -166,7 +166,7 @@ export function historyPicture(points, width, number) {
   const label = (ms) => new Date(ms).toLocaleString("en-GB", day
     ? { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" }
     : { hour: "2-digit", minute: "2-digit", second: end - begin < 600_000 ? "2-digit" : undefined });
-  const labels = Math.max(2, Math.min(5, Math.floor(width / 150)));
+  const labels = Math.max(2, Math.min(5, Math.floor(width / 120)));
   for (let each = 0; each < labels; each++) {
     const ms = begin + ((end - begin) * each) / (labels - 1);
     const anchor = each === 0 ? "start" : each === labels - 1 ? "end" : "middle";
@@ -181,8 +181,9 @@ export function historyPicture(points, width, number) {
   return picture;
 }
 
-const QUEEN = "M.15.36a.055.055 0 1 1 .075.052l.085.15.085-.215a.06.06 0 1 1 .13 0l.085.215.085-.15a.055.055 0 1 1 .05.003"
-  + "L.68.7H.32L.205.415A.055.055 0 0 1 .15.36zM.31.75h.38v.075h-.38z";
+/** A crown, 32 units wide. */
+const QUEEN = "M6 11.2a1.9 1.9 0 1 1 2.6 1.8l2.7 4.6 2.6-6.9a1.9 1.9 0 1 1 4.2 0l2.6 6.9 2.7-4.6a1.9 1.9 0 1 1 1.6.1"
+  + "L23 22.4H9L7.1 13.1A1.9 1.9 0 0 1 6 11.2zM9 24h14v2.2H9z";
 
 /** A board with queens in these columns, from 1, by row from the top. */
 export function boardPicture(columns) {
@@ -195,8 +196,9 @@ export function boardPicture(columns) {
   }
   picture.append(svg("rect", { class: "light", width: n, height: n }), svg("path", { class: "dark", d: dark }));
   columns.forEach((column, row) => {
-    const place = { class: "queen", transform: `translate(${column - 1} ${row})` };
-    picture.append(n <= 40 ? svg("path", { ...place, d: QUEEN }) : svg("circle", { ...place, cx: 0.5, cy: 0.5, r: 0.36 }));
+    const middle = `translate(${column - 0.5} ${row + 0.5})`;
+    picture.append(n <= 40 ? svg("path", { class: "queen", transform: `${middle} scale(.042) translate(-16 -17.2)`, d: QUEEN })
+      : svg("circle", { class: "queen", transform: middle, r: 0.38 }));
   });
   return picture;
 }

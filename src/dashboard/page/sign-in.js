@@ -3,7 +3,7 @@ const form = document.getElementById("form");
 const wrong = document.getElementById("wrong");
 
 // Who comes from elsewhere brings the cookie only now.
-fetch("/api/me").then((answer) => { if (answer.ok) location.replace("/"); }, () => {});
+fetch("/sign-in/known").then((answer) => answer.json()).then(({ known }) => { if (known) location.replace("/"); }, () => {});
 
 form.addEventListener("submit", async (event) => {
   event.preventDefault();
