@@ -14,6 +14,7 @@
 //! | 4 | [`engine`]: whole jobs on every core, estimates; [`wire`]: the protocol's messages and links |
 //! | 5 | [`coordinator`]: hands units out and judges results; [`worker`]: counts them |
 //! | 5 | [`cluster`]: plans, parts and scripts for batch systems |
+//! | 5 | [`dashboard`]: a page for browsers that shows a coordinator and steers it |
 //! | 6 | [`cli`]: the commands |
 //!
 //! Counting a board, all of it or its completions ([`engine`]):
@@ -40,6 +41,7 @@ pub mod campaign;
 pub mod cli;
 pub mod cluster;
 pub mod coordinator;
+pub mod dashboard;
 pub mod engine;
 pub mod kernel;
 pub mod known;

@@ -518,3 +518,45 @@ fn an_answer_for_another_key_or_from_another_authority_is_refused() {
         assert!(matches!(key.answered(pin, certificate, ca), Err(HolderError::WrongAnswer)));
     }
 }
+
+#[test]
+fn a_token_for_people_buys_a_session_that_ends_in_its_time() {
+    let folder = Folder::new();
+    let authority = made(&folder);
+    let (watcher, anna) = (name("watcher"), name("anna"));
+    let bought = |role, who: Option<&Name>| authority.sign_in(&token(&authority, role, 1), who, NOW_MS);
+    let (secret, session) = bought(Role::Viewer, Some(&watcher)).expect("bought");
+    assert_eq!((session.name, session.role), (watcher.clone(), Role::Viewer));
+    let until = |secret, ms| authority.session(secret, NOW_MS + ms).map(|session| session.role).ok();
+    assert_eq!((until(&secret, 30 * DAY_MS), until(&secret, 30 * DAY_MS + 1)), (Some(Role::Viewer), None));
+    assert!(authority.session(&secret, NOW_MS - 1).is_err(), "before it was bought");
+    let (operator, _) = bought(Role::Operator, None).expect("bought");
+    assert_eq!(
+        (until(&operator, 12 * HOUR_MS), until(&operator, 12 * HOUR_MS + 1)),
+        (Some(Role::Operator), None)
+    );
+
+    let refused = bought(Role::Worker, None);
+    assert!(matches!(refused, Err(EnrollError::NotForPeople)), "{refused:?}");
+    let refused = bought(Role::Viewer, Some(&watcher));
+    assert!(matches!(refused, Err(EnrollError::NameInUse(_))), "{refused:?}");
+    enrolled(&authority, "anna", Role::Operator);
+    let refused = bought(Role::Operator, Some(&anna));
+    assert!(matches!(refused, Err(EnrollError::NameInUse(_))), "a certificate has the name: {refused:?}");
+    let used = token(&authority, Role::Viewer, 1);
+    authority.sign_in(&used, None, NOW_MS).expect("bought");
+    let refused = authority.sign_in(&used, None, NOW_MS);
+    assert!(matches!(refused, Err(EnrollError::TokenUsed)), "{refused:?}");
+    let late = authority.sign_in(&token(&authority, Role::Viewer, 1), None, NOW_MS + 2 * HOUR_MS);
+    assert!(matches!(late, Err(EnrollError::TokenExpired)), "{late:?}");
+
+    // Another process sees it, and that it ends.
+    let other = Authority::open(&folder.path("authority")).expect("opens");
+    assert!(other.session(&secret, NOW_MS).is_ok());
+    assert_eq!(other.revoke(&watcher, NOW_MS).expect("revoked").sessions, 1);
+    assert!(authority.session(&secret, NOW_MS).is_err());
+    authority.sign_out(&operator, NOW_MS).expect("signed out");
+    assert!(other.session(&operator, NOW_MS).is_err());
+    let made_up = "a".repeat(52).parse().expect("a secret");
+    assert!(authority.session(&made_up, NOW_MS).is_err());
+}

@@ -67,7 +67,9 @@ pub enum AuthorityError {
     #[error(transparent)]
     Certificate(#[from] CertificateError),
     /// No certificate of that name.
-    #[error("nobody named {0} holds a certificate that could be revoked; nqueens token list shows who does")]
+    #[error(
+        "nobody named {0} holds a certificate or a session that could be revoked; nqueens token list shows who does"
+    )]
     NoSuchName(Name),
     /// No token of that id.
     #[error("there is no token {0}; nqueens token list shows which there are")]
@@ -138,6 +140,11 @@ pub enum EnrollError {
     /// Somebody has it.
     #[error("the name {0} is in use; take another, or revoke it first with nqueens revoke {0}")]
     NameInUse(Name),
+    /// A worker's.
+    #[error(
+        "the token is a worker's and opens no dashboard; create one with nqueens token create --role viewer or operator"
+    )]
+    NotForPeople,
     /// The certificate request.
     #[error(transparent)]
     Certificate(#[from] CertificateError),
@@ -165,6 +172,8 @@ pub struct Issued {
 pub struct Revoked {
     /// Certificates that were live.
     pub certificates: usize,
+    /// Sessions of browsers that were live.
+    pub sessions: usize,
     /// Tokens by which the name was enrolled and that can be used still.
     pub tokens: Vec<TokenId>,
 }
@@ -331,7 +340,7 @@ impl Authority {
         })
     }
 
-    /// Revokes every live certificate of `name`. The name is free then.
+    /// Revokes every live certificate and session of `name`. The name is free then.
     ///
     /// # Errors
     /// There is none, or the register cannot be used.
@@ -344,17 +353,26 @@ impl Authority {
                     certificates += 1;
                 }
             }
-            if certificates == 0 {
+            let mut sessions = 0;
+            for session in content.sessions.values_mut() {
+                if session.name == *name && session.is_live(now_ms) {
+                    session.revoked_ms = Some(now_ms);
+                    sessions += 1;
+                }
+            }
+            if certificates + sessions == 0 {
                 return Err(AuthorityError::NoSuchName(name.clone()));
             }
             let usable = |id: &TokenId| {
                 content.tokens.get(id).is_some_and(|token| token.uses_left > 0 && now_ms < token.expires_ms)
             };
             let bought = content.certificates.values().filter(|entry| entry.name == *name);
-            let mut tokens: Vec<TokenId> = bought.filter_map(|entry| entry.token).filter(usable).collect();
+            let signed_in = content.sessions.values().filter(|session| session.name == *name);
+            let bought = bought.filter_map(|entry| entry.token).chain(signed_in.map(|session| session.token));
+            let mut tokens: Vec<TokenId> = bought.filter(usable).collect();
             tokens.sort_unstable();
             tokens.dedup();
-            Ok(Revoked { certificates, tokens })
+            Ok(Revoked { certificates, sessions, tokens })
         })
     }
 
@@ -382,6 +400,9 @@ impl Authority {
             let (id, role) = known_token(content, token, now_ms)?;
             let is_holder = |entry: &CertificateEntry| entry.name == *name && entry.is_live(now_ms);
             let same = |entry: &CertificateEntry| entry.token == Some(id) && entry.key == key_print;
+            if content.sessions.values().any(|session| session.name == *name && session.is_live(now_ms)) {
+                return Err(EnrollError::NameInUse(name.clone()));
+            }
             let mut holders = content.certificates.values().filter(|entry| is_holder(entry)).peekable();
             if holders.peek().is_some() {
                 if !holders.all(same) {
@@ -467,7 +488,6 @@ impl Authority {
         if role.may(action) { Ok(identity) } else { Err(AccessError::Forbidden { role, action }) }
     }
 
-    #[cfg(test)]
     pub(super) const fn register(&self) -> &Register {
         &self.register
     }
@@ -481,7 +501,11 @@ impl Identity {
 }
 
 /// The token's id and role, if it is one and has not expired. Whether it has uses left is another question.
-fn known_token(content: &Content, token: &Token, now_ms: u64) -> Result<(TokenId, Role), EnrollError> {
+pub(super) fn known_token(
+    content: &Content,
+    token: &Token,
+    now_ms: u64,
+) -> Result<(TokenId, Role), EnrollError> {
     let (id, hash) = (token.id(), token.hash());
     let entry = content.tokens.get(&id).ok_or(EnrollError::UnknownToken)?;
     if !bool::from(entry.hash.as_bytes().ct_eq(hash.as_bytes())) {

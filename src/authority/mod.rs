@@ -1,12 +1,12 @@
 //! Who may talk to a coordinator, and what each may do: a certificate authority of its own, tokens that let a
-//! newcomer in once, client certificates that are short-lived and renewed, roles, revocation.
+//! newcomer in once, client certificates that are short-lived and renewed, sessions of browsers, roles, revocation.
 //!
 //! # The authority's folder
 //! | file | what it is |
 //! |---|---|
 //! | `authority.key` | the private key that signs every certificate; whoever has it is the authority |
 //! | `authority.crt` | its certificate, which everybody may have; its SHA-256 is the authority's *fingerprint* |
-//! | `register` | tokens (hashes only), issued certificates, revocations, the server's names |
+//! | `register` | tokens and sessions (hashes only), issued certificates, revocations, the server's names |
 //! | `lock` | held while the register is written |
 //!
 //! The server's own key and certificate live in memory only: [`ServerIdentity`] makes them when a coordinator
@@ -32,6 +32,7 @@ mod name;
 mod register;
 mod role;
 mod server;
+mod sessions;
 mod tls;
 mod token;
 
@@ -44,5 +45,6 @@ pub use name::{Name, NameError};
 pub use register::{CertificateEntry, RegisterError, TokenEntry, TokenId, TokenIdError};
 pub use role::{Action, Role, RoleError};
 pub use server::ServerIdentity;
+pub use sessions::{SessionEntry, SessionError, SessionSecret, SessionSecretError, Vouched};
 pub use tls::{PinnedAuthority, client_config};
 pub use token::{Token, TokenError};

@@ -15,6 +15,7 @@ use super::files::{self, FileError, Stamp};
 use super::fingerprint::{Fingerprint, base32, from_base32};
 use super::name::Name;
 use super::role::Role;
+use super::sessions::SessionEntry;
 
 const FORMAT: &str = "nqueens-register/1";
 
@@ -90,6 +91,9 @@ pub(super) struct Content {
     pub(super) tokens: BTreeMap<TokenId, TokenEntry>,
     /// By the fingerprint of the whole certificate.
     pub(super) certificates: BTreeMap<Fingerprint, CertificateEntry>,
+    /// By the hash of the secret.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) sessions: BTreeMap<Fingerprint, SessionEntry>,
 }
 
 /// What every version of a register has.
@@ -127,8 +131,8 @@ pub enum RegisterError {
 
 impl Content {
     pub(super) fn new(authority: Fingerprint, server_names: Vec<String>) -> Self {
-        let (tokens, certificates) = (BTreeMap::new(), BTreeMap::new());
-        Self { format: FORMAT.into(), authority, server_names, tokens, certificates }
+        let (tokens, certificates, sessions) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Self { format: FORMAT.into(), authority, server_names, tokens, certificates, sessions }
     }
 
     /// Forgets what ended long ago. It is refused all the same, as unknown.
@@ -136,6 +140,7 @@ impl Content {
         let kept = |end_ms: u64| now_ms <= end_ms.saturating_add(KEPT_AFTER_END_MS);
         self.tokens.retain(|_, token| kept(token.expires_ms));
         self.certificates.retain(|_, certificate| kept(certificate.not_after_ms));
+        self.sessions.retain(|_, session| kept(session.revoked_ms.unwrap_or(session.not_after_ms)));
     }
 
     pub(super) fn to_bytes(&self) -> Vec<u8> {

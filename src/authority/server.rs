@@ -98,6 +98,18 @@ impl ServerIdentity {
         config.alpn_protocols = vec![ALPN.to_vec()];
         Ok(config)
     }
+
+    /// TLS 1.3 for HTTP/1.1 that shows this identity and asks for no certificate: for browsers, which bring a session.
+    ///
+    /// # Errors
+    /// rustls does not take it.
+    pub fn config_for_browsers(self: Arc<Self>) -> Result<rustls::ServerConfig, rustls::Error> {
+        let builder = rustls::ServerConfig::builder_with_provider(provider());
+        let builder = builder.with_protocol_versions(&[&rustls::version::TLS13])?;
+        let mut config = builder.with_no_client_auth().with_cert_resolver(self);
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(config)
+    }
 }
 
 impl ResolvesServerCert for ServerIdentity {

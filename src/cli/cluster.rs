@@ -1,15 +1,17 @@
 //! `nqueens cluster`.
 
+use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use super::count;
+use super::dashboard;
 use super::job_report::job_name;
 use super::logs::Logs;
 use super::problem::Board;
 use super::remote::{Coordinator, block_on, stop_signal};
 use super::submit::{print_final, request, wait_for};
-use super::{Exit, Failure};
+use super::{Exit, Failure, note};
 use crate::board::Problem;
 use crate::campaign::Settings;
 use crate::coordinator::{self, Listening, Notify};
@@ -34,6 +36,9 @@ pub(super) struct Args {
     /// A folder to keep the ledger in; the same command goes on from there.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
+    /// Where to show it to browsers on this machine.
+    #[arg(long, value_name = "IP:PORT")]
+    dashboard: Option<SocketAddr>,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -75,6 +80,15 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
 async fn try_it(args: &Args, problem: &Problem) -> Result<Exit, Failure> {
     let told_to_stop = stop_signal();
     let folder = Folder::new(args.data.as_ref());
+    let bound = match args.dashboard {
+        None => None,
+        Some(at) => {
+            dashboard::check(at, false)?;
+            let bound = dashboard::bind(at).await?;
+            note(&format!("dashboard: {}", bound.url(false)));
+            Some(bound)
+        }
+    };
     let (stop, stopped) = tokio::sync::watch::channel(false);
     let (told, mut listening) = tokio::sync::mpsc::unbounded_channel();
     let serving = tokio::spawn({
@@ -84,6 +98,7 @@ async fn try_it(args: &Args, problem: &Problem) -> Result<Exit, Failure> {
             // Nobody else can reach it.
             insecure: true,
             metrics: None,
+            dashboard: bound.as_ref().map(|bound| bound.url(false)),
             reflection: false,
             settings: Settings { sync_ms: 1_000, lease_ms: 10_000, ..Settings::default() },
             notify: Notify::default(),
@@ -91,7 +106,8 @@ async fn try_it(args: &Args, problem: &Problem) -> Result<Exit, Failure> {
         let mut stopped = stopped.clone();
         async move {
             let until = async move { drop(stopped.wait_for(|stop| *stop).await) };
-            coordinator::serve(options, until, |listening: &Listening| {
+            coordinator::serve(options, until, move |listening: &Listening| {
+                bound.into_iter().for_each(|bound| dashboard::open(bound, listening));
                 let _ = told.send(listening.address);
             })
             .await

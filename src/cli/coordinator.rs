@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::Subcommand;
 use serde::Serialize;
 
+use super::dashboard;
 use super::logs::Logs;
 use super::remote::{block_on, stop_signal, usual_data};
 use super::token::time;
@@ -41,6 +42,10 @@ struct ServeArgs {
     /// Where Prometheus may ask for /metrics, in plain HTTP.
     #[arg(long, value_name = "IP:PORT")]
     metrics: Option<SocketAddr>,
+    /// Where browsers may look at the campaign and operators steer it: over TLS with a session that a token buys
+    /// (nqueens token create --role viewer or operator), or, without an authority, on this machine only.
+    #[arg(long, value_name = "IP:PORT")]
+    dashboard: Option<SocketAddr>,
     /// Serve gRPC's reflection, for tools such as grpcurl.
     #[arg(long)]
     reflection: bool,
@@ -142,11 +147,16 @@ fn serve(args: &ServeArgs) -> Result<Exit, Failure> {
             "a lease must outlive two reports, or workers lose units that they count; raise --lease or lower --sync",
         ));
     }
-    let options = Options {
+    let tls = !args.insecure && args.data.authority_folder().exists();
+    if let Some(at) = args.dashboard {
+        dashboard::check(at, tls)?;
+    }
+    let mut options = Options {
         data: args.data.data.clone(),
         listen: args.listen,
         insecure: args.insecure,
         metrics: args.metrics,
+        dashboard: None,
         reflection: args.reflection,
         settings,
         notify: Notify { command: args.notify_command.clone(), url: args.notify_url.clone() },
@@ -157,14 +167,23 @@ fn serve(args: &ServeArgs) -> Result<Exit, Failure> {
             told_to_stop.await;
             tracing::info!("stopping");
         };
-        coordinator::serve(options, stop, told).await?;
+        let bound = match args.dashboard {
+            None => None,
+            Some(at) => Some(dashboard::bind(at).await?),
+        };
+        options.dashboard = bound.as_ref().map(|bound| bound.url(tls));
+        coordinator::serve(options, stop, |listening| {
+            told(listening);
+            bound.into_iter().for_each(|bound| dashboard::open(bound, listening));
+        })
+        .await?;
         Ok(Exit::Done)
     })
 }
 
 /// Says where the coordinator listens.
 fn told(listening: &Listening) {
-    let Listening { address, tls, metrics } = listening;
+    let Listening { address, tls, metrics, .. } = listening;
     tracing::info!(%address, tls, "listening");
     if let Some(at) = metrics {
         tracing::info!(%at, "metrics");

@@ -173,6 +173,11 @@ impl JobReport {
         title
     }
 
+    /// How the solutions compare with what is published, in words; none before they are known.
+    pub(super) fn sentence(&self) -> Option<String> {
+        self.published.zip(self.sequence).map(|(published, sequence)| published.sentence(sequence))
+    }
+
     /// The first digits of the job's name, which are enough for commands.
     pub(super) fn short(&self) -> &str {
         self.job.get(..8).unwrap_or(&self.job)
@@ -213,7 +218,7 @@ impl JobReport {
         match (&self.solutions, &self.fault) {
             (Some(solutions), _) => {
                 let grouped = solutions.parse().map_or_else(|_| solutions.clone(), grouped);
-                let sentence = self.published.zip(self.sequence).map(|(p, s)| format!(", {}", p.sentence(s)));
+                let sentence = self.sentence().map(|sentence| format!(", {sentence}"));
                 line("solutions", format!("{grouped}{}", sentence.unwrap_or_default()));
             }
             (None, Some(fault)) => line("solutions", format!("none that could be believed: {fault}")),

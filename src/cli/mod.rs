@@ -13,6 +13,7 @@ mod completions;
 mod config;
 mod coordinator;
 mod count;
+mod dashboard;
 mod devices;
 mod estimate;
 mod exit;

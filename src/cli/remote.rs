@@ -126,7 +126,7 @@ fn not_enrolled(address: &Address, error: EnrolError) -> Failure {
 
 /// The coordinator that runs in a folder on this machine.
 fn local(data: &Path) -> Result<Coordinator, Failure> {
-    let AddressFile { address, tls } = AddressFile::read(data)?;
+    let AddressFile { address, tls, .. } = AddressFile::read(data)?;
     // A coordinator that listens everywhere listens here, too.
     let address = address.replace("0.0.0.0:", "127.0.0.1:").replace("[::]:", "[::1]:");
     let address: Address = address.parse().map_err(Failure::usage)?;

@@ -6,7 +6,7 @@ use super::{Exit, Failure, note, print};
 use crate::authority::{Name, Revoked};
 use crate::coordinator::now_ms;
 
-/// Revoke the certificate of a worker, an operator or a viewer: its next call is refused.
+/// Revoke the certificates and sessions of a worker, an operator or a viewer: the next call is refused.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
@@ -16,8 +16,13 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
-    let Revoked { certificates, tokens } = args.data.authority()?.revoke(&args.name, now_ms())?;
-    print(&format!("{} of {} revoked\n", counted(certificates as u128, "certificate"), args.name))?;
+    let Revoked { certificates, sessions, tokens } = args.data.authority()?.revoke(&args.name, now_ms())?;
+    let ended: Vec<String> = [(certificates, "certificate"), (sessions, "session")]
+        .into_iter()
+        .filter(|&(number, _)| number > 0)
+        .map(|(number, word)| counted(number as u128, word))
+        .collect();
+    print(&format!("{} of {} revoked\n", ended.join(" and "), args.name))?;
     for token in tokens {
         note(&format!(
             "token {token}, by which {} enrolled, can be used still; nqueens token revoke ends it",

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::coordinator::Data;
 use super::report::{counted, predicted};
 use super::{Exit, Failure, print};
-use crate::authority::{AuthorityError, CertificateEntry, Role, TokenEntry, TokenId};
+use crate::authority::{AuthorityError, CertificateEntry, Name, Role, SessionEntry, TokenEntry, TokenId};
 use crate::coordinator::now_ms;
 
 /// Create, list and revoke tokens, by which workers and people enrol with a coordinator.
@@ -106,6 +106,7 @@ struct Created {
 struct Listed {
     tokens: Vec<ListedToken>,
     certificates: Vec<ListedCertificate>,
+    sessions: Vec<ListedSession>,
 }
 
 #[derive(Debug, Serialize)]
@@ -128,6 +129,16 @@ struct ListedCertificate {
     expires_in_s: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     token: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct ListedSession {
+    name: String,
+    role: Role,
+    revoked: bool,
+    /// Negative if it has expired.
+    expires_in_s: f64,
+    token: String,
 }
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
@@ -168,6 +179,8 @@ fn list(args: &ListArgs) -> Result<Exit, Failure> {
     let tokens = authority.tokens().map_err(AuthorityError::Register)?;
     let mut certificates = authority.certificates().map_err(AuthorityError::Register)?;
     certificates.sort_by(|a, b| (&a.name, a.not_after_ms).cmp(&(&b.name, b.not_after_ms)));
+    let mut sessions = authority.sessions().map_err(AuthorityError::Register)?;
+    sessions.sort_by(|a, b| (&a.name, a.not_after_ms).cmp(&(&b.name, b.not_after_ms)));
     let now_ms = now_ms();
     if args.json {
         let tokens = tokens.iter().map(|(id, token)| ListedToken {
@@ -185,10 +198,21 @@ fn list(args: &ListArgs) -> Result<Exit, Failure> {
             expires_in_s: seconds_until(certificate.not_after_ms, now_ms),
             token: certificate.token.map(|id| id.to_string()),
         });
-        let listed = Listed { tokens: tokens.collect(), certificates: certificates.collect() };
+        let sessions = sessions.iter().map(|session| ListedSession {
+            name: session.name.to_string(),
+            role: session.role,
+            revoked: session.revoked_ms.is_some(),
+            expires_in_s: seconds_until(session.not_after_ms, now_ms),
+            token: session.token.to_string(),
+        });
+        let listed = Listed {
+            tokens: tokens.collect(),
+            certificates: certificates.collect(),
+            sessions: sessions.collect(),
+        };
         print(&(serde_json::to_string(&listed).expect("numbers and strings serialise") + "\n"))?;
     } else {
-        print(&text(&tokens, &certificates, now_ms))?;
+        print(&text(&tokens, &certificates, &sessions, now_ms))?;
     }
     Ok(Exit::Done)
 }
@@ -207,19 +231,27 @@ fn expiry(end_ms: u64, now_ms: u64) -> String {
     }
 }
 
-fn text(tokens: &[(TokenId, TokenEntry)], certificates: &[CertificateEntry], now_ms: u64) -> String {
+fn text(
+    tokens: &[(TokenId, TokenEntry)],
+    certificates: &[CertificateEntry],
+    sessions: &[SessionEntry],
+    now_ms: u64,
+) -> String {
     let mut lines = vec![counted(tokens.len() as u128, "token")];
     lines.extend(tokens.iter().map(|(id, token)| {
         let TokenEntry { role, uses, uses_left, .. } = token;
         format!("  {id:<19} {role:<9} {uses_left} of {uses} left, {}", expiry(token.expires_ms, now_ms))
     }));
-    lines.push(counted(certificates.len() as u128, "certificate"));
-    lines.extend(certificates.iter().map(|certificate| {
-        let CertificateEntry { name, role, revoked_ms, .. } = certificate;
-        let state =
-            if revoked_ms.is_some() { "revoked".into() } else { expiry(certificate.not_after_ms, now_ms) };
+    let held = |name: &Name, role: Role, revoked_ms: Option<u64>, not_after_ms: u64| {
+        let state = if revoked_ms.is_some() { "revoked".into() } else { expiry(not_after_ms, now_ms) };
         format!("  {name:<19} {role:<9} {state}")
-    }));
+    };
+    lines.push(counted(certificates.len() as u128, "certificate"));
+    lines.extend(certificates.iter().map(|c| held(&c.name, c.role, c.revoked_ms, c.not_after_ms)));
+    if !sessions.is_empty() {
+        lines.push(counted(sessions.len() as u128, "session"));
+        lines.extend(sessions.iter().map(|s| held(&s.name, s.role, s.revoked_ms, s.not_after_ms)));
+    }
     lines.join("\n") + "\n"
 }
 

@@ -10,7 +10,7 @@ use governor::{Quota, RateLimiter};
 use tonic::{Code, Request, Status};
 
 use super::now_ms;
-use crate::authority::{AccessError, Action, Authority, Name};
+use crate::authority::{AccessError, Action, Authority, Name, Vouched};
 
 type Limiter<K> = RateLimiter<K, HashMapStateStore<K>, DefaultClock>;
 
@@ -59,13 +59,22 @@ impl Access {
         self.authority.as_ref()
     }
 
-    /// Who calls, if they may do that. Without an authority a caller is who it says it is.
+    /// Who calls, if they may do that. For whoever calls from within this process, that part of it vouches. Without an
+    /// authority a caller is who it says it is.
     pub(super) fn admit<T>(
         &self,
         request: &Request<T>,
         action: Action,
         claimed: &str,
     ) -> Result<Caller, Status> {
+        if let Some(Vouched { name, role }) = request.extensions().get::<Vouched>() {
+            let (name, role) = (name.to_string(), *role);
+            let forbidden = AccessError::Forbidden { role, action };
+            return match role.may(action) {
+                true => self.within_quota(name),
+                false => Err(Status::permission_denied(forbidden.to_string())),
+            };
+        }
         if self.authority.is_none() {
             let claimed = if claimed.is_empty() { "operator" } else { claimed };
             let name: Name = claimed.parse().map_err(|error| Status::invalid_argument(format!("{error}")))?;

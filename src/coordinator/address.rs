@@ -13,6 +13,9 @@ pub struct AddressFile {
     pub address: String,
     /// Whether it speaks TLS.
     pub tls: bool,
+    /// Where browsers reach its dashboard.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dashboard: Option<String>,
 }
 
 /// Why it cannot be read.

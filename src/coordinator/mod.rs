@@ -33,7 +33,8 @@ mod status;
 
 pub use address::{AddressFile, AddressFileError};
 pub use news::Notify;
-pub use serve::{Listening, Options, ServeError, serve};
+pub use serve::{Inside, Listening, Options, ServeError, serve};
+pub use service::Service;
 
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};

@@ -48,6 +48,8 @@ pub struct Options {
     pub insecure: bool,
     /// Where Prometheus may ask, in plain HTTP.
     pub metrics: Option<SocketAddr>,
+    /// Where browsers will reach the dashboard that is served beside it: for the address file.
+    pub dashboard: Option<String>,
     /// Whether to serve gRPC's reflection.
     pub reflection: bool,
     /// The campaign's constants.
@@ -65,6 +67,17 @@ pub struct Listening {
     pub tls: bool,
     /// Where Prometheus may ask.
     pub metrics: Option<SocketAddr>,
+    /// For what else is served in this process.
+    pub inside: Inside,
+}
+
+/// What a coordinator gives to others in its process.
+#[derive(Clone, Debug)]
+pub struct Inside {
+    /// Its calls. Whoever makes one from within vouches for the caller: see [`crate::authority::Vouched`].
+    pub service: Service,
+    /// Who may call, and the identity that TLS shows; none if everybody on this machine may.
+    pub authority: Option<(Arc<Authority>, Arc<ServerIdentity>)>,
 }
 
 /// Why a coordinator does not run.
@@ -129,7 +142,8 @@ pub async fn serve(
     stop: impl Future<Output = ()> + Send + 'static,
     listening: impl FnOnce(&Listening),
 ) -> Result<(), ServeError> {
-    let Options { data, listen, insecure, metrics: metrics_at, reflection, settings, notify } = options;
+    let Options { data, listen, insecure, metrics: metrics_at, dashboard, reflection, settings, notify } =
+        options;
     let folder = |error| ServeError::Folder(data.clone(), error);
     std::fs::create_dir_all(&data).map_err(folder)?;
     let has_authority = authority_folder(&data).exists();
@@ -212,11 +226,13 @@ pub async fn serve(
         .add_service(EnrolmentServer::new(service.clone()).max_decoding_message_size(MOST_MESSAGE_BYTES))
         .add_service(WorkServer::new(service.clone()).max_decoding_message_size(MOST_MESSAGE_BYTES))
         .add_service(ProvingServer::new(service.clone()).max_decoding_message_size(MOST_MESSAGE_BYTES))
-        .add_service(OperationsServer::new(service).max_decoding_message_size(MOST_MESSAGE_BYTES))
+        .add_service(OperationsServer::new(service.clone()).max_decoding_message_size(MOST_MESSAGE_BYTES))
         .add_optional_service(reflection);
 
-    AddressFile { address: address.to_string(), tls: identity.is_some() }.write(&data).map_err(folder)?;
-    listening(&Listening { address, tls: identity.is_some(), metrics: metrics_address });
+    let tls = identity.is_some();
+    AddressFile { address: address.to_string(), tls, dashboard }.write(&data).map_err(folder)?;
+    let inside = Inside { service, authority: authority.clone().zip(identity.clone()) };
+    listening(&Listening { address, tls, metrics: metrics_address, inside });
     let end = async move {
         stop.await;
         let _ = stopping.send(true);

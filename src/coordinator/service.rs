@@ -1,5 +1,6 @@
 //! The calls of the protocol.
 
+use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,10 +27,16 @@ type Stream = Pin<Box<dyn tokio_stream::Stream<Item = Result<v1::StatusResponse,
 type Certificate =
     Pin<Box<dyn tokio_stream::Stream<Item = Result<v1::CertificateChunk, Status>> + Send + 'static>>;
 
-/// The handlers; cheap to clone.
+/// The handlers of a coordinator's calls; cheap to clone.
 #[derive(Clone)]
-pub(super) struct Service {
+pub struct Service {
     shared: Arc<Shared>,
+}
+
+impl fmt::Debug for Service {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Service").finish_non_exhaustive()
+    }
 }
 
 struct Shared {

@@ -29,6 +29,7 @@ impl Keeper {
             trouble: self.trouble.clone().unwrap_or_default(),
             build: BUILD.to_owned(),
             proofs: Vec::new(),
+            lease_ms,
         }
     }
 
@@ -151,6 +152,7 @@ impl Keeper {
                 held: held.get(name).copied().unwrap_or(0),
                 quarantined: self.campaign.quarantined().get(name).cloned().unwrap_or_default(),
                 address: about.address,
+                units_per_s: worker.units_per_s.values().fold(0.0, |sum, rate| sum + rate),
             }
         });
         v1::WorkersResponse { workers: workers.collect() }

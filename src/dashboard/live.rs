@@ -1,0 +1,129 @@
+//! Server-sent events: one task looks at the coordinator for all browsers, at most once a second, and not at all while none is
+//! there.
+
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use axum::response::sse::Event;
+use tokio::sync::{Notify, broadcast, mpsc};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::Status;
+
+use super::Reports;
+use super::door::Visitor;
+use super::model::{Look, Model};
+use super::routes::asked;
+use crate::wire::v1;
+use crate::wire::v1::operations_server::Operations;
+
+/// Between two looks.
+const EVERY: Duration = Duration::from_secs(1);
+/// A browser that hears nothing for longer than that, and some, connects anew.
+const BEAT: Duration = Duration::from_secs(5);
+
+/// What all browsers are told.
+#[derive(Debug)]
+pub(super) struct Live {
+    model: Mutex<Model>,
+    changes: broadcast::Sender<Arc<str>>,
+    somebody: Notify,
+}
+
+impl Live {
+    pub(super) fn new() -> Self {
+        /// Whoever is slower gets everything anew.
+        const MOST_WAITING: usize = 16;
+        let (changes, _) = broadcast::channel(MOST_WAITING);
+        Self { model: Mutex::default(), changes, somebody: Notify::new() }
+    }
+
+    fn model(&self) -> MutexGuard<'_, Model> {
+        self.model.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// All that there is, and what will come.
+    fn join(&self) -> (String, broadcast::Receiver<Arc<str>>) {
+        let model = self.model();
+        let changes = self.changes.subscribe();
+        self.somebody.notify_one();
+        (model.all().to_string(), changes)
+    }
+
+    /// Looks at the coordinator as long as anybody listens. Never ends.
+    pub(super) async fn produce(&self, operations: &impl Operations, reports: &Reports) {
+        loop {
+            let nobody = {
+                let mut model = self.model();
+                let nobody = self.changes.receiver_count() == 0;
+                if nobody {
+                    // What is old is not shown to whoever comes next.
+                    *model = Model::default();
+                }
+                nobody
+            };
+            if nobody {
+                self.somebody.notified().await;
+                continue;
+            }
+            match self.look(operations, reports).await {
+                Ok(look) => {
+                    let mut model = self.model();
+                    if let Some(change) = model.take(look) {
+                        // If nobody is there any more, nobody misses it.
+                        let _ = self.changes.send(change.to_string().into());
+                    }
+                }
+                Err(status) => tracing::debug!("the dashboard hears nothing: {status}"),
+            }
+            tokio::time::sleep(EVERY).await;
+        }
+    }
+
+    async fn look(&self, operations: &impl Operations, reports: &Reports) -> Result<Look, Status> {
+        let visitor = Visitor::dashboard();
+        let status = operations.status(asked(v1::StatusRequest::default(), &visitor)).await?.into_inner();
+        let workers = operations.workers(asked(v1::WorkersRequest {}, &visitor)).await?.into_inner().workers;
+        let after = self.model().last_event();
+        let events = operations.events(asked(v1::EventsRequest { after }, &visitor)).await?.into_inner();
+        Ok(Look::new(status, workers, events.events, reports))
+    }
+}
+
+/// The events for one browser, until it goes or `may_look` says no.
+pub(super) fn events(
+    live: Arc<Live>,
+    may_look: impl Fn() -> bool + Send + 'static,
+) -> ReceiverStream<Result<Event, Infallible>> {
+    let (sender, receiver) = mpsc::channel(4);
+    tokio::spawn(async move {
+        let (all, mut changes) = live.join();
+        let mut next = Some(Event::default().event("all").data(all));
+        loop {
+            if let Some(event) = next.take()
+                && sender.send(Ok(event)).await.is_err()
+            {
+                return;
+            }
+            let change = tokio::select! {
+                change = tokio::time::timeout(BEAT, changes.recv()) => change,
+                () = sender.closed() => return,
+            };
+            if !may_look() {
+                let _ = sender.send(Ok(Event::default().event("over").data("{}"))).await;
+                return;
+            }
+            next = match change {
+                Ok(Ok(change)) => Some(Event::default().event("change").data(&change)),
+                Ok(Err(broadcast::error::RecvError::Lagged(_))) => {
+                    let (all, anew) = live.join();
+                    changes = anew;
+                    Some(Event::default().event("all").data(all))
+                }
+                Ok(Err(broadcast::error::RecvError::Closed)) => return,
+                Err(_) => Some(Event::default().event("beat").data("{}")),
+            };
+        }
+    });
+    ReceiverStream::new(receiver)
+}

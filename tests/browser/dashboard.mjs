@@ -1,0 +1,355 @@
+// The dashboard of a real coordinator in a real browser. Every promise is a function below; nothing waits for a fixed time.
+//
+//   node dashboard.mjs NQUEENS CROWD [--screenshots] [--measure]
+//
+// --screenshots writes the pictures of the README to docs/images; --measure prints the figures of benches/RECORDS.md instead
+// of testing.
+import assert from "node:assert/strict";
+import { spawn, execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, mkdirSync, existsSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createRequire } from "node:module";
+import { chromium } from "playwright-core";
+
+const [program, crowd, ...flags] = process.argv.slice(2);
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const scratch = mkdtempSync(join(tmpdir(), "nqueens-browser-"));
+const images = new URL("../../docs/images/", import.meta.url).pathname;
+const PATIENCE = 60_000;
+
+/** Waits until something is so. */
+async function eventually(what, look) {
+  const began = Date.now();
+  for (;;) {
+    const found = await look();
+    if (found) return found;
+    assert(Date.now() - began < PATIENCE, `in ${PATIENCE / 1000} s there was no ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+const children = new Set();
+function start(command, words) {
+  const child = spawn(command, words, { stdio: ["ignore", "ignore", "inherit"] });
+  children.add(child);
+  child.gone = new Promise((resolve) => child.on("exit", resolve));
+  child.gone.then(() => children.delete(child));
+  return child;
+}
+const run = (...words) => execFileSync(program, words, { encoding: "utf8" });
+
+class Coordinator {
+  constructor(name, locked) {
+    this.data = join(scratch, name);
+    if (locked) run("coordinator", "init", "--data", this.data);
+    this.at = ["127.0.0.1:0", "127.0.0.1:0"];
+    this.workers = 0;
+  }
+
+  async start() {
+    rmSync(join(this.data, "address.json"), { force: true });
+    const [listen, dashboard] = this.at;
+    this.child = start(program, ["coordinator", "--data", this.data, "--listen", listen, "--dashboard", dashboard,
+      "--sync", "1s", "--lease", "60s", "--log-level", "error"]);
+    const file = await eventually("coordinator", () => {
+      assert.equal(this.child.exitCode, null, "the coordinator has ended");
+      return existsSync(join(this.data, "address.json")) && JSON.parse(readFileSync(join(this.data, "address.json"), "utf8"));
+    });
+    this.url = file.dashboard;
+    // A restart is at the same place.
+    this.at = [file.address, new URL(file.dashboard).host];
+    await eventually("dashboard", () => fetch(this.url, { redirect: "manual" }).then(() => true, (error) => /certificate|self-signed/i.test(String(error.cause))));
+  }
+
+  async kill() {
+    this.child.kill("SIGKILL");
+    await this.child.gone;
+  }
+
+  token(role, uses = 1) {
+    return run("token", "create", "--data", this.data, "--role", role, "--uses", String(uses)).trim();
+  }
+
+  work(token) {
+    const name = `worker-${++this.workers}`;
+    const joins = token ? ["--token", token] : [];
+    return start(program, ["worker", "--join", this.at[0], "--name", name, "--data", join(scratch, `${name}-of-${this.at[0].replace(":", "-")}`),
+      "--threads", "1", "--device", "cpu", "--log-level", "error", ...joins]);
+  }
+
+  submit(...words) {
+    return JSON.parse(run("submit", ...words, "--data", this.data, "--json")).job;
+  }
+
+  status(job) {
+    const { jobs, proofs } = JSON.parse(run("status", job, "--data", this.data, "--json"));
+    return jobs[0] ?? proofs[0];
+  }
+}
+
+/** A page that fails the test if anything goes wrong in it. */
+async function open(browser, url, options = {}) {
+  const context = await browser.newContext({ ignoreHTTPSErrors: true, viewport: { width: 1360, height: 900 }, ...options });
+  context.setDefaultTimeout(PATIENCE);
+  const page = await context.newPage();
+  page.faults = [];
+  page.excused = [];
+  page.on("pageerror", (error) => page.faults.push(`error: ${error}`));
+  page.on("console", (message) => {
+    const text = message.text();
+    if (message.type() === "error" && !page.excused.some((excuse) => excuse.test(text))) page.faults.push(`console: ${text} ${message.location().url}`);
+  });
+  await page.addInitScript(() => addEventListener("securitypolicyviolation",
+    (event) => console.error(`policy: ${event.violatedDirective} ${event.blockedURI}`)));
+  await page.goto(url);
+  return page;
+}
+const wellBehaved = (page) => assert.deepEqual(page.faults, []);
+
+async function signIn(page, token, name = "") {
+  await page.fill("#token", token);
+  await page.fill("#name", name);
+  await page.click("button[type=submit]");
+}
+const live = (page) => page.waitForFunction(() => document.querySelector("#link.live"));
+const text = (page, selector) => page.textContent(selector);
+
+/** No serious or critical violation of axe-core, in both themes. */
+async function accessible(page, what) {
+  for (const colorScheme of ["light", "dark"]) {
+    await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+    await page.evaluate(axe);
+    const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
+    const bad = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
+    const told = bad.map(({ id, nodes }) => `${id}: ${nodes.map(({ html, failureSummary }) => `${html} ${failureSummary}`).join("\n")}`);
+    assert.deepEqual(told, [], `${what}, ${colorScheme}`);
+    const { wide, narrow } = await page.evaluate(() => ({ wide: document.documentElement.scrollWidth, narrow: innerWidth }));
+    assert(wide <= narrow, `${what} is ${wide} wide on a screen of ${narrow}`);
+  }
+  await page.emulateMedia({ colorScheme: null, reducedMotion: null });
+}
+
+/** What a page may ask without a session, or with that of another role. */
+const answer = (page, path, options) => page.evaluate(async ([path, options]) => (await fetch(path, options)).status, [path, options]);
+const POST = { method: "POST", headers: { "Content-Type": "application/json" }, body: "{}" };
+
+async function locked(browser) {
+  const coordinator = new Coordinator("locked", true);
+  await coordinator.start();
+  const workers = coordinator.token("worker", 2);
+  coordinator.work(workers);
+  coordinator.work(workers);
+  const job = coordinator.submit("count", "20");
+
+  // Without a credential there is nothing but the door.
+  const page = await open(browser, coordinator.url);
+  assert.equal(new URL(page.url()).pathname, "/sign-in");
+  await accessible(page, "the sign-in page");
+  wellBehaved(page);
+  page.excused.push(/status of 40[13]/);
+  for (const path of ["/api/me", "/api/live", "/app.js", `/api/jobs/${job}`, `/api/jobs/${job}/map/0`, `/api/jobs/${job}/history/0`]) {
+    assert.equal(await answer(page, path), 401, path);
+  }
+  assert.equal(await answer(page, `/api/jobs/${job}/pause`, POST), 401);
+  await signIn(page, "nqt1.wrong");
+  await page.waitForFunction(() => document.getElementById("wrong").textContent.includes("token"));
+  const token = coordinator.token("viewer");
+  await signIn(page, token, "watcher");
+  await live(page);
+
+  // A viewer sees it move.
+  const seen = await text(page, "#figures");
+  await page.waitForFunction((seen) => document.getElementById("figures").textContent !== seen, seen);
+  await page.waitForFunction(() => document.querySelectorAll("#workers tbody tr").length === 2);
+  await page.waitForSelector("#history svg path.rate");
+  const drawn = await page.evaluate(() => {
+    const canvas = document.getElementById("map");
+    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    const colours = new Set();
+    for (let at = 0; at < data.length; at += 4) if (data[at + 3]) colours.add((data[at] << 16) | (data[at + 1] << 8) | data[at + 2]);
+    return colours.size;
+  });
+  assert(drawn >= 2, "the map has more than one colour");
+
+  // But may not touch it.
+  assert.equal(await page.locator("#actions button").count(), 0);
+  assert.equal(await page.getByRole("button", { name: /drain/i }).count(), 0);
+  assert.equal(await answer(page, `/api/jobs/${job}/pause`, POST), 403);
+  assert.equal(await answer(page, "/api/workers/worker-1/drain", POST), 403);
+  assert.equal(coordinator.status(job).state, "running");
+  await accessible(page, "the page of a viewer");
+
+  // It survives the coordinator; so does its session.
+  page.excused.push(/ERR_(CONNECTION|INCOMPLETE|EMPTY|NETWORK|SSL|SOCKET)/);
+  await coordinator.kill();
+  await page.waitForSelector("#link.lost");
+  const before = await text(page, "#figures");
+  await coordinator.start();
+  await live(page);
+  await page.waitForFunction((before) => document.getElementById("figures").textContent !== before, before);
+  await page.waitForFunction(() => document.getElementById("log").textContent.includes("the coordinator has started"));
+
+  // The operator pauses, resumes, drains and, being sure, cancels.
+  const operator = await open(browser, coordinator.url);
+  await signIn(operator, coordinator.token("operator"), "anna");
+  await live(operator);
+  await operator.getByRole("button", { name: "Pause" }).click();
+  await operator.getByRole("button", { name: "Resume" }).waitFor();
+  assert.equal(coordinator.status(job).state, "paused");
+  await page.waitForFunction(() => document.getElementById("state").textContent === "paused");
+  await page.waitForFunction(() => document.getElementById("log").textContent.includes("is paused, by anna"));
+  await operator.getByRole("button", { name: "Resume" }).click();
+  await operator.getByRole("button", { name: "Pause" }).waitFor();
+  await operator.getByRole("button", { name: "Drain worker-2" }).click();
+  await operator.getByRole("button", { name: "Drain it" }).click();
+  await operator.waitForFunction(() => /draining/.test(document.getElementById("workers").textContent));
+  await operator.getByRole("button", { name: "Cancel", exact: true }).click();
+  await accessible(operator, "the question");
+  await operator.getByRole("button", { name: "No" }).click();
+  assert.equal(coordinator.status(job).state, "running");
+  await operator.getByRole("button", { name: "Cancel", exact: true }).click();
+  await operator.getByRole("button", { name: "Cancel the job" }).click();
+  await operator.waitForFunction(() => document.getElementById("state").textContent === "cancelled");
+  assert.equal(coordinator.status(job).state, "cancelled");
+
+  // A count that ends, and a first solution with its board.
+  const small = coordinator.submit("count", "12");
+  const first = coordinator.submit("first", "20");
+  await operator.evaluate((small) => { location.hash = small; }, small);
+  await operator.waitForFunction(() => document.getElementById("report").textContent.replace(/\D/g, "").includes("14200"));
+  assert.match(await text(operator, "#report"), /agrees with OEIS A000170/);
+  await operator.evaluate((first) => { location.hash = first; }, first);
+  await operator.waitForSelector("#board svg .queen");
+  assert.equal(await operator.locator("#board .queen").count(), 20);
+  assert.equal(await text(operator, "#columns"), coordinator.status(first).solution.join(" "));
+  await accessible(operator, "the page of an operator");
+  await operator.setViewportSize({ width: 380, height: 800 });
+  await accessible(operator, "the page on a telephone");
+  wellBehaved(operator);
+
+  // Signed out is out, and so is who was revoked.
+  await operator.click("#sign-out");
+  await operator.waitForURL("**/sign-in");
+  operator.excused.push(/status of 401/);
+  assert.equal(await answer(operator, "/api/me"), 401);
+  run("revoke", "--data", coordinator.data, "watcher");
+  await page.waitForURL("**/sign-in");
+  wellBehaved(page);
+  await coordinator.kill();
+}
+
+async function hostile(browser) {
+  const evil = `<img src=x onerror=globalThis.hacked=1><b>"'&amp;`;
+  const coordinator = new Coordinator("open", false);
+  await coordinator.start();
+  coordinator.submit("count", "20");
+  const pretender = start(crowd, [coordinator.data, "3", "2", evil]);
+  const page = await open(browser, coordinator.url);
+  await live(page);
+  await page.waitForFunction((evil) => document.querySelector("#workers tbody")?.textContent.includes(evil), evil);
+  const { hacked, made } = await page.evaluate(() =>
+    ({ hacked: globalThis.hacked ?? 0, made: document.querySelectorAll("main img, main script, #workers b").length }));
+  assert.deepEqual({ hacked, made }, { hacked: 0, made: 0 });
+  await accessible(page, "the page with a hostile worker");
+  wellBehaved(page);
+  pretender.kill();
+  await pretender.gone;
+  await coordinator.kill();
+}
+
+async function screenshots(browser) {
+  mkdirSync(images, { recursive: true });
+  const coordinator = new Coordinator("pictures", false);
+  await coordinator.start();
+  const first = coordinator.submit("first", "24");
+  const small = coordinator.submit("count", "16");
+  for (let workers = 0; workers < 5; workers++) coordinator.work();
+  await eventually("proof", () => coordinator.status(first).proven && coordinator.status(small).state === "finished");
+  const job = coordinator.submit("count", "20");
+  for (const colorScheme of ["light", "dark"]) {
+    const page = await open(browser, `${coordinator.url}#${job}`, { colorScheme, viewport: { width: 1280, height: 1010 } });
+    await live(page);
+    await page.waitForFunction(() => /^(2[5-9]|[3-9]\d)\.\d %/.test(document.querySelector("#figures dd").textContent)
+      && document.querySelector("#history path.rate")?.getAttribute("d").length > 700 && document.querySelector("#by").rows.length === 6,
+    null, { timeout: 600_000 });
+    await page.screenshot({ path: join(images, `dashboard-${colorScheme}.png`) });
+    await page.evaluate((first) => { location.hash = first; }, first);
+    await page.waitForSelector("#board svg .queen");
+    if (colorScheme === "light") await page.screenshot({ path: join(images, "dashboard-first.png") });
+    await page.setViewportSize({ width: 390, height: 844 });
+    await page.evaluate((job) => { location.hash = job; }, job);
+    await page.waitForSelector("#history svg path.rate");
+    await page.screenshot({ path: join(scratch, "..", `dashboard-narrow-${colorScheme}.png`), fullPage: true });
+    wellBehaved(page);
+  }
+  const door = new Coordinator("door", true);
+  await door.start();
+  const page = await open(browser, door.url);
+  await page.screenshot({ path: join(scratch, "..", "dashboard-door.png") });
+}
+
+/** Seconds of processor time that a process has used. */
+function cpu({ pid }) {
+  const [user, system] = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1].split(" ").slice(11, 13).map(Number);
+  return (user + system) / 100;
+}
+const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** The figures of benches/RECORDS.md: a long job, 200 workers. */
+async function measure(browser) {
+  const SECONDS = 120;
+  const coordinator = new Coordinator("large", false);
+  await coordinator.start();
+  const job = coordinator.submit("count", flags[flags.indexOf("--measure") + 1] ?? "27");
+  const pretenders = start(crowd, [coordinator.data, "200", "2"]);
+  const { units } = coordinator.status(job);
+  await eventually("crowd", () => coordinator.status(job).units_done > 2000);
+  const without = [cpu(coordinator.child), Date.now()];
+  await pause(SECONDS * 1000);
+  const idle = (100_000 * (cpu(coordinator.child) - without[0])) / (Date.now() - without[1]);
+
+  const page = await open(browser, "about:blank");
+  const session = await page.context().newCDPSession(page);
+  await session.send("Performance.enable");
+  const metrics = async () => Object.fromEntries((await session.send("Performance.getMetrics")).metrics.map(({ name, value }) => [name, value]));
+  await page.addInitScript(() => {
+    globalThis.long = [];
+    new PerformanceObserver((list) => globalThis.long.push(...list.getEntries().map((entry) => entry.duration)))
+      .observe({ type: "longtask", buffered: true });
+  });
+  await page.goto(coordinator.url);
+  await page.waitForFunction(() => document.querySelectorAll("#workers tbody tr").length === 200);
+  const full = await page.evaluate(() => performance.now());
+  const paint = await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0].startTime);
+  const drawn = () => page.evaluate(() => Number(document.documentElement.dataset.drawn));
+  const [first, before, began, start_] = [await drawn(), await metrics(), cpu(coordinator.child), Date.now()];
+  await page.evaluate(() => { globalThis.long.length = 0; });
+  await pause(SECONDS * 1000);
+  const [last, after] = [await drawn(), await metrics()];
+  const watched = (100_000 * (cpu(coordinator.child) - began)) / (Date.now() - start_);
+  const each = (name) => ((1000 * (after[name] - before[name])) / (last - first)).toFixed(1);
+  const long = await page.evaluate(() => globalThis.long);
+  console.log(`${units} units, 200 workers, ${SECONDS} s`);
+  console.log(`first paint ${paint.toFixed(0)} ms, all 200 workers shown after ${full.toFixed(0)} ms`);
+  console.log(`main thread: ${each("TaskDuration")} ms an update (scripts ${each("ScriptDuration")}, layout ${each("LayoutDuration")}, `
+    + `style ${each("RecalcStyleDuration")}), ${last - first} updates, tasks over 50 ms: ${long.length}, longest ${Math.max(0, ...long).toFixed(0)} ms`);
+  console.log(`coordinator: ${idle.toFixed(2)} % of a core without a browser, ${watched.toFixed(2)} % with one: ${(watched - idle).toFixed(2)} %`);
+  pretenders.kill();
+}
+
+const browser = await chromium.launch({
+  executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+  args: process.getuid?.() === 0 ? ["--no-sandbox"] : [],
+});
+try {
+  const promises = flags.includes("--measure") ? [measure] : flags.includes("--screenshots") ? [screenshots] : [locked, hostile];
+  for (const promise of promises) {
+    await promise(browser);
+    console.log(`${promise.name}: ok`);
+  }
+} finally {
+  await browser.close();
+  children.forEach((child) => child.kill("SIGKILL"));
+  rmSync(scratch, { recursive: true, force: true });
+}
