@@ -19,7 +19,7 @@ use super::{Exit, Failure, note};
 use crate::board::{Drawing, Norm, Piece, Placement, Problem, RingsFormat, draw_rings};
 use crate::optimise::Answer;
 use crate::optimise::beautiful::{
-    Exact, Question, all_as_beautiful, go_on_to_most_beautiful, most_beautiful, resume,
+    Exact, Question, Stage, all_as_beautiful, go_on_to_most_beautiful, most_beautiful, resume,
 };
 use crate::proof;
 use crate::proof::beautiful::Begun;
@@ -183,7 +183,7 @@ fn exactly(args: &Args, question: Question, terminal: &mut Terminal) -> Result<E
     let path = args.resume.as_deref();
     let begun = path.map(|path| go_on_from(path, &question, args.quiet)).transpose()?.flatten();
     let mut book = Book { path, written: Instant::now(), failure: None };
-    let exact = go_on_to_most_beautiful(question, begun, terminal, &mut |state| book.keep(state));
+    let exact = go_on_to_most_beautiful(question, begun, terminal, &mut |stage| book.keep(stage));
     if let Some(state) = &exact.state {
         book.write(state);
     }
@@ -227,9 +227,9 @@ struct Book<'a> {
 }
 
 impl Book<'_> {
-    fn keep(&mut self, state: &dyn Fn() -> Vec<u8>) {
+    fn keep(&mut self, stage: &Stage<'_>) {
         if self.path.is_some() && self.written.elapsed() >= KEEP_EVERY {
-            self.write(&state());
+            self.write(&stage.state());
         }
     }
 
