@@ -44,7 +44,8 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
             text.push('\n');
         }
         if text.is_empty() && !args.json {
-            text = "no jobs; nqueens submit count N, submit first N or submit beautiful N begins one\n".to_owned();
+            text = "no jobs; nqueens submit count N, submit first N or submit beautiful N begins one\n"
+                .to_owned();
         }
         print(&text)?;
         Ok(Exit::Done)

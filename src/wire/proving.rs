@@ -7,9 +7,9 @@ use super::v1;
 use crate::board::{Norm, Piece, Square, first_attack};
 use crate::optimise::beautiful::{MOST_NODES, PartAnswer, PartQuestion};
 use crate::optimise::exact::{LARGEST, Outcome};
+use crate::proof::beautiful::{Known, Part};
 use crate::proof::first::Refutation;
 use crate::proof::{self, Beauty};
-use crate::proof::beautiful::{Known, Part};
 
 /// What a task asks.
 #[derive(Clone, Debug, PartialEq)]
@@ -191,7 +191,8 @@ impl TryFrom<&v1::PartQuery> for PartQuestion {
             return Err(Malformed::Length("orbits", found, orbits.div_ceil(8)));
         }
         let alive = (0..orbits).map(|orbit| query.alive[orbit / 8] >> (orbit % 8) & 1 == 1).collect();
-        let range = |range: &v1::LevelRange| (range.level as usize, range.least as usize, range.most as usize);
+        let range =
+            |range: &v1::LevelRange| (range.level as usize, range.least as usize, range.most as usize);
         let ranges = query.ranges.iter().map(range).collect();
         let beauty = Beauty { norm, turning: query.turning };
         let wrong = |error: proof::ProofError| Malformed::Problem(error.to_string());
@@ -249,7 +250,9 @@ fn answer(answer: v1::TaskAnswer) -> Result<(u64, TaskAnswer), Malformed> {
     const MOST: u64 = 1 << 44;
     let outcome = match answer.answer {
         Some(Answer::Refutation(bytes)) => TaskOutcome::Refuted(Refutation::from_bytes(bytes)),
-        Some(Answer::Completion(columns)) => TaskOutcome::Completed(from_zero(&columns.columns, proof::beautiful::LARGEST)?),
+        Some(Answer::Completion(columns)) => {
+            TaskOutcome::Completed(from_zero(&columns.columns, proof::beautiful::LARGEST)?)
+        }
         Some(Answer::Tree(tree)) => TaskOutcome::Tree(tree),
         None => TaskOutcome::GivenUp,
     };

@@ -297,7 +297,9 @@ mod tests {
     fn parts_are_searched_beside_completions() {
         let provers = Provers::new(1);
         // Eight queens with one in the corner, four with one there, and a part of no nodes.
-        provers.take([(1, part(8, &[0], 100)), (2, part(4, &[0], 9)), (3, part(8, &[], 0))]).expect("a thread");
+        provers
+            .take([(1, part(8, &[0], 100)), (2, part(4, &[0], 9)), (3, part(8, &[], 0))])
+            .expect("a thread");
         let in_hand = wait_for(&provers, |in_hand| in_hand.answers.len() == 3);
         assert!(matches!(&in_hand.answers[0].1.outcome, TaskOutcome::Completed(columns) if columns[0] == 0));
         assert!(matches!(&in_hand.answers[1].1.outcome, TaskOutcome::Tree(tree) if tree.len() == 1));

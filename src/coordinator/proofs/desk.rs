@@ -236,9 +236,9 @@ fn judge_part(
 mod tests {
     use super::*;
     use crate::optimise::beautiful::Searcher;
+    use crate::optimise::exact::{Control, answering};
     use crate::proof::Beauty;
     use crate::proof::beautiful::Part;
-    use crate::optimise::exact::{Control, answering};
     use crate::proof::first::Refutation;
 
     #[test]

@@ -285,7 +285,9 @@ impl Proof {
         let Err(why) = checked else { return };
         let text = self.what.text();
         tracing::error!(proof = text, "a certificate is not what it was: {why}");
-        self.note(format!("its certificate is not what it was: {why}; when it is resumed, it is proved again"));
+        self.note(format!(
+            "its certificate is not what it was: {why}; when it is resumed, it is proved again"
+        ));
         let kept = self.come_to(Stand::Paused, None);
         lock(&self.standing).record.stand = Stand::Paused;
         if let Err(error) = kept {

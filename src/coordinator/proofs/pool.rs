@@ -27,7 +27,8 @@ fn bytes(query: &TaskQuery) -> usize {
         TaskQuery::Completion(query) => NUMBER * (4 + query.prefix.len()),
         TaskQuery::Part(question) => {
             let known = question.part.known();
-            let numbers = 8 + 3 * known.ranges().len() + question.part.queens().len() + question.weights.len();
+            let numbers =
+                8 + 3 * known.ranges().len() + question.part.queens().len() + question.weights.len();
             known.alive().len() / 8 + NUMBER * numbers
         }
     }
@@ -211,12 +212,7 @@ impl Pool {
     }
 
     /// Asks the workers and waits for an answer. `None` once it is not `wanted` any more.
-    pub(super) fn ask(
-        &self,
-        job: JobHash,
-        query: TaskQuery,
-        wanted: &dyn Fn() -> bool,
-    ) -> Option<Answered> {
+    pub(super) fn ask(&self, job: JobHash, query: TaskQuery, wanted: &dyn Fn() -> bool) -> Option<Answered> {
         /// Nobody wakes whoever is not wanted any more.
         const LOOK: Duration = Duration::from_millis(50);
         let mut state = self.state();
@@ -482,7 +478,11 @@ mod tests {
         let lent = numbers(state.call("a", &call(1, 1, MOST_AT_ONCE, &[]), 0)).len();
         let each = task(u64::MAX, &part()).encoded_len();
         assert!(each <= bytes(&part()) && each * lent <= MOST_BYTES && lent > 20, "{lent} of {each} bytes");
-        let again = numbers(state.call("a", &call(1, 2, MOST_AT_ONCE, &(100..100 + lent as u64).collect::<Vec<_>>()), 0));
+        let again = numbers(state.call(
+            "a",
+            &call(1, 2, MOST_AT_ONCE, &(100..100 + lent as u64).collect::<Vec<_>>()),
+            0,
+        ));
         assert_eq!(again.first(), Some(&(100 + lent as u64)));
     }
 }

@@ -2,8 +2,8 @@
 
 use std::io;
 use std::ops::ControlFlow;
-use std::sync::atomic::Ordering;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::desk::{Checkers, CompletionDesk, Desk, Listening, PartDesk, Room};
@@ -38,7 +38,9 @@ impl Proof {
 
     fn search_first(&self, n: usize, desk: &dyn Fn() -> Desk) -> io::Result<()> {
         let refuted = self.folder.refuted(n)?;
-        let desks = (0..DESKS).map(|_| -> Box<dyn Answering> { Box::new(CompletionDesk { n, desk: desk() }) });
+        self.refuted.store(refuted.len() as u64, Ordering::Relaxed);
+        let desks =
+            (0..DESKS).map(|_| -> Box<dyn Answering> { Box::new(CompletionDesk { n, desk: desk() }) });
         let options = Options { refuted, ..Options::default() };
         let mut book = Book::new(self);
         let found = exact::first_by(n, options, desks.collect(), &mut Looking(self), &mut |refuted| {
@@ -54,8 +56,10 @@ impl Proof {
     }
 
     fn search_most_beautiful(&self, n: usize, desk: &dyn Fn() -> Desk) -> io::Result<()> {
-        // What is not handed out is searched on the proof's own thread.
-        let question = beautiful::Question { n, norm: Norm::Euclidean, turning: false, threads: 1 };
+        // What is not handed out is searched here; a core is left for everything else.
+        let threads = std::thread::available_parallelism().map_or(1, usize::from) - 1;
+        let threads = threads.max(1);
+        let question = beautiful::Question { n, norm: Norm::Euclidean, turning: false, threads };
         let begun = self.folder.proved(&question)?;
         let checkers = Arc::new(Checkers::default());
         let desks = (0..DESKS).map(|_| -> Box<dyn Asking> {

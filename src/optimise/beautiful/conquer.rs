@@ -91,6 +91,8 @@ pub(super) struct Conquest {
     found: Option<Vec<u32>>,
     /// Nothing more is to be begun.
     ended: bool,
+    /// A hand has panicked.
+    panicked: bool,
     weights: Vec<f32>,
     /// Queens at the root.
     height: usize,
@@ -110,6 +112,7 @@ impl Conquest {
             trees: vec![None],
             found: None,
             ended: false,
+            panicked: false,
             weights: weights.to_vec(),
             nodes: 0,
             limit: 0,
@@ -165,24 +168,26 @@ impl Conquest {
                 scope.spawn(move || work(shared, changed, hand));
             }
             let mut state = lock(&shared);
-            while !state.is_over() {
+            loop {
+                if state.is_over() {
+                    // What is in hand comes to an end, at once if nobody wants it.
+                    pulse.stop();
+                    if state.ended || state.found.is_some() {
+                        pulse.abandon();
+                    }
+                    changed.notify_all();
+                    if state.working == 0 || state.panicked {
+                        break;
+                    }
+                }
                 let waited = changed.wait_timeout(state, LOOK_EVERY);
                 state = waited.unwrap_or_else(PoisonError::into_inner).0;
                 let nodes = state.nodes;
                 drop(state);
                 let go_on = look(nodes);
                 state = lock(&shared);
-                if !go_on {
-                    state.ended = true;
-                    pulse.abandon();
-                }
+                state.ended |= !go_on;
             }
-            if state.found.is_some() {
-                pulse.abandon();
-            }
-            drop(state);
-            pulse.stop();
-            changed.notify_all();
         });
         let this = shared.into_inner().unwrap_or_else(PoisonError::into_inner);
         if let Some(men) = &this.found {
@@ -260,7 +265,8 @@ fn work(shared: &Mutex<&mut Conquest>, changed: &Condvar, hand: &mut dyn Hand) {
     impl Drop for Guard<'_, '_> {
         fn drop(&mut self) {
             if std::thread::panicking() {
-                lock(self.0).ended = true;
+                let mut state = lock(self.0);
+                (state.ended, state.panicked) = (true, true);
             }
             self.1.notify_all();
         }

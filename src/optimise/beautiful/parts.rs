@@ -57,7 +57,9 @@ pub(super) struct There<'a> {
 impl There<'_> {
     /// The state with these queens, among which are all that follow.
     fn root(&self, queens: &[usize]) -> Root {
-        self.core.root_with(queens).expect("the checker, which follows the same rules, found no contradiction")
+        self.core
+            .root_with(queens)
+            .expect("the checker, which follows the same rules, found no contradiction")
     }
 }
 
@@ -166,11 +168,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::proof::Beauty;
     use crate::board::Norm;
     use crate::optimise::beautiful::{Place, Question, most_beautiful_by, most_beautiful_exactly};
     use crate::optimise::{Unwatched, Verdict};
     use crate::proof;
+    use crate::proof::Beauty;
     use crate::proof::beautiful::PartChecker;
 
     /// Searches and checks at once, and counts.
@@ -208,10 +210,11 @@ mod tests {
             Box::new(Desk { searcher: Searcher::default(), asked: Arc::clone(&asked) })
         };
         let mut places: Vec<Place> = Vec::new();
-        let exact = most_beautiful_by(question, (0..3).map(desk).collect(), None, &mut Unwatched, &mut |stage| {
-            assert_eq!(stage.best.len(), question.n);
-            places.push(stage.place);
-        });
+        let exact =
+            most_beautiful_by(question, (0..3).map(desk).collect(), None, &mut Unwatched, &mut |stage| {
+                assert_eq!(stage.best.len(), question.n);
+                places.push(stage.place);
+            });
         assert_eq!(exact.answer.verdict, Verdict::Proven);
         assert!(places.is_sorted_by_key(|place| place.queens), "levels come one after the other");
         let asked = *asked.lock().expect("nobody panics");
@@ -246,7 +249,11 @@ mod tests {
                 }
                 PartAnswer::Tree(tree) => {
                     let holes = checker.check(part.queens(), &tree, nodes).expect("an honest tree").holes;
-                    open.extend(holes.into_iter().map(|queens| Part::new(Arc::clone(&known), queens).expect("squares")));
+                    open.extend(
+                        holes
+                            .into_iter()
+                            .map(|queens| Part::new(Arc::clone(&known), queens).expect("squares")),
+                    );
                 }
                 PartAnswer::Stopped => panic!("nobody stops it"),
             }
@@ -267,9 +274,10 @@ mod tests {
             return found(rows);
         }
         for column in 0..n {
-            let free = rows.iter().enumerate().all(|(row, &other)| {
-                other != column && other.abs_diff(column) != rows.len() - row
-            });
+            let free = rows
+                .iter()
+                .enumerate()
+                .all(|(row, &other)| other != column && other.abs_diff(column) != rows.len() - row);
             if free {
                 rows.push(column);
                 every(n, rows, found);

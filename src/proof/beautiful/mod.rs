@@ -643,7 +643,7 @@ impl Field {
                     self.levels[level].iter().copied().filter(|&square| self.open[square]).collect();
                 for square in squares {
                     if queens == most {
-                        self.close(square);
+                        self.close(square)?;
                     } else if self.queen_on[square / self.n] != Some(square) {
                         self.place(square)?;
                     }
@@ -673,41 +673,53 @@ impl Field {
         if !self.open[square] {
             return Err(Contradiction);
         }
-        self.close(square);
-        self.changes.push(Change::Placed(square));
         let lines = self.lines_of(square);
         self.queen_on[lines[0]] = Some(square);
         self.queen_on[lines[1]] = Some(square);
         let level = self.level_of(square);
         self.queens_on_level[level] += 1;
+        self.changes.push(Change::Placed(square));
         self.pending.push(2 * self.n + level);
+        self.close(square)?;
         for line in lines {
             for index in 0..self.lines[line].len() {
                 let other = self.lines[line][index];
                 if self.open[other] {
-                    self.close(other);
+                    self.close(other)?;
                 }
             }
         }
         Ok(())
     }
 
-    fn close(&mut self, square: usize) {
-        if std::mem::take(&mut self.open[square]) {
-            self.changes.push(Change::Closed(square));
-            let [row, column, ..] = self.lines_of(square);
-            for line in [row, column] {
-                self.open_on_line[line] -= 1;
-                if self.open_on_line[line] <= 1 {
-                    self.pending.push(line);
+    /// Closes a square, if it is open. What is forced by that is pending; what is impossible is seen at once.
+    fn close(&mut self, square: usize) -> Result<(), Contradiction> {
+        if !std::mem::take(&mut self.open[square]) {
+            return Ok(());
+        }
+        self.changes.push(Change::Closed(square));
+        let [row, column, ..] = self.lines_of(square);
+        let level = self.level_of(square);
+        self.open_on_line[row] -= 1;
+        self.open_on_line[column] -= 1;
+        self.open_on_level[level] -= 1;
+        for line in [row, column] {
+            if self.open_on_line[line] <= 1 && self.queen_on[line].is_none() {
+                if self.open_on_line[line] == 0 {
+                    return Err(Contradiction);
                 }
-            }
-            let level = self.level_of(square);
-            self.open_on_level[level] -= 1;
-            if self.queens_on_level[level] + self.open_on_level[level] <= self.range[level].0 {
-                self.pending.push(2 * self.n + level);
+                self.pending.push(line);
             }
         }
+        let (possible, least) =
+            (self.queens_on_level[level] + self.open_on_level[level], self.range[level].0);
+        if possible < least {
+            return Err(Contradiction);
+        }
+        if possible == least {
+            self.pending.push(2 * self.n + level);
+        }
+        Ok(())
     }
 
     fn undo(&mut self, before: usize) {

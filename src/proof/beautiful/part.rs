@@ -40,7 +40,8 @@ impl Known {
             return Err(refused("the orbits are of no such board"));
         }
         let levels = levels(n, beauty.norm);
-        let is_range = |&(level, least, most): &(usize, usize, usize)| level < levels && least <= most && most <= n;
+        let is_range =
+            |&(level, least, most): &(usize, usize, usize)| level < levels && least <= most && most <= n;
         let ascending = ranges.windows(2).all(|pair| pair[0].0 < pair[1].0);
         if !ascending || !ranges.iter().all(is_range) {
             return Err(refused("the levels are of no such board"));
