@@ -250,10 +250,10 @@ fn most_beautiful_proofs_are_paused_resumed_and_cancelled_like_other_jobs() {
         let file = scratch.file("certificate");
         let args = ["submit", "beautiful", n, "--certificate", &file, "--json"];
         let output = run(&[&args[..], &data[..]].concat());
-        let report = object(&text(&output.stdout));
+        let report = object(text(&output.stdout));
         let alone = run(&["beautiful", n, "--json", "--quiet"]);
         assert_eq!(output.status.code(), alone.status.code(), "n = {n}");
-        assert_eq!(report["solution"], object(&text(&alone.stdout))["solution"], "n = {n}");
+        assert_eq!(report["solution"], object(text(&alone.stdout))["solution"], "n = {n}");
         printed(&["check", &file]);
     }
 }
