@@ -230,3 +230,30 @@ fn a_most_beautiful_run_goes_on_from_what_was_proved_before() {
     let ilp = run(&["beautiful", "6", "--method", "ilp", "--resume", &state]);
     assert_eq!(ilp.status.code(), Some(2), "{}", text(&ilp.stderr));
 }
+
+/// Runs the program where no file can have a byte.
+#[cfg(unix)]
+fn run_without_disk(arguments: &[&str]) -> std::process::Output {
+    let program = env!("CARGO_BIN_EXE_nqueens");
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\"", program]).args(arguments);
+    command.env("XDG_CONFIG_HOME", "/nonexistent").output().expect("a shell")
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_that_cannot_be_written_at_last_does_not_hide_the_answer() {
+    let scratch = Scratch::new("unwritten");
+    for command in ["first", "beautiful"] {
+        for flag in ["--resume", "--certificate"] {
+            let file = scratch.path(flag);
+            let output = run_without_disk(&[command, "12", flag, &file, "--quiet", "--json"]);
+            assert_eq!(output.status.code(), Some(7), "{}", text(&output.stderr));
+            let report: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
+            assert_eq!((&report["proven"], &report["certificate"]), (&true.into(), &Value::Null));
+            assert_eq!(report["solution"].as_array().map(Vec::len), Some(12));
+            let told = text(&output.stderr);
+            assert!(told.contains("cannot be written") && told.lines().count() == 1, "{told}");
+        }
+    }
+}

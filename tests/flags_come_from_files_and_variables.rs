@@ -78,3 +78,25 @@ fn a_file_that_cannot_be_used_is_refused_before_anything_runs() {
     assert_refused(&count, 2, &["'many' is not a number of threads", "nqueens config show"]);
     assert_refused(&["config", "show", "conut"], 2, &["there is no command 'conut'"]);
 }
+
+#[test]
+fn a_file_that_cannot_be_used_keeps_nobody_from_help() {
+    let scratch = Scratch::new("helpful");
+    let folder = scratch.path("nqueens");
+    fs::create_dir_all(&folder).expect("made");
+    fs::write(folder.join("config.toml"), [b'n', 0xff]).expect("written");
+    let run = |words: &[&str]| {
+        let mut command = nqueens(words);
+        command.env("XDG_CONFIG_HOME", scratch.path(".")).env("HOME", scratch.path("."));
+        command.output().expect("runs")
+    };
+    for words in [&["--help"][..], &["--version"], &["count", "--help"], &["help", "count"]] {
+        let output = run(words);
+        assert!(output.status.success() && !output.stdout.is_empty(), "{words:?}: {}", text(&output.stderr));
+    }
+    let output = run(&["count", "8"]);
+    if cfg!(target_os = "linux") {
+        assert_eq!(output.status.code(), Some(7), "{}", text(&output.stderr));
+        assert!(text(&output.stderr).contains("is no configuration that can be used"));
+    }
+}

@@ -1,12 +1,13 @@
-//! First solutions on several workers: what is found is what one machine finds alone, with a certificate, whoever is
-//! killed meanwhile and whoever lies.
+//! First and most beautiful solutions on several workers: what is found is what one machine finds alone, with a
+//! certificate, whoever is killed meanwhile and whoever lies.
 
 mod support;
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use nqueens::wire::{CompletionQuery, peer, v1};
+use nqueens::optimise::beautiful::{PartAnswer, Pulse, Searcher};
+use nqueens::wire::{TaskQuery, peer, v1};
 use support::program::{assert_refused, text};
 use support::{Coordinator, NQUEENS, Process, Scratch, authority, eventually, printed, run};
 
@@ -28,6 +29,34 @@ fn object(text: &str) -> serde_json::Value {
 /// The first solution by one machine alone.
 fn alone(n: &str) -> serde_json::Value {
     object(&printed(&["first", n, "--json", "--quiet"]))["solution"].take()
+}
+
+/// The fingerprint of a most beautiful solution by one machine alone.
+fn fingerprint(n: &str) -> serde_json::Value {
+    object(&printed(&["beautiful", n, "--json", "--quiet"]))["fingerprint"].take()
+}
+
+/// One call of a worker that is made of the library.
+fn prove(
+    coordinator: &Coordinator,
+    worker: &str,
+    call: u64,
+    holding: &[u64],
+    answers: Vec<v1::TaskAnswer>,
+) -> v1::ProveResponse {
+    let request = v1::ProveRequest {
+        peer: peer(),
+        worker: worker.to_owned(),
+        boot: 1,
+        call,
+        capacity: 1,
+        holding: holding.to_vec(),
+        answers,
+        parts: true,
+    };
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let answer = runtime.block_on(async { coordinator.link().proving().prove(request).await });
+    answer.expect("an answer").into_inner()
 }
 
 /// The only proof.
@@ -68,6 +97,199 @@ fn two_workers_find_what_one_machine_finds_and_its_certificate_is_accepted() {
 }
 
 #[test]
+fn two_workers_prove_the_most_beautiful_solution_and_both_are_of_use() {
+    let scratch = Scratch::new("beautiful");
+    let data = scratch.path("data");
+    drop(authority(&data));
+    let coordinator = Coordinator::start(&data, &FAST);
+    let _workers = ["one", "two"].map(|name| {
+        let token = printed(&["token", "create", "--data", coordinator.data()]);
+        worker(&coordinator, &scratch.path(name), &["--name", name, "--token", token.trim()])
+    });
+    let file = scratch.file("certificate");
+    let submit =
+        ["submit", "beautiful", "70", "--certificate", &file, "--json", "--data", coordinator.data()];
+    let report = object(&printed(&submit));
+    assert_eq!((&report["state"], &report["proven"]), (&"finished".into(), &true.into()));
+    assert_eq!((&report["what"], &report["fingerprint"]), (&"beautiful".into(), &fingerprint("70")));
+    let by = report["by"].as_array().expect("shares");
+    let searched = |name: &str| by.iter().any(|share| share["worker"] == name && share["nodes"] != "0");
+    assert!(searched("one") && searched("two"), "{by:?}");
+    let checked = object(&printed(&["check", &file, "--json"]));
+    assert_eq!((&checked["solution"], &checked["kind"]), (&report["solution"], &"beautiful".into()));
+
+    let told = printed(&["status", "--data", coordinator.data()]);
+    assert!(told.contains("most beautiful solution of 70 queens, finished"), "{told}");
+    assert!(told.contains("fingerprint"), "{told}");
+    let listed = printed(&["jobs", "--data", coordinator.data()]);
+    assert!(listed.contains("finished   most beautiful solution of 70 queens: "), "{listed}");
+}
+
+#[test]
+fn a_most_beautiful_proof_goes_on_when_the_coordinator_and_its_workers_are_killed() {
+    let scratch = Scratch::new("beautiful-killed");
+    let mut coordinator = Coordinator::start(&scratch.path("data"), &FAST);
+    printed(&["submit", "beautiful", "74", "--data", coordinator.data()]);
+    let mut one = worker(&coordinator, &scratch.path("one"), &[]);
+    let searched = |coordinator: &Coordinator| {
+        eventually("a part that was searched", || {
+            let proof = proof(coordinator);
+            let answered = proof["by"].as_array()?.iter().any(|share| share["queries"] != 0);
+            (answered || proof["proven"] == true).then_some(proof)
+        })
+    };
+    let seen = searched(&coordinator);
+    // While it is searched for, people are told how far it is.
+    if seen["proven"] != true {
+        assert!(seen["level"]["cost"].as_u64() > Some(0), "{seen}");
+        assert_eq!(seen["best"].as_array().expect("a board").len(), 74);
+        assert_eq!(seen["best_fingerprint"].as_array().expect("costs").len(), 74);
+    }
+    one.kill();
+    let two = worker(&coordinator, &scratch.path("two"), &[]);
+    searched(&coordinator);
+    coordinator.restart();
+    let found = eventually("end of the proof", || {
+        let proof = proof(&coordinator);
+        (proof["proven"] == true).then_some(proof)
+    });
+    assert_eq!(found["fingerprint"], fingerprint("74"));
+    drop(two);
+}
+
+#[test]
+fn who_lies_about_a_part_is_found_out_and_changes_nothing() {
+    let scratch = Scratch::new("beautiful-liar");
+    let coordinator = Coordinator::start(&scratch.path("data"), &FAST);
+    printed(&["submit", "beautiful", "70", "--data", coordinator.data()]);
+    let task = |name: &str| {
+        let mut number = 0;
+        let task = eventually("task", || {
+            number += 1;
+            prove(&coordinator, name, number, &[], vec![]).tasks.pop()
+        });
+        (task, number)
+    };
+    let answer = |task: &v1::Task, answer| v1::TaskAnswer {
+        task: task.task,
+        answer: Some(answer),
+        ..Default::default()
+    };
+    let is_quarantined = |name: &str, number: &mut u64| {
+        eventually("verdict", || {
+            *number += 1;
+            let why = prove(&coordinator, name, *number, &[], vec![]).quarantined;
+            (!why.is_empty()).then_some(why)
+        })
+    };
+    // An honest tree with one branch altered; and a solution with two queens exchanged.
+    let (first, mut number) = task("grafter");
+    let Ok(TaskQuery::Part(part)) = TaskQuery::try_from(&first) else { panic!("{first:?}") };
+    assert_eq!((part.part.known().n(), part.nodes > 0), (70, true));
+    let tree = match Searcher::default().search(&part, &Pulse::default()) {
+        PartAnswer::Tree(mut tree) => {
+            tree.pop();
+            tree
+        }
+        // There is a solution, so this is a lie, too.
+        _ => Vec::new(),
+    };
+    number += 1;
+    let altered = v1::task_answer::Answer::Tree(tree);
+    prove(&coordinator, "grafter", number, &[first.task], vec![answer(&first, altered)]);
+    assert!(is_quarantined("grafter", &mut number).contains("its tree is wrong"));
+    let (second, mut number) = task("painter");
+    let mut columns: Vec<u32> = object(&printed(&["beautiful", "70", "--json", "--quiet"]))["solution"]
+        .as_array()
+        .expect("a solution")
+        .iter()
+        .map(|column| column.as_u64().expect("a column") as u32)
+        .collect();
+    columns.swap(0, 1);
+    number += 1;
+    let altered = v1::task_answer::Answer::Completion(v1::Columns { columns });
+    prove(&coordinator, "painter", number, &[second.task], vec![answer(&second, altered)]);
+    assert!(is_quarantined("painter", &mut number).contains("its solution is none"));
+
+    let _honest = worker(&coordinator, &scratch.path("honest"), &[]);
+    let file = scratch.file("certificate");
+    let submit =
+        ["submit", "beautiful", "70", "--certificate", &file, "--json", "--data", coordinator.data()];
+    let report = object(&printed(&submit));
+    assert_eq!(report["fingerprint"], fingerprint("70"));
+    let notes = report["notes"].to_string();
+    assert!(notes.contains("grafter is not believed any more") && notes.contains("painter"), "{notes}");
+    printed(&["check", &file]);
+}
+
+#[test]
+fn most_beautiful_proofs_are_paused_resumed_and_cancelled_like_other_jobs() {
+    let scratch = Scratch::new("beautiful-paused");
+    let coordinator = Coordinator::start(&scratch.path("data"), &FAST);
+    let data = ["--data", coordinator.data()];
+    let with = |words: &[&str]| printed(&[words, &data[..]].concat());
+    // Nobody is there to search it.
+    let submitted = object(&with(&["submit", "beautiful", "112", "--json"]));
+    assert_eq!((&submitted["known"], &submitted["state"]), (&false.into(), &"running".into()));
+    let job = submitted["job"].as_str().expect("a name");
+    assert!(with(&["pause", job]).contains("is paused; it was running"));
+    let again = object(&with(&["submit", "beautiful", "112", "--json"]));
+    assert_eq!((&again["known"], &again["state"]), (&true.into(), &"paused".into()));
+    assert!(with(&["resume", job]).contains("is running; it was paused"));
+    assert!(with(&["cancel", job]).contains("is cancelled; it was running"));
+    assert_refused(&[&["pause", job], &data[..]].concat(), 2, &["is cancelled; it cannot be paused"]);
+    // The first solution of as many queens is another job.
+    let first = object(&with(&["submit", "first", "112", "--json"]));
+    assert_ne!(first["job"], submitted["job"]);
+    assert_refused(&[&["submit", "beautiful", "251"], &data[..]].concat(), 2, &["0 to 250"]);
+    let nowhere = scratch.file("no/such/folder");
+    let args = ["submit", "beautiful", "8", "--certificate", &nowhere];
+    assert_refused(&[&args[..], &data[..]].concat(), 7, &["cannot be written"]);
+    // Small boards need nobody.
+    for n in ["0", "1", "2", "8"] {
+        let file = scratch.file("certificate");
+        let args = ["submit", "beautiful", n, "--certificate", &file, "--json"];
+        let output = run(&[&args[..], &data[..]].concat());
+        let report = object(text(&output.stdout));
+        let alone = run(&["beautiful", n, "--json", "--quiet"]);
+        assert_eq!(output.status.code(), alone.status.code(), "n = {n}");
+        assert_eq!(report["solution"], object(text(&alone.stdout))["solution"], "n = {n}");
+        printed(&["check", &file]);
+    }
+}
+
+#[test]
+fn what_an_earlier_coordinator_has_finished_is_checked_before_it_is_handed_out() {
+    let scratch = Scratch::new("again");
+    let mut coordinator = Coordinator::start(&scratch.path("data"), &FAST);
+    let submit = ["submit", "beautiful", "12", "--wait", "--json", "--data", coordinator.data()];
+    let submit: Vec<String> = submit.iter().map(|&word| word.to_owned()).collect();
+    let submit: Vec<&str> = submit.iter().map(String::as_str).collect();
+    let report = object(&printed(&submit));
+    coordinator.restart();
+    let again = object(&printed(&submit));
+    assert_eq!((&again["state"], &again["solution"]), (&"finished".into(), &report["solution"]));
+    assert_eq!(again["certificate_sha256"], report["certificate_sha256"]);
+    // Another's certificate in its place: right by itself, but it proves something else.
+    let other = scratch.file("other");
+    printed(&["beautiful", "13", "--quiet", "--certificate", &other]);
+    let job = report["job"].as_str().expect("a name");
+    let place = scratch.path("data").join("proofs").join(job).join("certificate");
+    std::fs::copy(&other, &place).expect("copied");
+    coordinator.restart();
+    let told = eventually("verdict", || {
+        let proof = proof(&coordinator);
+        (proof["state"] == "paused").then_some(proof)
+    });
+    assert_eq!((&told["solution"], &told["proven"]), (&serde_json::Value::Null, &false.into()));
+    assert!(told["notes"].to_string().contains("is not what it was"), "{told}");
+    printed(&["resume", job, "--data", coordinator.data()]);
+    let proved = object(&printed(&submit));
+    assert_eq!((&proved["state"], &proved["solution"]), (&"finished".into(), &report["solution"]));
+    assert_eq!(proved["certificate_sha256"], report["certificate_sha256"]);
+}
+
+#[test]
 fn a_proof_goes_on_when_the_coordinator_and_its_workers_are_killed() {
     let scratch = Scratch::new("killed");
     let mut coordinator = Coordinator::start(&scratch.path("data"), &FAST);
@@ -93,24 +315,37 @@ fn a_proof_goes_on_when_the_coordinator_and_its_workers_are_killed() {
     drop(two);
 }
 
+#[cfg(unix)]
+#[test]
+fn a_coordinator_that_is_asked_to_stop_loses_nothing() {
+    let scratch = Scratch::new("asked");
+    let mut coordinator = Coordinator::start(&scratch.path("data"), &FAST);
+    printed(&["submit", "first", "44", "--data", coordinator.data()]);
+    let mut one = worker(&coordinator, &scratch.path("one"), &[]);
+    let refuted =
+        |coordinator: &Coordinator| proof(coordinator)["prefixes_refuted"].as_u64().expect("a number");
+    eventually("refuted prefixes", || (refuted(&coordinator) >= 3).then_some(()));
+    one.kill();
+    // What it had handed in is still being checked.
+    let before = eventually("peace", || {
+        let before = refuted(&coordinator);
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        (refuted(&coordinator) == before).then_some(before)
+    });
+    coordinator.process.terminate();
+    assert_eq!(coordinator.process.wait("end of the coordinator"), 0);
+    coordinator.restart();
+    let after = eventually("what was refuted", || Some(refuted(&coordinator)).filter(|&after| after > 0));
+    assert_eq!(after, before);
+}
+
 #[test]
 fn who_lies_is_found_out_and_believed_no_more() {
     let scratch = Scratch::new("liar");
     let coordinator = Coordinator::start(&scratch.path("data"), &FAST);
     printed(&["submit", "first", "20", "--data", coordinator.data()]);
-    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    let call = |worker: &str, call, holding: &[u64], answers| {
-        let request = v1::ProveRequest {
-            peer: peer(),
-            worker: worker.to_owned(),
-            boot: 1,
-            call,
-            capacity: 1,
-            holding: holding.to_vec(),
-            answers,
-        };
-        let answer = runtime.block_on(async { coordinator.link().proving().prove(request).await });
-        answer.expect("an answer").into_inner()
+    let call = |worker: &str, number, holding: &[u64], answers| {
+        prove(&coordinator, worker, number, holding, answers)
     };
     let lie = |task: &v1::Task, answer| v1::TaskAnswer { task: task.task, answer, ..Default::default() };
     // Says that there is no completion, with something else than a refutation; says that there is one that is none.
@@ -118,9 +353,8 @@ fn who_lies_is_found_out_and_believed_no_more() {
     let attacked = v1::task_answer::Answer::Completion(v1::Columns { columns: (1..=20).collect() });
     for (name, answer) in [("refuter", refutation), ("completer", attacked)] {
         let task = call(name, 1, &[], vec![]).tasks.pop().expect("a task");
-        let query =
-            CompletionQuery::try_from(task.completion.as_ref().expect("a query")).expect("of a board");
-        assert_eq!(query.n, 20);
+        let query = TaskQuery::try_from(&task).expect("of a board");
+        assert!(matches!(query, TaskQuery::Completion(query) if query.n == 20));
         call(name, 2, &[], vec![lie(&task, Some(answer))]);
         eventually("verdict", || (!call(name, 3, &[], vec![]).quarantined.is_empty()).then_some(()));
         let told = printed(&["workers", "--data", coordinator.data()]);

@@ -10,7 +10,7 @@ use std::time::Duration;
 use nqueens::board::{Norm, Piece, Square, is_solution};
 use nqueens::optimise::beautiful::resume::{self, ResumeError};
 use nqueens::optimise::beautiful::{
-    Exact, Question, all_as_beautiful, go_on_to_most_beautiful, most_beautiful_exactly,
+    Exact, Question, Stage, all_as_beautiful, go_on_to_most_beautiful, most_beautiful_exactly,
 };
 use nqueens::optimise::{Progress, Unwatched, Verdict, Watch};
 use nqueens::proof::{self, Kind, Proved, bytes::Writer};
@@ -191,7 +191,7 @@ fn a_run_that_is_stopped_again_and_again_goes_on_to_the_same_answer() {
         let exact = loop {
             let begun = state.as_deref().map(|state| resume::read(&question, state).expect("its own state"));
             let mut last = None;
-            let mut keep = |state: &dyn Fn() -> Vec<u8>| last = Some(state());
+            let mut keep = |stage: &Stage<'_>| last = Some(stage.state());
             let exact = go_on_to_most_beautiful(question, begun, &mut Impatient(looks), &mut keep);
             if exact.answer.verdict == Verdict::Proven {
                 break exact;

@@ -19,7 +19,7 @@ use super::{Exit, Failure, note};
 use crate::board::{Drawing, Norm, Piece, Placement, Problem, RingsFormat, draw_rings};
 use crate::optimise::Answer;
 use crate::optimise::beautiful::{
-    Exact, Question, all_as_beautiful, go_on_to_most_beautiful, most_beautiful, resume,
+    Exact, Question, Stage, all_as_beautiful, go_on_to_most_beautiful, most_beautiful, resume,
 };
 use crate::proof;
 use crate::proof::beautiful::Begun;
@@ -130,10 +130,13 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         turning: args.symmetric,
         threads: args.threads.map_or_else(cores, usize::from),
     };
+    // A file that cannot be written does not hide the answer.
+    let mut unwritten_at_last = None;
     let (answer, proof) = match solver {
         Some(solver) => (most_beautiful(args.n, solver, &mut terminal), None),
         None => {
-            let exact = exactly(args, question, &mut terminal)?;
+            let (exact, failure) = exactly(args, question, &mut terminal)?;
+            unwritten_at_last = failure;
             (exact.answer, exact.certificate)
         }
     };
@@ -145,19 +148,22 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     };
     terminal.finish();
     let found = placement(args.n, args.method.name(), &answer)?;
+    let mut certified = false;
     if let (Some((path, file)), Some(proof)) = (certificate, &proof) {
         check(proof, &answer)?;
-        file.finish_with(|out| out.write_all(proof)).map_err(|error| unwritten(path, &error))?;
+        let written = file.finish_with(|out| out.write_all(proof));
+        certified = written.is_ok();
+        unwritten_at_last = written.err().map(|error| unwritten(path, &error)).or(unwritten_at_last);
     }
     if let Some(placement) = &found {
         for (file, format) in [(svg, RingsFormat::Svg), (png, RingsFormat::Png)] {
             let Some((path, file)) = file else { continue };
-            file.finish_with(|out| draw_rings(placement, args.norm, format, out))
-                .map_err(|error| unwritten(path, &error))?;
+            let drawn = file.finish_with(|out| draw_rings(placement, args.norm, format, out));
+            unwritten_at_last = drawn.err().map(|error| unwritten(path, &error)).or(unwritten_at_last);
         }
     }
-    let report = report(args, &answer, proof.is_some(), solver.map(|solver| solver.name()), &terminal);
-    match all {
+    let report = report(args, &answer, certified, solver.map(|solver| solver.name()), &terminal);
+    let exit = match all {
         Ok(Some(all)) => every_one(args, report, &all, format, &terminal),
         // The best is known and proved; only the list is not complete.
         Err(doubt) => {
@@ -165,7 +171,8 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
             show(args, &report, found.as_ref(), format, &terminal)
         }
         Ok(None) => show(args, &report, found.as_ref(), format, &terminal),
-    }
+    };
+    unwritten_at_last.map_or(exit, Err)
 }
 
 /// What is written has been checked.
@@ -178,19 +185,21 @@ fn check(certificate: &[u8], answer: &Answer<Vec<usize>>) -> Result<(), Failure>
     if proved.solution == answer.found { Ok(()) } else { Err(refused(&"it proves another solution")) }
 }
 
-/// By the exact engine, from what an earlier run has proved if there is a file of it.
-fn exactly(args: &Args, question: Question, terminal: &mut Terminal) -> Result<Exact, Failure> {
+/// By the exact engine, from what an earlier run has proved if there is a file of it; and whether that could not be written
+/// at last.
+fn exactly(
+    args: &Args,
+    question: Question,
+    terminal: &mut Terminal,
+) -> Result<(Exact, Option<Failure>), Failure> {
     let path = args.resume.as_deref();
     let begun = path.map(|path| go_on_from(path, &question, args.quiet)).transpose()?.flatten();
     let mut book = Book { path, written: Instant::now(), failure: None };
-    let exact = go_on_to_most_beautiful(question, begun, terminal, &mut |state| book.keep(state));
+    let exact = go_on_to_most_beautiful(question, begun, terminal, &mut |stage| book.keep(stage));
     if let Some(state) = &exact.state {
         book.write(state);
     }
-    match book.failure {
-        Some(failure) => Err(failure),
-        None => Ok(exact),
-    }
+    Ok((exact, book.failure))
 }
 
 /// What the run that wrote `path` had proved; none if there is no such file.
@@ -227,9 +236,9 @@ struct Book<'a> {
 }
 
 impl Book<'_> {
-    fn keep(&mut self, state: &dyn Fn() -> Vec<u8>) {
+    fn keep(&mut self, stage: &Stage<'_>) {
         if self.path.is_some() && self.written.elapsed() >= KEEP_EVERY {
-            self.write(&state());
+            self.write(&stage.state());
         }
     }
 

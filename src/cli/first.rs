@@ -134,30 +134,32 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let mut terminal = Terminal::new("row", args.time_limit, args.quiet);
     let run = answer(args, first, solver, &mut terminal);
     terminal.finish();
-    let (report, found) = run?;
-    report.finish(found.as_ref(), format, &terminal)
+    let (report, found, unwritten) = run?;
+    let exit = report.finish(found.as_ref(), format, &terminal);
+    // A file that could not be written does not hide the answer.
+    unwritten.map_or(exit, Err)
 }
 
-/// The answer for one board.
+/// The answer for one board, and what went wrong after it was found: a file that could not be written.
 fn answer(
     args: &Args,
     n: usize,
     solver: Option<&'static dyn Solver>,
     terminal: &mut Terminal,
-) -> Result<(Report, Option<Placement>), Failure> {
+) -> Result<(Report, Option<Placement>, Option<Failure>), Failure> {
     let engine = &args.engine;
     let problem = Problem::new(Piece::Queen, n, engine.placed(), Vec::new()).map_err(Failure::usage)?;
-    let answer = match args.method {
+    let (answer, unwritten) = match args.method {
         FirstMethod::Exact => engine.answer(&problem, args.quiet, terminal)?,
-        method => first(n, method, solver.unwrap_or(BEST_SOLVER), terminal).map_err(Failure::usage)?,
+        method => (first(n, method, solver.unwrap_or(BEST_SOLVER), terminal).map_err(Failure::usage)?, None),
     };
     let found = completion(&problem, args.method.name(), &answer)?;
     let solver = solver.map(|solver| solver.name());
     let mut report = Report::new(n, args.method.name(), solver, &answer, terminal.elapsed());
     report.placed = problem.placed().iter().map(|square| [square.row + 1, square.col + 1]).collect();
-    let written = engine.certificate.as_ref().filter(|_| answer.is_proven());
+    let written = engine.certificate.as_ref().filter(|_| answer.is_proven() && unwritten.is_none());
     report.certificate = written.map(|path| path.display().to_string());
-    Ok((report, found))
+    Ok((report, found, unwritten))
 }
 
 /// One line for each board: its size, the time, the columns; or the same as JSON.
@@ -175,7 +177,8 @@ fn table(args: &Args, solver: Option<&'static dyn Solver>) -> Result<Exit, Failu
         let mut terminal = Terminal::new("row", args.time_limit, args.quiet);
         let run = answer(args, n, solver, &mut terminal);
         terminal.finish();
-        let (report, _) = run?;
+        // Files are of one board.
+        let (report, ..) = run?;
         unproven += u32::from(!report.proven);
         let columns = |columns: &[usize]| columns.iter().map(usize::to_string).collect::<Vec<_>>().join(" ");
         let solution = match &report.solution {
@@ -236,19 +239,19 @@ impl EngineArgs {
         }
     }
 
-    /// By the exact engine, with its files.
+    /// By the exact engine, with its files; and which of them could not be written.
     fn answer(
         &self,
         problem: &Problem,
         quiet: bool,
         terminal: &mut Terminal,
-    ) -> Result<Answer<Vec<usize>>, Failure> {
+    ) -> Result<(Answer<Vec<usize>>, Option<Failure>), Failure> {
         let n = problem.n();
         if !problem.is_empty() {
             self.refuse_files()?;
         }
         if problem.conflict().is_some() {
-            return Ok(Answer { found: None, verdict: Verdict::Proven, nodes: 0, programmes: 0 });
+            return Ok((Answer { found: None, verdict: Verdict::Proven, nodes: 0, programmes: 0 }, None));
         }
         // Whether it can be written is to be known before the search, not after it.
         let certificate = self.certificate.as_deref().map(begin).transpose()?;
@@ -262,13 +265,16 @@ impl EngineArgs {
         let mut book = Book { path: self.resume.as_deref(), n, written: Instant::now(), failure: None };
         let found = exact::first(n, options, terminal, &mut |refuted| book.keep(refuted));
         book.write(&found.refuted);
-        if let Some(failure) = book.failure {
-            return Err(failure);
+        let mut unwritten = book.failure;
+        if let Some((path, file)) = certificate.filter(|_| found.finished)
+            && let Err(failure) = write_certificate(n, &found, path, file)
+        {
+            if failure.exit != Exit::File {
+                return Err(failure);
+            }
+            unwritten = Some(failure);
         }
-        if let Some((path, file)) = certificate.filter(|_| found.finished) {
-            write_certificate(n, &found, path, file)?;
-        }
-        Ok(found.into())
+        Ok((found.into(), unwritten))
     }
 }
 

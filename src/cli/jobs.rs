@@ -45,7 +45,8 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         });
         let mut text: String = counts.chain(proofs).collect();
         if text.is_empty() && !args.json {
-            text = "no jobs; nqueens submit count N or submit first N begins one\n".to_owned();
+            text = "no jobs; nqueens submit count N, submit first N or submit beautiful N begins one\n"
+                .to_owned();
         }
         print(&text)?;
         Ok(Exit::Done)

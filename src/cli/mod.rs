@@ -136,7 +136,16 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<Exit, Failure> {
     let command = command();
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    let sources = config::Sources::find(&command, &arguments)?;
+    let sources = match config::Sources::find(&command, &arguments) {
+        Ok(sources) => sources,
+        // Whoever asks for help gets it, whatever a file is like.
+        Err(failure) => {
+            return match Cli::try_parse_from(arguments) {
+                Err(error) if is_help(&error) => refuse(&error),
+                _ => Err(failure),
+            };
+        }
+    };
     let (arguments, from_elsewhere) = sources.complete(&command, arguments);
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
@@ -196,10 +205,15 @@ fn command() -> clap::Command {
     Cli::command()
 }
 
+/// Whether help or the version was asked for.
+fn is_help(error: &clap::Error) -> bool {
+    matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion)
+}
+
 /// Help and version are data; every other complaint of the parser becomes one line.
 fn refuse(error: &clap::Error) -> Result<Exit, Failure> {
     match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+        _ if is_help(error) => {
             print(&error.render().to_string())?;
             Ok(Exit::Done)
         }

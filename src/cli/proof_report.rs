@@ -4,13 +4,14 @@ use serde::Serialize;
 
 use super::job_report::{job_name, state_name};
 use super::report::{counted, grouped, time};
+use crate::board::Norm;
 use crate::wire::v1;
 
 /// What is printed of a proof.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct ProofReport {
     pub(super) job: String,
-    /// What is to be found: "first".
+    /// What is to be found: "first" or "beautiful".
     what: &'static str,
     pub(super) n: u32,
     pub(super) state: &'static str,
@@ -21,8 +22,19 @@ pub(super) struct ProofReport {
     queries_open: u32,
     queries_lent: u32,
     prefixes_refuted: u64,
+    /// Of a most beautiful solution that is searched for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    level: Option<Level>,
+    /// The best so far: the column of each row, from 1, and its costs, the largest first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    best: Option<Vec<u32>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    best_fingerprint: Option<Vec<u64>>,
     /// The column of each row, from 1; once it is finished, null for no solution.
     pub(super) solution: Option<Vec<u32>>,
+    /// Its costs, the largest first, of a most beautiful one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fingerprint: Option<Vec<u64>>,
     pub(super) proven: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     certificate_bytes: Option<u64>,
@@ -34,6 +46,19 @@ pub(super) struct ProofReport {
     checking_s: f64,
     by: Vec<Share>,
     pub(super) notes: Vec<String>,
+}
+
+/// The squares of one cost, which are in hand.
+#[derive(Clone, Debug, Serialize)]
+struct Level {
+    cost: u64,
+    /// Queens that a most beautiful solution has there at least, and those that the best so far has.
+    queens_at_least: u32,
+    queens_of_best: u32,
+    /// Squares of the board that are not ruled out.
+    squares_left: u32,
+    /// Queens on the squares of larger costs, which are decided.
+    queens_decided: u32,
 }
 
 /// Who proved how much since the coordinator started.
@@ -54,6 +79,7 @@ impl ProofReport {
         let until_ms = if proven { status.state_ms } else { now_ms };
         let (what, n) = match status.what {
             Some(v1::proof_status::What::First(v1::First { n })) => ("first", n),
+            Some(v1::proof_status::What::Beautiful(v1::Beautiful { n })) => ("beautiful", n),
             None => ("unknown", 0),
         };
         let share = |prover: v1::ProverStatus| Share {
@@ -65,7 +91,19 @@ impl ProofReport {
             proving_s: prover.elapsed_s,
         };
         let solution = Some(status.columns).filter(|columns| proven && (n == 0 || !columns.is_empty()));
+        let best = Some(status.best).filter(|best| !best.is_empty());
+        let level = |level: v1::CostLevel| Level {
+            cost: level.cost,
+            queens_at_least: level.least,
+            queens_of_best: level.most,
+            squares_left: level.squares,
+            queens_decided: level.queens,
+        };
         Self {
+            level: status.level.map(level),
+            best_fingerprint: best.as_deref().map(fingerprint),
+            best,
+            fingerprint: solution.as_deref().filter(|_| what == "beautiful").map(fingerprint),
             job: job_name(&status.job),
             what,
             n,
@@ -88,7 +126,14 @@ impl ProofReport {
 
     /// "first solution of 62 queens".
     pub(super) fn title(&self) -> String {
-        format!("{} solution of {} queens", self.what, self.n)
+        let what = if self.what == "beautiful" { "most beautiful" } else { self.what };
+        format!("{what} solution of {} queens", self.n)
+    }
+
+    /// How much of it is done, from 0 to 1.
+    pub(super) fn share(&self) -> f64 {
+        let done = self.level.as_ref().map(|level| level.queens_decided).or(self.row).unwrap_or(0);
+        f64::from(done) / f64::from(self.n.max(1))
     }
 
     /// The first digits of the job's name, which are enough for commands.
@@ -98,8 +143,19 @@ impl ProofReport {
 
     /// How far it is, in a few words.
     pub(super) fn progress(&self) -> String {
+        if let Some(level) = &self.level {
+            return format!(
+                "cost {}: {} to {} queens, {} decided, {} left, {} open",
+                grouped(level.cost.into()),
+                level.queens_at_least,
+                level.queens_of_best,
+                level.queens_decided,
+                counted(level.squares_left.into(), "square"),
+                counted(self.queries_open.into(), "query"),
+            );
+        }
         match (&self.solution, self.proven, self.row) {
-            (Some(columns), ..) => columns.iter().map(u32::to_string).collect::<Vec<_>>().join(" "),
+            (Some(solution), ..) => columns(solution),
             (None, true, _) => "there is none".to_owned(),
             (None, false, Some(row)) => format!(
                 "row {row} of {}, {} open, {} refuted",
@@ -116,6 +172,12 @@ impl ProofReport {
         let mut lines = vec![format!("job {}  {}, {}", self.job, self.title(), self.state)];
         let mut line = |name: &str, text: String| lines.push(format!("  {name:<12}{text}"));
         line(if self.proven { "proved" } else { "progress" }, self.progress());
+        if let Some(best) = &self.best {
+            line("best so far", columns(best));
+        }
+        if let Some(fingerprint) = self.fingerprint.as_ref().or(self.best_fingerprint.as_ref()) {
+            line("fingerprint", costs(fingerprint));
+        }
         if let (Some(bytes), Some(digest)) = (self.certificate_bytes, &self.certificate_sha256) {
             line("certificate", format!("{} bytes, SHA-256 {digest}", grouped(bytes.into())));
         }
@@ -143,4 +205,24 @@ impl ProofReport {
         }
         lines.join("\n") + "\n"
     }
+}
+
+fn columns(columns: &[u32]) -> String {
+    columns.iter().map(u32::to_string).collect::<Vec<_>>().join(" ")
+}
+
+/// The costs of a solution's squares, the largest first.
+fn fingerprint(columns: &[u32]) -> Vec<u64> {
+    let columns: Vec<usize> = columns.iter().map(|&column| column as usize - 1).collect();
+    Norm::Euclidean.fingerprint(&columns)
+}
+
+/// Costs, and how often each is there: "1 202 (4 times), 1 154 (8 times)".
+fn costs(fingerprint: &[u64]) -> String {
+    let runs = fingerprint.chunk_by(|a, b| a == b);
+    let run = |run: &[u64]| match run.len() {
+        1 => run[0].to_string(),
+        times => format!("{} ({times} times)", run[0]),
+    };
+    runs.map(run).collect::<Vec<_>>().join(", ")
 }

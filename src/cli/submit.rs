@@ -21,7 +21,7 @@ use crate::board::{Piece, Problem, Square};
 use crate::optimise::exact;
 use crate::proof;
 use crate::whole_file::WholeFile;
-use crate::wire::v1;
+use crate::wire::v1::{self, submit_proof_request::What as Asked};
 
 /// Submit a job to a coordinator.
 #[derive(Debug, clap::Args)]
@@ -34,6 +34,7 @@ pub(super) struct Args {
 enum What {
     Count(CountArgs),
     First(FirstArgs),
+    Beautiful(BeautifulArgs),
 }
 
 /// Find the lexicographically first solution (OEIS A141843) on every worker, with a proof that none comes before it. What
@@ -43,6 +44,25 @@ struct FirstArgs {
     /// The board size, from 0 to 128.
     #[arg(value_parser = first_size, allow_negative_numbers = true)]
     n: u32,
+    #[command(flatten)]
+    proof: ProofArgs,
+}
+
+/// Find a most beautiful solution on every worker: the costs of its squares, (2i−n−1)² + (2j−n−1)², sorted from the largest,
+/// are lexicographically smallest; with a proof that no solution has a smaller list. What workers answer is checked by the
+/// coordinator before it is believed.
+#[derive(Debug, clap::Args)]
+struct BeautifulArgs {
+    /// The board size, from 0 to 250.
+    #[arg(value_parser = super::first::board_size, allow_negative_numbers = true)]
+    n: usize,
+    #[command(flatten)]
+    proof: ProofArgs,
+}
+
+/// What is done once a proof is submitted.
+#[derive(Debug, clap::Args)]
+struct ProofArgs {
     /// Wait until it is proved, and print the report.
     #[arg(long)]
     wait: bool,
@@ -103,11 +123,15 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
             let problem = args.squares.problem(args.piece, args.n)?;
             block_on(submit(args, &problem))
         }
-        What::First(args) => block_on(submit_first(args)),
+        What::First(args) => block_on(submit_proof(&args.proof, Asked::First(v1::First { n: args.n }))),
+        What::Beautiful(args) => {
+            let n = u32::try_from(args.n).unwrap_or(u32::MAX);
+            block_on(submit_proof(&args.proof, Asked::Beautiful(v1::Beautiful { n })))
+        }
     }
 }
 
-async fn submit_first(args: &FirstArgs) -> Result<Exit, Failure> {
+async fn submit_proof(args: &ProofArgs, asked: Asked) -> Result<Exit, Failure> {
     // Whether it can be written is to be known before the search, not after it.
     let unwritten = |path: &Path, error: &io::Error| Failure {
         exit: Exit::File,
@@ -118,8 +142,7 @@ async fn submit_first(args: &FirstArgs) -> Result<Exit, Failure> {
         None => None,
     };
     let coordinator = args.remote.connect().await?;
-    let what = Some(v1::submit_proof_request::What::First(v1::First { n: args.n }));
-    let request = v1::SubmitProofRequest { what };
+    let request = v1::SubmitProofRequest { what: Some(asked) };
     let answer = coordinator.call(coordinator.link.operations().submit_proof(request)).await?;
     let (job, state) = (job_name(&answer.job), state_name(answer.state()));
     if !args.wait && file.is_none() {
@@ -134,7 +157,7 @@ async fn submit_first(args: &FirstArgs) -> Result<Exit, Failure> {
     }
     if let Some((path, file)) = file {
         let certificate = fetch(&coordinator, &job).await?;
-        check(&certificate, &report)?;
+        check(&certificate, asked, &report)?;
         let write = |out: &mut io::BufWriter<&fs::File>| out.write_all(&certificate);
         file.finish_with(write).map_err(|error| unwritten(path, &error))?;
     }
@@ -144,7 +167,7 @@ async fn submit_first(args: &FirstArgs) -> Result<Exit, Failure> {
 }
 
 /// Whether the certificate proves what the coordinator reports.
-fn check(certificate: &[u8], report: &ProofReport) -> Result<(), Failure> {
+fn check(certificate: &[u8], asked: Asked, report: &ProofReport) -> Result<(), Failure> {
     let wrong = |why: &dyn std::fmt::Display| {
         let message = format!("the coordinator's certificate does not prove what it reports: {why}");
         Failure { exit: Exit::CheckFailed, message }
@@ -152,7 +175,12 @@ fn check(certificate: &[u8], report: &ProofReport) -> Result<(), Failure> {
     let proved = proof::check(certificate).map_err(|error| wrong(&error))?;
     let from_one = |columns: Vec<usize>| columns.into_iter().map(|column| column as u32 + 1).collect();
     let solution: Option<Vec<u32>> = proved.solution.map(from_one);
-    if proved.kind == proof::Kind::First && proved.n == report.n as usize && solution == report.solution {
+    let (kind, beauty, n) = match asked {
+        Asked::First(v1::First { n }) => (proof::Kind::First, None, n),
+        Asked::Beautiful(v1::Beautiful { n }) => (proof::Kind::Beautiful, Some(proof::Beauty::default()), n),
+    };
+    let is_asked = (proved.kind, proved.beauty, proved.n) == (kind, beauty, n as usize);
+    if is_asked && solution == report.solution {
         Ok(())
     } else {
         Err(wrong(&"it is of another board or solution"))
@@ -270,14 +298,13 @@ async fn wait_for_proof(coordinator: &Coordinator, job: &str) -> Result<ProofRep
     follow(coordinator, job, &bar, |status| {
         let now_ms = status.now_ms;
         let proof = status.proofs.into_iter().next()?;
-        let row = u64::from(proof.row);
         let over = matches!(proof.state(), v1::JobState::Finished | v1::JobState::Cancelled);
         let report = ProofReport::new(proof, now_ms);
         if over {
             return Some(report);
         }
         tell_news(&bar, &mut said, &report.notes);
-        bar.set_position(count::STEPS * row / u64::from(report.n.max(1)));
+        bar.set_position((count::STEPS as f64 * report.share()) as u64);
         bar.set_message(format!("{}, {}: {}", report.title(), report.state, report.progress()));
         None
     })

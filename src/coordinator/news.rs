@@ -84,7 +84,7 @@ impl Notify {
     fn tell(&self, news: &News) {
         let json = serde_json::to_string(news).expect("strings serialise");
         if let Some(command) = &self.command
-            && let Err(error) = run(command, news, &json)
+            && let Err(error) = run(command, news, &json, PATIENCE)
         {
             tracing::warn!("the command for news failed: {error}");
         }
@@ -99,39 +99,53 @@ impl Notify {
 /// How long a command or a post may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-fn run(command: &str, news: &News, json: &str) -> io::Result<()> {
+fn run(command: &str, news: &News, json: &str, patience: Duration) -> io::Result<()> {
     let (shell, flag) = if cfg!(windows) { ("cmd", "/C") } else { ("sh", "-c") };
     let kind = serde_json::to_value(news.kind).ok();
     let kind = kind.as_ref().and_then(serde_json::Value::as_str).unwrap_or_default();
-    let mut child = Command::new(shell)
+    let mut shell = Command::new(shell);
+    shell
         .args([flag, command])
         .env("NQUEENS_NEWS_KIND", kind)
         .env("NQUEENS_NEWS_TEXT", &news.text)
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()?;
+        .stderr(Stdio::null());
+    // A group of its own, so that what it starts can be ended with it.
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(&mut shell, 0);
+    let mut child = shell.spawn()?;
     if let Some(mut input) = child.stdin.take() {
         // A command need not read.
         let _ = input.write_all(json.as_bytes()).and_then(|()| input.write_all(b"\n"));
     }
-    wait(&mut child)
+    wait(&mut child, patience)
 }
 
-fn wait(child: &mut Child) -> io::Result<()> {
+fn wait(child: &mut Child, patience: Duration) -> io::Result<()> {
     let began = Instant::now();
     loop {
         match child.try_wait()? {
             Some(status) if status.success() => return Ok(()),
             Some(status) => return Err(io::Error::other(status.to_string())),
-            None if began.elapsed() > PATIENCE => {
-                let _ = child.kill();
-                let _ = child.wait();
+            None if began.elapsed() > patience => {
+                end(child);
                 return Err(io::ErrorKind::TimedOut.into());
             }
             None => std::thread::sleep(Duration::from_millis(50)),
         }
     }
+}
+
+/// Ends a command and, on Unix, whatever it has started that is still in its group.
+fn end(child: &mut Child) {
+    #[cfg(unix)]
+    {
+        use rustix::process::{Signal, kill_process_group};
+        let _ = kill_process_group(rustix::process::Pid::from_child(child), Signal::KILL);
+    }
+    let _ = child.kill();
+    let _ = child.wait();
 }
 
 fn post(url: &str, json: &str) -> Result<(), ureq::Error> {
@@ -147,5 +161,21 @@ fn post(url: &str, json: &str) -> Result<(), ureq::Error> {
             Err(_) => std::thread::sleep(Duration::from_secs(1 << tries)),
         }
         tries += 1;
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_that_takes_too_long_is_ended_with_all_that_it_has_started() {
+        let late = std::env::temp_dir().join(format!("nqueens-late-{}", std::process::id()));
+        let command = format!("(sleep 1; touch '{}') & sleep 1000", late.display());
+        let news = News { kind: Kind::Trouble, job: None, worker: None, text: "late".into() };
+        let error = run(&command, &news, "{}", Duration::from_millis(1)).expect_err("it takes long");
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        std::thread::sleep(Duration::from_millis(1500));
+        assert!(!late.exists(), "something went on");
     }
 }

@@ -18,7 +18,7 @@ use super::{now_ms, plan};
 use crate::authority::{Action, EnrollError, Issued, Name, Token};
 use crate::campaign::{Completion, JobState, UnitId};
 use crate::wire::v1::{self, enrolment_server, operations_server, proving_server, work_server};
-use crate::wire::{self, CompletionQuery, MOST_RESULTS, Malformed, ProveCall, messages};
+use crate::wire::{self, MOST_RESULTS, Malformed, ProveCall, messages};
 
 /// Statuses, one after the other.
 type Stream = Pin<Box<dyn tokio_stream::Stream<Item = Result<v1::StatusResponse, Status>> + Send + 'static>>;
@@ -211,10 +211,8 @@ impl Service {
                 return Err(Status::unavailable("the coordinator stops; try again later"));
             }
         };
-        let task =
-            |(task, query): (u64, CompletionQuery)| v1::Task { task, completion: Some((&query).into()) };
         Ok(v1::ProveResponse {
-            tasks: reply.tasks.into_iter().map(task).collect(),
+            tasks: reply.tasks.iter().map(|(task, query)| wire::task(*task, query)).collect(),
             cancel: reply.cancel,
             running_proofs: proofs.running(),
             quarantined: reply.distrusted.unwrap_or_default(),

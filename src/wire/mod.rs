@@ -9,7 +9,7 @@ mod version;
 pub use convert::{MOST_HELD, MOST_MESSAGE_BYTES, MOST_RESULTS, Malformed, job_hash, messages};
 pub use enrol::{EnrolError, enrol, renew};
 pub use link::{Address, AddressError, Link, LinkError, Security};
-pub use proving::{CompletionQuery, ProveCall, TaskAnswer, answered};
+pub use proving::{CompletionQuery, ProveCall, TaskAnswer, TaskOutcome, TaskQuery, answered, task};
 pub use version::{AnotherProtocol, BUILD, PROTOCOL, check, peer};
 
 /// The messages and services, as they are generated.

@@ -29,8 +29,8 @@ use crate::kernel::KernelKind;
 use crate::preplacement::JobHash;
 use crate::wire::v1::{self, Verdict};
 use crate::wire::{
-    self, CompletionQuery, MOST_HELD, MOST_MESSAGE_BYTES, MOST_RESULTS, Malformed, Security, answered,
-    messages, peer, renew,
+    self, MOST_HELD, MOST_MESSAGE_BYTES, MOST_RESULTS, Malformed, Security, TaskQuery, answered, messages,
+    peer, renew,
 };
 
 /// Runs a worker until `stop` is ready, or, if it is to end when idle, until there is nothing to count. Must run where
@@ -511,6 +511,7 @@ impl Life {
             capacity: capacity as u32,
             holding,
             answers: sent,
+            parts: true,
         };
         let answer =
             self.line.call(backoff, |link| async move { link.proving().prove(request).await }).await?;
@@ -521,10 +522,7 @@ impl Life {
         self.provers.handed_in(handed_in);
         self.provers.cancel(&response.cancel);
         let senseless = |error| WorkerError::Refused(self.line.address().clone(), format!("{error}"));
-        let task = |task: v1::Task| {
-            let query = task.completion.as_ref().ok_or(Malformed::Missing("the query of a task"))?;
-            Ok((task.task, CompletionQuery::try_from(query)?))
-        };
+        let task = |task: v1::Task| Ok((task.task, TaskQuery::try_from(&task)?));
         let tasks: Result<Vec<_>, Malformed> = response.tasks.into_iter().map(task).collect();
         self.provers.take(tasks.map_err(senseless)?).map_err(WorkerError::Thread)?;
         self.proofs.send_replace(response.running_proofs);

@@ -1,4 +1,4 @@
-//! The provers: threads that answer the queries of proofs. They stand beside those that count: while there is both to
+//! The provers: threads that do the tasks of proofs. They stand beside those that count: while there is both to
 //! count and to prove, they share the cores.
 //!
 //! A task *waits*, is *worked on* by a thread, and its answer is kept until the coordinator has it. Nothing of this is on
@@ -11,13 +11,28 @@ use std::time::Instant;
 
 use tokio::sync::watch;
 
+use crate::optimise::beautiful::{PartQuestion, Pulse, Searcher};
 use crate::optimise::exact::{Answering, Control, Outcome, Question, Task, answering};
-use crate::wire::{CompletionQuery, MOST_MESSAGE_BYTES, TaskAnswer};
+use crate::wire::{CompletionQuery, MOST_MESSAGE_BYTES, TaskAnswer, TaskOutcome, TaskQuery};
+
+/// By which a task is stopped.
+#[derive(Debug, Default)]
+struct Brake {
+    control: Control,
+    pulse: Pulse,
+}
+
+impl Brake {
+    fn stop(&self) {
+        self.control.stop();
+        self.pulse.abandon();
+    }
+}
 
 #[derive(Debug, Default)]
 struct State {
-    waiting: VecDeque<(u64, CompletionQuery)>,
-    working: BTreeMap<u64, Arc<Control>>,
+    waiting: VecDeque<(u64, TaskQuery)>,
+    working: BTreeMap<u64, Arc<Brake>>,
     answers: BTreeMap<u64, TaskAnswer>,
     /// Threads that were started.
     threads: usize,
@@ -98,10 +113,7 @@ impl Provers {
     ///
     /// # Errors
     /// The system gives no thread.
-    pub(super) fn take(
-        &self,
-        tasks: impl IntoIterator<Item = (u64, CompletionQuery)>,
-    ) -> std::io::Result<()> {
+    pub(super) fn take(&self, tasks: impl IntoIterator<Item = (u64, TaskQuery)>) -> std::io::Result<()> {
         let mut state = self.shared.state();
         state.waiting.extend(tasks);
         while state.threads < self.most && state.threads < state.waiting.len() + state.working.len() {
@@ -138,8 +150,8 @@ impl Provers {
         let mut state = self.shared.state();
         state.waiting.retain(|(task, _)| !tasks.contains(task));
         for task in tasks {
-            if let Some(control) = state.working.get(task) {
-                control.stop();
+            if let Some(brake) = state.working.get(task) {
+                brake.stop();
             }
         }
     }
@@ -148,7 +160,7 @@ impl Provers {
     pub(super) fn drop_all(&self) {
         let mut state = self.shared.state();
         state.waiting.clear();
-        state.working.values().for_each(|control| control.stop());
+        state.working.values().for_each(|brake| brake.stop());
     }
 
     /// Tasks that were answered since the start.
@@ -160,14 +172,16 @@ impl Provers {
 /// A message has room for so much, and for all else that it says.
 const MOST_REFUTATION_BYTES: usize = MOST_MESSAGE_BYTES / 2;
 
-/// Who answers about boards of one size.
-struct Desk {
-    n: usize,
-    answering: Box<dyn Answering>,
+/// What a thread keeps from one task to the next.
+#[derive(Default)]
+struct Tools {
+    /// Who answers about first solutions on boards of one size.
+    answering: Option<(usize, Box<dyn Answering>)>,
+    searcher: Searcher,
 }
 
 fn prove(shared: &Shared) {
-    let mut desk: Option<Desk> = None;
+    let mut tools = Tools::default();
     let mut state = shared.state();
     loop {
         if state.stopped {
@@ -177,10 +191,10 @@ fn prove(shared: &Shared) {
             state = shared.work.wait(state).unwrap_or_else(PoisonError::into_inner);
             continue;
         };
-        let control = Arc::new(Control::default());
-        state.working.insert(task, Arc::clone(&control));
+        let brake = Arc::new(Brake::default());
+        state.working.insert(task, Arc::clone(&brake));
         drop(state);
-        let answer = catch_unwind(AssertUnwindSafe(|| answer(&mut desk, &query, &control)));
+        let answer = catch_unwind(AssertUnwindSafe(|| tools.answer(&query, &brake)));
         state = shared.state();
         state.working.remove(&task);
         let Ok(answer) = answer else {
@@ -191,7 +205,7 @@ fn prove(shared: &Shared) {
             shared.news.send_replace(());
             return;
         };
-        if answer.outcome != Outcome::Stopped {
+        if answer.outcome != TaskOutcome::Stopped {
             const WEIGHT: f64 = 0.1;
             let before = state.task_s.unwrap_or(answer.elapsed_s);
             state.task_s = Some(before + WEIGHT * (answer.elapsed_s - before));
@@ -202,29 +216,55 @@ fn prove(shared: &Shared) {
     }
 }
 
-fn answer(desk: &mut Option<Desk>, query: &CompletionQuery, control: &Control) -> TaskAnswer {
-    let began = Instant::now();
-    let CompletionQuery { n, ref prefix, programmes, attempt } = *query;
-    let desk = match desk {
-        Some(desk) if desk.n == n => desk,
-        _ => desk.insert(Desk { n, answering: answering(n, &[]) }),
-    };
-    let mut outcome = desk.answering.ask(&Question { prefix, programmes, attempt }, Task::alone(control));
-    if matches!(&outcome, Outcome::Refuted(refutation) if refutation.as_bytes().len() > MOST_REFUTATION_BYTES)
-    {
-        // No message has room for it. The queries about more rows have smaller ones.
-        outcome = Outcome::GivenUp;
+impl Tools {
+    fn answer(&mut self, query: &TaskQuery, brake: &Brake) -> TaskAnswer {
+        let began = Instant::now();
+        let outcome = match query {
+            TaskQuery::Completion(query) => self.complete(query, &brake.control).into(),
+            TaskQuery::Part(question) => self.search(question, &brake.pulse),
+        };
+        let (nodes, programmes) = (brake.control.nodes(), brake.control.programmes());
+        TaskAnswer { outcome, nodes, programmes, elapsed_s: began.elapsed().as_secs_f64() }
     }
-    let (nodes, programmes) = (control.nodes(), control.programmes());
-    TaskAnswer { outcome, nodes, programmes, elapsed_s: began.elapsed().as_secs_f64() }
+
+    fn complete(&mut self, query: &CompletionQuery, control: &Control) -> Outcome {
+        let CompletionQuery { n, ref prefix, programmes, attempt } = *query;
+        let (_, desk) = match &mut self.answering {
+            Some(desk) if desk.0 == n => desk,
+            desk => desk.insert((n, answering(n, &[]))),
+        };
+        let outcome = desk.ask(&Question { prefix, programmes, attempt }, Task::alone(control));
+        match &outcome {
+            // No message has room for it. The queries about more rows have smaller ones.
+            Outcome::Refuted(refutation) if refutation.as_bytes().len() > MOST_REFUTATION_BYTES => {
+                Outcome::GivenUp
+            }
+            _ => outcome,
+        }
+    }
+
+    fn search(&mut self, question: &PartQuestion, pulse: &Pulse) -> TaskOutcome {
+        self.searcher.search(question, pulse).into()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proof::Beauty;
+    use crate::proof::beautiful::{Known, Part};
 
-    fn query(n: usize, prefix: &[usize], programmes: u64) -> CompletionQuery {
-        CompletionQuery { n, prefix: prefix.to_vec(), programmes, attempt: 0 }
+    fn query(n: usize, prefix: &[usize], programmes: u64) -> TaskQuery {
+        TaskQuery::Completion(CompletionQuery { n, prefix: prefix.to_vec(), programmes, attempt: 0 })
+    }
+
+    /// A part of the whole board, with queens.
+    fn part(n: usize, queens: &[usize], nodes: u64) -> TaskQuery {
+        let half = n.div_ceil(2);
+        let alive = vec![true; half * (half + 1) / 2];
+        let known = Known::new(n, Beauty::default(), alive, vec![]).expect("of a board");
+        let part = Part::new(Arc::new(known), queens.to_vec()).expect("of a board");
+        TaskQuery::Part(PartQuestion { part, nodes, weights: Arc::new([]) })
     }
 
     fn wait_for(provers: &Provers, what: impl Fn(&InHand) -> bool) -> InHand {
@@ -246,11 +286,24 @@ mod tests {
         provers.take(tasks).expect("threads");
         let in_hand = wait_for(&provers, |in_hand| in_hand.answers.len() == 3);
         assert_eq!(in_hand.tasks, [0; 0]);
-        assert!(matches!(&in_hand.answers[0].1.outcome, Outcome::Completed(columns) if columns[0] == 0));
-        assert!(matches!(in_hand.answers[1].1.outcome, Outcome::Refuted(_)));
+        assert!(matches!(&in_hand.answers[0].1.outcome, TaskOutcome::Completed(columns) if columns[0] == 0));
+        assert!(matches!(in_hand.answers[1].1.outcome, TaskOutcome::Refuted(_)));
         provers.handed_in([1, 3]);
         assert_eq!(provers.in_hand(10).answers, in_hand.answers[1..2]);
         assert_eq!((provers.in_hand(0).answers.len(), provers.answered()), (0, 3));
+    }
+
+    #[test]
+    fn parts_are_searched_beside_completions() {
+        let provers = Provers::new(1);
+        // Eight queens with one in the corner, four with one there, and a part of no nodes.
+        provers
+            .take([(1, part(8, &[0], 100)), (2, part(4, &[0], 9)), (3, part(8, &[], 0))])
+            .expect("a thread");
+        let in_hand = wait_for(&provers, |in_hand| in_hand.answers.len() == 3);
+        assert!(matches!(&in_hand.answers[0].1.outcome, TaskOutcome::Completed(columns) if columns[0] == 0));
+        assert!(matches!(&in_hand.answers[1].1.outcome, TaskOutcome::Tree(tree) if tree.len() == 1));
+        assert_eq!(in_hand.answers[2].1.outcome, TaskOutcome::Tree(vec![16]));
     }
 
     #[test]

@@ -6,11 +6,13 @@ use std::time::{Duration, Instant};
 
 use super::pool::{Answered, Pool};
 use crate::board::{Piece, is_solution};
+use crate::optimise::beautiful::{Asking, PartQuestion, Pulse, Reached};
 use crate::optimise::exact::{Answering, Outcome, Question, Task, at_once};
 use crate::preplacement::JobHash;
 use crate::proof::ProofError;
+use crate::proof::beautiful::{Checked, Known, PartChecker};
 use crate::proof::first::check_refutation;
-use crate::wire::{CompletionQuery, TaskAnswer};
+use crate::wire::{CompletionQuery, TaskAnswer, TaskOutcome, TaskQuery};
 
 /// Checks that may go on at the same time.
 #[derive(Debug)]
@@ -46,21 +48,13 @@ impl Room {
     }
 }
 
-/// Nodes that are believed for each programme.
-const MOST_NODES: u64 = 1 << 20;
-
-/// Whether somebody gave up before trying what was allowed.
-fn gives_up_early(answer: &TaskAnswer, query: &CompletionQuery) -> bool {
-    answer.outcome == Outcome::GivenUp && answer.programmes < query.programmes
-}
-
 /// What came of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Judgement {
     /// It is true.
     Good,
-    /// To check it takes too long: as good as given up.
-    TooLong,
+    /// It is not known to be wrong, and helps nobody: to check it takes too long, or it says too little.
+    Useless,
     /// It is wrong.
     Wrong(String),
 }
@@ -71,17 +65,46 @@ pub(super) trait Listening: Send + Sync {
     fn judged(&self, answered: &Answered, judgement: &Judgement, took: Duration);
 }
 
-/// A desk of one proof.
+/// Where the queries of one proof are asked.
 pub(super) struct Desk {
     pub(super) job: JobHash,
-    pub(super) n: usize,
     pub(super) pool: Arc<Pool>,
     pub(super) room: Arc<Room>,
     pub(super) listener: Arc<dyn Listening>,
 }
 
-impl Answering for Desk {
+impl Desk {
+    /// Asks once and judges the answer. Who gives a wrong one, or too many useless ones, is asked no more. `judge` may
+    /// correct what a worker says of its work. None once it is not `wanted` any more.
+    fn ask<T>(
+        &self,
+        query: TaskQuery,
+        wanted: &dyn Fn() -> bool,
+        judge: impl FnOnce(&mut TaskAnswer) -> (Judgement, T),
+    ) -> Option<(Judgement, T)> {
+        let mut answered = self.pool.ask(self.job, query, wanted)?;
+        let ((mut judgement, value), took) = self.room.within(|| judge(&mut answered.answer));
+        if self.pool.is_useless(&answered.worker, judgement == Judgement::Good) {
+            judgement = Judgement::Wrong("ten answers in a row were of no use".to_owned());
+        }
+        self.listener.judged(&answered, &judgement, took);
+        if let Judgement::Wrong(why) = &judgement {
+            self.pool.distrust(&answered.worker, why);
+        }
+        Some((judgement, value))
+    }
+}
+
+/// A desk for completions.
+pub(super) struct CompletionDesk {
+    pub(super) n: usize,
+    pub(super) desk: Desk,
+}
+
+impl Answering for CompletionDesk {
     fn ask(&mut self, question: &Question<'_>, task: Task<'_>) -> Outcome {
+        /// Nodes that are believed for each programme.
+        const MOST_NODES: u64 = 1 << 20;
         let Question { prefix, programmes, attempt } = *question;
         if let Some(outcome) = at_once(self.n, prefix) {
             return outcome;
@@ -89,68 +112,134 @@ impl Answering for Desk {
         let query = CompletionQuery { n: self.n, prefix: prefix.to_vec(), programmes, attempt };
         loop {
             let wanted = || !task.is_stopped();
-            let Some(answered) = self.pool.ask(self.job, query.clone(), &wanted) else {
-                return Outcome::Stopped;
-            };
-            let (mut judgement, took) = self.room.within(|| judge(&query, &answered.answer));
-            let of_use = judgement == Judgement::Good && !gives_up_early(&answered.answer, &query);
-            if self.pool.is_useless(&answered.worker, of_use) {
-                judgement = Judgement::Wrong("ten answers in a row were of no use".to_owned());
-            }
-            self.listener.judged(&answered, &judgement, took);
-            let Answered { worker, answer } = answered;
-            match judgement {
-                Judgement::Good => {
+            let asked = self.desk.ask(TaskQuery::Completion(query.clone()), &wanted, |answer| {
+                let (judgement, outcome) = judge_completion(&query, &answer.outcome);
+                let early = answer.outcome == TaskOutcome::GivenUp && answer.programmes < programmes;
+                let judgement = if early { Judgement::Useless } else { judgement };
+                (judgement, (outcome, answer.nodes, answer.programmes))
+            });
+            match asked {
+                None => return Outcome::Stopped,
+                Some((Judgement::Good, (outcome, nodes, solved))) => {
                     // Whatever a worker says of its work, it must not steer the search.
-                    task.add_nodes(answer.nodes.min(MOST_NODES.saturating_mul(programmes + 1)));
-                    task.add_programmes(answer.programmes.min(2 * programmes + 1));
-                    return answer.outcome;
+                    task.add_nodes(nodes.min(MOST_NODES.saturating_mul(programmes + 1)));
+                    task.add_programmes(solved.min(2 * programmes + 1));
+                    return outcome;
                 }
-                Judgement::TooLong => return Outcome::GivenUp,
-                Judgement::Wrong(why) => self.pool.distrust(&worker, &why),
+                Some((Judgement::Useless, _)) => return Outcome::GivenUp,
+                Some((Judgement::Wrong(_), _)) => {}
             }
         }
     }
 }
 
-/// Whether an answer is true.
-fn judge(query: &CompletionQuery, answer: &TaskAnswer) -> Judgement {
+/// Whether an answer is true, and what it says then.
+fn judge_completion(query: &CompletionQuery, outcome: &TaskOutcome) -> (Judgement, Outcome) {
     /// As much as a refutation may take to be checked, for each programme that was allowed: as much as all of n = 62
     /// takes, half a second.
     const WORK: u64 = 200_000;
     let CompletionQuery { n, prefix, programmes, .. } = query;
-    match &answer.outcome {
-        Outcome::Refuted(refutation) => {
+    let wrong = |why: String| (Judgement::Wrong(why), Outcome::GivenUp);
+    match outcome {
+        TaskOutcome::Refuted(refutation) => {
             let limit = WORK.saturating_mul(programmes.saturating_add(1));
             match check_refutation(*n, prefix, refutation, limit) {
-                Ok(_) => Judgement::Good,
-                Err(ProofError::TooMuchWork(_)) => Judgement::TooLong,
-                Err(error) => Judgement::Wrong(format!("its refutation is wrong: {error}")),
+                Ok(_) => (Judgement::Good, Outcome::Refuted(refutation.clone())),
+                Err(ProofError::TooMuchWork(_)) => (Judgement::Useless, Outcome::GivenUp),
+                Err(error) => wrong(format!("its refutation is wrong: {error}")),
             }
         }
-        Outcome::Completed(columns) if columns.len() == *n && columns.starts_with(prefix) => {
+        TaskOutcome::Completed(columns) if columns.len() == *n && columns.starts_with(prefix) => {
             if is_solution(Piece::Queen, columns) {
-                Judgement::Good
+                (Judgement::Good, Outcome::Completed(columns.clone()))
             } else {
-                Judgement::Wrong("the queens of its completion attack each other".to_owned())
+                wrong("the queens of its completion attack each other".to_owned())
             }
         }
-        Outcome::Completed(_) => {
-            Judgement::Wrong("its completion is not of the board it was asked".to_owned())
+        TaskOutcome::Completed(_) => wrong("its completion is not of the board it was asked".to_owned()),
+        TaskOutcome::Tree(_) => wrong("it answers what it was not asked".to_owned()),
+        TaskOutcome::GivenUp | TaskOutcome::Stopped => (Judgement::Good, Outcome::GivenUp),
+    }
+}
+
+/// Checkers that were made for the board in hand, for whoever needs one next.
+#[derive(Default)]
+pub(super) struct Checkers(Mutex<Vec<PartChecker>>);
+
+impl Checkers {
+    fn with<T>(&self, known: &Arc<Known>, work: impl FnOnce(&mut PartChecker) -> T) -> T {
+        let free = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut checker = match free().pop() {
+            Some(checker) if Arc::ptr_eq(checker.known(), known) => checker,
+            _ => PartChecker::new(Arc::clone(known)),
+        };
+        let done = work(&mut checker);
+        free().push(checker);
+        done
+    }
+}
+
+/// A desk for parts of searches.
+pub(super) struct PartDesk {
+    pub(super) desk: Desk,
+    pub(super) checkers: Arc<Checkers>,
+}
+
+impl Asking for PartDesk {
+    fn ask(&mut self, question: PartQuestion, pulse: &Pulse) -> Option<Reached> {
+        loop {
+            let wanted = || !pulse.is_abandoned();
+            let (_, reached) = self.desk.ask(TaskQuery::Part(question.clone()), &wanted, |answer| {
+                let known = question.part.known();
+                self.checkers.with(known, |checker| judge_part(checker, &question, answer))
+            })?;
+            if reached.is_some() {
+                return reached;
+            }
         }
-        Outcome::GivenUp | Outcome::Stopped => Judgement::Good,
+    }
+}
+
+/// Whether an answer is true, and what it says if it is.
+fn judge_part(
+    checker: &mut PartChecker,
+    question: &PartQuestion,
+    answer: &mut TaskAnswer,
+) -> (Judgement, Option<Reached>) {
+    let queens = question.part.queens();
+    answer.nodes = 0;
+    let judged = match &answer.outcome {
+        TaskOutcome::Completed(columns) => checker
+            .check_solution(queens, columns)
+            .map(|()| Some(Reached::Solution(columns.clone())))
+            .map_err(|error| format!("its solution is none: {error}")),
+        TaskOutcome::Tree(tree) => match checker.check(queens, tree, question.nodes) {
+            Ok(Checked { holes, nodes }) => {
+                answer.nodes = nodes;
+                // Who leaves something open has spent its nodes.
+                let whole = holes.is_empty() || nodes == question.nodes;
+                Ok(whole.then(|| Reached::Tree(tree.clone(), holes, nodes)))
+            }
+            Err(error) => Err(format!("its tree is wrong: {error}")),
+        },
+        TaskOutcome::Refuted(_) => Err("it answers what it was not asked".to_owned()),
+        TaskOutcome::GivenUp | TaskOutcome::Stopped => Ok(None),
+    };
+    match judged {
+        Ok(Some(reached)) => (Judgement::Good, Some(reached)),
+        Ok(None) => (Judgement::Useless, None),
+        Err(why) => (Judgement::Wrong(why), None),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::optimise::beautiful::Searcher;
     use crate::optimise::exact::{Control, answering};
+    use crate::proof::Beauty;
+    use crate::proof::beautiful::Part;
     use crate::proof::first::Refutation;
-
-    fn answer(outcome: Outcome) -> TaskAnswer {
-        TaskAnswer { outcome, nodes: 0, programmes: 0, elapsed_s: 0.0 }
-    }
 
     #[test]
     fn what_is_true_is_believed_and_what_is_not_is_wrong() {
@@ -165,7 +254,7 @@ mod tests {
         let (completed, refuted) = (outcome(&open), outcome(&closed));
         assert!(matches!(completed, Outcome::Completed(_)));
         assert!(matches!(refuted, Outcome::Refuted(_)));
-        let judged = |query, outcome: &Outcome| judge(query, &answer(outcome.clone()));
+        let judged = |query, outcome: &Outcome| judge_completion(query, &outcome.clone().into()).0;
         assert_eq!(judged(&open, &completed), Judgement::Good);
         assert_eq!(judged(&closed, &refuted), Judgement::Good);
         assert!(matches!(judged(&open, &refuted), Judgement::Wrong(_)));
@@ -176,6 +265,41 @@ mod tests {
         assert!(matches!(judged(&closed, &nonsense), Judgement::Wrong(_)));
         // Nobody's checker is kept busy for ever by "find out yourself".
         let wide = CompletionQuery { n: 100, prefix: vec![0], programmes: 0, attempt: 0 };
-        assert_eq!(judged(&wide, &Outcome::Refuted(Refutation::search())), Judgement::TooLong);
+        assert_eq!(judged(&wide, &Outcome::Refuted(Refutation::search())), Judgement::Useless);
+        let tree = judge_completion(&closed, &TaskOutcome::Tree(vec![]));
+        assert!(matches!(tree.0, Judgement::Wrong(_)));
+    }
+
+    #[test]
+    fn a_part_is_answered_by_a_true_tree_or_a_solution_in_question() {
+        let alive = vec![true; 10];
+        let known = Arc::new(Known::new(8, Beauty::default(), alive, vec![]).expect("of a board"));
+        let question = |queens: &[usize], nodes| {
+            let part = Part::new(Arc::clone(&known), queens.to_vec()).expect("of a board");
+            PartQuestion { part, nodes, weights: Arc::new([]) }
+        };
+        let mut searcher = Searcher::default();
+        let mut searched = |question: &PartQuestion| searcher.search(question, &Pulse::default()).into();
+        let checkers = Checkers::default();
+        let judged = |question: &PartQuestion, outcome: &TaskOutcome| {
+            let mut answer = TaskAnswer { outcome: outcome.clone(), nodes: 9, programmes: 0, elapsed_s: 0.0 };
+            checkers.with(&known, |checker| judge_part(checker, question, &mut answer))
+        };
+        // Queens in the corner and in the third column of the second row have no solution, one alone has.
+        let (open, closed, short) = (question(&[0], 999), question(&[0, 10], 999), question(&[0, 10], 1));
+        let (solution, tree, holes) = (searched(&open), searched(&closed), searched(&short));
+        let good = |judged: &(Judgement, Option<Reached>)| judged.0 == Judgement::Good && judged.1.is_some();
+        assert!(good(&judged(&open, &solution)) && good(&judged(&closed, &tree)));
+        let reached = judged(&short, &holes);
+        assert!(matches!(reached, (Judgement::Good, Some(Reached::Tree(_, holes, 1))) if !holes.is_empty()));
+        // Who leaves something open after fewer nodes than were asked for has not done its work.
+        assert_eq!(judged(&closed, &holes), (Judgement::Useless, None));
+        assert_eq!(judged(&closed, &TaskOutcome::GivenUp), (Judgement::Useless, None));
+        let TaskOutcome::Tree(mut altered) = tree else { panic!("{tree:?}") };
+        altered[0] ^= 1;
+        let attacked = TaskOutcome::Completed((0..8).collect());
+        for lie in [&solution, &TaskOutcome::Tree(altered), &TaskOutcome::Tree(vec![]), &attacked] {
+            assert!(matches!(judged(&closed, lie), (Judgement::Wrong(_), None)), "{lie:?}");
+        }
     }
 }

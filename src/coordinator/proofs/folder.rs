@@ -3,7 +3,8 @@
 //! | file | what it is |
 //! |---|---|
 //! | `job.json` | the [`Record`] |
-//! | `refuted` | what is refuted, as [`resume`] writes it: every refutation is checked when it is read |
+//! | `refuted` | of a first solution: what is refuted, as [`resume`] writes it. Every refutation is checked when it is read |
+//! | `proved` | of a most beautiful one: what is proved, as its engine writes it. Every record is checked when it is read |
 //! | `certificate` | the certificate, once all is proved |
 
 use std::fs;
@@ -12,7 +13,9 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::optimise::beautiful;
 use crate::optimise::exact::{LARGEST, Refutations, resume};
+use crate::proof::beautiful::Begun;
 use crate::whole_file::WholeFile;
 use crate::wire::{Malformed, v1};
 
@@ -25,24 +28,32 @@ pub(in super::super) enum What {
         /// The size.
         n: usize,
     },
+    /// A most beautiful solution on the board of this size.
+    Beautiful {
+        /// The size.
+        n: usize,
+    },
 }
+
+/// The largest board for most beautiful solutions: as of the command `beautiful`.
+const LARGEST_BEAUTIFUL: usize = 250;
 
 impl TryFrom<&v1::SubmitProofRequest> for What {
     type Error = Malformed;
 
     fn try_from(request: &v1::SubmitProofRequest) -> Result<Self, Malformed> {
-        match &request.what {
-            Some(v1::submit_proof_request::What::First(first)) => {
-                let n = usize::try_from(first.n).ok().filter(|&n| n <= LARGEST);
-                n.map(|n| Self::First { n }).ok_or_else(|| {
-                    Malformed::Problem(format!(
-                        "first solutions are proved up to n = {LARGEST}, not for {}",
-                        first.n
-                    ))
-                })
-            }
-            None => Err(Malformed::Missing("what is to be proved")),
-        }
+        use v1::submit_proof_request::What as Asked;
+        let (what, n, largest) = match request.what.ok_or(Malformed::Missing("what is to be proved"))? {
+            Asked::First(first) => ("first", first.n, LARGEST),
+            Asked::Beautiful(beautiful) => ("most beautiful", beautiful.n, LARGEST_BEAUTIFUL),
+        };
+        let too_large =
+            || Malformed::Problem(format!("{what} solutions are proved up to n = {largest}, not for {n}"));
+        let n = usize::try_from(n).ok().filter(|&n| n <= largest).ok_or_else(too_large)?;
+        Ok(match request.what {
+            Some(Asked::Beautiful(_)) => Self::Beautiful { n },
+            _ => Self::First { n },
+        })
     }
 }
 
@@ -107,6 +118,22 @@ impl Folder {
         match fs::read(self.path.join("refuted")) {
             Ok(bytes) => resume::read(n, &bytes).map_err(|error| io::Error::other(error.to_string())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Refutations::new()),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(super) fn keep_proved(&self, state: &[u8]) -> io::Result<()> {
+        self.write("proved", state)
+    }
+
+    /// What was proved of a most beautiful solution before; nothing if nothing was kept.
+    pub(super) fn proved(&self, question: &beautiful::Question) -> io::Result<Option<Begun>> {
+        match fs::read(self.path.join("proved")) {
+            Ok(bytes) => {
+                let begun = beautiful::resume::read(question, &bytes);
+                begun.map(Some).map_err(|error| io::Error::other(error.to_string()))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
     }

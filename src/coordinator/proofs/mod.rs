@@ -1,12 +1,15 @@
-//! Proofs: first solutions that workers search for together.
+//! Proofs: first and most beautiful solutions that workers search for together.
 //!
-//! A thread for each proof that runs asks the queries of [`exact::first_by`]; at its desks sit workers, who take tasks
-//! from the [`Pool`] through the protocol. Whatever they answer is checked before it is believed, so that a proof is as
-//! good as if this machine had found it alone, and needs no second opinion. What is refuted is on disk some seconds later,
-//! and a coordinator that starts again goes on from there.
+//! A thread for each proof that runs asks the queries of [`crate::optimise::exact::first_by`], or has the long searches of
+//! [`crate::optimise::beautiful::most_beautiful_by`] done in parts; at its desks sit workers, who take tasks from the
+//! [`Pool`] through the protocol. Whatever they answer is checked before it is believed, so that a proof is as good as if
+//! this machine had found it alone, and needs no second opinion. What is proved is on disk some seconds later, and a
+//! coordinator that starts again goes on from there. Proofs that were finished before are checked again then, beside
+//! everything else; until that is done they are not said to be finished, and nothing of them is handed out.
 //!
 //! | file | what it is |
 //! |---|---|
+//! | `search.rs` | the thread of a proof |
 //! | `pool.rs` | tasks: who asks waits, who works takes |
 //! | `desk.rs` | a desk where workers answer; the check of their answers |
 //! | `folder.rs` | what is kept of a proof |
@@ -14,20 +17,20 @@
 mod desk;
 mod folder;
 mod pool;
+mod search;
 
 use std::collections::BTreeMap;
 use std::io;
-use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 
-use self::desk::{Desk, Judgement, Listening, Room};
+use self::desk::{Judgement, Listening, Room};
 pub(super) use self::folder::What;
 use self::folder::{Folder, Record, Stand};
 use self::pool::Answered;
@@ -38,16 +41,11 @@ use super::news::{Crier, Kind, News};
 use super::now_ms;
 use super::requests::{StateError, Submitted};
 use crate::campaign::JobState;
-use crate::optimise::exact::{self, Answering, Found, Options, Outcome, Refutations};
-use crate::optimise::{Progress, Watch};
+use crate::optimise::beautiful::Place;
 use crate::preplacement::JobHash;
-use crate::proof;
+use crate::proof::{self, Beauty, Proved};
+use crate::wire::TaskOutcome;
 use crate::wire::v1::{self, EventKind};
-
-/// Queries of one proof that are open at a time.
-const DESKS: usize = 64;
-/// What is refuted is kept at most this often.
-const KEEP_EVERY: Duration = Duration::from_secs(2);
 
 /// Who is to hear of a worker whose answer was wrong: its name, and why.
 pub(super) type Accuse = Box<dyn Fn(&str, &str) + Send + Sync>;
@@ -64,6 +62,7 @@ impl What {
     fn text(self) -> String {
         match self {
             Self::First { n } => format!("nqueens first {n}"),
+            Self::Beautiful { n } => format!("nqueens beautiful {n}"),
         }
     }
 
@@ -74,10 +73,13 @@ impl What {
         JobHash::from_bytes(name)
     }
 
-    const fn n(self) -> usize {
-        match self {
-            Self::First { n } => n,
-        }
+    /// Whether that is what was proved.
+    fn is_proved(self, proved: &Proved, solution: Option<&[usize]>) -> bool {
+        let (kind, beauty, n) = match self {
+            Self::First { n } => (proof::Kind::First, None, n),
+            Self::Beautiful { n } => (proof::Kind::Beautiful, Some(Beauty::default()), n),
+        };
+        (proved.kind, proved.beauty, proved.n, proved.solution.as_deref()) == (kind, beauty, n, solution)
     }
 }
 
@@ -106,8 +108,10 @@ struct Prover {
 #[derive(Debug)]
 struct Standing {
     record: Record,
-    /// Its length, and its SHA-256.
+    /// The length and the SHA-256 of the certificate, once it was checked by this process.
     certificate: Option<(u64, Vec<u8>)>,
+    /// How far the search for a most beautiful solution is, and the best so far.
+    stage: Option<(Place, Vec<usize>)>,
     notes: Vec<String>,
     provers: BTreeMap<String, Prover>,
     checking: Duration,
@@ -124,6 +128,10 @@ struct Proof {
     row: AtomicU32,
     refuted: AtomicU64,
     thread: Mutex<Option<JoinHandle<()>>>,
+    /// Held while the record is written, which may take a while.
+    writing: Mutex<()>,
+    /// Held while the certificate is checked again.
+    rechecking: Mutex<()>,
     ears: Arc<Ears>,
 }
 
@@ -141,7 +149,7 @@ impl Listening for Proof {
             if *judgement == Judgement::Good {
                 let prover = standing.provers.entry(worker.clone()).or_default();
                 prover.answered += 1;
-                prover.given_up += u64::from(answer.outcome == Outcome::GivenUp);
+                prover.given_up += u64::from(answer.outcome == TaskOutcome::GivenUp);
                 prover.nodes = prover.nodes.saturating_add(answer.nodes);
                 prover.programmes = prover.programmes.saturating_add(answer.programmes);
                 prover.elapsed_s += answer.elapsed_s;
@@ -158,11 +166,10 @@ impl Listening for Proof {
 
 impl Proof {
     fn new(what: What, folder: Folder, record: Record, ears: &Arc<Ears>) -> Self {
-        let certificate = folder.certificate().ok().filter(|_| record.stand == Stand::Finished);
-        let certificate = certificate.map(|bytes| (bytes.len() as u64, Sha256::digest(&bytes).to_vec()));
         let standing = Standing {
             record,
-            certificate,
+            certificate: None,
+            stage: None,
             notes: Vec::new(),
             provers: BTreeMap::new(),
             checking: Duration::ZERO,
@@ -175,6 +182,8 @@ impl Proof {
             row: AtomicU32::new(0),
             refuted: AtomicU64::new(0),
             thread: Mutex::new(None),
+            writing: Mutex::new(()),
+            rechecking: Mutex::new(()),
             ears: Arc::clone(ears),
         }
     }
@@ -194,10 +203,11 @@ impl Proof {
 
     /// Has it stand so, on disk first.
     fn come_to(&self, stand: Stand, solution: Option<Vec<usize>>) -> io::Result<()> {
-        let mut standing = lock(&self.standing);
-        let record = Record { stand, stand_ms: now_ms(), solution, ..standing.record.clone() };
+        let _one_at_a_time = lock(&self.writing);
+        let before = lock(&self.standing).record.clone();
+        let record = Record { stand, stand_ms: now_ms(), solution, ..before };
         self.folder.keep(&record)?;
-        standing.record = record;
+        lock(&self.standing).record = record;
         Ok(())
     }
 
@@ -231,53 +241,90 @@ impl Proof {
         Ok(())
     }
 
-    /// Searches until it is proved or told to stop.
-    fn search(self: &Arc<Self>, pool: &Arc<Pool>, room: &Arc<Room>) -> io::Result<()> {
-        let n = self.what.n();
-        let refuted = self.folder.refuted(n)?;
-        let desk = |_| -> Box<dyn Answering> {
-            Box::new(Desk {
-                job: self.what.job(),
-                n,
-                pool: Arc::clone(pool),
-                room: Arc::clone(room),
-                listener: Arc::clone(self) as Arc<dyn Listening>,
-            })
-        };
-        let desks = (0..DESKS).map(desk).collect();
-        let options = Options { refuted, ..Options::default() };
-        let mut book = Book { proof: self, written: Instant::now() };
-        let found = exact::first_by(n, options, desks, &mut Looking(self), &mut |refuted| book.keep(refuted));
-        self.folder.keep_refuted(n, &found.refuted)?;
-        if found.finished { self.finish(found) } else { Ok(()) }
-    }
-
-    /// Writes the certificate, which is checked as a whole, and is finished.
-    fn finish(&self, found: Found) -> io::Result<()> {
-        let n = self.what.n();
-        let refutations = found.refutations(n);
-        let refutations: Vec<_> = refutations.iter().collect();
-        let certificate = proof::first::certificate(n, found.solution.as_deref(), &refutations);
-        let certificate = certificate.map_err(|error| io::Error::other(error.to_string()))?;
-        self.folder.keep_certificate(&certificate)?;
-        lock(&self.standing).certificate =
-            Some((certificate.len() as u64, Sha256::digest(&certificate).to_vec()));
-        self.come_to(Stand::Finished, found.solution)?;
+    /// Is finished by a certificate that was checked as a whole.
+    fn finish(&self, certificate: &[u8], solution: Option<Vec<usize>>) -> io::Result<()> {
+        self.folder.keep_certificate(certificate)?;
+        self.know(certificate);
+        self.come_to(Stand::Finished, solution)?;
         tracing::info!(proof = self.what.text(), bytes = certificate.len(), "proved");
-        let job = self.what.job().to_string();
-        let text = format!("job {job} is finished: {} is proved", self.what.text());
-        let proved = Happening::info(EventKind::Finished, text.clone());
+        let said = format!("is finished: {} is proved", self.what.text());
+        let text = format!("job {} {said}", self.what.job());
+        let proved = Happening::info(EventKind::Finished, text);
         self.ears.chronicle.note(proved.of_job(self.what.job()));
-        self.ears.crier.tell(News { kind: Kind::Finished, job: Some(job), worker: None, text });
+        self.tell(Kind::Finished, said);
         Ok(())
     }
 
+    /// Knows this certificate from now on.
+    fn know(&self, certificate: &[u8]) {
+        let digest = Sha256::digest(certificate).to_vec();
+        lock(&self.standing).certificate = Some((certificate.len() as u64, digest));
+    }
+
+    /// Whether a certificate proves that this is the solution.
+    fn check(&self, certificate: &[u8], solution: Option<&[usize]>) -> Result<(), String> {
+        let proved = proof::check(certificate).map_err(|error| error.to_string())?;
+        if self.what.is_proved(&proved, solution) {
+            Ok(())
+        } else {
+            Err("the certificate proves something else".to_owned())
+        }
+    }
+
+    /// Whether it was finished by an earlier process, and its certificate was not checked since.
+    fn is_unchecked(&self) -> bool {
+        let standing = lock(&self.standing);
+        standing.record.stand == Stand::Finished && standing.certificate.is_none()
+    }
+
+    /// Checks again what an earlier process has finished; if that is not so, it must be searched for again.
+    fn check_again(&self) {
+        let _once = lock(&self.rechecking);
+        if !self.is_unchecked() {
+            return;
+        }
+        let solution = lock(&self.standing).record.solution.clone();
+        let read = self.folder.certificate().map_err(|error| error.to_string());
+        let checked = read.and_then(|certificate| {
+            self.check(&certificate, solution.as_deref())?;
+            self.know(&certificate);
+            Ok(())
+        });
+        let Err(why) = checked else { return };
+        let text = self.what.text();
+        tracing::error!(proof = text, "a certificate is not what it was: {why}");
+        self.note(format!(
+            "its certificate is not what it was: {why}; when it is resumed, it is proved again"
+        ));
+        let kept = self.come_to(Stand::Paused, None);
+        lock(&self.standing).record.stand = Stand::Paused;
+        if let Err(error) = kept {
+            self.note(format!("{} cannot be written: {error}", self.folder.path().display()));
+        }
+        self.tell(Kind::Trouble, format!("is paused: the certificate of {text} is not what it was: {why}"));
+    }
+
+    /// How it stands for those who ask: finished only once that is certain.
+    fn state(&self) -> JobState {
+        if self.is_unchecked() { JobState::Running } else { self.stand().into() }
+    }
+
+    fn tell(&self, kind: Kind, what: String) {
+        let job = self.what.job().to_string();
+        let text = format!("job {job} {what}");
+        self.ears.crier.tell(News { kind, job: Some(job), worker: None, text });
+    }
+
     fn status(&self, pool: &Pool) -> v1::ProofStatus {
+        use v1::proof_status::What as Shown;
         let job = self.what.job();
         let (open, lent) = pool.open(job);
+        let unchecked = self.is_unchecked();
+        let state = self.state();
         let standing = lock(&self.standing);
-        let Standing { record, certificate, notes, provers, checking } = &*standing;
-        let columns = record.solution.iter().flatten().map(|&column| column as u32 + 1);
+        let Standing { record, certificate, stage, notes, provers, checking } = &*standing;
+        let from_one = |columns: &[usize]| columns.iter().map(|&column| column as u32 + 1).collect();
+        let proved = record.solution.as_deref().filter(|_| !unchecked);
         let prover = |(worker, prover): (&String, &Prover)| v1::ProverStatus {
             worker: worker.clone(),
             answered: prover.answered,
@@ -287,11 +334,28 @@ impl Proof {
             elapsed_s: prover.elapsed_s,
         };
         let (certificate_bytes, certificate_sha256) = certificate.clone().unwrap_or_default();
-        let What::First { n } = self.what;
+        let what = match self.what {
+            What::First { n } => Shown::First(v1::First { n: n as u32 }),
+            What::Beautiful { n } => Shown::Beautiful(v1::Beautiful { n: n as u32 }),
+        };
+        let level = |&(Place { cost, least, most, squares, queens }, _): &(Place, _)| v1::CostLevel {
+            cost,
+            least,
+            most,
+            squares: squares as u32,
+            queens,
+        };
+        let searched = stage.as_ref().filter(|_| record.stand != Stand::Finished);
+        let mut notes = notes.clone();
+        if unchecked {
+            notes.push("it was finished; its certificate is being checked again".to_owned());
+        }
         v1::ProofStatus {
             job: job.to_bytes().into(),
-            what: Some(v1::proof_status::What::First(v1::First { n: n as u32 })),
-            state: v1::JobState::from(JobState::from(record.stand)).into(),
+            what: Some(what),
+            level: searched.map(level),
+            best: searched.map(|(_, best)| from_one(best)).unwrap_or_default(),
+            state: v1::JobState::from(state).into(),
             submitter: record.submitter.clone(),
             submitted_ms: record.submitted_ms,
             state_ms: record.stand_ms,
@@ -299,47 +363,13 @@ impl Proof {
             open: open as u32,
             lent: lent as u32,
             refuted: self.refuted.load(Ordering::Relaxed),
-            columns: columns.collect(),
+            columns: proved.map(from_one).unwrap_or_default(),
             certificate_bytes,
             certificate_sha256,
             provers: provers.iter().map(prover).collect(),
             checking_s: checking.as_secs_f64(),
-            notes: notes.clone(),
+            notes,
         }
-    }
-}
-
-/// Stops the search with its proof, and says how far it is.
-struct Looking<'a>(&'a Proof);
-
-impl Watch for Looking<'_> {
-    fn look(&mut self, progress: &Progress) -> ControlFlow<()> {
-        self.0.row.store(progress.level as u32, Ordering::Relaxed);
-        if self.0.stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    }
-
-    fn time_left(&self) -> Option<Duration> {
-        None
-    }
-}
-
-/// Keeps what is refuted.
-struct Book<'a> {
-    proof: &'a Proof,
-    written: Instant,
-}
-
-impl Book<'_> {
-    fn keep(&mut self, refuted: &Refutations) {
-        self.proof.refuted.store(refuted.len() as u64, Ordering::Relaxed);
-        if self.written.elapsed() < KEEP_EVERY {
-            return;
-        }
-        if let Err(error) = self.proof.folder.keep_refuted(self.proof.what.n(), refuted) {
-            // Nothing is wrong but that it would be searched for again.
-            self.proof.note(format!("what is refuted cannot be kept: {error}"));
-        }
-        self.written = Instant::now();
     }
 }
 
@@ -387,7 +417,23 @@ impl Proofs {
         for proof in lock(&opened.proofs).values().filter(|proof| proof.stand() == Stand::Running) {
             proof.begin(&opened.pool, &opened.room)?;
         }
+        opened.check_again()?;
         Ok(opened)
+    }
+
+    /// Checks again, on a thread of its own, what earlier processes have finished. Nobody waits for it.
+    fn check_again(&self) -> io::Result<()> {
+        let proofs = lock(&self.proofs);
+        let finished: Vec<Arc<Proof>> =
+            proofs.values().filter(|proof| proof.is_unchecked()).cloned().collect();
+        if finished.is_empty() {
+            return Ok(());
+        }
+        let check = move || {
+            let wanted = |proof: &&Arc<Proof>| !proof.stop.load(Ordering::Relaxed);
+            finished.iter().take_while(wanted).for_each(|proof| proof.check_again());
+        };
+        std::thread::Builder::new().name("proof-check".into()).spawn(check).map(drop)
     }
 
     /// Ends all threads; what runs goes on when the coordinator starts again.
@@ -410,7 +456,7 @@ impl Proofs {
                 proof.come_to(Stand::Running, None)?;
                 proof.begin(&self.pool, &self.room)?;
             }
-            return Ok((job, Submitted { known: true, state: proof.stand().into(), priority: 0 }));
+            return Ok((job, Submitted { known: true, state: proof.state(), priority: 0 }));
         }
         let folder = Folder::new(self.folder.join(job.to_string()));
         let at_ms = now_ms();
@@ -499,12 +545,20 @@ impl Proofs {
     /// The certificate of one that is finished.
     ///
     /// # Errors
-    /// There is no such proof, or it is not finished, or its certificate cannot be read.
+    /// There is no such proof, or it is not finished, or its certificate cannot be read or is not what was checked.
     pub(super) fn certificate(&self, digits: &str) -> Result<Vec<u8>, StateError> {
         let (job, proof) = self.find(digits)?;
-        match proof.stand() {
-            Stand::Finished => proof.folder.certificate().map_err(|e| StateError::Unwritten(e.to_string())),
-            stand => Err(StateError::Unproved(job, super::keeper::name(stand.into()))),
+        proof.check_again();
+        let stand = proof.stand();
+        let checked = lock(&proof.standing).certificate.clone().filter(|_| stand == Stand::Finished);
+        let Some((_, digest)) = checked else {
+            return Err(StateError::Unproved(job, super::keeper::name(stand.into())));
+        };
+        let certificate = proof.folder.certificate().map_err(|e| StateError::Unwritten(e.to_string()))?;
+        if Sha256::digest(&certificate)[..] == digest[..] {
+            Ok(certificate)
+        } else {
+            Err(StateError::Unwritten("the certificate is not the one that was checked".to_owned()))
         }
     }
 }

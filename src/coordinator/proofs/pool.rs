@@ -10,14 +10,29 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use super::super::clock::SteadyClock;
-use crate::optimise::exact::Outcome;
 use crate::preplacement::JobHash;
-use crate::wire::{CompletionQuery, ProveCall, TaskAnswer};
+use crate::wire::{MOST_MESSAGE_BYTES, ProveCall, TaskAnswer, TaskOutcome, TaskQuery};
 
 /// A worker that is silent for so long has nothing in hand, in ms.
 const PATIENCE_MS: u64 = 30_000;
-/// Tasks in a reply: a message has room for more.
+/// Tasks in a reply, and what they may take of its bytes: a message has room for more.
 const MOST_AT_ONCE: usize = 256;
+const MOST_BYTES: usize = MOST_MESSAGE_BYTES / 2;
+
+/// The bytes that a query takes in a message, or more.
+fn bytes(query: &TaskQuery) -> usize {
+    /// Of a number, with what stands around it.
+    const NUMBER: usize = 8;
+    match query {
+        TaskQuery::Completion(query) => NUMBER * (4 + query.prefix.len()),
+        TaskQuery::Part(question) => {
+            let known = question.part.known();
+            let numbers =
+                8 + 3 * known.ranges().len() + question.part.queens().len() + question.weights.len();
+            known.alive().len() / 8 + NUMBER * numbers
+        }
+    }
+}
 
 /// An answer, and whose it is.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,10 +42,10 @@ pub(super) struct Answered {
 }
 
 /// What a worker is told.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(in super::super) struct Reply {
     /// Tasks that are new to it.
-    pub(in super::super) tasks: Vec<(u64, CompletionQuery)>,
+    pub(in super::super) tasks: Vec<(u64, TaskQuery)>,
     /// Tasks that it has and nobody wants.
     pub(in super::super) cancel: Vec<u64>,
     /// Why it is not believed; it gets no tasks then.
@@ -46,7 +61,7 @@ impl Reply {
 #[derive(Debug)]
 struct Task {
     job: JobHash,
-    query: CompletionQuery,
+    query: TaskQuery,
     lent: Option<Lent>,
     answer: Option<Answered>,
 }
@@ -95,7 +110,7 @@ impl State {
         }
     }
 
-    fn add(&mut self, job: JobHash, query: CompletionQuery) -> u64 {
+    fn add(&mut self, job: JobHash, query: TaskQuery) -> u64 {
         let number = self.next;
         self.next += 1;
         self.tasks.insert(number, Task { job, query, lent: None, answer: None });
@@ -119,7 +134,7 @@ impl State {
         for (number, answer) in answers {
             if let Some(task) = self.tasks.get_mut(&number)
                 && task.answer.is_none()
-                && (answer.outcome != Outcome::GivenUp || task.is_lent_to(worker))
+                && (answer.outcome != TaskOutcome::GivenUp || task.is_lent_to(worker))
             {
                 task.answer = Some(Answered { worker: worker.to_owned(), answer });
             }
@@ -128,7 +143,7 @@ impl State {
 
     /// Deals with the lists of a call. `None` if a later one has come before it.
     fn call(&mut self, worker: &str, call: &ProveCall, now_ms: u64) -> Option<Reply> {
-        let ProveCall { boot, number, capacity, ref holding, .. } = *call;
+        let ProveCall { boot, number, capacity, ref holding, parts, .. } = *call;
         if let Some(why) = self.distrusted.get(worker) {
             return Some(Reply { distrusted: Some(why.clone()), ..Reply::default() });
         }
@@ -151,6 +166,7 @@ impl State {
         let open = self.tasks.values().filter(|task| task.answer.is_none()).count();
         let share = open.div_ceil(self.workers.len());
         let mut tasks = Vec::new();
+        let mut room_bytes = MOST_BYTES;
         for (&task, Task { query, lent, answer, .. }) in &mut self.tasks {
             // Of an earlier call, and it does not list it.
             if lent
@@ -159,8 +175,11 @@ impl State {
             {
                 *lent = None;
             }
-            let room = in_hand < capacity.min(share) && tasks.len() < MOST_AT_ONCE;
-            if room && lent.is_none() && answer.is_none() {
+            let can = parts || matches!(query, TaskQuery::Completion(_));
+            let fits = bytes(query) <= room_bytes || tasks.is_empty();
+            let room = in_hand < capacity.min(share) && tasks.len() < MOST_AT_ONCE && fits;
+            if room && can && lent.is_none() && answer.is_none() {
+                room_bytes = room_bytes.saturating_sub(bytes(query));
                 *lent = Some(Lent { worker: worker.to_owned(), boot, call: number });
                 tasks.push((task, query.clone()));
                 in_hand += 1;
@@ -193,12 +212,7 @@ impl Pool {
     }
 
     /// Asks the workers and waits for an answer. `None` once it is not `wanted` any more.
-    pub(super) fn ask(
-        &self,
-        job: JobHash,
-        query: CompletionQuery,
-        wanted: &dyn Fn() -> bool,
-    ) -> Option<Answered> {
+    pub(super) fn ask(&self, job: JobHash, query: TaskQuery, wanted: &dyn Fn() -> bool) -> Option<Answered> {
         /// Nobody wakes whoever is not wanted any more.
         const LOOK: Duration = Duration::from_millis(50);
         let mut state = self.state();
@@ -290,14 +304,30 @@ impl Pool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use prost::Message as _;
+
     use super::*;
+    use crate::optimise::beautiful::PartQuestion;
+    use crate::proof::Beauty;
+    use crate::proof::beautiful::{Known, Part};
+    use crate::wire::{CompletionQuery, task};
 
     const JOB: JobHash = JobHash::from_bytes([7; 16]);
 
     const NONE: [u64; 0] = [];
 
-    fn query(column: usize) -> CompletionQuery {
-        CompletionQuery { n: 8, prefix: vec![column], programmes: 1, attempt: 0 }
+    fn query(column: usize) -> TaskQuery {
+        TaskQuery::Completion(CompletionQuery { n: 8, prefix: vec![column], programmes: 1, attempt: 0 })
+    }
+
+    /// A part of a large board.
+    fn part() -> TaskQuery {
+        let n = 512;
+        let known = Known::new(n, Beauty::default(), vec![true; 256 * 257 / 2], vec![]).expect("of a board");
+        let part = Part::new(Arc::new(known), vec![]).expect("of a board");
+        TaskQuery::Part(PartQuestion { part, nodes: 1, weights: vec![1.0; 2 * n].into() })
     }
 
     fn pool_of(columns: &[usize]) -> State {
@@ -309,11 +339,12 @@ mod tests {
     }
 
     fn call(boot: u64, number: u64, capacity: usize, holding: &[u64]) -> ProveCall {
-        ProveCall { boot, number, capacity, holding: holding.to_vec(), answers: Vec::new() }
+        let holding = holding.to_vec();
+        ProveCall { boot, number, capacity, holding, answers: Vec::new(), parts: true }
     }
 
     fn given_up() -> TaskAnswer {
-        TaskAnswer { outcome: Outcome::GivenUp, nodes: 0, programmes: 0, elapsed_s: 0.0 }
+        TaskAnswer { outcome: TaskOutcome::GivenUp, nodes: 0, programmes: 0, elapsed_s: 0.0 }
     }
 
     fn numbers(reply: Option<Reply>) -> Vec<u64> {
@@ -387,7 +418,7 @@ mod tests {
         let mut state = pool_of(&[0, 2]);
         assert_eq!(numbers(state.call("a", &call(1, 1, 2, &[]), 0)), [100, 101]);
         state.answer("a", vec![(100, given_up()), (55, given_up())]);
-        let late = TaskAnswer { outcome: Outcome::Completed(vec![]), ..given_up() };
+        let late = TaskAnswer { outcome: TaskOutcome::Completed(vec![]), ..given_up() };
         state.answer("b", vec![(100, late)]);
         let kept = state.tasks[&100].answer.clone();
         assert_eq!(kept, Some(Answered { worker: "a".into(), answer: given_up() }));
@@ -426,5 +457,32 @@ mod tests {
         assert_eq!((reply.tasks.len(), reply.distrusted.as_deref()), (0, Some("it lied")));
         assert_eq!(numbers(pool.state().call("b", &call(1, 1, 1, &[]), 0)), [number]);
         assert!(pool.release("liar") && !pool.release("liar"));
+    }
+
+    #[test]
+    fn nobody_gets_parts_who_does_not_search_them() {
+        let mut state = State::new(100);
+        state.add(JOB, part());
+        state.add(JOB, query(0));
+        let old = ProveCall { parts: false, ..call(1, 1, 9, &[]) };
+        assert_eq!(numbers(state.call("old", &old, 0)), [101]);
+        assert_eq!(numbers(state.call("new", &call(1, 1, 9, &[]), 0)), [100]);
+    }
+
+    #[test]
+    fn a_reply_has_no_more_tasks_than_a_message_has_room_for() {
+        let mut state = State::new(100);
+        for _ in 0..MOST_AT_ONCE {
+            state.add(JOB, part());
+        }
+        let lent = numbers(state.call("a", &call(1, 1, MOST_AT_ONCE, &[]), 0)).len();
+        let each = task(u64::MAX, &part()).encoded_len();
+        assert!(each <= bytes(&part()) && each * lent <= MOST_BYTES && lent > 20, "{lent} of {each} bytes");
+        let again = numbers(state.call(
+            "a",
+            &call(1, 2, MOST_AT_ONCE, &(100..100 + lent as u64).collect::<Vec<_>>()),
+            0,
+        ));
+        assert_eq!(again.first(), Some(&(100 + lent as u64)));
     }
 }

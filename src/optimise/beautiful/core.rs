@@ -39,6 +39,8 @@ pub(super) struct Core {
     attacks: Attacks,
     /// By the number of a square.
     man_of: Vec<u32>,
+    /// What stands in a tree for a hole: more than any line.
+    pub(super) hole: usize,
 }
 
 /// What a man counts for.
@@ -197,7 +199,7 @@ impl Core {
         }
         let words = men.len().div_ceil(64);
         let attacks = Attacks::new(n, &men, words);
-        Self { men, lines, counts, groups: groups_of_men, words, attacks, man_of }
+        Self { men, lines, counts, groups: groups_of_men, words, attacks, man_of, hole: 2 * n }
     }
 
     /// Everything open, and propagated; what follows from nothing is placed, and the agenda has it.
@@ -247,6 +249,27 @@ impl Core {
         }
         self.propagate(&mut state, agenda)?;
         Ok(Root { state, placed: agenda.placed.clone() })
+    }
+
+    /// The root with queens on `squares` (numbers), of which some may follow from others.
+    pub(super) fn root_with(&self, squares: &[usize]) -> Result<Root, Conflict> {
+        let mut agenda = Agenda::default();
+        let mut root = self.root(&mut agenda)?;
+        agenda.placed = std::mem::take(&mut root.placed);
+        for &square in squares {
+            let man = self.man_on(square).ok_or(Conflict(None))?;
+            if root.state.is_alive(man) {
+                self.place(&mut root.state, man, &mut agenda)?;
+            } else if !agenda.placed.contains(&man) {
+                return Err(Conflict(None));
+            }
+        }
+        Ok(Root { placed: agenda.placed, ..root })
+    }
+
+    /// The squares of men.
+    pub(super) fn squares_of(&self, men: &[u32]) -> Vec<usize> {
+        men.iter().flat_map(|&man| &self.men[man as usize]).map(|&square| square as usize).collect()
     }
 
     /// Places `man` and all men that follow from it.

@@ -10,6 +10,7 @@ use super::core::{Agenda, Core};
 use super::facts::Facts;
 use super::log::{Log, Mark};
 use super::orbits::Orbits;
+use super::parts::Asking;
 use super::quotient::Quotient;
 use super::reduction::Witnesses;
 use super::resume;
@@ -75,8 +76,8 @@ pub fn all_as_beautiful(
     watch: &mut dyn Watch,
 ) -> Result<Vec<Vec<usize>>, Doubt> {
     let orbits = Orbits::new(question.n, question.norm);
-    let mut keep = |_: &dyn Fn() -> Vec<u8>| {};
-    let mut engine = Engine::new(&orbits, question, watch, &mut keep);
+    let mut keep = |_: &Stage<'_>| {};
+    let mut engine = Engine::new(&orbits, question, Vec::new(), watch, &mut keep);
     for (level, queens) in orbits.counts(columns).into_iter().enumerate() {
         if queens == 0 {
             engine.close(level);
@@ -110,6 +111,8 @@ pub fn all_as_beautiful(
 pub(super) struct Engine<'a> {
     pub(super) orbits: &'a Orbits,
     pub(super) question: Question,
+    /// Who has long searches done by others; nobody if all is searched here.
+    pub(super) desks: Vec<Box<dyn Asking>>,
     pub(super) watch: &'a mut dyn Watch,
     pub(super) facts: Facts,
     pub(super) quotient: Quotient<'a>,
@@ -130,13 +133,45 @@ pub(super) struct Engine<'a> {
     pub(super) cost: u64,
     /// Programmes of quotients that are gone.
     pub(super) programmes: u64,
+    place: Place,
     keep: &'a mut Keep<'a>,
     /// Up to here the log holds without an assumption.
     sound: Mark,
 }
 
+/// How far a run is: the level of cost in hand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// The cost of its squares.
+    pub cost: u64,
+    /// Queens that every solution in question has there at least: those that are as good on the levels before.
+    pub least: u32,
+    /// Queens that the best solution so far has there.
+    pub most: u32,
+    /// Squares of the board that are not ruled out.
+    pub squares: usize,
+    /// Queens on the levels before, which are done.
+    pub queens: u32,
+}
+
+/// A run at a moment when there is more to keep of it.
+pub struct Stage<'a> {
+    /// How far it is.
+    pub place: Place,
+    /// The best solution so far: the 0-based column of the queen in each row.
+    pub best: &'a [usize],
+    state: &'a dyn Fn() -> Vec<u8>,
+}
+
+impl Stage<'_> {
+    /// For [`super::resume::read`].
+    pub fn state(&self) -> Vec<u8> {
+        (self.state)()
+    }
+}
+
 /// Is offered the state of a run whenever there is more to keep; making it is for who is offered it.
-pub type Keep<'a> = dyn FnMut(&dyn Fn() -> Vec<u8>) + 'a;
+pub type Keep<'a> = dyn FnMut(&Stage<'_>) + 'a;
 
 /// Where a level was left.
 struct Left {
@@ -166,8 +201,19 @@ pub fn go_on_to_most_beautiful(
     watch: &mut dyn Watch,
     keep: &mut Keep<'_>,
 ) -> Exact {
+    most_beautiful_by(question, Vec::new(), begun, watch, keep)
+}
+
+/// The same, with long searches done by others: each desk asks for one part at a time.
+pub fn most_beautiful_by(
+    question: Question,
+    desks: Vec<Box<dyn Asking>>,
+    begun: Option<Begun>,
+    watch: &mut dyn Watch,
+    keep: &mut Keep<'_>,
+) -> Exact {
     let orbits = Orbits::new(question.n, question.norm);
-    let mut engine = Engine::new(&orbits, question, watch, keep);
+    let mut engine = Engine::new(&orbits, question, desks, watch, keep);
     let end = engine.run(begun);
     let programmes = engine.programmes + engine.quotient.programmes;
     let nodes = engine.nodes;
@@ -198,6 +244,7 @@ impl<'a> Engine<'a> {
     pub(super) fn new(
         orbits: &'a Orbits,
         question: Question,
+        desks: Vec<Box<dyn Asking>>,
         watch: &'a mut dyn Watch,
         keep: &'a mut Keep<'a>,
     ) -> Self {
@@ -205,6 +252,7 @@ impl<'a> Engine<'a> {
         Self {
             orbits,
             question,
+            desks,
             watch,
             quotient: Quotient::new(orbits, &facts, &[]),
             facts,
@@ -220,6 +268,7 @@ impl<'a> Engine<'a> {
             counts: Vec::new(),
             cost: 0,
             programmes: 0,
+            place: Place::default(),
             keep,
             sound: Mark::default(),
         }
@@ -287,7 +336,9 @@ impl<'a> Engine<'a> {
     pub(super) fn keep(&mut self) {
         self.sound = self.log.mark();
         if let Some(best) = &self.best {
-            (self.keep)(&|| resume::write(&self.question, best, self.log.as_bytes()));
+            let squares = self.facts.squares(self.orbits).len();
+            let state = &|| resume::write(&self.question, best, self.log.as_bytes());
+            (self.keep)(&Stage { place: Place { squares, ..self.place }, best, state });
         }
     }
 
@@ -357,7 +408,9 @@ impl<'a> Engine<'a> {
     /// Fixes the number of queens on `level`, and returns it.
     fn fix(&mut self, level: usize, left: Option<Left>) -> Result<u32, Doubt> {
         let Left { mut least, mut trial } = left.unwrap_or(Left { least: 0, trial: None });
+        let queens = self.counts[..level].iter().sum();
         loop {
+            self.place = Place { cost: self.cost, least, most: self.counts[level], squares: 0, queens };
             if trial.is_none() {
                 self.keep();
             }
@@ -389,6 +442,10 @@ impl<'a> Engine<'a> {
                 format!("cost {cost}: {least} to {most} queens, {squares} squares left")
             });
             self.look()?;
+            if trial.is_none() {
+                self.place = Place { least, ..self.place };
+                self.keep();
+            }
             let known = self.facts.clone();
             let (aim, mark) = match trial.take() {
                 Some(LeftTrial { least, facts, before }) => {

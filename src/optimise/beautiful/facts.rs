@@ -3,6 +3,8 @@
 use std::ops::RangeInclusive;
 
 use super::orbits::{OrbitId, Orbits};
+use crate::proof::Beauty;
+use crate::proof::beautiful::Known;
 
 /// Facts that hold for a set of solutions which no symmetry changes: so no queen stands on a dead orbit, wherever
 /// one of its squares is shown to be impossible.
@@ -16,6 +18,28 @@ pub(super) struct Facts {
 impl Facts {
     pub(super) fn new(orbits: &Orbits) -> Self {
         Self { dead: vec![false; orbits.orbits.len()], range: vec![None; orbits.levels.len()] }
+    }
+
+    /// The facts that others sent.
+    pub(super) fn of(orbits: &Orbits, known: &Known) -> Self {
+        let mut facts = Self::new(orbits);
+        for (dead, alive) in facts.dead.iter_mut().zip(known.alive()) {
+            *dead = !alive;
+        }
+        for &(level, least, most) in known.ranges() {
+            facts.range[level] = Some((least as u32, most as u32));
+        }
+        facts
+    }
+
+    /// The facts for others; none if they ask for more queens than a board has.
+    pub(super) fn known(&self, n: usize, beauty: Beauty) -> Option<Known> {
+        let alive = self.dead.iter().map(|dead| !dead).collect();
+        let range = |(level, range): (usize, &Option<(u32, u32)>)| {
+            range.map(|(least, most)| (level, least as usize, (most as usize).min(n)))
+        };
+        let ranges = self.range.iter().enumerate().filter_map(range).collect();
+        Known::new(n, beauty, alive, ranges).ok()
     }
 
     pub(super) fn is_alive(&self, orbit: OrbitId) -> bool {

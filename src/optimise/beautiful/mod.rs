@@ -11,6 +11,7 @@ mod facts;
 mod ilp;
 mod log;
 mod orbits;
+mod parts;
 mod quotient;
 mod reduction;
 pub mod resume;
@@ -18,8 +19,13 @@ mod search;
 
 use crate::board::{Norm, Square};
 
-pub use exact::{Exact, Keep, Question, all_as_beautiful, go_on_to_most_beautiful, most_beautiful_exactly};
+pub use exact::{
+    Exact, Keep, Place, Question, Stage, all_as_beautiful, go_on_to_most_beautiful, most_beautiful_by,
+    most_beautiful_exactly,
+};
 pub use ilp::most_beautiful;
+pub use parts::{Asking, MOST_NODES, PartAnswer, PartQuestion, Reached, Searcher};
+pub use search::Pulse;
 
 /// (2i − n − 1)² + (2j − n − 1)² for the square in row i and column j, counted from 1.
 pub fn cost(n: usize, square: Square) -> u64 {

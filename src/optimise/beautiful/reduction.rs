@@ -1,15 +1,20 @@
 //! What can be ruled out before anything is searched: by unit propagation, and by the quotient.
 
+use std::sync::Arc;
+
 use super::cliques;
-use super::conquer::Conquest;
+use super::conquer::{Conquest, Hand};
 use super::core::{Agenda, Core, Root};
-use super::exact::{Engine, Settled};
+use super::exact::{Engine, Question, Settled};
 use super::facts::Facts;
 use super::orbits::{OrbitId, Orbits};
+use super::parts::There;
 use super::quotient::{Answered, Multipliers, Quotient};
 use super::search::{End, Pulse, Search};
 use crate::optimise::verdict::Doubt;
 use crate::optimise::watch::Progress;
+use crate::proof::Beauty;
+use crate::proof::beautiful::Known;
 
 /// A value that is as good as 1.
 const ONE: f64 = 1.0 - 1e-6;
@@ -17,6 +22,8 @@ const ONE: f64 = 1.0 - 1e-6;
 const MOST_POINTS: usize = 400;
 /// Nodes of a search before it is cut into pieces.
 const SHORT: u64 = 10_000;
+/// Nodes of a search in pieces before others are asked, if there are others.
+const HERE: u64 = 40_000;
 /// Cliques that one point may add.
 const CLIQUES_A_ROUND: usize = 30;
 /// Rounds of cliques for one bound.
@@ -258,7 +265,7 @@ impl Engine<'_> {
         let mut end = self.search_shortly(&core, &root, nodes.min(SHORT));
         if end == End::Spent && nodes > SHORT {
             let mut conquest = Conquest::new(root, &self.weights);
-            end = self.conquer(&core, &mut conquest, nodes - SHORT)?;
+            end = self.conquer(&core, self.known().as_ref(), &mut conquest, nodes - SHORT)?;
         }
         Ok(match end {
             End::Found(men) => Settled::Found(core.columns(self.orbits.n, &men)),
@@ -284,16 +291,50 @@ impl Engine<'_> {
         end
     }
 
-    /// Goes on with a long search.
-    fn conquer(&mut self, core: &Core, conquest: &mut Conquest, nodes: u64) -> Result<End, Doubt> {
+    /// What is known at present, for others.
+    fn known(&self) -> Option<Arc<Known>> {
+        let Question { n, norm, turning, .. } = self.question;
+        self.facts.known(n, Beauty { norm, turning }).map(Arc::new)
+    }
+
+    /// Goes on with a long search: here for some nodes, then by others, if there are others.
+    fn conquer(
+        &mut self,
+        core: &Core,
+        known: Option<&Arc<Known>>,
+        conquest: &mut Conquest,
+        nodes: u64,
+    ) -> Result<End, Doubt> {
         let (before, level) = (self.nodes - conquest.nodes(), self.cost as usize);
-        let watch = &mut *self.watch;
+        let (threads, n) = (self.question.threads.max(1), self.question.n);
+        let (watch, desks) = (&mut *self.watch, &mut self.desks);
+        let known = known.filter(|_| !desks.is_empty());
         let mut stopped = false;
         let mut look = |nodes: u64| {
             stopped = watch.look(&Progress { level, bound: None, nodes: before + nodes }).is_break();
             !stopped
         };
-        let end = conquest.go_on(core, nodes, self.question.threads.max(1), &mut look);
+        let limit = conquest.nodes().saturating_add(nodes);
+        let here = if known.is_some() { limit.min(HERE) } else { limit };
+        let mut end = End::Spent;
+        if conquest.nodes() < here {
+            end = conquest.go_on(core, here - conquest.nodes(), threads, &mut look);
+        }
+        if let Some(known) = known
+            && end == End::Spent
+            && conquest.nodes() < limit
+            && look(conquest.nodes())
+        {
+            let pulse = Pulse::default();
+            let weights: Arc<[f32]> = conquest.weights().into();
+            let mut hands: Vec<There<'_>> = Vec::with_capacity(desks.len());
+            for desk in desks.iter_mut() {
+                let weights = Arc::clone(&weights);
+                hands.push(There { core, n, known, pulse: &pulse, desk: &mut **desk, weights });
+            }
+            let hands = hands.iter_mut().map(|hand| hand as &mut dyn Hand).collect();
+            end = conquest.go_on_by(core, limit - conquest.nodes(), hands, &pulse, &mut look);
+        }
         self.nodes = before + conquest.nodes();
         self.weights = conquest.weights().to_vec();
         if stopped { Err(Doubt::Stopped) } else { Ok(end) }
@@ -303,7 +344,7 @@ impl Engine<'_> {
     pub(super) fn besiege(&mut self, siege: &mut Option<Siege>, nodes: u64) -> Result<Settled, Doubt> {
         let end = self.nodes.saturating_add(nodes);
         while self.nodes < end {
-            let Some(Siege { core, orbit, conquest }) = siege else {
+            let Some(Siege { core, known, orbit, conquest }) = siege else {
                 *siege = self.begin_siege();
                 if siege.is_none() {
                     self.log.refuted(&[]);
@@ -312,7 +353,7 @@ impl Engine<'_> {
                 continue;
             };
             let left = end - self.nodes;
-            let (orbit, end) = (*orbit, self.conquer(core, conquest, left)?);
+            let (orbit, end) = (*orbit, self.conquer(core, known.as_ref(), conquest, left)?);
             match end {
                 End::Found(men) => return Ok(Settled::Found(core.columns(self.orbits.n, &men))),
                 End::Spent => break,
@@ -349,7 +390,8 @@ impl Engine<'_> {
         // It is possible, as far as propagation can tell: the board is reduced.
         core.place(&mut state, man, &mut agenda).ok()?;
         let conquest = Conquest::new(Root { state, placed: agenda.placed }, chooser.weights());
-        Some(Siege { core, orbit, conquest })
+        let known = self.known();
+        Some(Siege { core, known, orbit, conquest })
     }
 }
 
@@ -357,6 +399,7 @@ impl Engine<'_> {
 #[derive(Debug)]
 pub(super) struct Siege {
     core: Core,
+    known: Option<Arc<Known>>,
     orbit: OrbitId,
     conquest: Conquest,
 }
@@ -369,7 +412,7 @@ mod tests {
     use crate::board::{Norm, Piece, first_attack};
     use crate::board::{Placement, Problem, Square};
     use crate::optimise::Unwatched;
-    use crate::optimise::beautiful::Question;
+    use crate::optimise::beautiful::Stage;
 
     /// All solutions, by the plain definition.
     fn oracle(n: usize) -> Vec<Vec<usize>> {
@@ -413,8 +456,8 @@ mod tests {
             let model = model.get(&solutions);
             let mut watch = Unwatched;
             let question = Question { n, norm, turning: false, threads: 1 };
-            let mut keep = |_: &dyn Fn() -> Vec<u8>| {};
-            let mut engine = Engine::new(&orbits, question, &mut watch, &mut keep);
+            let mut keep = |_: &Stage<'_>| {};
+            let mut engine = Engine::new(&orbits, question, Vec::new(), &mut watch, &mut keep);
             for orbit in dead {
                 engine.facts.kill(orbit.index(orbits.orbits.len()));
             }

@@ -75,3 +75,74 @@ pub fn read(question: &Question, bytes: &[u8]) -> Result<Begun, ResumeError> {
     }
     Ok(begun)
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::board::Norm;
+    use crate::optimise::Unwatched;
+    use crate::optimise::beautiful::most_beautiful_exactly;
+    use crate::proof::beautiful::record;
+
+    fn question(n: usize, turning: bool) -> Question {
+        Question { n, norm: Norm::Euclidean, turning, threads: 1 }
+    }
+
+    /// A file with this solution and these records, whatever they say.
+    fn file(n: usize, turning: bool, records: &[u8]) -> Vec<u8> {
+        let found = most_beautiful_exactly(question(n, turning), &mut Unwatched).answer.found;
+        write(&question(n, turning), &found.expect("a solution"), records)
+    }
+
+    #[test]
+    fn records_behind_the_last_level_are_refused() {
+        let whole = most_beautiful_exactly(question(6, false), &mut Unwatched).state.expect("a solution");
+        let begun = read(&question(6, false), &whole).expect("as it was written");
+        for more in [record::NEXT, record::AT_LEAST, record::REFUTED] {
+            let mut records = begun.records.clone();
+            records.extend([more, 1, 0]);
+            let read = read(&question(6, false), &file(6, false, &records));
+            assert!(matches!(read, Err(ResumeError::Wrong(_))), "{read:?}");
+        }
+        // The board of size 0 has no levels at all.
+        assert!(read(&question(0, false), &write(&question(0, false), &[], &[])).is_ok());
+        for record in 0..9 {
+            let bytes = write(&question(0, false), &[], &[record, 1, 0]);
+            assert!(read(&question(0, false), &bytes).is_err());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_with_a_right_checksum_are_read_or_refused(
+            n in prop::sample::select(&[0usize, 1, 4, 5, 6, 8][..]),
+            turning in any::<bool>(),
+            known in 0usize..60,
+            records in proptest::collection::vec(0u8..20, 0..40),
+            more in proptest::collection::vec(any::<u8>(), 0..10),
+        ) {
+            let turning = turning && n < 6;
+            // The records of a run up to somewhere, and then anything.
+            let whole = most_beautiful_exactly(question(n, turning), &mut Unwatched).state;
+            let begun = whole.map(|whole| read(&question(n, turning), &whole).expect("as it was written").records);
+            let mut all = begun.unwrap_or_default();
+            all.truncate(known);
+            all.extend(records);
+            all.extend(more);
+            if let Ok(begun) = read(&question(n, turning), &file(n, turning, &all)) {
+                prop_assert_eq!(&begun.records, &all);
+            }
+            // And anything in the place of the claim.
+            let mut writer = Writer::new();
+            writer.bytes(MAGIC);
+            writer.size(n);
+            writer.bytes(&all);
+            let mut bytes = writer.finish();
+            let checksum = Sha256::digest(&bytes);
+            bytes.extend_from_slice(&checksum);
+            let _ = read(&question(n, turning), &bytes);
+        }
+    }
+}

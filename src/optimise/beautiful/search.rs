@@ -4,10 +4,9 @@
 //! Boussemart and others, 2004). Runs are restarted with longer and longer limits; one that ends by itself is exact.
 //! Its tree is written down as the lines that were branched on, in order, each in base 128: the children of a node
 //! are the men alive on its line in its order, and what propagation refutes is not mentioned. A run that stops early
-//! may leave holes in its tree: numbers from that of the lines on, which count the states that are still to be
-//! searched.
+//! may leave holes in its tree ([`Core::hole`]) for the states that are still to be searched.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use super::core::{Agenda, Conflict, Core, Root, State};
 
@@ -24,15 +23,27 @@ pub(super) enum End {
 
 /// The wish that searches stop.
 #[derive(Debug, Default)]
-pub(super) struct Pulse(AtomicBool);
+pub struct Pulse(AtomicU8);
 
 impl Pulse {
-    pub(super) fn stop(&self) {
-        self.0.store(true, Ordering::Relaxed);
+    /// What is in hand is to be left where it is.
+    pub fn stop(&self) {
+        self.0.fetch_max(1, Ordering::Relaxed);
     }
 
-    fn is_stopped(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+    /// Nobody wants what is in hand.
+    pub fn abandon(&self) {
+        self.0.fetch_max(2, Ordering::Relaxed);
+    }
+
+    /// Whether it is to be left or abandoned.
+    pub fn is_stopped(&self) -> bool {
+        self.0.load(Ordering::Relaxed) > 0
+    }
+
+    /// Whether nobody wants it.
+    pub fn is_abandoned(&self) -> bool {
+        self.0.load(Ordering::Relaxed) > 1
     }
 }
 
@@ -258,7 +269,7 @@ impl<'a> Search<'a> {
     /// Leaves a state to others.
     fn leave(&mut self, state: &State) {
         if let Some(holes) = &mut self.holes {
-            write_number(&mut self.log, (self.core.lines.len() + holes.len()) as u64);
+            write_number(&mut self.log, self.core.hole as u64);
             holes.push(Root { state: state.clone(), placed: self.agenda.placed.clone() });
         }
     }

@@ -73,7 +73,8 @@ pub fn read(n: usize, bytes: &[u8]) -> Result<Refutations, ResumeError> {
         let free = |(row, &column): (usize, &usize)| {
             column < n && super::lexicographic::is_free(&prefix[..row], column)
         };
-        if prefix.len() > n || !prefix.iter().enumerate().all(free) {
+        // With a queen in each row there is nothing left to refute.
+        if prefix.len() >= n || !prefix.iter().enumerate().all(free) {
             return Err(ResumeError::Damaged);
         }
         check_refutation(n, prefix, refutation, u64::MAX).map_err(ResumeError::Wrong)?;
@@ -97,6 +98,8 @@ fn parse(bytes: &[u8]) -> Result<(usize, Refutations), ProofError> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::super::{Options, first};
     use super::*;
     use crate::optimise::Unwatched;
@@ -119,6 +122,36 @@ mod tests {
             let mut altered = bytes.clone();
             altered[place] ^= 0x10;
             assert!(read(22, &altered).is_err());
+        }
+    }
+
+    /// Bytes with a right checksum.
+    fn sealed(content: &[u8]) -> Vec<u8> {
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend_from_slice(content);
+        let checksum = Sha256::digest(&bytes);
+        bytes.extend_from_slice(&checksum);
+        bytes
+    }
+
+    #[test]
+    fn a_board_without_rows_has_nothing_refuted() {
+        let empty = Refutations::from([(vec![], Refutation::search())]);
+        assert_eq!(read(0, &write(0, &empty)), Err(ResumeError::Damaged));
+        assert_eq!(read(0, &write(0, &Refutations::new())), Ok(Refutations::new()));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_with_a_right_checksum_are_read_or_refused(
+            n in 0usize..=9,
+            content in proptest::collection::vec(0u8..12, 0..40),
+            more in proptest::collection::vec(any::<u8>(), 0..10),
+        ) {
+            let bytes = sealed(&[&[n as u8][..], &content, &more].concat());
+            if let Ok(refuted) = read(n, &bytes) {
+                prop_assert_eq!(read(n, &write(n, &refuted)), Ok(refuted));
+            }
         }
     }
 

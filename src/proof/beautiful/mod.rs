@@ -43,9 +43,13 @@
 //! base = Σ y·b + Σ min(0, r)·most ≤ Σ y·(Aq) + Σ r·q = 0 for a solution. With a queen on o even base + r(o) ≤ 0 if
 //! r(o) > 0. They are numbered: ⌈n/2⌉ distances from the border, n from the main diagonals, levels, cliques.
 
+mod part;
+
 use super::bytes::{Reader, Writer};
 use super::{Beauty, Kind, ProofError, Proved};
 use crate::board::{Norm, Piece, Placement, Problem, Square};
+
+pub use part::{Checked, Known, Part, PartChecker};
 
 /// Larger boards are refused.
 pub const LARGEST: usize = 512;
@@ -160,6 +164,9 @@ pub fn check_begun(n: usize, proof: &[u8]) -> Result<Begun, ProofError> {
     let records = reader.rest();
     let mut trial = (0, 0);
     while !reader.is_empty() {
+        if checker.is_done() {
+            return Err(refused("records follow the last level"));
+        }
         let before = (records.len() - reader.rest().len(), checker.cliques.len());
         let tried = checker.trial.is_some();
         checker.record(&mut reader)?;
@@ -472,7 +479,11 @@ struct Field {
     changes: Vec<Change>,
     /// Rows, columns and levels that may force something.
     pending: Vec<usize>,
+    /// Nodes of all trees so far, and how many there may be.
     work: u64,
+    limit: u64,
+    /// The queens where a tree leaves something open, if it may.
+    holes: Option<Vec<Vec<usize>>>,
 }
 
 /// Nothing is possible any more.
@@ -502,6 +513,8 @@ impl Field {
             changes: Vec::new(),
             pending: Vec::new(),
             work: 0,
+            limit: u64::MAX,
+            holes: None,
         };
         for square in 0..n * n {
             field.first_of.push(field.orbit(square)[0]);
@@ -569,19 +582,30 @@ impl Field {
 
     /// Follows a tree from the board as it is, or with a queen on `square`, to contradictions everywhere.
     fn search(&mut self, square: Option<usize>, reader: &mut Reader<'_>) -> Result<(), ProofError> {
+        self.search_below(square.as_slice(), reader)
+    }
+
+    /// The same with queens on several squares, of which some may follow from others.
+    fn search_below(&mut self, squares: &[usize], reader: &mut Reader<'_>) -> Result<(), ProofError> {
         self.pending = (0..2 * self.n + self.levels.len()).collect();
-        let followed = match square {
-            Some(square) => self.place(square).and_then(|()| self.follow()),
-            None => self.follow(),
-        };
-        let done = if followed.is_ok() { self.tree(reader) } else { Ok(()) };
+        let placed = squares.iter().try_for_each(|&square| {
+            if self.queen_on[square / self.n] == Some(square) { Ok(()) } else { self.place(square) }
+        });
+        let done = if placed.and_then(|()| self.follow()).is_ok() { self.tree(reader) } else { Ok(()) };
         self.undo(0);
         done
     }
 
     fn tree(&mut self, reader: &mut Reader<'_>) -> Result<(), ProofError> {
+        let line = reader.size(2 * self.n - usize::from(self.holes.is_none()))?;
+        if let Some(holes) = self.holes.as_mut().filter(|_| line == 2 * self.n) {
+            holes.push(self.queen_on[..self.n].iter().copied().flatten().collect());
+            return Ok(());
+        }
         self.work += 1;
-        let line = reader.size(2 * self.n - 1)?;
+        if self.work > self.limit {
+            return Err(ProofError::TooMuchWork(self.limit));
+        }
         if self.queen_on[line].is_some() {
             return Err(refused("a tree branches where there is a queen"));
         }
@@ -619,7 +643,7 @@ impl Field {
                     self.levels[level].iter().copied().filter(|&square| self.open[square]).collect();
                 for square in squares {
                     if queens == most {
-                        self.close(square);
+                        self.close(square)?;
                     } else if self.queen_on[square / self.n] != Some(square) {
                         self.place(square)?;
                     }
@@ -649,41 +673,53 @@ impl Field {
         if !self.open[square] {
             return Err(Contradiction);
         }
-        self.close(square);
-        self.changes.push(Change::Placed(square));
         let lines = self.lines_of(square);
         self.queen_on[lines[0]] = Some(square);
         self.queen_on[lines[1]] = Some(square);
         let level = self.level_of(square);
         self.queens_on_level[level] += 1;
+        self.changes.push(Change::Placed(square));
         self.pending.push(2 * self.n + level);
+        self.close(square)?;
         for line in lines {
             for index in 0..self.lines[line].len() {
                 let other = self.lines[line][index];
                 if self.open[other] {
-                    self.close(other);
+                    self.close(other)?;
                 }
             }
         }
         Ok(())
     }
 
-    fn close(&mut self, square: usize) {
-        if std::mem::take(&mut self.open[square]) {
-            self.changes.push(Change::Closed(square));
-            let [row, column, ..] = self.lines_of(square);
-            for line in [row, column] {
-                self.open_on_line[line] -= 1;
-                if self.open_on_line[line] <= 1 {
-                    self.pending.push(line);
+    /// Closes a square, if it is open. What is forced by that is pending; what is impossible is seen at once.
+    fn close(&mut self, square: usize) -> Result<(), Contradiction> {
+        if !std::mem::take(&mut self.open[square]) {
+            return Ok(());
+        }
+        self.changes.push(Change::Closed(square));
+        let [row, column, ..] = self.lines_of(square);
+        let level = self.level_of(square);
+        self.open_on_line[row] -= 1;
+        self.open_on_line[column] -= 1;
+        self.open_on_level[level] -= 1;
+        for line in [row, column] {
+            if self.open_on_line[line] <= 1 && self.queen_on[line].is_none() {
+                if self.open_on_line[line] == 0 {
+                    return Err(Contradiction);
                 }
-            }
-            let level = self.level_of(square);
-            self.open_on_level[level] -= 1;
-            if self.queens_on_level[level] + self.open_on_level[level] <= self.range[level].0 {
-                self.pending.push(2 * self.n + level);
+                self.pending.push(line);
             }
         }
+        let (possible, least) =
+            (self.queens_on_level[level] + self.open_on_level[level], self.range[level].0);
+        if possible < least {
+            return Err(Contradiction);
+        }
+        if possible == least {
+            self.pending.push(2 * self.n + level);
+        }
+        Ok(())
     }
 
     fn undo(&mut self, before: usize) {

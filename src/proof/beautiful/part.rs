@@ -1,0 +1,286 @@
+//! Parts of a search, which whoever leads it may hand to others: what they answer is checked here before it counts.
+//!
+//! A part is a set of solutions in question and some queens. It is answered by one of those solutions that has these
+//! queens, or by a tree as in the records, which shows that there is none. The tree may have *holes*: where it has
+//! [`HOLE`](Known::hole) instead of a line, it says nothing; each hole is a part of its own then.
+
+use std::sync::Arc;
+
+use super::{Field, refused};
+use crate::board::{Norm, Piece, Placement, Problem, Square};
+use crate::proof::bytes::Reader;
+use crate::proof::{Beauty, ProofError};
+
+/// What is known of the solutions in question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Known {
+    n: usize,
+    beauty: Beauty,
+    /// By orbit, in the order of their first squares: may there be a queen?
+    alive: Vec<bool>,
+    /// Levels, counted from 0 at the largest cost, each with the least and the greatest number of queens.
+    ranges: Vec<(usize, usize, usize)>,
+}
+
+impl Known {
+    /// On a board of size `n` from 1 to [`LARGEST`](super::LARGEST). `alive`: for each orbit, in the order of their first
+    /// squares, whether there may be a queen; `ranges`: levels, ascending from 0 at the largest cost, each with the least
+    /// and the greatest number of queens there.
+    ///
+    /// # Errors
+    /// There is no such board, orbit or level, or a range is empty.
+    pub fn new(
+        n: usize,
+        beauty: Beauty,
+        alive: Vec<bool>,
+        ranges: Vec<(usize, usize, usize)>,
+    ) -> Result<Self, ProofError> {
+        let board = (1..=super::LARGEST).contains(&n);
+        if !board || alive.len() != orbits(n) {
+            return Err(refused("the orbits are of no such board"));
+        }
+        let levels = levels(n, beauty.norm);
+        let is_range =
+            |&(level, least, most): &(usize, usize, usize)| level < levels && least <= most && most <= n;
+        let ascending = ranges.windows(2).all(|pair| pair[0].0 < pair[1].0);
+        if !ascending || !ranges.iter().all(is_range) {
+            return Err(refused("the levels are of no such board"));
+        }
+        Ok(Self { n, beauty, alive, ranges })
+    }
+
+    /// The board size.
+    pub const fn n(&self) -> usize {
+        self.n
+    }
+
+    /// Which beauty.
+    pub const fn beauty(&self) -> Beauty {
+        self.beauty
+    }
+
+    /// By orbit, in the order of their first squares: may there be a queen?
+    pub fn alive(&self) -> &[bool] {
+        &self.alive
+    }
+
+    /// Levels, ascending, each with the least and the greatest number of queens there.
+    pub fn ranges(&self) -> &[(usize, usize, usize)] {
+        &self.ranges
+    }
+
+    /// What stands in a tree for a hole: the number behind that of the last line.
+    pub const fn hole(&self) -> usize {
+        2 * self.n
+    }
+}
+
+/// How many orbits the squares of a board of size `n` have: ⌈n/2⌉ · (⌈n/2⌉ + 1) / 2.
+pub(in super::super) const fn orbits(n: usize) -> usize {
+    let half = n.div_ceil(2);
+    half * (half + 1) / 2
+}
+
+fn levels(n: usize, norm: Norm) -> usize {
+    let squares = (0..n * n).map(|square| norm.cost(n, Square::new(square / n, square % n)));
+    squares.collect::<std::collections::BTreeSet<u64>>().len()
+}
+
+/// A part of a search.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    known: Arc<Known>,
+    queens: Vec<usize>,
+}
+
+impl Part {
+    /// With queens on these squares (row · n + column, from 0); with their images, where solutions must turn.
+    ///
+    /// # Errors
+    /// There are no such squares.
+    pub fn new(known: Arc<Known>, queens: Vec<usize>) -> Result<Self, ProofError> {
+        let squares = known.n * known.n;
+        if queens.len() > known.n || queens.iter().any(|&square| square >= squares) {
+            return Err(refused("the queens are on no such board"));
+        }
+        Ok(Self { known, queens })
+    }
+
+    /// What is known of the solutions in question.
+    pub const fn known(&self) -> &Arc<Known> {
+        &self.known
+    }
+
+    /// The squares of the queens.
+    pub fn queens(&self) -> &[usize] {
+        &self.queens
+    }
+}
+
+/// What a tree was seen to show.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checked {
+    /// The squares of the queens in each hole, those that follow from others among them.
+    pub holes: Vec<Vec<usize>>,
+    /// Nodes of the tree.
+    pub nodes: u64,
+}
+
+/// Checks answers about parts with the same known facts.
+pub struct PartChecker {
+    known: Arc<Known>,
+    field: Field,
+}
+
+impl PartChecker {
+    /// For parts where this is known.
+    pub fn new(known: Arc<Known>) -> Self {
+        let mut field = Field::new(known.n, known.beauty.norm, known.beauty.turning);
+        let firsts = (0..field.squares()).filter(|&square| field.first_of[square] == square);
+        let dead = firsts.zip(&known.alive).filter(|(_, alive)| !**alive);
+        let dead: Vec<usize> = dead.flat_map(|(first, _)| field.orbit(first)).collect();
+        for square in dead {
+            field.close_for_good(square);
+        }
+        for &(level, least, most) in &known.ranges {
+            field.range[level] = (least, most);
+        }
+        Self { known, field }
+    }
+
+    /// Of what it checks answers.
+    pub const fn known(&self) -> &Arc<Known> {
+        &self.known
+    }
+
+    /// Checks a tree of at most `limit` nodes for the part with these queens.
+    ///
+    /// # Errors
+    /// It cannot be read, or says what is not so.
+    pub fn check(&mut self, queens: &[usize], tree: &[u8], limit: u64) -> Result<Checked, ProofError> {
+        self.field.work = 0;
+        self.field.limit = limit;
+        self.field.holes = Some(Vec::new());
+        let mut reader = Reader::new(tree);
+        let searched = self.field.search_below(queens, &mut reader);
+        let holes = self.field.holes.take().unwrap_or_default();
+        searched?;
+        if !reader.is_empty() {
+            return Err(ProofError::Damaged("there is more than a tree"));
+        }
+        Ok(Checked { holes, nodes: self.field.work })
+    }
+
+    /// Checks a solution for the part with these queens: the 0-based column of the queen in each row.
+    ///
+    /// # Errors
+    /// It is no solution, or none of those in question.
+    pub fn check_solution(&self, queens: &[usize], columns: &[usize]) -> Result<(), ProofError> {
+        let Known { n, beauty, ref ranges, .. } = *self.known;
+        Placement::check_solution(&Problem::empty(Piece::Queen, n), columns).map_err(refused)?;
+        let squares: Vec<usize> = columns.iter().enumerate().map(|(row, column)| row * n + column).collect();
+        let mut counts = vec![0; self.field.levels.len()];
+        squares.iter().for_each(|&square| counts[self.field.level_of(square)] += 1);
+        let turns = !beauty.turning || (0..n).all(|row| columns[columns[row]] == n - 1 - row);
+        let within = |&(level, least, most): &(usize, usize, usize)| (least..=most).contains(&counts[level]);
+        let is_in_question = turns
+            && squares.iter().all(|&square| self.field.open[square])
+            && queens.iter().all(|queen| squares.contains(queen))
+            && ranges.iter().all(within);
+        if is_in_question { Ok(()) } else { Err(refused("it is none of the solutions in question")) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn known(n: usize, ranges: Vec<(usize, usize, usize)>) -> Arc<Known> {
+        let alive = vec![true; orbits(n)];
+        Arc::new(Known::new(n, Beauty::default(), alive, ranges).expect("of a board"))
+    }
+
+    #[test]
+    fn orbits_and_levels_are_counted_as_they_are() {
+        for n in 1..=20 {
+            let field = Field::new(n, Norm::Euclidean, false);
+            assert_eq!(orbits(n), (0..n * n).filter(|&square| field.first_of[square] == square).count());
+            assert_eq!(levels(n, Norm::Euclidean), field.levels.len());
+        }
+    }
+
+    #[test]
+    fn a_tree_is_followed_to_its_holes_and_no_further() {
+        let mut checker = PartChecker::new(known(4, vec![]));
+        let hole = 8;
+        let open = checker.check(&[], &[hole], 9).expect("nothing is claimed");
+        assert_eq!(open, Checked { holes: vec![vec![]], nodes: 0 });
+        // With a queen in the corner, both squares of the second row are contradictions.
+        assert_eq!(checker.check(&[0], &[1], 9), Ok(Checked { holes: vec![], nodes: 1 }));
+        assert_eq!(checker.check(&[0, 1], &[], 9), Ok(Checked { holes: vec![], nodes: 0 }));
+        // In the middle of the first row there are solutions.
+        let tree = [0, 1, hole, hole, 1];
+        let row = checker.check(&[], &tree, 9).expect("its holes are where the solutions are");
+        assert_eq!(row, Checked { holes: vec![vec![1, 7, 8, 14], vec![2, 4, 11, 13]], nodes: 3 });
+        assert!(checker.check(&[], &tree[..4], 9).is_err(), "one is missing");
+        assert!(checker.check(&[], &[0, 1, hole, hole, 1, hole], 9).is_err(), "one is too many");
+        assert_eq!(checker.check(&[], &tree, 2), Err(ProofError::TooMuchWork(2)));
+        assert!(checker.check(&[], &[9], 9).is_err(), "there is no such line");
+    }
+
+    #[test]
+    fn only_solutions_in_question_are_answers() {
+        let free = PartChecker::new(known(4, vec![]));
+        let columns = [1, 3, 0, 2];
+        assert_eq!(free.check_solution(&[], &columns), Ok(()));
+        assert_eq!(free.check_solution(&[1, 7], &columns), Ok(()));
+        assert!(free.check_solution(&[2], &columns).is_err());
+        assert!(free.check_solution(&[], &[0, 1, 2, 3]).is_err());
+        assert!(free.check_solution(&[], &[1, 3, 0]).is_err());
+        assert!(free.check_solution(&[], &[1, 3, 0, usize::MAX]).is_err());
+        // Its queens stand on the squares of cost 10, which are level 1.
+        let ranged = |least, most| PartChecker::new(known(4, vec![(1, least, most)]));
+        assert_eq!(ranged(4, 4).check_solution(&[], &columns), Ok(()));
+        assert!(ranged(0, 3).check_solution(&[], &columns).is_err());
+        let dead = Known::new(4, Beauty::default(), vec![true, false, true], vec![]).expect("of a board");
+        assert!(PartChecker::new(Arc::new(dead)).check_solution(&[], &columns).is_err());
+    }
+
+    #[test]
+    fn what_is_of_no_board_is_refused() {
+        let new = |n, orbits, ranges| Known::new(n, Beauty::default(), vec![true; orbits], ranges);
+        assert!(new(4, 3, vec![]).is_ok());
+        for (n, orbits, ranges) in [
+            (0, 0, vec![]),
+            (4, 4, vec![]),
+            (super::super::LARGEST + 1, super::orbits(super::super::LARGEST + 1), vec![]),
+            (4, 3, vec![(3, 0, 0)]),
+            (4, 3, vec![(0, 1, 0)]),
+            (4, 3, vec![(0, 0, 5)]),
+            (4, 3, vec![(1, 0, 1), (1, 0, 1)]),
+        ] {
+            assert!(new(n, orbits, ranges.clone()).is_err(), "{n} {orbits} {ranges:?}");
+        }
+        assert!(Part::new(known(4, vec![]), vec![16]).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_a_tree_or_refused(
+            n in 1usize..=9,
+            tree in proptest::collection::vec(0u8..24, 0..60),
+            queens in proptest::collection::vec(any::<prop::sample::Index>(), 0..4),
+            turning in any::<bool>(),
+        ) {
+            let beauty = Beauty { norm: Norm::Euclidean, turning };
+            let known = Known::new(n, beauty, vec![true; orbits(n)], vec![]).expect("of a board");
+            let mut checker = PartChecker::new(Arc::new(known));
+            let queens: Vec<usize> = queens.iter().map(|queen| queen.index(n * n)).collect();
+            let once = checker.check(&queens, &tree, 40);
+            // What was placed was taken back.
+            prop_assert_eq!(checker.check(&queens, &tree, 40), once);
+        }
+    }
+}
