@@ -14,6 +14,7 @@
 //! | 1 | multipliers, a tree | a budget, and what refutes the position with it |
 //! | 2 | multipliers, a tree | a budget with the knapsacks, and the same |
 //! | 3 | line, number of children, for each a square and a tree | all squares of a line |
+//! | 4 | multipliers, number of squares, the squares, a tree | squares that die, and what refutes the position then |
 //!
 //! Lines are the rows from 0, the columns from n, the diagonals c - r + n - 1 from 2n, the antidiagonals r + c from
 //! 4n - 1; the square of row r and column c is r n + c. Multipliers are those of the columns (signed), diagonals and
@@ -22,7 +23,8 @@
 //! **The checker** keeps one position and walks over the tree. After each queen and each budget it draws all
 //! conclusions by itself: a position that it sees refuted needs nothing more, and what the tree still says about it is
 //! passed over. A branch must be over a line that every completion uses, and every square of it that is alive must
-//! be listed or be refuted at once; if the conclusions have put a queen on the line already, its square must be listed. No multipliers can be wrong: those of the rows are computed, such that they make a
+//! be listed or be refuted at once; if the conclusions have put a queen on the line already, its square must be listed. A square that is to die, if it is alive,
+//! must be refuted with a queen there: at once, or by the budget of the multipliers with the knapsacks. No multipliers can be wrong: those of the rows are computed, such that they make a
 //! budget. They can only be too weak, and then the tree refutes nothing.
 
 mod knapsack;
@@ -134,7 +136,7 @@ fn is_free(n: usize, prefix: &[usize]) -> bool {
     first_attack(Piece::Queen, n, &squares).is_none()
 }
 
-/// What the checker has to do: 1 for each queen that a search or a branch places, [`Work::BUDGET`] for each budget. A
+/// What the checker has to do: 1 for each queen that it places, [`Work::BUDGET`] for each budget. A
 /// certificate states it, so that nobody waits for longer than it says.
 struct Work {
     done: u64,
@@ -202,7 +204,36 @@ impl Checker<'_> {
                 Ok(())
             }
             Node::Branch { line, children } => self.branch(position, line, children, depth),
+            Node::Dead { .. } if refuted => self.refute(position, refuted, depth + 1),
+            Node::Dead { y, squares } => {
+                let mark = position.mark();
+                let mut refuted = false;
+                for square in squares {
+                    refuted = refuted || self.dies(position, square, &y)?;
+                }
+                self.refute(position, refuted, depth + 1)?;
+                position.back_to(&mark);
+                Ok(())
+            }
         }
+    }
+
+    /// Kills a square, if it is alive, that cannot hold a queen by the budget of `y`. Returns whether the position is
+    /// refuted then.
+    fn dies(&mut self, position: &mut Position, square: usize, y: &[i64]) -> Result<bool, ProofError> {
+        if !position.is_alive(square) {
+            return Ok(false);
+        }
+        let mark = position.mark();
+        if !self.place(position, square)? {
+            self.work.add(Work::BUDGET)?;
+            if !position.is_refuted_by(y) {
+                return Err(ProofError::Refused("it passes over a square that may hold a queen".into()));
+            }
+        }
+        position.back_to(&mark);
+        position.strike(square);
+        Ok(position.conclude())
     }
 
     fn branch(
@@ -324,8 +355,14 @@ mod tests {
 
     /// Any tree at all, of any squares and lines.
     fn tree(n: usize, depth: usize, random: &mut fastrand::Rng) -> Refutation {
-        match random.u8(0..if depth == 0 { 1 } else { 6 }) {
+        match random.u8(0..if depth == 0 { 1 } else { 7 }) {
             0 => Refutation::search(),
+            6 => {
+                let then = tree(n, depth - 1, random);
+                let squares: Vec<usize> =
+                    (0..random.usize(0..=2 * n)).map(|_| random.usize(0..n * n)).collect();
+                Refutation::dead(&multipliers(n, random), &squares, &then)
+            }
             kind @ 1..=3 => {
                 let then = tree(n, depth - 1, random);
                 Refutation::budget(&multipliers(n, random), kind > 1, &then)
@@ -386,6 +423,43 @@ mod tests {
             let accepted = check_refutation(n, &prefix, &refutation, u64::MAX).is_ok();
             assert_eq!(accepted, all(n, &prefix).is_empty(), "case {case}: {prefix:?} of {n}");
         }
+    }
+
+    #[test]
+    fn squares_that_die_are_in_no_completion() {
+        let mut random = fastrand::Rng::with_seed(10);
+        let (mut died, mut not_refuted_at_once) = (0, 0);
+        for case in 0..6000 {
+            let n = random.usize(4..=9);
+            let prefix = peaceful_prefix(n, &mut random);
+            let completions = all(n, &prefix);
+            let mut position = Position::new(n, &prefix);
+            if position.conclude() {
+                continue;
+            }
+            let y = multipliers(n, &mut random);
+            let lines: Vec<i64> = [&y.columns[..], &y.diagonals, &y.antidiagonals].concat();
+            for square in (0..n * n).filter(|&square| random.bool() && position.is_alive(square)) {
+                let mark = position.mark();
+                position.place(square);
+                let dies = position.conclude() || {
+                    let dies = position.is_refuted_by(&lines);
+                    not_refuted_at_once += u32::from(dies);
+                    dies
+                };
+                position.back_to(&mark);
+                if dies {
+                    let used = completions.iter().any(|columns| columns[square / n] == square % n);
+                    assert!(!used, "case {case}: {square} of {n} after {prefix:?}");
+                    died += 1;
+                }
+                // It says the same as a tree: what does not die is refused.
+                let dead = Refutation::dead(&y, &[square], &Refutation::search());
+                let accepted = check_refutation(n, &prefix, &dead, u64::MAX).is_ok();
+                assert_eq!(accepted, dies && completions.is_empty(), "case {case}: {square} of {n}");
+            }
+        }
+        assert!(died > 1000 && not_refuted_at_once > 20, "{died} died, {not_refuted_at_once} by a budget");
     }
 
     #[test]

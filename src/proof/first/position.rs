@@ -188,6 +188,16 @@ impl Position {
         }
     }
 
+    /// Whether nothing shows yet that no completion has a queen on the square.
+    pub(super) fn is_alive(&self, square: usize) -> bool {
+        self.alive[square]
+    }
+
+    /// No completion has a queen on this alive square.
+    pub(super) fn strike(&mut self, square: usize) {
+        self.kill(square);
+    }
+
     fn kill(&mut self, square: usize) {
         self.alive[square] = false;
         self.trail.push(Change::Died(square));
@@ -248,21 +258,13 @@ impl Position {
         changed
     }
 
-    /// Makes a budget of `y` (by line, without the rows), and draws conclusions. Those of the rows are as small as
-    /// they can be, so that no cost is below 0; those of the columns are lowered then as far as the costs allow.
+    /// Makes a budget of `y` (by line, without the rows), and draws conclusions.
     ///
     /// With `knapsack` there is less room, but a credit; and the squares die whose cost exceeds the room even if the
     /// heaviest sets that have their two diagonals are used.
     pub(super) fn add_budget(&mut self, y: &[i64], knapsack: bool) -> Displaced {
         let n = self.n;
-        let mut y: Vec<i64> = std::iter::repeat_n(0, n).chain(y.iter().copied()).collect();
-        for line in 0..2 * n {
-            if self.taken[line] {
-                y[line] = 0;
-            } else if let Some(least) = self.alive_on(line).map(|square| self.cost(&y, square)).min() {
-                y[line] -= least;
-            }
-        }
+        let y = self.repaired(y);
         let cost: Vec<i64> = (0..n * n).map(|square| self.cost(&y, square)).collect();
         let usable = |line: &usize| !self.taken[*line] && self.count[*line] > 0;
         let weight: Vec<i64> =
@@ -305,6 +307,32 @@ impl Position {
         }
         self.budgets.push(budget);
         Displaced(displaced)
+    }
+
+    /// Whether the budget of `y` with the knapsacks leaves less than no room.
+    pub(super) fn is_refuted_by(&self, y: &[i64]) -> bool {
+        let y = self.repaired(y);
+        let lines: i64 = y[..2 * self.n].iter().sum();
+        match self.heaviest_diagonals(&y) {
+            [Outcome::NoSet, _] | [_, Outcome::NoSet] => true,
+            [Outcome::Heaviest(falling), Outcome::Heaviest(rising)] => lines + falling.any + rising.any < 0,
+            _ => false,
+        }
+    }
+
+    /// The numbers of all lines: those of the rows as small as they can be, so that no cost is below 0, then those of
+    /// the columns lowered as far as the costs allow.
+    fn repaired(&self, y: &[i64]) -> Vec<i64> {
+        let n = self.n;
+        let mut y: Vec<i64> = std::iter::repeat_n(0, n).chain(y.iter().copied()).collect();
+        for line in 0..2 * n {
+            if self.taken[line] {
+                y[line] = 0;
+            } else if let Some(least) = self.alive_on(line).map(|square| self.cost(&y, square)).min() {
+                y[line] -= least;
+            }
+        }
+        y
     }
 
     /// Takes the last budget away again, before going back to where it was added.

@@ -25,6 +25,7 @@ const SEARCH: u8 = 0;
 const PLAIN: u8 = 1;
 const KNAPSACK: u8 = 2;
 const BRANCH: u8 = 3;
+const DEAD: u8 = 4;
 
 /// The lines, as they are numbered in a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +81,18 @@ impl Refutation {
         Self(writer.finish())
     }
 
+    /// Squares that no completion uses, because the budget of `multipliers` with the knapsacks refutes the position with
+    /// a queen there; and what refutes the position without them. The squares die in this order.
+    pub fn dead(multipliers: &Multipliers, squares: &[usize], then: &Self) -> Self {
+        let mut writer = Writer::new();
+        writer.byte(DEAD);
+        multipliers.write(&mut writer);
+        writer.size(squares.len());
+        squares.iter().for_each(|&square| writer.size(square));
+        writer.bytes(&then.0);
+        Self(writer.finish())
+    }
+
     /// What [`Self::as_bytes`] gave. If these are other bytes, it refutes nothing.
     pub const fn from_bytes(bytes: Vec<u8>) -> Self {
         Self(bytes)
@@ -92,6 +105,12 @@ impl Refutation {
 }
 
 impl Multipliers {
+    /// All 0, for the board of size `n`.
+    pub fn none(n: usize) -> Self {
+        let diagonals = vec![0; (2 * n).saturating_sub(1)];
+        Self { columns: vec![0; n], diagonals: diagonals.clone(), antidiagonals: diagonals }
+    }
+
     /// Numbers one after the other; a 0 is followed by how many more zeros there are.
     fn write(&self, writer: &mut Writer) {
         let mut zeros = 0;
@@ -123,6 +142,7 @@ pub(super) enum Node {
     Search,
     Budget { knapsack: bool, y: Vec<i64> },
     Branch { line: usize, children: usize },
+    Dead { y: Vec<i64>, squares: Vec<usize> },
 }
 
 /// Reads the next node of the board of size `n`.
@@ -132,6 +152,12 @@ pub(super) fn read(reader: &mut Reader<'_>, n: usize) -> Result<Node, ProofError
         SEARCH => Node::Search,
         PLAIN | KNAPSACK => Node::Budget { knapsack: tag == KNAPSACK, y: read_multipliers(reader, n)? },
         BRANCH => Node::Branch { line: reader.size(usize::MAX)?, children: reader.size(n)? },
+        DEAD => {
+            let y = read_multipliers(reader, n)?;
+            let number = reader.size(n * n)?;
+            let square = |_| reader.size((n * n).saturating_sub(1));
+            Node::Dead { y, squares: (0..number).map(square).collect::<Result<_, _>>()? }
+        }
         _ => return Err(ProofError::Damaged("there is no such step of a refutation")),
     })
 }

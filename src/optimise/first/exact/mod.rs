@@ -7,6 +7,7 @@
 //! | `in_order.rs` | several queries at a time |
 //! | `query.rs` | one query: linear programmes, knapsacks, dives, cheap search under budgets, branching |
 //! | `dive.rs` | cheap searches for a completion, begun anew again and again |
+//! | `eliminate.rs` | squares that no completion uses, found by trying each of them |
 //! | `residual.rs` | the rest of the board, and propagation over all four families of lines |
 //! | `budget.rs` | integer multipliers, and what they forbid |
 //! | `programme.rs` | the linear programmes that propose them, and the generation of their columns |
@@ -21,6 +22,7 @@
 
 mod budget;
 mod dive;
+mod eliminate;
 mod in_order;
 mod knapsack;
 mod lexicographic;

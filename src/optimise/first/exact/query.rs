@@ -7,6 +7,7 @@ use fastrand::Rng;
 
 use super::budget::Budget;
 use super::dive::dive;
+use super::eliminate::{Eliminated, Elimination, PROMISING};
 use super::in_order::{Question, Task};
 use super::programme::{Master, Plain};
 use super::residual::{Branch, Residual, State};
@@ -75,15 +76,16 @@ pub(super) struct Desk<W: Width> {
     programmes: Option<Programmes<W>>,
     /// Multipliers by which the knapsacks have refuted something, the last ones last.
     proved: VecDeque<Multipliers>,
+    /// Squares that died with these prefixes, each of which begins with the one before it.
+    eliminated: Vec<(Vec<usize>, Eliminated)>,
 }
+
+/// Queries that are worth so many programmes eliminate squares first.
+const ELIMINATING: u64 = 64;
 
 /// Programmes are made anew where more rows than these are decided. Measured on n = 44, 60, 62, 72: 3 is a little better
 /// than 0 and 6.
 const NEAR: usize = 3;
-
-/// Beyond this optimum of the plain programme the knapsacks refute nothing. Measured on n = 58 and 62: with less than 0.05
-/// they nearly always do, with more than 0.09 they never did.
-const PROMISING: f64 = 0.08;
 
 /// Nodes of the dives of a query, for each programme that it is worth. On boards of odd size the first budget leaves
 /// hardly any room, and dives find nearly all completions; on those of even size they find some.
@@ -162,16 +164,45 @@ impl<W: Width> Answering for Desk<W> {
             random: Rng::with_seed(attempt),
             noise,
         };
-        match query.prove_again(&board) {
-            Some(refutation) => Outcome::Refuted(refutation),
-            None => query.search(board, branch),
+        if let Some(refutation) = query.prove_again(&board) {
+            return Outcome::Refuted(refutation);
         }
+        let known = self.eliminated.iter().rfind(|(other, _)| prefix.starts_with(other));
+        let eliminate = programmes >= ELIMINATING && known.is_none_or(|(other, _)| other != prefix);
+        if !eliminate && known.is_none() {
+            return query.search(board, branch);
+        }
+        // What is refuted easily needs no eliminated squares.
+        if attempt == 0 {
+            (query.left, query.diving) = (1, 0);
+            match query.search(board, branch) {
+                Outcome::GivenUp => {}
+                other => return other,
+            }
+            (query.left, query.diving) = (programmes, programmes.saturating_mul(diving(self.n)));
+        }
+        let mut board = board;
+        let (state, eliminated) = query.eliminate(&mut board, known.map(|(_, eliminated)| eliminated), eliminate);
+        let outcome = match state {
+            State::Refuted => Outcome::Refuted(Refutation::search()),
+            State::Full => Outcome::Completed(board.solution()),
+            State::Open(branch) => query.search(board, branch),
+        };
+        let outcome = match outcome {
+            Outcome::Refuted(then) => Outcome::Refuted(eliminated.refutation(self.n, then)),
+            other => other,
+        };
+        if eliminate && !task.is_stopped() {
+            self.eliminated.retain(|(other, _)| prefix.starts_with(other));
+            self.eliminated.push((prefix.to_vec(), eliminated));
+        }
+        outcome
     }
 }
 
 impl<W: Width> Desk<W> {
     pub(super) fn new(n: usize, placed: &[Square]) -> Self {
-        Self { n, placed: placed.to_vec(), programmes: None, proved: VecDeque::new() }
+        Self { n, placed: placed.to_vec(), programmes: None, proved: VecDeque::new(), eliminated: Vec::new() }
     }
 
     fn board(&self, prefix: &[usize]) -> Residual<'static, W> {
@@ -190,6 +221,28 @@ impl<W: Width> Query<'_, W> {
         let refutation = Refutation::budget(&multipliers, true, &Refutation::search());
         self.proved.push_back(multipliers);
         Some(refutation)
+    }
+
+    /// Eliminates squares of the board: those that are known, and, if that is wanted, more.
+    fn eliminate<'b>(
+        &mut self,
+        board: &mut Residual<'b, W>,
+        known: Option<&Eliminated>,
+        more: bool,
+    ) -> (State, Eliminated) {
+        let mut elimination = Elimination {
+            plain: &mut self.programmes.plain,
+            master: &mut self.programmes.master,
+            programmes_rows: self.programmes.rows,
+            board,
+            eliminated: Eliminated::default(),
+            task: self.task,
+        };
+        let mut state = elimination.again(known.unwrap_or(&Eliminated::default()));
+        if more && matches!(state, State::Open(_)) {
+            state = elimination.more();
+        }
+        (state, elimination.eliminated)
     }
 
     /// A cheap search, then the programmes, dives if they are still to be made, and branching.
@@ -227,7 +280,7 @@ impl<W: Width> Query<'_, W> {
             State::Open(line) => branch = line,
         }
         let promising = self.programmes.plain.objective() < PROMISING;
-        let used = self.used(&board);
+        let used = board.used(self.programmes.rows);
         let knapsack = promising.then(|| self.programmes.master.refute(&board, used, self.task)).flatten();
         if let Some(knapsack) = knapsack {
             let then = Refutation::budget(&knapsack, true, &Refutation::search());
@@ -296,17 +349,6 @@ impl<W: Width> Query<'_, W> {
             Branch::Antidiagonal(antidiagonal) => Line::Antidiagonal(antidiagonal),
         };
         Outcome::Refuted(Refutation::branch(self.n, line, &children))
-    }
-
-    /// The diagonals of each direction that were taken since the beginning.
-    fn used(&self, board: &Residual<'_, W>) -> [W::Diagonals; 2] {
-        let mut used = [W::Diagonals::EMPTY; 2];
-        for row in self.programmes.rows.without(board.rows()).iter() {
-            let column = board.queen(row);
-            used[0] = used[0].or(W::Diagonals::one(column + self.n - 1 - row));
-            used[1] = used[1].or(W::Diagonals::one(row + column));
-        }
-        used
     }
 }
 

@@ -134,6 +134,23 @@ impl<'a, W: Width> Residual<'a, W> {
         self.levels[place] = LEVELS + 1;
     }
 
+    /// No completion has a queen on this alive cell.
+    pub(super) fn kill(&mut self, row: usize, column: usize) {
+        let cells = &mut self.alive.as_mut()[row];
+        *cells = cells.without(W::Columns::one(column));
+    }
+
+    /// The diagonals of each direction on which queens stand, of those in these rows.
+    pub(super) fn used(&self, rows: W::Columns) -> [W::Diagonals; 2] {
+        let mut used = [W::Diagonals::EMPTY; 2];
+        for row in rows.without(self.rows).iter() {
+            let column = self.queen(row);
+            used[0] = used[0].or(W::Diagonals::one(column + self.n - 1 - row));
+            used[1] = used[1].or(W::Diagonals::one(row + column));
+        }
+        used
+    }
+
     /// Puts a queen on a cell. Returns whether the board is refuted at once.
     #[inline]
     pub(super) fn place(&mut self, row: usize, column: usize) -> bool {
