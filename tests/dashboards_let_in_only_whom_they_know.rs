@@ -347,5 +347,9 @@ fn without_an_authority_it_is_for_this_machine_alone_and_still_for_no_other_page
         2,
         &["--dashboard 0.0.0.0:0 can be reached"],
     );
-    assert_refused(&["cluster", "8", "--dashboard", "0.0.0.0:0"], 2, &["--dashboard 0.0.0.0:0 can be reached"]);
+    assert_refused(
+        &["cluster", "8", "--dashboard", "0.0.0.0:0"],
+        2,
+        &["--dashboard 0.0.0.0:0 can be reached"],
+    );
 }

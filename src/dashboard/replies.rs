@@ -39,20 +39,38 @@ pub(super) fn json_of(value: &Value) -> Response {
     ([(header::CONTENT_TYPE, "application/json")], Body::from(value.to_string())).into_response()
 }
 
-/// One line that says what is wrong.
-pub(super) fn refused(code: StatusCode, why: &str) -> Response {
-    (code, json_of(&json!({ "error": why }))).into_response()
+/// A refusal: the code, and one line that says what is wrong.
+#[derive(Debug)]
+pub(super) struct Refused(StatusCode, String);
+
+impl Refused {
+    pub(super) fn new(code: StatusCode, why: impl Into<String>) -> Self {
+        Self(code, why.into())
+    }
+}
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        (self.0, json_of(&json!({ "error": self.1 }))).into_response()
+    }
 }
 
 /// What the coordinator refuses.
-pub(super) fn refused_by_coordinator(status: &Status) -> Response {
-    let code = match status.code() {
-        Code::InvalidArgument => StatusCode::BAD_REQUEST,
-        Code::NotFound => StatusCode::NOT_FOUND,
-        Code::PermissionDenied | Code::Unauthenticated => StatusCode::FORBIDDEN,
-        Code::FailedPrecondition => StatusCode::CONFLICT,
-        Code::ResourceExhausted => StatusCode::TOO_MANY_REQUESTS,
-        _ => StatusCode::SERVICE_UNAVAILABLE,
-    };
-    refused(code, status.message())
+impl From<Status> for Refused {
+    fn from(status: Status) -> Self {
+        let code = match status.code() {
+            Code::InvalidArgument => StatusCode::BAD_REQUEST,
+            Code::NotFound => StatusCode::NOT_FOUND,
+            Code::PermissionDenied | Code::Unauthenticated => StatusCode::FORBIDDEN,
+            Code::FailedPrecondition => StatusCode::CONFLICT,
+            Code::ResourceExhausted => StatusCode::TOO_MANY_REQUESTS,
+            _ => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        Self::new(code, status.message())
+    }
+}
+
+/// A refusal as an answer.
+pub(super) fn refused(code: StatusCode, why: &str) -> Response {
+    Refused::new(code, why).into_response()
 }

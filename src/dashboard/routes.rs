@@ -19,7 +19,7 @@ use super::Reports;
 use super::door::{Doorkeeper, Refusal, Visitor};
 use super::live::{self, Live};
 use super::model::hex;
-use super::replies::{file, json_of, refused, refused_by_coordinator, with_headers};
+use super::replies::{Refused, file, json_of, refused, with_headers};
 use super::serve::now_ms;
 use crate::authority::{Action, Name, Token};
 use crate::wire::v1;
@@ -207,23 +207,22 @@ async fn events<O: Operations>(State(app): Shared<O>, headers: HeaderMap) -> Res
 }
 
 /// The whole name of a job.
-fn job_name(text: &str) -> Result<String, Response> {
+fn job_name(text: &str) -> Result<String, Refused> {
     let good = text.len() == 32 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-    if good { Ok(text.to_owned()) } else { Err(refused(StatusCode::NOT_FOUND, "this is no job's name")) }
+    if good { Ok(text.to_owned()) } else { Err(Refused::new(StatusCode::NOT_FOUND, "this is no job's name")) }
 }
 
 async fn report<O: Operations>(
     State(app): Shared<O>,
     Extension(visitor): Extension<Visitor>,
     Path(job): Path<String>,
-) -> Result<Response, Response> {
+) -> Result<Response, Refused> {
     let request = asked(v1::StatusRequest { job: job_name(&job)? }, &visitor);
-    let status = app.operations.status(request).await.map_err(|status| refused_by_coordinator(&status))?;
-    let mut status = status.into_inner();
+    let mut status = app.operations.status(request).await?.into_inner();
     let report = match (status.jobs.pop(), status.proofs.pop()) {
         (Some(job), _) => (app.reports.job)(job, status.now_ms),
         (None, Some(proof)) => (app.reports.proof)(proof, status.now_ms),
-        (None, None) => return Err(refused(StatusCode::NOT_FOUND, "there is no such job")),
+        (None, None) => return Err(Refused::new(StatusCode::NOT_FOUND, "there is no such job")),
     };
     Ok(json_of(&report))
 }
@@ -232,10 +231,9 @@ async fn map<O: Operations>(
     State(app): Shared<O>,
     Extension(visitor): Extension<Visitor>,
     Path((job, version)): Path<(String, u64)>,
-) -> Result<Response, Response> {
+) -> Result<Response, Refused> {
     let request = asked(v1::UnitMapRequest { job: job_name(&job)?, version }, &visitor);
-    let map = app.operations.unit_map(request).await.map_err(|status| refused_by_coordinator(&status))?;
-    let map = map.into_inner();
+    let map = app.operations.unit_map(request).await?.into_inner();
     Ok(json_of(&json!({
         // More than a double holds.
         "version": map.version.to_string(),
@@ -252,20 +250,19 @@ async fn history<O: Operations>(
     State(app): Shared<O>,
     Extension(visitor): Extension<Visitor>,
     Path((job, after_ms)): Path<(String, u64)>,
-) -> Result<Response, Response> {
+) -> Result<Response, Refused> {
     let request = asked(v1::HistoryRequest { job: job_name(&job)?, after_ms }, &visitor);
-    let history = app.operations.history(request).await.map_err(|status| refused_by_coordinator(&status))?;
-    let points =
-        history.into_inner().points.into_iter().map(|point| [point.at_ms, point.done, point.verified]);
+    let history = app.operations.history(request).await?.into_inner();
+    let points = history.points.into_iter().map(|point| [point.at_ms, point.done, point.verified]);
     Ok(json_of(&json!({ "points": points.collect::<Vec<_>>() })))
 }
 
 /// Whether the visitor may change anything; the coordinator asks that again.
-fn operator(visitor: &Visitor) -> Result<(), Response> {
+fn operator(visitor: &Visitor) -> Result<(), Refused> {
     if visitor.may(Action::Control) {
         Ok(())
     } else {
-        Err(refused(StatusCode::FORBIDDEN, "this takes an operator; you may look"))
+        Err(Refused::new(StatusCode::FORBIDDEN, "this takes an operator; you may look"))
     }
 }
 
@@ -273,17 +270,16 @@ async fn steer<O: Operations>(
     State(app): Shared<O>,
     Extension(visitor): Extension<Visitor>,
     Path((job, action)): Path<(String, String)>,
-) -> Result<Response, Response> {
+) -> Result<Response, Refused> {
     operator(&visitor)?;
     let state = match &action[..] {
         "pause" => v1::JobState::Paused,
         "resume" => v1::JobState::Running,
         "cancel" => v1::JobState::Cancelled,
-        _ => return Err(refused(StatusCode::NOT_FOUND, "there is nothing here")),
+        _ => return Err(Refused::new(StatusCode::NOT_FOUND, "there is nothing here")),
     };
     let request = v1::SetJobStateRequest { job: job_name(&job)?, state: state.into() };
-    let changed = app.operations.set_job_state(asked(request, &visitor)).await;
-    let changed = changed.map_err(|status| refused_by_coordinator(&status))?.into_inner();
+    let changed = app.operations.set_job_state(asked(request, &visitor)).await?.into_inner();
     Ok(json_of(&json!({ "job": hex(&changed.job) })))
 }
 
@@ -291,9 +287,9 @@ async fn drain<O: Operations>(
     State(app): Shared<O>,
     Extension(visitor): Extension<Visitor>,
     Path(worker): Path<String>,
-) -> Result<Response, Response> {
+) -> Result<Response, Refused> {
     operator(&visitor)?;
     let request = asked(v1::DrainRequest { worker: worker.clone() }, &visitor);
-    app.operations.drain(request).await.map_err(|status| refused_by_coordinator(&status))?;
+    app.operations.drain(request).await?;
     Ok(json_of(&json!({ "worker": worker })))
 }

@@ -43,7 +43,7 @@ const duration = (seconds) => {
 /** The same for what is only known roughly. */
 const roughly = (seconds) => {
   const units = [["d", 86_400], ["h", 3600], ["min", 60]];
-  const unit = units.find(([, size]) => seconds >= 10 * size);
+  const unit = units.find(([, size]) => seconds >= 3 * size);
   return unit ? `${grouped(Math.round(seconds / unit[1]))} ${unit[0]}` : duration(seconds);
 };
 const now = () => Date.now() + ahead;
@@ -497,11 +497,13 @@ function showSummary() {
 // ---- drawing
 
 let due = false;
+let drawnAt = 0;
 function draw() {
   if (due) return;
   due = true;
   requestAnimationFrame(() => {
     due = false;
+    drawnAt = Date.now();
     const names = allJobs();
     const wanted = location.hash.slice(1);
     select(jobNamed(wanted) ? wanted : names[0] ?? null);
@@ -519,7 +521,8 @@ addEventListener("hashchange", draw);
 $("filter").addEventListener("input", draw);
 new ResizeObserver(drawHistory).observe($("history"));
 setInterval(() => {
-  if (document.hidden) return;
+  // What is drawn has the times of then.
+  if (document.hidden || Date.now() - drawnAt < 1500) return;
   for (const [name, row] of $("workers").tBodies[0].byName ?? []) {
     const worker = known.worker[name];
     if (worker) updateContact(row.children[7], worker);

@@ -127,9 +127,10 @@ function roundUp(value) {
   return [1, 2, 2.5, 5, 10].map((factor) => factor * power).find((round) => round >= value * 0.9999);
 }
 
-/** Rates between points `[ms, done, verified]`, in at most so many steps. */
+/** Rates between points `[ms, done, verified]`, in at most so many steps, and in fewer if few units were counted. */
 export function rates(points, most = 160) {
-  const steps = Math.min(most, points.length - 1);
+  const units = points.length ? points[points.length - 1][1] - points[0][1] : 0;
+  const steps = Math.min(most, Math.max(12, Math.floor(units / 4)), points.length - 1);
   const result = [];
   for (let step = 0; step < steps; step++) {
     const from = points[Math.floor((step * (points.length - 1)) / steps)];
