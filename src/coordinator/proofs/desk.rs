@@ -286,14 +286,14 @@ mod tests {
             checkers.with(&known, |checker| judge_part(checker, question, &mut answer))
         };
         // Queens in the corner and in the third column of the second row have no solution, one alone has.
-        let (open, closed, short) = (question(&[0], 999), question(&[0, 10], 999), question(&[0, 10], 1));
+        let (open, closed, short) = (question(&[0], 999), question(&[0, 10], 999), question(&[0], 1));
         let (solution, tree, holes) = (searched(&open), searched(&closed), searched(&short));
         let good = |judged: &(Judgement, Option<Reached>)| judged.0 == Judgement::Good && judged.1.is_some();
         assert!(good(&judged(&open, &solution)) && good(&judged(&closed, &tree)));
         let reached = judged(&short, &holes);
         assert!(matches!(reached, (Judgement::Good, Some(Reached::Tree(_, holes, 1))) if !holes.is_empty()));
         // Who leaves something open after fewer nodes than were asked for has not done its work.
-        assert_eq!(judged(&closed, &holes), (Judgement::Useless, None));
+        assert_eq!(judged(&open, &holes), (Judgement::Useless, None));
         assert_eq!(judged(&closed, &TaskOutcome::GivenUp), (Judgement::Useless, None));
         let TaskOutcome::Tree(mut altered) = tree else { panic!("{tree:?}") };
         altered[0] ^= 1;

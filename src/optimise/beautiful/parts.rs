@@ -15,6 +15,9 @@ const MOST: u64 = MOST_NODES;
 /// A part takes such a share of all nodes so far, between these.
 const SHARE: u64 = 16;
 
+/// Lines that a searcher looks at before it branches: whoever asks has to check the tree, so it should be small.
+const AHEAD: usize = 12;
+
 /// The most nodes that may be asked for.
 pub const MOST_NODES: u64 = 200_000;
 
@@ -147,6 +150,7 @@ impl Searcher {
         let Ok(root) = core.root_with(part.queens()) else { return PartAnswer::Tree(Vec::new()) };
         let mut search = Search::new(core, pulse, 1);
         search.inherit(weights, root.placed.len());
+        search.ahead = AHEAD;
         let (end, _) = search.piece(&root, (*nodes).min(MOST_NODES));
         let learned = search.weights().to_vec();
         let answer = match end {

@@ -75,6 +75,8 @@ pub(super) struct Search<'a> {
     height: usize,
     /// Whether men are tried in random order.
     shuffled: bool,
+    /// Lines of which all men are tried before one of them is branched on; the more, the smaller the tree.
+    pub(super) ahead: usize,
     rng: fastrand::Rng,
     /// Nodes of all runs.
     pub(super) nodes: u64,
@@ -117,6 +119,7 @@ impl<'a> Search<'a> {
             choices: Vec::new(),
             height: 0,
             shuffled: true,
+            ahead: 0,
             states: Vec::new(),
             agenda: Agenda::default(),
             log: Vec::new(),
@@ -216,6 +219,33 @@ impl<'a> Search<'a> {
         best.1
     }
 
+    /// The line to branch on, after a look at the men of the best ones: where the fewest survive.
+    fn line_ahead(&mut self, state: &State) -> usize {
+        let mut lines: Vec<(f32, usize)> =
+            state.open_lines().map(|(line, choices)| (f32::from(choices) * self.ease[line], line)).collect();
+        lines.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+        lines.truncate(self.ahead);
+        let height = self.agenda.placed.len();
+        let mut probe = self.states.pop().unwrap_or_default();
+        let mut best = (f32::INFINITY, 0);
+        for (_, line) in lines {
+            let mut survivors = 0.0;
+            for &man in self.core.lines[line].iter().filter(|&&man| state.is_alive(man)) {
+                probe.copy_from(state);
+                survivors += f32::from(u8::from(self.core.place(&mut probe, man, &mut self.agenda).is_ok()));
+                self.agenda.placed.truncate(height);
+            }
+            if survivors * self.ease[line] < best.0 {
+                best = (survivors * self.ease[line], line);
+            }
+            if survivors == 0.0 {
+                break;
+            }
+        }
+        self.states.push(probe);
+        best.1
+    }
+
     /// Whether there is a solution below `state`; if so, its men are those placed.
     fn descend(&mut self, state: &State) -> bool {
         if state.is_complete() {
@@ -231,7 +261,7 @@ impl<'a> Search<'a> {
         if self.nodes.is_multiple_of(FADE_EVERY) {
             self.fade(FADE);
         }
-        let line = self.best_line(state);
+        let line = if self.ahead > 0 { self.line_ahead(state) } else { self.best_line(state) };
         write_number(&mut self.log, line as u64);
         let first = self.choices.len();
         let men = (0..).zip(self.core.lines[line].iter().copied());
