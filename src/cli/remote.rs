@@ -3,6 +3,8 @@
 use std::future::Future;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use etcetera::BaseStrategy;
@@ -40,6 +42,8 @@ pub(super) struct Coordinator {
     pub(super) link: Link,
     address: Address,
     speaks_tls: bool,
+    /// Whether a call has come through.
+    has_answered: Arc<AtomicBool>,
 }
 
 /// How long a call may take: planning a large board takes seconds.
@@ -141,7 +145,8 @@ impl Coordinator {
     /// The one at an address.
     pub(super) fn to(address: Address, security: &Security) -> Result<Self, Failure> {
         let link = Link::new(&address, security, DEADLINE)?;
-        Ok(Self { link, address, speaks_tls: matches!(security, Security::Tls(..)) })
+        let speaks_tls = matches!(security, Security::Tls(..));
+        Ok(Self { link, address, speaks_tls, has_answered: Arc::default() })
     }
 
     /// Where it is.
@@ -154,13 +159,20 @@ impl Coordinator {
         &self,
         call: impl Future<Output = Result<tonic::Response<T>, Status>>,
     ) -> Result<T, Failure> {
-        call.await.map(tonic::Response::into_inner).map_err(|status| {
-            let mut failure = refused(&self.address, &status);
-            if !self.speaks_tls && may_pass(&status) && !nobody_listens(&status) {
-                failure.message += " (it was asked without TLS; if it speaks TLS, give --token, or on its own machine --data)";
+        let status = match call.await {
+            Ok(answer) => {
+                self.has_answered.store(true, Ordering::Relaxed);
+                return Ok(answer.into_inner());
             }
-            failure
-        })
+            Err(status) => status,
+        };
+        let mut failure = refused(&self.address, &status);
+        let is_stranger = !self.speaks_tls && !self.has_answered.load(Ordering::Relaxed);
+        if is_stranger && is_of_transport(&status) && !nobody_listens(&status) {
+            failure.message +=
+                " (it was asked without TLS; if it speaks TLS, give --token, or on its own machine --data)";
+        }
+        Err(failure)
     }
 }
 
@@ -179,7 +191,7 @@ fn refused(address: &Address, status: &Status) -> Failure {
     };
     let said = status.message().lines().next().unwrap_or_default();
     let message = match status.code() {
-        Code::Unavailable | Code::DeadlineExceeded | Code::Cancelled | Code::Unknown => {
+        _ if may_pass(status) || is_of_transport(status) => {
             let causes = causes(status);
             format!(
                 "the coordinator at {address} cannot be reached or does not answer: {}",
@@ -192,6 +204,11 @@ fn refused(address: &Address, status: &Status) -> Failure {
         _ => said.to_owned(),
     };
     Failure { exit, message }
+}
+
+/// Whether the coordinator has said nothing of the kind: it is the connection that failed.
+fn is_of_transport(status: &Status) -> bool {
+    std::error::Error::source(status).is_some()
 }
 
 /// Whether there is nobody at that address.
