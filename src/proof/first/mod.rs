@@ -439,7 +439,10 @@ mod tests {
             }
             let y = multipliers(n, &mut random);
             let lines: Vec<i64> = [&y.columns[..], &y.diagonals, &y.antidiagonals].concat();
-            for square in (0..n * n).filter(|&square| random.bool() && position.is_alive(square)) {
+            for square in 0..n * n {
+                if !position.is_alive(square) || random.bool() {
+                    continue;
+                }
                 let mark = position.mark();
                 position.place(square);
                 let dies = position.conclude() || {

@@ -22,8 +22,8 @@ pub(super) const PROMISING: f64 = 0.08;
 /// The programmes are solved anew whenever so many squares have died.
 const DEATHS: usize = 8;
 
-/// After so many squares in a row that stay alive the rest is not tried.
-const PATIENCE: usize = 150;
+/// After so many squares in a row that stay alive the rest is not tried: at first, and when one has died.
+const PATIENCE: [usize; 2] = [20, 150];
 
 /// So many of the last multipliers are tried on a square before the programmes.
 const RECENT: usize = 8;
@@ -36,15 +36,38 @@ struct Dead {
     multipliers: Arc<Multipliers>,
 }
 
-/// Squares that died, in their order.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Eliminated(Vec<Dead>);
+/// Squares that died, in their order, and how far the others were tried.
+#[derive(Clone, Debug)]
+pub(super) struct Eliminated<W: Width> {
+    dead: Vec<Dead>,
+    tried: W::Rows,
+    /// So many squares in a row may still stay alive.
+    patience: usize,
+    /// Squares for which programmes were solved.
+    asked: u64,
+}
 
-impl Eliminated {
+impl<W: Width> Default for Eliminated<W> {
+    fn default() -> Self {
+        Self { dead: Vec::new(), tried: W::NO_ROWS, patience: PATIENCE[0], asked: 0 }
+    }
+}
+
+impl<W: Width> Eliminated<W> {
+    /// The same, with the squares that died still to be shown to be dead.
+    pub(super) fn to_go_on(&self) -> Self {
+        Self { dead: Vec::new(), ..self.clone() }
+    }
+
+    /// Whether so many squares may be asked about that it is worth while to go on.
+    pub(super) const fn is_short_of(&self, squares: u64) -> bool {
+        self.asked < squares && self.patience > 0
+    }
+
     /// `then` refutes the board without these squares; this refutes it with them.
     pub(super) fn refutation(&self, n: usize, then: Refutation) -> Refutation {
         let groups: Vec<&[Dead]> =
-            self.0.chunk_by(|a, b| Arc::ptr_eq(&a.multipliers, &b.multipliers)).collect();
+            self.dead.chunk_by(|a, b| Arc::ptr_eq(&a.multipliers, &b.multipliers)).collect();
         groups.into_iter().rev().fold(then, |then, group| {
             let squares: Vec<usize> = group.iter().map(|dead| dead.row * n + dead.column).collect();
             Refutation::dead(&group[0].multipliers, &squares, &then)
@@ -59,14 +82,14 @@ pub(super) struct Elimination<'e, 'b, W: Width> {
     /// The open rows of the board that the programmes are about.
     pub(super) programmes_rows: W::Columns,
     pub(super) board: &'e mut Residual<'b, W>,
-    pub(super) eliminated: Eliminated,
+    pub(super) eliminated: Eliminated<W>,
     pub(super) task: Task<'e>,
 }
 
 impl<'b, W: Width> Elimination<'_, 'b, W> {
     /// Those squares that died on a board with fewer queens, as far as they can be shown to be dead here.
-    pub(super) fn again(&mut self, known: &Eliminated) -> State {
-        for dead in &known.0 {
+    pub(super) fn again(&mut self, known: &Eliminated<W>) -> State {
+        for dead in &known.dead {
             if !self.is_alive(dead.row, dead.column) {
                 continue;
             }
@@ -84,53 +107,59 @@ impl<'b, W: Width> Elimination<'_, 'b, W> {
         self.board.propagate()
     }
 
-    /// Tries squares, the dearest first, until hardly any dies or the plain programme leaves no room.
-    pub(super) fn more(&mut self) -> State {
+    /// Tries squares, the dearest first, until hardly any dies, or the plain programme leaves no room, or so many were
+    /// asked about.
+    pub(super) fn more(&mut self, squares: u64) -> State {
         let mut recent: VecDeque<Arc<Multipliers>> = VecDeque::new();
-        let mut tried = vec![W::Columns::EMPTY; self.board.n()];
-        let mut patience = PATIENCE;
-        while let Some(squares) = self.dearest(&tried) {
+        while let Some(dearest) = self.dearest() {
             let mut deaths = 0;
-            for (row, column) in squares {
+            for (row, column) in dearest {
                 if deaths == DEATHS {
                     break;
                 }
-                if self.task.is_stopped() || patience == 0 {
+                if self.task.is_stopped() || !self.eliminated.is_short_of(squares) {
                     return self.board.propagate();
                 }
                 if !self.is_alive(row, column) {
                     continue;
                 }
-                tried[row] = tried[row].or(W::Columns::one(column));
+                let tried = &mut self.eliminated.tried.as_mut()[row];
+                *tried = tried.or(W::Columns::one(column));
                 match self.refute(row, column, &mut recent) {
                     Some(multipliers) => {
                         match self.strike(Dead { row, column, multipliers }) {
                             State::Open(_) => {}
                             other => return other,
                         }
-                        (patience, deaths) = (PATIENCE, deaths + 1);
+                        self.eliminated.patience = PATIENCE[1];
+                        deaths += 1;
                     }
-                    None => patience -= 1,
+                    None => self.eliminated.patience -= 1,
                 }
             }
             if deaths < DEATHS {
-                break;
+                self.eliminated.patience = 0;
             }
         }
         self.board.propagate()
     }
 
-    /// The squares that were not tried yet, the dearest first; `None` if there is no room, or no programme.
-    fn dearest(&mut self, tried: &[W::Columns]) -> Option<Vec<(usize, usize)>> {
+    /// The squares that were not tried yet, the dearest first; `None` if there is no room, or so much that none of them would
+    /// die, or no programme.
+    fn dearest(&mut self) -> Option<Vec<(usize, usize)>> {
+        if self.eliminated.patience == 0 {
+            return None;
+        }
         let multipliers = self.plain.multipliers(self.board, self.task)?;
         let (budget, room) = Budget::new(self.board, &multipliers, self.master.knapsack())?;
-        if room.left == 0 {
+        if room.left == 0 || self.plain.objective() >= PROMISING {
             return None;
         }
         let mut affordable = *self.board;
         affordable.push(&budget, room);
         affordable.propagate();
         let n = self.board.n();
+        let tried = self.eliminated.tried.as_ref();
         let mut squares: Vec<(usize, usize)> = affordable
             .rows()
             .iter()
@@ -148,11 +177,16 @@ impl<'b, W: Width> Elimination<'_, 'b, W> {
         recent: &mut VecDeque<Arc<Multipliers>>,
     ) -> Option<Arc<Multipliers>> {
         let multipliers = match self.with_queen(row, column) {
-            Err(State::Refuted) => recent.pop_front().unwrap_or_else(|| Arc::new(Multipliers::none(self.board.n()))),
+            Err(State::Refuted) => {
+                recent.pop_front().unwrap_or_else(|| Arc::new(Multipliers::none(self.board.n())))
+            }
             Err(_) => return None,
             Ok(board) => match recent.iter().position(|known| self.master.price(&board, known).is_none()) {
                 Some(place) => recent.remove(place)?,
-                None => Arc::new(self.programmes_refute(&board)?),
+                None => {
+                    self.eliminated.asked += 1;
+                    Arc::new(self.programmes_refute(&board)?)
+                }
             },
         };
         recent.push_front(Arc::clone(&multipliers));
@@ -187,7 +221,7 @@ impl<'b, W: Width> Elimination<'_, 'b, W> {
 
     fn strike(&mut self, dead: Dead) -> State {
         self.board.kill(dead.row, dead.column);
-        self.eliminated.0.push(dead);
+        self.eliminated.dead.push(dead);
         self.board.propagate()
     }
 }

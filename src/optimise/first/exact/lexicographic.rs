@@ -132,20 +132,13 @@ struct Worth {
     query: u64,
     /// Programmes of a query about a part of the greedy prefix.
     greedy: u64,
-    /// How much more work than the queries about a prefix those about more rows are worth.
-    rows: u64,
 }
 
 /// On boards of even size the knapsacks refute most of what can be refuted, at once or after one row more; on those of odd
 /// size searching goes further. Measured: for n = 44, 50, 70 and 74 with 1 instead of 15 half to two thirds of the time, for
-/// n = 62 the same; n = 79 was not done with 1 in the time that it takes with 15. With 4 times as much for more rows n = 60
-/// took 1,062 programmes instead of 1,491.
+/// n = 62 the same; n = 79 was not done with 1 in the time that it takes with 15.
 const fn worth(n: usize) -> Worth {
-    if n.is_multiple_of(2) {
-        Worth { query: 1, greedy: 8, rows: 4 }
-    } else {
-        Worth { query: 15, greedy: 60, rows: 1 }
-    }
+    if n.is_multiple_of(2) { Worth { query: 1, greedy: 8 } } else { Worth { query: 15, greedy: 60 } }
 }
 
 /// What is known about some prefixes.
@@ -273,7 +266,7 @@ impl Run<'_> {
             }
             let now = self.control.work();
             let each = worth(self.n).query.max(programmes / 32);
-            let limit = now + worth(self.n).rows * programmes.max(now - before);
+            let limit = now + programmes.max(now - before);
             match self.decide_below(prefix, each, limit)? {
                 Decision::Open => programmes *= 4,
                 decision => return ControlFlow::Continue(decision),
