@@ -1,7 +1,7 @@
 //! The dashboard: one page for browsers that shows what a coordinator does, and lets operators steer it.
 //!
-//! It knows a coordinator by the calls of the protocol only ([`Operations`]), made within the process, and vouches for
-//! whoever makes them ([`crate::authority::Vouched`]); the coordinator asks again whether that role may.
+//! It knows a coordinator by the calls of the protocol only (`wire::v1`, service Operations), made within the process, and
+//! vouches for whoever makes them ([`crate::authority::Vouched`]); the coordinator asks again whether that role may.
 //!
 //! | route | for | what it is |
 //! |---|---|---|
