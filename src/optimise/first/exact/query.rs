@@ -186,7 +186,6 @@ impl<W: Width> Answering for Desk<W> {
             }
             (query.left, query.diving) = (programmes, programmes.saturating_mul(diving(self.n)));
         }
-        let mut board = board;
         let (state, eliminated) = query.eliminate(
             &mut board,
             known.map(|(_, eliminated)| eliminated),
