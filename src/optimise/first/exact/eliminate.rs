@@ -59,6 +59,12 @@ impl<W: Width> Eliminated<W> {
         Self { dead: Vec::new(), ..self.clone() }
     }
 
+    /// The squares that died, by row and column.
+    #[cfg(test)]
+    pub(super) fn squares(&self) -> impl Iterator<Item = (usize, usize)> {
+        self.dead.iter().map(|dead| (dead.row, dead.column))
+    }
+
     /// Whether so many squares may be asked about that it is worth while to go on.
     pub(super) const fn is_short_of(&self, squares: u64) -> bool {
         self.asked < squares && self.patience > 0

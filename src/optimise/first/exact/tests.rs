@@ -3,16 +3,19 @@
 use fastrand::Rng;
 
 use super::budget::Budget;
+use super::eliminate::{Eliminated, Elimination};
 use super::in_order::{Control, Question, Task};
 use super::knapsack::Knapsack;
 use super::lexicographic::is_free;
+use super::programme::{Master, Plain};
 use super::query::{Answering, Desk, Outcome};
 use super::residual::{Residual, State};
 use super::width::{Narrow, Set, Wide, Width};
 use super::*;
 use crate::board::{Piece, Square, first_attack, is_solution};
 use crate::optimise::Unwatched;
-use crate::proof::first::{Multipliers, certificate, check_refutation};
+use crate::proof::ProofError;
+use crate::proof::first::{Multipliers, Refutation, certificate, check_refutation};
 
 /// Every completion of a prefix, row by row.
 fn completions(n: usize, prefix: &[usize]) -> Vec<Vec<usize>> {
@@ -212,4 +215,57 @@ fn the_first_completion_of_placed_queens_is_that_of_backtracking() {
         assert_eq!((found.solution, found.finished), (expected, true), "{placed:?} of {n}");
     }
     assert!(some > 30 && none > 30, "{some} with a completion, {none} without");
+}
+
+#[test]
+fn eliminated_squares_are_in_no_completion_and_the_checker_agrees() {
+    let mut random = Rng::with_seed(11);
+    let control = Control::default();
+    let (mut died, mut open) = (0, 0);
+    for case in 0..3000 {
+        let n = random.usize(12..=18);
+        // Boards that begin like first solutions are tight.
+        let mut prefix = Vec::new();
+        for _ in 0..random.usize(n * 4 / 10..=n * 6 / 10) {
+            let free: Vec<usize> = (0..n).filter(|&column| is_free(&prefix, column)).take(2).collect();
+            let Some(&column) = random.choice(&free) else { break };
+            prefix.push(column);
+        }
+        let completions = completions(n, &prefix);
+        let mut board = Residual::<Narrow>::new(n, &squares(&prefix));
+        if !matches!(board.propagate(), State::Open(_)) {
+            continue;
+        }
+        open += 1;
+        let (mut plain, mut master) = (Plain::new(&board), Master::new(&board));
+        let programmes_rows = board.rows();
+        let mut elimination = Elimination {
+            plain: &mut plain,
+            master: &mut master,
+            programmes_rows,
+            board: &mut board,
+            eliminated: Eliminated::default(),
+            task: Task::alone(&control),
+        };
+        let state = elimination.more(u64::MAX);
+        let eliminated = elimination.eliminated;
+        assert!(state != State::Refuted || completions.is_empty(), "case {case}: {prefix:?} of {n}");
+        for (row, column) in eliminated.squares() {
+            let used = completions.iter().any(|columns| columns[row] == column);
+            assert!(!used, "case {case}: ({row}, {column}) of {n} after {prefix:?}");
+            died += 1;
+        }
+        // A refutation is accepted where there is no completion; elsewhere it is the search that finds one.
+        match check_refutation(n, &prefix, &eliminated.refutation(n, Refutation::search()), u64::MAX) {
+            Ok(_) => assert!(completions.is_empty(), "case {case}: {prefix:?} of {n}"),
+            Err(ProofError::Refused(why)) => {
+                assert!(
+                    !completions.is_empty() && why.contains("there is a completion"),
+                    "case {case}: {why}"
+                );
+            }
+            Err(other) => panic!("case {case}: {other}"),
+        }
+    }
+    assert!(died > 1000 && open > 1000, "{died} squares of {open} boards");
 }
