@@ -45,8 +45,8 @@ use sha2::{Digest as _, Sha256};
 
 use crate::board::Norm;
 
-/// The version of the format that is written and read.
-pub const FORMAT: u8 = 1;
+/// The version of the format that is written. Version 1 is read, too: it has no dead squares in first solutions.
+pub const FORMAT: u8 = 2;
 
 const MAGIC: &[u8; 8] = b"NQPROOF\n";
 
@@ -109,7 +109,7 @@ pub enum ProofError {
     #[error("it is no certificate of this program")]
     NoCertificate,
     /// It was written by another version.
-    #[error("it has format {0}, and this program reads format {FORMAT}")]
+    #[error("it has format {0}, and this program reads formats 1 to {FORMAT}")]
     Version(u8),
     /// The checksum is wrong, or what it says cannot be read.
     #[error("the certificate is damaged: {0}")]
@@ -155,7 +155,7 @@ pub fn seal(kind: Kind, n: usize, proof: &[u8]) -> Vec<u8> {
 pub fn open(certificate: &[u8]) -> Result<(Kind, usize, &[u8]), ProofError> {
     let sealed = certificate.strip_prefix(MAGIC).ok_or(ProofError::NoCertificate)?;
     match sealed.first() {
-        Some(&FORMAT) => {}
+        Some(1..=FORMAT) => {}
         Some(&other) => return Err(ProofError::Version(other)),
         None => return Err(ProofError::Damaged("it ends too early")),
     }
