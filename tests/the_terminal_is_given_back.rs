@@ -5,6 +5,7 @@ mod support;
 
 use std::fs::File;
 use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::num::NonZero;
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -12,6 +13,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
+use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, Termios, Winsize, tcgetattr, tcsetwinsize};
 
@@ -98,6 +100,11 @@ impl Terminal {
     }
 }
 
+fn send(process: &Process, signal: Signal) {
+    let pid = Pid::from_raw(process.0.id().try_into().expect("a pid")).expect("a pid");
+    kill_process(pid, signal).expect("it runs");
+}
+
 // Waiting for the terminal blocks a thread; what answers the program runs in other processes.
 #[tokio::test(flavor = "multi_thread")]
 async fn top_shows_a_campaign_obeys_keys_and_gives_the_terminal_back() {
@@ -167,7 +174,7 @@ fn whatever_ends_it_the_terminal_is_given_back() {
     std::fs::create_dir_all(&data).expect("writable");
     drop(authority(&data));
     let coordinator = Coordinator::start(&data, &[]);
-    for end in ["q", "\u{3}", "SIGTERM", "SIGINT"] {
+    for end in ["q", "\u{3}", "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"] {
         let mut terminal = Terminal::new();
         let before = terminal.modes();
         // Without colours nothing has any.
@@ -182,15 +189,30 @@ fn whatever_ends_it_the_terminal_is_given_back() {
         };
         assert!(!colours);
         match end {
-            "SIGTERM" => top.terminate(),
-            "SIGINT" => {
-                use rustix::process::{Pid, Signal, kill_process};
-                let pid = Pid::from_raw(top.0.id().try_into().expect("a pid")).expect("a pid");
-                kill_process(pid, Signal::INT).expect("it runs");
-            }
+            "SIGTERM" => send(&top, Signal::TERM),
+            "SIGINT" => send(&top, Signal::INT),
+            "SIGHUP" => send(&top, Signal::HUP),
+            "SIGQUIT" => send(&top, Signal::QUIT),
             keys => terminal.press(keys),
         }
         assert_eq!(top.wait("end"), 0, "{end:?}");
+        terminal.assert_given_back(&before, "");
+    }
+}
+
+/// A coordinator that takes a connection and says nothing keeps nobody.
+#[test]
+fn it_can_be_ended_while_the_coordinator_does_not_answer() {
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT] {
+        let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = silent.local_addr().expect("bound").to_string();
+        let terminal = Terminal::new();
+        let before = terminal.modes();
+        let mut top = terminal.run(&["top", "--coordinator", &address], &[]);
+        // It has called: from before that on it listens to signals.
+        let _line = silent.accept().expect("a call");
+        send(&top, signal);
+        assert_eq!(top.wait("end"), 130, "{signal:?}");
         terminal.assert_given_back(&before, "");
     }
 }

@@ -166,7 +166,7 @@ fn draw_jobs(frame: &mut Frame<'_>, area: Rect, screen: &Screen, ink: Ink) {
     let title = table_title("Jobs", screen.jobs.len(), &seen);
     frame.render_widget(ink.frame(title, screen.table == Table::Jobs), area);
     if screen.jobs.is_empty() {
-        let nothing = "no jobs; nqueens submit count N or submit first N begins one";
+        let nothing = "no jobs; nqueens submit count N, submit first N or beautiful N begins one";
         return frame.render_widget(Paragraph::new(nothing), inside);
     }
     let width = screen.jobs.iter().map(|job| job.title.chars().count()).max().unwrap_or(0).min(MOST_TITLE);

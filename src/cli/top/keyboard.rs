@@ -1,4 +1,4 @@
-//! The terminal: raw mode and the other screen while this is open, and all as it was whatever ends it; keys.
+//! The terminal: raw mode and the other screen while this is open, and all as it was once it is dropped; keys.
 
 use std::io::{self, IsTerminal};
 
@@ -29,7 +29,11 @@ impl Console {
     /// The terminal cannot be used.
     pub(super) fn open(inputs: Sender<Input>) -> Result<Self, Failure> {
         // From here on a panic gives the terminal back before it says anything.
-        let terminal = ratatui::try_init().map_err(|error| unusable(&error))?;
+        let terminal = ratatui::try_init().map_err(|error| {
+            // It may be in raw mode already.
+            let _ = ratatui::try_restore();
+            unusable(&error)
+        })?;
         let console = Self(terminal);
         let listen = move || {
             while let Ok(event) = event::read() {

@@ -18,6 +18,7 @@ mod screen;
 mod tests;
 mod unit_map;
 
+use std::pin::Pin;
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
@@ -49,10 +50,17 @@ const MOST_WAITING: usize = 256;
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     keyboard::demand_terminal()?;
     block_on(async {
-        let stop = stop_signal();
-        let coordinator = args.remote.connect().await?;
-        let request = v1::StatusRequest::default();
-        let status = coordinator.call(coordinator.link.operations().status(request)).await?;
+        let mut stop = std::pin::pin!(end_signal());
+        let met = async {
+            let coordinator = args.remote.connect().await?;
+            let request = v1::StatusRequest::default();
+            let status = coordinator.call(coordinator.link.operations().status(request)).await?;
+            Ok::<_, Failure>((coordinator, status))
+        };
+        let (coordinator, status) = tokio::select! {
+            () = &mut stop => return Ok(Exit::Interrupted),
+            met = met => met?,
+        };
         let began = Instant::now();
         let mut screen = Screen::new(coordinator.address().to_string(), coloured());
         screen.update(Input::Status(Box::new(status)), 0);
@@ -64,16 +72,37 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     })
 }
 
+/// [`stop_signal`], and ready also once the terminal hangs up or the process is asked to quit: no signal that can be caught ends
+/// it with the terminal in raw mode.
+fn end_signal() -> impl Future<Output = ()> {
+    let stop = stop_signal();
+    #[cfg(unix)]
+    let others = {
+        use tokio::signal::unix::{SignalKind, signal};
+        [SignalKind::hangup(), SignalKind::quit()].map(signal)
+    };
+    async move {
+        #[cfg(unix)]
+        if let [Ok(mut hangup), Ok(mut quit)] = others {
+            return tokio::select! {
+                () = stop => {}
+                _ = hangup.recv() => {}
+                _ = quit.recv() => {}
+            };
+        }
+        stop.await;
+    }
+}
+
 /// Draws and listens until somebody wants an end.
 async fn live(
     mut screen: Screen,
     mut console: Console,
     feed: Feed,
     mut waiting: mpsc::Receiver<Input>,
-    stop: impl Future<Output = ()>,
+    mut stop: Pin<&mut impl Future<Output = ()>>,
     began: Instant,
 ) -> Result<Exit, Failure> {
-    let mut stop = std::pin::pin!(stop);
     let mut tick = tokio::time::interval(TICK);
     let at_ms = || u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
     loop {

@@ -344,7 +344,8 @@ impl Screen {
             return None;
         };
         let (name, called) = (job.name.clone(), job.called());
-        if matches!(job.state, "finished" | "cancelled") {
+        // What is finished stays so; what is cancelled can be resumed, and nothing else.
+        if job.state == "finished" || (job.state == "cancelled" && letter != 'r') {
             self.said = Said::Badly(format!("job {called} is {}", job.state));
             return None;
         }

@@ -10,7 +10,7 @@ use ratatui::style::{Color, Modifier};
 
 use super::draw::draw;
 use super::rate::Point;
-use super::screen::{Input, Key, Order, Screen, Wish};
+use super::screen::{Input, Key, Order, Said, Screen, Wish};
 use super::unit_map::UnitMap;
 use crate::wire::v1;
 
@@ -238,10 +238,13 @@ fn keys_choose_and_order() {
     press(&mut screen, &[Letter('c')]);
     assert_screen("question", &screen, (120, 32), 0);
     assert_eq!(press(&mut screen, &[Letter('y')]), set("a9", v1::JobState::Cancelled));
-    // The proof is next, then the paused job, then the cancelled one, which is over.
+    // The proof is next, then the paused job, then the cancelled one, which can only be resumed.
     assert_eq!(press(&mut screen, &[Down, Letter('p')]), set("c3", v1::JobState::Paused));
     assert_eq!(press(&mut screen, &[Letter('j'), Letter('r')]), set("b1", v1::JobState::Running));
-    assert!(press(&mut screen, &[Last, Letter('r')]).is_empty());
+    assert!(press(&mut screen, &[Last, Letter('p')]).is_empty());
+    assert_eq!(screen.said, Said::Badly("job 92929292 (count of 17 queens) is cancelled".into()));
+    assert!(press(&mut screen, &[Letter('c'), Letter('y')]).is_empty());
+    assert_eq!(press(&mut screen, &[Letter('r')]), set("92", v1::JobState::Running));
     assert_eq!(press(&mut screen, &[Down, Up, Up, Up, Up, Letter('p')]), set("a9", v1::JobState::Paused));
     // Workers by name: laptop, worker-1, worker-2, worker-3.
     let drained = press(&mut screen, &[OtherTable, Down, Down, Letter('d'), Letter('y')]);
