@@ -44,6 +44,15 @@ struct State {
     task_s: Option<f64>,
 }
 
+impl State {
+    /// A thread worked on a task with this brake. If the task came once more meanwhile, that one goes on.
+    fn ends(&mut self, task: u64, brake: &Arc<Brake>) {
+        if self.working.get(&task).is_some_and(|other| Arc::ptr_eq(other, brake)) {
+            self.working.remove(&task);
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Shared {
     state: Mutex<State>,
@@ -196,7 +205,7 @@ fn prove(shared: &Shared) {
         drop(state);
         let answer = catch_unwind(AssertUnwindSafe(|| tools.answer(&query, &brake)));
         state = shared.state();
-        state.working.remove(&task);
+        state.ends(task, &brake);
         let Ok(answer) = answer else {
             // Others may do better. Whoever fails so fast must not take everything.
             tracing::error!(?query, "a query ended in an error of its own; this worker proves no more");
@@ -291,6 +300,19 @@ mod tests {
         provers.handed_in([1, 3]);
         assert_eq!(provers.in_hand(10).answers, in_hand.answers[1..2]);
         assert_eq!((provers.in_hand(0).answers.len(), provers.answered()), (0, 3));
+    }
+
+    #[test]
+    fn a_task_that_came_twice_can_be_stopped_until_the_last_ends() {
+        let (first, second) = (Arc::new(Brake::default()), Arc::new(Brake::default()));
+        let mut state = State::default();
+        for brake in [&first, &second] {
+            state.working.insert(7, Arc::clone(brake));
+        }
+        state.ends(7, &first);
+        assert!(Arc::ptr_eq(&state.working[&7], &second));
+        state.ends(7, &second);
+        assert!(state.working.is_empty());
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::optimise::exact::{Answering, Outcome, Question, Task, at_once};
 use crate::preplacement::JobHash;
 use crate::proof::ProofError;
 use crate::proof::beautiful::{Checked, Known, PartChecker};
-use crate::proof::first::check_refutation;
+use crate::proof::first::{Refutation, check_refutation};
 use crate::wire::{CompletionQuery, TaskAnswer, TaskOutcome, TaskQuery};
 
 /// Checks that may go on at the same time.
@@ -133,17 +133,24 @@ impl Answering for CompletionDesk {
     }
 }
 
+/// As much work as it may take to check a refutation.
+fn most_work(query: &CompletionQuery, refutation: &Refutation) -> u64 {
+    /// For each programme that was allowed, and once more: as much as all of n = 62 takes, half a second.
+    const EACH: u64 = 200_000;
+    /// For a square that dies: a queen and a budget. A refutation may show again all that died above it, which took
+    /// whoever asks no programme; but it has to name each.
+    const SQUARE: u64 = 501;
+    let squares = (query.n * query.n).min(refutation.as_bytes().len()) as u64;
+    EACH.saturating_mul(query.programmes.saturating_add(1)).saturating_add(SQUARE * squares)
+}
+
 /// Whether an answer is true, and what it says then.
 fn judge_completion(query: &CompletionQuery, outcome: &TaskOutcome) -> (Judgement, Outcome) {
-    /// As much as a refutation may take to be checked, for each programme that was allowed: as much as all of n = 62
-    /// takes, half a second.
-    const WORK: u64 = 200_000;
-    let CompletionQuery { n, prefix, programmes, .. } = query;
+    let CompletionQuery { n, prefix, .. } = query;
     let wrong = |why: String| (Judgement::Wrong(why), Outcome::GivenUp);
     match outcome {
         TaskOutcome::Refuted(refutation) => {
-            let limit = WORK.saturating_mul(programmes.saturating_add(1));
-            match check_refutation(*n, prefix, refutation, limit) {
+            match check_refutation(*n, prefix, refutation, most_work(query, refutation)) {
                 Ok(_) => (Judgement::Good, Outcome::Refuted(refutation.clone())),
                 Err(ProofError::TooMuchWork(_)) => (Judgement::Useless, Outcome::GivenUp),
                 Err(error) => wrong(format!("its refutation is wrong: {error}")),
@@ -239,7 +246,7 @@ mod tests {
     use crate::optimise::exact::{Control, answering};
     use crate::proof::Beauty;
     use crate::proof::beautiful::Part;
-    use crate::proof::first::Refutation;
+    use crate::proof::first::Multipliers;
 
     #[test]
     fn what_is_true_is_believed_and_what_is_not_is_wrong() {
@@ -268,6 +275,23 @@ mod tests {
         assert_eq!(judged(&wide, &Outcome::Refuted(Refutation::search())), Judgement::Useless);
         let tree = judge_completion(&closed, &TaskOutcome::Tree(vec![]));
         assert!(matches!(tree.0, Judgement::Wrong(_)));
+    }
+
+    #[test]
+    fn a_refutation_may_show_all_dead_squares_again_but_not_do_more() {
+        // The first solution of twelve queens begins with 1 3 5 8.
+        let query = CompletionQuery { n: 12, prefix: vec![0, 2, 4, 1], programmes: 1, attempt: 0 };
+        // Budgets that say nothing, each of work 500.
+        let long = |budgets| {
+            let nothing = Multipliers::none(12);
+            let then = |then, _| Refutation::budget(&nothing, false, &then);
+            (0..budgets).fold(Refutation::search(), then)
+        };
+        let judged = |refutation| judge_completion(&query, &Outcome::Refuted(refutation).into()).0;
+        assert_eq!(most_work(&query, &Refutation::search()), 400_501);
+        assert_eq!(most_work(&query, &long(850)), 400_000 + 501 * 144);
+        assert_eq!(judged(long(850)), Judgement::Good);
+        assert_eq!(judged(long(950)), Judgement::Useless);
     }
 
     #[test]

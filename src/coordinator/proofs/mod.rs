@@ -234,8 +234,9 @@ impl Proof {
             tracing::error!(proof = proof.what.text(), "{trouble}");
             proof.note(trouble);
             // Until somebody resumes it.
-            let _ = proof.come_to(Stand::Paused, None);
-            lock(&proof.standing).record.stand = Stand::Paused;
+            if proof.come_to(Stand::Paused, None).is_err() {
+                lock(&proof.standing).record.stand = Stand::Paused;
+            }
         };
         *lock(&self.thread) = Some(std::thread::Builder::new().name("proof".into()).spawn(work)?);
         Ok(())
@@ -296,9 +297,8 @@ impl Proof {
         self.note(format!(
             "its certificate is not what it was: {why}; when it is resumed, it is proved again"
         ));
-        let kept = self.come_to(Stand::Paused, None);
-        lock(&self.standing).record.stand = Stand::Paused;
-        if let Err(error) = kept {
+        if let Err(error) = self.come_to(Stand::Paused, None) {
+            lock(&self.standing).record.stand = Stand::Paused;
             self.note(format!("{} cannot be written: {error}", self.folder.path().display()));
         }
         self.tell(Kind::Trouble, format!("is paused: the certificate of {text} is not what it was: {why}"));

@@ -18,8 +18,12 @@ use crate::proof;
 
 /// Queries of one proof that are open at a time.
 const DESKS: usize = 64;
-/// What is proved is kept at most this often.
-const KEEP_EVERY: Duration = Duration::from_secs(2);
+
+/// How long the search goes on until what is proved is kept again, after that took so long: it waits meanwhile.
+fn pause_after(took: Duration) -> Duration {
+    const LEAST: Duration = Duration::from_secs(2);
+    LEAST.max(took.saturating_mul(20))
+}
 
 impl Proof {
     /// Searches until it is proved or told to stop.
@@ -114,21 +118,36 @@ impl Watch for Looking<'_> {
 struct Book<'a> {
     proof: &'a Proof,
     written: Instant,
+    pause: Duration,
 }
 
 impl<'a> Book<'a> {
     fn new(proof: &'a Proof) -> Self {
-        Self { proof, written: Instant::now() }
+        Self { proof, written: Instant::now(), pause: pause_after(Duration::ZERO) }
     }
 
     fn keep(&mut self, write: impl FnOnce() -> io::Result<()>) {
-        if self.written.elapsed() < KEEP_EVERY {
+        if self.written.elapsed() < self.pause {
             return;
         }
+        let began = Instant::now();
         if let Err(error) = write() {
             // Nothing is wrong but that it would be searched for again.
             self.proof.note(format!("what is proved cannot be kept: {error}"));
         }
         self.written = Instant::now();
+        self.pause = pause_after(self.written - began);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_takes_long_to_keep_is_kept_less_often() {
+        assert_eq!(pause_after(Duration::ZERO), Duration::from_secs(2));
+        assert_eq!(pause_after(Duration::from_millis(100)), Duration::from_secs(2));
+        assert_eq!(pause_after(Duration::from_secs(3)), Duration::from_secs(60));
     }
 }

@@ -58,11 +58,10 @@ pub(super) struct There<'a> {
 }
 
 impl There<'_> {
-    /// The state with these queens, among which are all that follow.
-    fn root(&self, queens: &[usize]) -> Root {
-        self.core
-            .root_with(queens)
-            .expect("the checker, which follows the same rules, found no contradiction")
+    /// The states of holes, each with its queens, among which are all that follow. None if the engine sees a contradiction
+    /// where whoever is asked left a hole: an honest searcher leaves none there.
+    fn roots(&self, holes: &[Vec<usize>]) -> Option<Vec<Root>> {
+        holes.iter().map(|queens| self.core.root_with(queens).ok()).collect()
     }
 }
 
@@ -87,10 +86,14 @@ impl Hand for There<'_> {
                 // Whoever found it tells of no nodes that could be relied upon.
                 Searched::Found(men, 0)
             }
-            Some(Reached::Tree(tree, holes, nodes)) => {
-                let holes = holes.iter().map(|queens| self.root(queens)).collect();
-                Searched::Tree(tree, holes, nodes)
-            }
+            Some(Reached::Tree(tree, holes, nodes)) => match self.roots(&holes) {
+                Some(holes) => Searched::Tree(tree, holes, nodes),
+                // It is asked again.
+                None => {
+                    tracing::warn!("an answered tree has a hole where there is a contradiction");
+                    Searched::Nothing
+                }
+            },
         }
     }
 
@@ -235,6 +238,31 @@ mod tests {
         assert_eq!(question.norm.fingerprint(&columns), question.norm.fingerprint(&alone));
         let proved = proof::check(&certificate).expect("it proves");
         assert_eq!(proved.solution, Some(columns));
+    }
+
+    /// Leaves a hole with these queens.
+    struct Leaving(Vec<usize>);
+
+    impl Asking for Leaving {
+        fn ask(&mut self, question: PartQuestion, _: &Pulse) -> Option<Reached> {
+            Some(Reached::Tree(vec![question.part.known().hole() as u8], vec![self.0.clone()], 1))
+        }
+    }
+
+    #[test]
+    fn a_hole_at_a_contradiction_leaves_the_part_to_be_asked_again() {
+        let n = 8;
+        let known = Arc::new(Known::new(n, Beauty::default(), vec![true; 10], vec![]).expect("of a board"));
+        let core = Core::new(n, &(0..n * n).collect::<Vec<usize>>(), &[], false);
+        let root = core.root_with(&[]).expect("nothing follows yet");
+        let searched = |queens: &[usize]| {
+            let (pulse, mut desk) = (Pulse::default(), Leaving(queens.to_vec()));
+            let weights = Arc::new([]);
+            let mut there = There { core: &core, n, known: &known, pulse: &pulse, desk: &mut desk, weights };
+            there.search(&root, 1)
+        };
+        assert!(matches!(searched(&[0]), Searched::Tree(_, holes, 1) if holes.len() == 1));
+        assert!(matches!(searched(&[0, 1]), Searched::Nothing));
     }
 
     /// Settles a part as whoever leads a search does: a solution, if there is one.

@@ -482,7 +482,8 @@ struct Field {
     /// Nodes of all trees so far, and how many there may be.
     work: u64,
     limit: u64,
-    /// The queens where a tree leaves something open, if it may.
+    /// The queens where a tree leaves something open, if it may. One that goes deep first leaves at most the squares of the
+    /// lines on one path, so there are at most n².
     holes: Option<Vec<Vec<usize>>>,
 }
 
@@ -598,7 +599,11 @@ impl Field {
 
     fn tree(&mut self, reader: &mut Reader<'_>) -> Result<(), ProofError> {
         let line = reader.size(2 * self.n - usize::from(self.holes.is_none()))?;
+        let most = self.squares();
         if let Some(holes) = self.holes.as_mut().filter(|_| line == 2 * self.n) {
+            if holes.len() == most {
+                return Err(refused("a tree has more holes than the board has squares"));
+            }
             holes.push(self.queen_on[..self.n].iter().copied().flatten().collect());
             return Ok(());
         }

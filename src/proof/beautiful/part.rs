@@ -2,7 +2,8 @@
 //!
 //! A part is a set of solutions in question and some queens. It is answered by one of those solutions that has these
 //! queens, or by a tree as in the records, which shows that there is none. The tree may have *holes*: where it has
-//! [`HOLE`](Known::hole) instead of a line, it says nothing; each hole is a part of its own then.
+//! [`HOLE`](Known::hole) instead of a line, it says nothing; each hole is a part of its own then. There are at most n² of them: a search that goes deep
+//! first and stops leaves no more than the squares of the lines on one path.
 
 use std::sync::Arc;
 
@@ -153,7 +154,7 @@ impl PartChecker {
         &self.known
     }
 
-    /// Checks a tree of at most `limit` nodes for the part with these queens.
+    /// Checks a tree of at most `limit` nodes and n² holes for the part with these queens.
     ///
     /// # Errors
     /// It cannot be read, or says what is not so.
@@ -228,6 +229,40 @@ mod tests {
         assert!(checker.check(&[], &[0, 1, hole, hole, 1, hole], 9).is_err(), "one is too many");
         assert_eq!(checker.check(&[], &tree, 2), Err(ProofError::TooMuchWork(2)));
         assert!(checker.check(&[], &[9], 9).is_err(), "there is no such line");
+    }
+
+    /// The tree of the first `rows` rows without a queen, with a hole wherever they leave something.
+    fn write_wide(field: &mut Field, rows: usize, tree: &mut Vec<u8>) {
+        let row = (0..field.n).find(|&row| field.queen_on[row].is_none());
+        let Some(row) = row.filter(|_| rows > 0) else { return tree.push(2 * field.n as u8) };
+        tree.push(row as u8);
+        let before = field.changes.len();
+        for square in field.lines[row].clone() {
+            field.pending.clear();
+            if field.open[square] && field.place(square).and_then(|()| field.follow()).is_ok() {
+                write_wide(field, rows - 1, tree);
+            }
+            field.undo(before);
+        }
+    }
+
+    #[test]
+    fn a_tree_that_goes_wide_first_is_refused_before_it_has_too_many_holes() {
+        let known = known(10, vec![]);
+        let wide = |rows| {
+            let mut tree = Vec::new();
+            write_wide(&mut PartChecker::new(Arc::clone(&known)).field, rows, &mut tree);
+            tree
+        };
+        let mut checker = PartChecker::new(Arc::clone(&known));
+        // So many ways there are to place queens in two rows.
+        let two = checker.check(&[], &wide(2), 999).expect("72 holes on 100 squares");
+        assert_eq!((two.holes.len(), two.nodes), (72, 11));
+        let three = wide(3);
+        assert!(three.iter().filter(|&&line| line == 20).count() > 100);
+        assert!(matches!(checker.check(&[], &three, 999), Err(ProofError::Refused(_))));
+        // What was placed was taken back.
+        assert_eq!(checker.check(&[], &wide(2), 999), Ok(two));
     }
 
     #[test]
