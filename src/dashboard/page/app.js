@@ -544,11 +544,20 @@ function take(message) {
 
 let source = null;
 let heard = 0;
+let retry = 0;
+let isBeginning = false;
+function later() {
+  clearTimeout(retry);
+  retry = setTimeout(begin, 2000);
+}
+function lost() {
+  link("lost", "The coordinator does not answer; trying again");
+}
 function connect() {
-  source?.close();
   heard = Date.now();
-  source = new EventSource("/api/live");
-  const on = (name, handle) => source.addEventListener(name, (event) => {
+  const mine = new EventSource("/api/live");
+  source = mine;
+  const on = (name, handle) => mine.addEventListener(name, (event) => {
     heard = Date.now();
     link("live", "Live");
     handle(JSON.parse(event.data));
@@ -567,15 +576,22 @@ function connect() {
   });
   on("beat", () => {});
   on("over", () => location.replace("/sign-in"));
-  source.addEventListener("error", () => {
-    link("lost", "The coordinator does not answer; trying again");
+  mine.addEventListener("error", () => {
+    lost();
     // One that was refused does not try again by itself.
-    if (source.readyState === EventSource.CLOSED) setTimeout(begin, 2000);
+    if (mine.readyState === EventSource.CLOSED) later();
   });
 }
+/** Asks who looks, and connects anew; tries until it succeeds, one try at a time. */
 async function begin() {
+  if (isBeginning) return;
+  isBeginning = true;
+  clearTimeout(retry);
+  heard = Date.now();
+  // It would try again beside this.
+  source?.close();
   try {
-    me = await ask("/api/me");
+    me = await ask("/api/me", { signal: AbortSignal.timeout(10_000) });
     say($("me"), me.until_ms ? `${me.name} · ${me.role}` : "everybody on this machine");
     $("sign-out").hidden = !me.until_ms;
     if (me.may_control && !$("workers-head").querySelector(".action")) {
@@ -583,11 +599,14 @@ async function begin() {
     }
     connect();
   } catch {
-    setTimeout(begin, 2000);
+    lost();
+    later();
+  } finally {
+    isBeginning = false;
   }
 }
 // A connection that is silent for longer than its beat is dead.
-setInterval(() => { if (source && Date.now() - heard > 15_000) begin(); }, 5000);
+setInterval(() => { if (Date.now() - heard > 15_000) begin(); }, 5000);
 $("sign-out").addEventListener("click", async () => {
   await post("/sign-out");
   location.replace("/sign-in");
