@@ -140,7 +140,7 @@ async function locked(browser) {
   const workers = coordinator.token("worker", 2);
   coordinator.work(workers);
   coordinator.work(workers);
-  const job = coordinator.submit("count", "24");
+  const job = coordinator.submit("count", "22");
 
   // Without a credential there is nothing but the door.
   const page = await open(browser, coordinator.url);
@@ -259,7 +259,7 @@ async function hostile(browser) {
   const evil = `<img src=x onerror=globalThis.hacked=1><b>"'&amp;`;
   const coordinator = new Coordinator("open", false);
   await coordinator.start();
-  coordinator.submit("count", "24");
+  coordinator.submit("count", "22");
   const pretender = start(crowd, [coordinator.data, "3", "2", evil]);
   const page = await open(browser, coordinator.url);
   await live(page);
