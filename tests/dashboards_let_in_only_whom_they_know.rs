@@ -327,6 +327,57 @@ fn tries_are_counted() {
 }
 
 #[test]
+fn one_who_does_not_finish_a_request_is_not_waited_for() {
+    let scratch = Scratch::new("unfinished");
+    let data = scratch.path("data");
+    let pin = authority(&data).fingerprint();
+    let _coordinator = Coordinator::start(&data, &AT_ANY_PORT);
+    let browser = Browser::new(&data, Some(pin));
+    let unfinished = |path: &str| {
+        let mut stream = browser.send(&format!(
+            "POST {path} HTTP/1.1\r\nHost: {}\r\nOrigin: {}\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{{",
+            browser.address,
+            browser.origin()
+        ));
+        head(&mut stream).0
+    };
+    assert_eq!(unfinished("/sign-in"), 408);
+    // Whoever may not try is told so before the body is there.
+    let wrong = serde_json::json!({ "token": "nqt1.wrong" }).to_string();
+    while browser.post("/sign-in", &wrong).code != 429 {}
+    assert_eq!(unfinished("/sign-in"), 429);
+}
+
+#[test]
+fn a_session_has_a_few_streams() {
+    let scratch = Scratch::new("streams");
+    let data = scratch.path("data");
+    let pin = authority(&data).fingerprint();
+    let coordinator = Coordinator::start(&data, &AT_ANY_PORT);
+    let (mut anna, mut bert) = (Browser::new(&data, Some(pin)), Browser::new(&data, Some(pin)));
+    assert_eq!(anna.sign_in(&coordinator, "viewer", "anna"), 204);
+    assert_eq!(bert.sign_in(&coordinator, "viewer", "bert"), 204);
+    let watch = |browser: &Browser| {
+        let cookie = browser.cookie.as_ref().expect("one");
+        let mut stream = browser.send(&format!(
+            "GET /api/live HTTP/1.1\r\nHost: {}\r\nCookie: {cookie}\r\n\r\n",
+            browser.address
+        ));
+        (head(&mut stream).0, stream)
+    };
+    let mut open: Vec<_> = (0..8).map(|_| watch(&anna)).collect();
+    assert!(open.iter().all(|(code, _)| *code == 200));
+    assert_eq!(watch(&anna).0, 429, "a ninth");
+    assert_eq!(watch(&bert).0, 200, "another has streams of their own");
+    // One that ends makes room.
+    open.pop();
+    let began = std::time::Instant::now();
+    while watch(&anna).0 != 200 {
+        assert!(began.elapsed() < PATIENCE, "its place is still taken");
+    }
+}
+
+#[test]
 fn without_an_authority_it_is_for_this_machine_alone_and_still_for_no_other_page() {
     let scratch = Scratch::new("open");
     let data = scratch.path("data");

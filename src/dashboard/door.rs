@@ -75,7 +75,7 @@ pub(super) struct Doorkeeper {
 }
 
 /// Whoever has one address of this kind has all of its network.
-fn network(address: IpAddr) -> IpAddr {
+pub(super) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(six) => IpAddr::V6(Ipv6Addr::from_bits(six.to_bits() >> 64 << 64)),
         four => four,

@@ -21,6 +21,8 @@ use crate::wire::v1::operations_server::Operations;
 const EVERY: Duration = Duration::from_secs(1);
 /// A browser that hears nothing for longer than that, and some, connects anew.
 const BEAT: Duration = Duration::from_secs(5);
+/// A browser that takes nothing for so long has its stream ended.
+const PATIENCE: Duration = Duration::from_secs(15);
 
 /// What all browsers are told.
 #[derive(Debug)]
@@ -96,34 +98,65 @@ pub(super) fn events(
     may_look: impl Fn() -> bool + Send + 'static,
 ) -> ReceiverStream<Result<Event, Infallible>> {
     let (sender, receiver) = mpsc::channel(4);
-    tokio::spawn(async move {
-        let (all, mut changes) = live.join();
-        let mut next = Some(Event::default().event("all").data(all));
-        loop {
-            if let Some(event) = next.take()
-                && sender.send(Ok(event)).await.is_err()
-            {
-                return;
-            }
-            let change = tokio::select! {
-                change = tokio::time::timeout(BEAT, changes.recv()) => change,
-                () = sender.closed() => return,
-            };
-            if !may_look() {
-                let _ = sender.send(Ok(Event::default().event("over").data("{}"))).await;
-                return;
-            }
-            next = match change {
-                Ok(Ok(change)) => Some(Event::default().event("change").data(&change)),
-                Ok(Err(broadcast::error::RecvError::Lagged(_))) => {
-                    let (all, anew) = live.join();
-                    changes = anew;
-                    Some(Event::default().event("all").data(all))
-                }
-                Ok(Err(broadcast::error::RecvError::Closed)) => return,
-                Err(_) => Some(Event::default().event("beat").data("{}")),
-            };
-        }
-    });
+    tokio::spawn(tell(live, may_look, sender, PATIENCE));
     ReceiverStream::new(receiver)
+}
+
+/// Sends the events, each within this time.
+async fn tell(
+    live: Arc<Live>,
+    may_look: impl Fn() -> bool,
+    sender: mpsc::Sender<Result<Event, Infallible>>,
+    patience: Duration,
+) {
+    let (all, mut changes) = live.join();
+    let mut next = Some(Event::default().event("all").data(all));
+    loop {
+        if let Some(event) = next.take()
+            && sender.send_timeout(Ok(event), patience).await.is_err()
+        {
+            return;
+        }
+        let change = tokio::select! {
+            change = tokio::time::timeout(BEAT, changes.recv()) => change,
+            () = sender.closed() => return,
+        };
+        if !may_look() {
+            let _ = sender.send_timeout(Ok(Event::default().event("over").data("{}")), patience).await;
+            return;
+        }
+        next = match change {
+            Ok(Ok(change)) => Some(Event::default().event("change").data(&change)),
+            Ok(Err(broadcast::error::RecvError::Lagged(_))) => {
+                let (all, anew) = live.join();
+                changes = anew;
+                Some(Event::default().event("all").data(all))
+            }
+            Ok(Err(broadcast::error::RecvError::Closed)) => return,
+            Err(_) => Some(Event::default().event("beat").data("{}")),
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_browser_that_reads_nothing_has_its_stream_ended() {
+        let (sender, mut receiver) = mpsc::channel(1);
+        let live = Arc::new(Live::new());
+        let changes = live.changes.clone();
+        let talk = tell(Arc::clone(&live), || true, sender, Duration::from_millis(20));
+        // As many changes as it takes: the first event fills the channel, the next one waits.
+        let change = async {
+            while changes.receiver_count() == 0 {
+                tokio::task::yield_now().await;
+            }
+            changes.send("{}".into()).expect("somebody listens");
+        };
+        tokio::join!(talk, change);
+        assert!(receiver.recv().await.is_some(), "what was there already");
+        assert!(receiver.recv().await.is_none(), "and then the end");
+    }
 }

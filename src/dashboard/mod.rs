@@ -23,12 +23,16 @@
 //!   Where there is none, everybody on this machine may do everything already, and the dashboard is served on loopback only.
 //! - The Host must be an address, `localhost` or a name of the coordinator, so no name of a stranger's can be bound to it.
 //! - What changes anything is a POST of JSON that the browser itself says comes from this origin.
+//! - An address has 32 connections and a session 8 streams, a request ends within 10 s, and whoever takes nothing of an answer
+//!   for 15 s loses the connection.
 //! - The page's policy allows scripts, styles and connections of this origin alone, and nothing inline. All that workers say of
 //!   themselves becomes text nodes.
 
 mod door;
 mod live;
 mod model;
+mod patient;
+mod places;
 mod replies;
 mod routes;
 mod serve;

@@ -2,10 +2,11 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::{DefaultBodyLimit, Extension, Path, Request, State};
+use axum::extract::{DefaultBodyLimit, Extension, FromRequest, Path, Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Redirect, Response, Sse};
@@ -13,12 +14,12 @@ use axum::routing::{get, post};
 use data_encoding::BASE64;
 use serde::Deserialize;
 use serde_json::json;
-use tokio::sync::Semaphore;
 
 use super::Reports;
 use super::door::{Doorkeeper, Refusal, Visitor};
 use super::live::{self, Live};
 use super::model::hex;
+use super::places::Places;
 use super::replies::{Refused, file, json_of, refused, with_headers};
 use super::serve::now_ms;
 use crate::authority::{Action, Name, Token};
@@ -27,8 +28,17 @@ use crate::wire::v1::operations_server::Operations;
 
 /// Event streams that may be open.
 const MOST_STREAMS: usize = 256;
+/// Those of one session.
+const MOST_STREAMS_OF_A_SESSION: usize = 8;
+/// A request that has no answer by then gets none; its body has come by then, too.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Has no end.
+const LIVE: &str = "/api/live";
 /// No request has a longer body: a token and a name.
 const MOST_BODY_BYTES: usize = 4096;
+
+/// A session: whose it is, and until when.
+type Session = (Name, u64);
 
 /// What the routes share.
 pub(super) struct App<O> {
@@ -36,12 +46,12 @@ pub(super) struct App<O> {
     pub(super) reports: Reports,
     pub(super) door: Doorkeeper,
     pub(super) live: Arc<Live>,
-    pub(super) streams: Arc<Semaphore>,
+    pub(super) streams: Arc<Places<Session>>,
 }
 
 impl<O: Operations> App<O> {
     pub(super) fn new(operations: O, reports: Reports, door: Doorkeeper) -> Self {
-        let streams = Arc::new(Semaphore::new(MOST_STREAMS));
+        let streams = Places::new(MOST_STREAMS, MOST_STREAMS_OF_A_SESSION);
         Self { operations, reports, door, live: Arc::new(Live::new()), streams }
     }
 }
@@ -71,7 +81,7 @@ pub(super) fn router<O: Operations>(app: Arc<App<O>>) -> Router {
         .route("/app.js", get(|| async { file(SCRIPT, include_str!("page/app.js")) }))
         .route("/pictures.js", get(|| async { file(SCRIPT, include_str!("page/pictures.js")) }))
         .route("/api/me", get(me))
-        .route("/api/live", get(events::<O>))
+        .route(LIVE, get(events::<O>))
         .route("/api/jobs/{job}", get(report::<O>))
         .route("/api/jobs/{job}/map/{version}", get(map::<O>))
         .route("/api/jobs/{job}/history/{after_ms}", get(history::<O>))
@@ -83,6 +93,7 @@ pub(super) fn router<O: Operations>(app: Arc<App<O>>) -> Router {
     everybody
         .merge(viewers)
         .layer(from_fn_with_state(Arc::clone(&app), civil::<O>))
+        .layer(from_fn(in_time))
         .layer(DefaultBodyLimit::max(MOST_BODY_BYTES))
         .layer(from_fn(with_headers))
         .with_state(app)
@@ -114,6 +125,17 @@ async fn civil<O: Operations>(State(app): Shared<O>, request: Request, next: Nex
     next.run(request).await
 }
 
+/// Ends what takes too long, unless it is to have no end.
+async fn in_time(request: Request, next: Next) -> Response {
+    if request.uri().path() == LIVE {
+        return next.run(request).await;
+    }
+    match tokio::time::timeout(PATIENCE, next.run(request)).await {
+        Ok(response) => response,
+        Err(_) => refused(StatusCode::REQUEST_TIMEOUT, "the request took too long"),
+    }
+}
+
 /// Lets in whoever has a session.
 async fn known<O: Operations>(State(app): Shared<O>, mut request: Request, next: Next) -> Response {
     match app.door.visitor(request.headers(), now_ms()) {
@@ -139,11 +161,16 @@ struct SignIn {
 async fn sign_in<O: Operations>(
     State(app): Shared<O>,
     Extension(Peer(address)): Extension<Peer>,
-    body: Bytes,
+    request: Request,
 ) -> Response {
     if !app.door.may_try(address) {
         return refused(StatusCode::TOO_MANY_REQUESTS, "too many tries; wait a minute");
     }
+    // Only now, for a body may be slow.
+    let body = match Bytes::from_request(request, &()).await {
+        Ok(body) => body,
+        Err(rejection) => return rejection.into_response(),
+    };
     let Ok(SignIn { token, name }) = serde_json::from_slice(&body) else {
         return refused(StatusCode::BAD_REQUEST, "send a token");
     };
@@ -193,12 +220,17 @@ async fn me(Extension(visitor): Extension<Visitor>) -> Response {
     }))
 }
 
-async fn events<O: Operations>(State(app): Shared<O>, headers: HeaderMap) -> Response {
-    let Ok(open) = Arc::clone(&app.streams).try_acquire_owned() else {
-        return refused(StatusCode::SERVICE_UNAVAILABLE, "too many are watching; try again later");
+async fn events<O: Operations>(
+    State(app): Shared<O>,
+    Extension(visitor): Extension<Visitor>,
+    headers: HeaderMap,
+) -> Response {
+    let session = visitor.until_ms.map(|until_ms| (visitor.name, until_ms));
+    let Some(open) = app.streams.take(session) else {
+        return refused(StatusCode::TOO_MANY_REQUESTS, "too many are watching; try again later");
     };
     let live = Arc::clone(&app.live);
-    // The permit lives as long as the stream.
+    // The place is held as long as the stream.
     let may_look = move || {
         let _open = &open;
         app.door.visitor(&headers, now_ms()).is_ok_and(|visitor| visitor.may(Action::Watch))

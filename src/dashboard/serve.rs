@@ -13,19 +13,22 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
 use super::Reports;
-use super::door::Doorkeeper;
+use super::door::{Doorkeeper, network};
+use super::patient::Patient;
+use super::places::Places;
 use super::routes::{App, Peer, router};
 use crate::authority::{Authority, ServerIdentity};
 use crate::wire::v1::operations_server::Operations;
 
 /// Connections that may be open, those of strangers included.
 const MOST_CONNECTIONS: usize = 512;
-/// How long a handshake may take, and how long the head of a request.
+/// Those of one address, or of one network of IPv6; those of this machine only count among all.
+const MOST_OF_AN_ADDRESS: usize = 32;
+/// How long a handshake may take, and how long the head of a request; how long an answer may wait for its reader.
 const PATIENCE: Duration = Duration::from_secs(15);
 
 /// Who may come in.
@@ -95,7 +98,7 @@ pub async fn serve<O: Operations>(
     // They end with this function.
     let mut tasks = JoinSet::new();
     tasks.spawn(async move { app.live.produce(&app.operations, &app.reports).await });
-    let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    let room = Places::new(MOST_CONNECTIONS, MOST_OF_AN_ADDRESS);
     loop {
         while tasks.try_join_next().is_some() {}
         let (stream, from) = match listener.accept().await {
@@ -107,14 +110,16 @@ pub async fn serve<O: Operations>(
                 continue;
             }
         };
-        let Ok(place) = Arc::clone(&room).try_acquire_owned() else {
-            tracing::warn!(%from, "too many connections to the dashboard");
+        let address = from.ip().to_canonical();
+        let Some(place) = room.take((!address.is_loopback()).then(|| network(address))) else {
+            tracing::debug!(%from, "too many connections to the dashboard");
             continue;
         };
         let (router, acceptor) = (router.clone(), acceptor.clone());
         tasks.spawn(async move {
             let _place = place;
             let _ = stream.set_nodelay(true);
+            let stream = Patient::new(stream, PATIENCE);
             let peer = Peer(from.ip());
             match acceptor {
                 None => converse(stream, router, peer).await,

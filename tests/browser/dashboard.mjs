@@ -140,7 +140,7 @@ async function locked(browser) {
   const workers = coordinator.token("worker", 2);
   coordinator.work(workers);
   coordinator.work(workers);
-  const job = coordinator.submit("count", "20");
+  const job = coordinator.submit("count", "22");
 
   // Without a credential there is nothing but the door.
   const page = await open(browser, coordinator.url);
@@ -223,6 +223,7 @@ async function locked(browser) {
   await operator.waitForSelector("#board svg .queen");
   assert.equal(await operator.locator("#board .queen").count(), 20);
   assert.equal(await text(operator, "#columns"), coordinator.status(first).solution.join(" "));
+  await beautiful(operator, coordinator);
   await accessible(operator, "the page of an operator");
   await operator.setViewportSize({ width: 380, height: 800 });
   await accessible(operator, "the page on a telephone");
@@ -239,11 +240,26 @@ async function locked(browser) {
   await coordinator.kill();
 }
 
+/** A most beautiful solution is told as what it is, while it is searched for and when it is proved. */
+async function beautiful(page, coordinator) {
+  const job = coordinator.submit("beautiful", "70");
+  await page.evaluate((job) => { location.hash = job; }, job);
+  await page.waitForFunction(() => document.getElementById("title").textContent.startsWith("most beautiful solution of 70"));
+  assert(!/Row|Prefixes/.test(await text(page, "#figures")), "it has no rows and no prefixes");
+  await page.waitForFunction(() => document.getElementById("figures").textContent.includes("Provedmost beautiful solution"));
+  assert.equal(await page.locator("#board .queen").count(), 70);
+  const { solution, fingerprint } = coordinator.status(job);
+  assert.equal(await text(page, "#columns"), solution.join(" "));
+  const told = (await text(page, "#report")).replaceAll("\u202f", "");
+  assert(told.includes(`Costs${fingerprint[0]}`), told);
+  assert(!/Prefixes/.test(told), told);
+}
+
 async function hostile(browser) {
   const evil = `<img src=x onerror=globalThis.hacked=1><b>"'&amp;`;
   const coordinator = new Coordinator("open", false);
   await coordinator.start();
-  coordinator.submit("count", "20");
+  coordinator.submit("count", "22");
   const pretender = start(crowd, [coordinator.data, "3", "2", evil]);
   const page = await open(browser, coordinator.url);
   await live(page);

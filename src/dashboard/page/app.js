@@ -155,6 +155,21 @@ function left(job) {
   return [`about ${about}`, least === most ? "at an even pace" : `${least} to ${most} at this pace`];
 }
 
+/** How far a proof is, in a few words. */
+function progressOfProof(job) {
+  if (job.proven) return ["proved", ""];
+  if (job.what === "beautiful") {
+    return job.level ? [`cost ${grouped(job.level.cost)}`, `${plural(job.level.squares_left, "square")} left`] : ["not begun", ""];
+  }
+  return [job.row ? `row ${job.row} of ${job.n}` : "not begun", `${grouped(job.prefixes_refuted)} refuted`];
+}
+/** The costs of a solution's squares, the largest first: "1 202 (4 times), 1 154 (8 times)". */
+function costs(fingerprint) {
+  const times = new Map();
+  for (const cost of fingerprint) times.set(cost, (times.get(cost) ?? 0) + 1);
+  return [...times].map(([cost, many]) => grouped(cost) + (many > 1 ? ` (${many} times)` : "")).join(", ");
+}
+
 function makeJob(name) {
   const bar = element("div", "progress thin", element("span", "verified"), element("span", "done"));
   bar.setAttribute("aria-hidden", "true");
@@ -175,9 +190,9 @@ function updateJob(item, name) {
   const isProof = name in known.proof;
   bar.hidden = isProof;
   if (isProof) {
-    const how = job.proven ? "proved" : job.row ? `row ${job.row} of ${job.n}` : "not begun";
+    const [how, more] = progressOfProof(job);
     say(under.firstChild, how);
-    say(under.lastChild, job.proven ? "" : `${grouped(job.prefixes_refuted)} refuted`);
+    say(under.lastChild, more);
     return;
   }
   bar.firstChild.style.width = `${(100 * job.units_verified) / Math.max(1, job.units)}%`;
@@ -295,7 +310,7 @@ function showDetail() {
   showActions(job);
   for (const id of ["map-card", "history-card", "progress"]) $(id).hidden = isProof;
   $("detail").classList.toggle("proof", isProof);
-  $("board-card").hidden = !job.solution?.length;
+  if (!isProof) $("board-card").hidden = true;
   const MOST_NOTES = 3;
   const notes = job.notes.slice(0, MOST_NOTES);
   if (job.notes.length > MOST_NOTES) notes.push(`and more like that; the log has them`);
@@ -336,23 +351,46 @@ function showCount(job) {
 }
 
 function showProof(job) {
-  terms($("figures"), job.proven
-    ? [["Proved", job.solution?.length ? "first solution" : "there is none", undefined, "wide"],
-      ["Certificate", `${grouped(job.certificate_bytes)} bytes`]]
-    : [["Row", job.row ? `${job.row} of ${job.n}` : "–"], ["Queries open", grouped(job.queries_open), `${grouped(job.queries_lent)} in hand`],
-      ["Prefixes refuted", grouped(job.prefixes_refuted)]]);
+  const isBeautiful = job.what === "beautiful";
+  terms($("figures"), job.proven ? figuresProved(job) : isBeautiful ? figuresOfBeautiful(job) : figuresOfFirst(job));
   say($("report-title"), job.proven ? "Final report" : "Report so far");
   const entries = [["Checking", duration(job.checking_s), "every answer is checked before it is believed"]];
-  if (job.proven) {
-    entries.push(["Prefixes refuted", grouped(job.prefixes_refuted)]);
-    entries.push(["SHA-256 of the certificate", job.certificate_sha256, undefined, "whole mono"]);
-  }
+  if (job.proven && !isBeautiful) entries.push(["Prefixes refuted", grouped(job.prefixes_refuted)]);
+  const fingerprint = job.fingerprint ?? job.best_fingerprint;
+  if (fingerprint) entries.push([job.proven ? "Costs" : "Costs of the best so far", costs(fingerprint), undefined, "whole"]);
+  if (job.proven) entries.push(["SHA-256 of the certificate", job.certificate_sha256, undefined, "whole mono"]);
   terms($("report"), entries);
-  if (job.solution?.length && !shown.board) {
-    shown.board = true;
-    $("board").replaceChildren(boardPicture(job.solution));
-    say($("columns"), job.solution.join(" "));
-  }
+  showBoard(job);
+}
+function figuresProved(job) {
+  const what = isEmpty(job.solution) ? "there is none" : job.what === "beautiful" ? "most beautiful solution" : "first solution";
+  return [["Proved", what, undefined, "wide"], ["Certificate", `${grouped(job.certificate_bytes)} bytes`]];
+}
+const openQueries = (job) => ["Queries open", grouped(job.queries_open), `${grouped(job.queries_lent)} in hand`];
+function figuresOfFirst(job) {
+  return [["Row", job.row ? `${job.row} of ${job.n}` : "–"], openQueries(job), ["Prefixes refuted", grouped(job.prefixes_refuted)]];
+}
+function figuresOfBeautiful(job) {
+  const { level } = job;
+  if (!level) return [["Cost", "–", "not begun"], openQueries(job)];
+  return [
+    ["Cost", grouped(level.cost), `${level.queens_at_least} to ${plural(level.queens_of_best, "queen")} there`],
+    ["Queens decided", `${level.queens_decided} of ${job.n}`, `${plural(level.squares_left, "square")} left`],
+    openQueries(job)];
+}
+
+const isEmpty = (columns) => !columns?.length;
+/** The solution, or the best that is known while it is searched for. */
+function showBoard(job) {
+  const columns = isEmpty(job.solution) ? job.best : job.solution;
+  $("board-card").hidden = isEmpty(columns);
+  if (isEmpty(columns)) return;
+  const text = columns.join(" ");
+  say($("board-title"), job.proven ? "The solution" : "The best so far");
+  if (shown.board === text) return;
+  shown.board = text;
+  $("board").replaceChildren(boardPicture(columns));
+  say($("columns"), text);
 }
 
 function showActions(job) {
@@ -544,11 +582,20 @@ function take(message) {
 
 let source = null;
 let heard = 0;
+let retry = 0;
+let isBeginning = false;
+function later() {
+  clearTimeout(retry);
+  retry = setTimeout(begin, 2000);
+}
+function lost() {
+  link("lost", "The coordinator does not answer; trying again");
+}
 function connect() {
-  source?.close();
   heard = Date.now();
-  source = new EventSource("/api/live");
-  const on = (name, handle) => source.addEventListener(name, (event) => {
+  const mine = new EventSource("/api/live");
+  source = mine;
+  const on = (name, handle) => mine.addEventListener(name, (event) => {
     heard = Date.now();
     link("live", "Live");
     handle(JSON.parse(event.data));
@@ -567,15 +614,22 @@ function connect() {
   });
   on("beat", () => {});
   on("over", () => location.replace("/sign-in"));
-  source.addEventListener("error", () => {
-    link("lost", "The coordinator does not answer; trying again");
+  mine.addEventListener("error", () => {
+    lost();
     // One that was refused does not try again by itself.
-    if (source.readyState === EventSource.CLOSED) setTimeout(begin, 2000);
+    if (mine.readyState === EventSource.CLOSED) later();
   });
 }
+/** Asks who looks, and connects anew; tries until it succeeds, one try at a time. */
 async function begin() {
+  if (isBeginning) return;
+  isBeginning = true;
+  clearTimeout(retry);
+  heard = Date.now();
+  // It would try again beside this.
+  source?.close();
   try {
-    me = await ask("/api/me");
+    me = await ask("/api/me", { signal: AbortSignal.timeout(10_000) });
     say($("me"), me.until_ms ? `${me.name} · ${me.role}` : "everybody on this machine");
     $("sign-out").hidden = !me.until_ms;
     if (me.may_control && !$("workers-head").querySelector(".action")) {
@@ -583,11 +637,14 @@ async function begin() {
     }
     connect();
   } catch {
-    setTimeout(begin, 2000);
+    lost();
+    later();
+  } finally {
+    isBeginning = false;
   }
 }
 // A connection that is silent for longer than its beat is dead.
-setInterval(() => { if (source && Date.now() - heard > 15_000) begin(); }, 5000);
+setInterval(() => { if (Date.now() - heard > 15_000) begin(); }, 5000);
 $("sign-out").addEventListener("click", async () => {
   await post("/sign-out");
   location.replace("/sign-in");
