@@ -97,7 +97,9 @@ impl Doorkeeper {
     pub(super) fn knows_host(&self, headers: &HeaderMap) -> bool {
         let mut hosts = headers.get_all(header::HOST).iter();
         let (Some(host), None) = (hosts.next(), hosts.next()) else { return false };
-        let Some(host) = host.to_str().ok().and_then(|host| host.parse::<HostAndPort>().ok()) else {
+        // The parser would let a user's name stand before it, which no Host has.
+        let plain = host.to_str().ok().filter(|host| !host.contains('@'));
+        let Some(host) = plain.and_then(|host| host.parse::<HostAndPort>().ok()) else {
             return false;
         };
         let name = host.host().to_ascii_lowercase();
