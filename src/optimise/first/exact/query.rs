@@ -80,9 +80,9 @@ pub(super) struct Desk<W: Width> {
     eliminated: Vec<(Vec<usize>, Eliminated<W>)>,
 }
 
-/// Queries that are worth so many programmes eliminate squares first. Measured on n = 58: with 16 a third fewer programmes
-/// than with 64, and a certificate of 1 MB instead of 22 MB; on n = 60 a seventh fewer, on n = 62 a tenth more.
-const ELIMINATING: u64 = 16;
+/// Queries that are worth so many programmes eliminate squares first. Measured with 16, 64 and 128, s: n = 44 2.8, 3.3, 4.6; n = 60
+/// 11.4, 9.2, 6.6; n = 62 8.0, 6.3, 7.1.
+const ELIMINATING: u64 = 128;
 
 /// Programmes are made anew where more rows than these are decided. Measured on n = 44, 60, 62, 72: 3 is a little better
 /// than 0 and 6.
