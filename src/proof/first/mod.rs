@@ -232,7 +232,7 @@ impl Checker<'_> {
             }
         }
         position.back_to(&mark);
-        position.strike(square);
+        position.kill(square);
         Ok(position.conclude())
     }
 

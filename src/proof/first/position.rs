@@ -194,11 +194,7 @@ impl Position {
     }
 
     /// No completion has a queen on this alive square.
-    pub(super) fn strike(&mut self, square: usize) {
-        self.kill(square);
-    }
-
-    fn kill(&mut self, square: usize) {
+    pub(super) fn kill(&mut self, square: usize) {
         self.alive[square] = false;
         self.trail.push(Change::Died(square));
         for line in self.lines[square] {
