@@ -3,7 +3,7 @@
 //! - `lanes`: what a vector instruction set must offer, as a trait;
 //! - `batch`: the engine in safe code over that trait: the kernel and the order in which levels run; `level`: how
 //!   the lanes of a level work through its states; `group`: what a group of lanes does in one step;
-//! - `avx512`, `avx2`: the trait by intrinsics, the only unsafe code of the program;
+//! - `avx512`, `avx2`: the trait by intrinsics, the only unsafe code of the room;
 //! - `portable`: the trait by plain loops, the twin that the others are tested against.
 //!
 //! The instruction set is detected at run time, never at compile time.

@@ -155,7 +155,8 @@ impl Dual {
     fn gather(&mut self, tableau: &Tableau, too_large: bool) {
         self.candidates.clear();
         let sign = if too_large { 1.0 } else { -1.0 };
-        for (variable, (&a, &place)) in tableau.row.iter().zip(&tableau.places).enumerate() {
+        for &variable in &tableau.movable {
+            let (a, place) = (tableau.row[variable], tableau.places[variable]);
             if a.abs() <= ZERO {
                 continue;
             }

@@ -5,6 +5,8 @@
 //! row is read off, and an exchange touches only the columns in which the pivot row is not 0. The norms of its rows,
 //! the weights of the dual steepest edge (Forrest and Goldfarb, 1992), come along.
 
+use super::wide::{Width, subtract_one};
+
 /// What is smaller than this is rounding error, and taken for 0.
 const DUST: f64 = 1e-13;
 
@@ -158,6 +160,7 @@ impl Inverse {
     pub(super) fn exchange(&mut self, position: usize, alpha: &Scattered, row: &Scattered) {
         let pivot = alpha.values[position];
         let sparse = alpha.places.len() * 4 < self.size;
+        let width = Width::widest();
         let norms = &mut self.norms;
         let mut own = 0.0;
         for (k, entry) in row.iter() {
@@ -166,30 +169,17 @@ impl Inverse {
             let column = &mut self.columns[k * self.size..(k + 1) * self.size];
             match (sparse, self.knows_norms) {
                 (true, true) => {
-                    alpha.iter().for_each(|(i, a)| subtract(&mut column[i], &mut norms[i], a * factor))
+                    alpha.iter().for_each(|(i, a)| subtract_one(&mut column[i], &mut norms[i], a * factor));
                 }
                 (true, false) => alpha.iter().for_each(|(i, a)| column[i] -= a * factor),
-                (false, true) => {
-                    let entries = column.iter_mut().zip(norms.iter_mut()).zip(&alpha.values);
-                    entries.for_each(|((entry, norm), &a)| subtract(entry, norm, a * factor));
-                }
-                (false, false) => {
-                    column.iter_mut().zip(&alpha.values).for_each(|(entry, &a)| *entry -= a * factor);
-                }
+                (false, true) => width.subtract_with_norms(column, norms, &alpha.values, factor),
+                (false, false) => width.subtract(column, &alpha.values, factor),
             }
             column[position] = factor;
         }
         norms[position] = own;
         self.exchanges += 1;
     }
-}
-
-/// Subtracts from an entry, and keeps the norm of its row up to date.
-#[inline]
-fn subtract(entry: &mut f64, norm: &mut f64, what: f64) {
-    let new = *entry - what;
-    *norm -= what * (*entry + new);
-    *entry = new;
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ mod matrix;
 mod primal;
 mod ray;
 mod tableau;
+mod wide;
 
 use dual::Dual;
 use primal::Primal;

@@ -85,10 +85,11 @@ impl Primal {
     fn entering(&self, tableau: &mut Tableau, tolerance: f64, wander: bool) -> Option<usize> {
         let mut best = None;
         let mut most = 0.0;
-        for (variable, &weight) in self.weights.iter().enumerate() {
+        for index in 0..tableau.movable.len() {
+            let variable = tableau.movable[index];
             let wrong = tableau.misprice(variable);
             if wrong > tolerance {
-                let weight = if wander { 1.0 / (tableau.random.f64() + 1e-9) } else { weight };
+                let weight = if wander { 1.0 / (tableau.random.f64() + 1e-9) } else { self.weights[variable] };
                 let score = wrong * wrong / weight;
                 if score > most {
                     most = score;
@@ -102,7 +103,8 @@ impl Primal {
     fn reweigh(&mut self, tableau: &Tableau, position: usize, entering: usize) {
         let pivot = tableau.alpha.values[position];
         let reference = self.weights[entering] / (pivot * pivot);
-        for (weight, &a) in self.weights.iter_mut().zip(&tableau.row) {
+        for &variable in &tableau.movable {
+            let (weight, a) = (&mut self.weights[variable], tableau.row[variable]);
             *weight = weight.max(a * a * reference);
         }
         self.weights[tableau.basis[position]] = reference.max(1.0);

@@ -52,6 +52,8 @@ pub(super) struct Tableau {
     /// Reduced costs; those of basic variables are 0.
     pub(super) reduced: Vec<f64>,
     pub(super) places: Vec<Place>,
+    /// The variables whose bounds differ. Only of these are `reduced` and `row` kept up to date: others never enter the basis.
+    pub(super) movable: Vec<usize>,
     /// The basic variable of each position.
     pub(super) basis: Vec<usize>,
     pub(super) inverse: Inverse,
@@ -82,6 +84,7 @@ impl Tableau {
             values: Vec::new(),
             reduced: Vec::new(),
             places: Vec::new(),
+            movable: Vec::new(),
             basis: Vec::new(),
             inverse: Inverse::default(),
             scale: 1.0,
@@ -151,6 +154,7 @@ impl Tableau {
 
     pub(super) fn set_bounds(&mut self, variable: usize, lower: f64, upper: f64) {
         let given = &mut self.given[variable];
+        self.reduced_stale |= given.lower == given.upper && lower != upper;
         (given.lower, given.upper) = (lower, upper);
         (self.lower[variable], self.upper[variable]) = (lower, upper);
         if self.places[variable] != Place::Basic {
@@ -193,6 +197,9 @@ impl Tableau {
     /// Takes in what has changed since the last time.
     pub(super) fn refresh(&mut self) {
         self.matrix.index();
+        self.movable.clear();
+        let movable = |&variable: &usize| self.given[variable].lower < self.given[variable].upper;
+        self.movable.extend((0..self.given.len()).filter(movable));
         if self.inverse.size() < self.rows() {
             self.grow_inverse();
         }
@@ -361,16 +368,21 @@ impl Tableau {
         self.costs_perturbed = true;
     }
 
-    /// Fills `row` with the row of the tableau that belongs to `rho`.
+    /// Fills `row` with the row of the tableau that belongs to `rho`, for what is movable and not basic.
     pub(super) fn price_row(&mut self) {
         self.row.clear();
         self.row.resize(self.given.len(), 0.0);
-        let (structural, logical) = self.row.split_at_mut(self.matrix.columns());
-        for (i, value) in self.rho.iter() {
-            for &(j, a) in self.matrix.row(i) {
-                structural[j as usize] += value * a;
+        let columns = self.columns();
+        let rho = &self.rho.values;
+        for &variable in &self.movable {
+            if self.places[variable] == Place::Basic {
+                continue;
             }
-            logical[i] = -value;
+            self.row[variable] = if variable < columns {
+                self.matrix.column(variable).iter().map(|&(i, a)| a * rho[i as usize]).sum()
+            } else {
+                -rho[variable - columns]
+            };
         }
     }
 
@@ -419,10 +431,8 @@ impl Tableau {
         let leaving = self.basis[position];
         let theta = self.reduced[entering] / self.alpha.values[position];
         if theta != 0.0 {
-            for (reduced, (&a, &at)) in self.reduced.iter_mut().zip(self.row.iter().zip(&self.places)) {
-                if a != 0.0 && at != Place::Basic {
-                    *reduced -= theta * a;
-                }
+            for &variable in &self.movable {
+                self.reduced[variable] -= theta * self.row[variable];
             }
         }
         self.reduced[entering] = 0.0;

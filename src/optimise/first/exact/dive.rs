@@ -3,13 +3,14 @@
 //! How long a search takes until it comes upon a completion has a heavy tail: an early wrong queen is paid for with all
 //! that is below it. So a dive is given up after some nodes, in lengths 1, 1, 2, 1, 1, 2, 4, … (Luby, Sinclair and
 //! Zuckerman, 1993). The budgets of the board do the pruning; the cells that the plain programme likes are tried first,
-//! more or less. Dives prove nothing.
+//! more or less, in the rows that have run out of cells before. Dives prove nothing.
 
 use fastrand::Rng;
 
 use super::in_order::Task;
 use super::residual::{Branch, Residual, State};
-use super::width::{Set, Width};
+use super::weights::Weights;
+use super::width::Width;
 
 /// Nodes of the shortest dive.
 const SHORTEST: u64 = 500;
@@ -18,21 +19,24 @@ const SHORTEST: u64 = 500;
 /// and 2.
 const NOISE: f64 = 0.5;
 
+/// Sizes of rows are multiplied by up to 1 and this.
+const ROWS_NOISE: f64 = 0.1;
+
 /// Looks for a completion of `board`, which is open at `branch`, with so many nodes. `liking` is that of each cell, by
-/// row × n + column.
+/// row × n + column. `weights` are learned.
 pub(super) fn dive<W: Width>(
     board: &Residual<'_, W>,
     branch: Branch,
     liking: &[f64],
     mut nodes: u64,
-    random: &mut Rng,
+    (weights, random): (&mut Weights, &mut Rng),
     task: Task<'_>,
 ) -> Option<Vec<usize>> {
     let mut dives = 0;
     while nodes > 0 && !task.is_stopped() {
         dives += 1;
         let length = nodes.min(SHORTEST * luby(dives));
-        let mut dive = Dive { liking, random, left: length };
+        let mut dive = Dive { liking, weights, random, left: length };
         let found = dive.search(board, branch);
         let left = dive.left;
         task.add_nodes(length - left);
@@ -59,6 +63,7 @@ fn luby(mut k: u64) -> u64 {
 
 struct Dive<'a> {
     liking: &'a [f64],
+    weights: &'a mut Weights,
     random: &'a mut Rng,
     /// Nodes.
     left: u64,
@@ -71,7 +76,7 @@ impl Dive<'_> {
             return None;
         }
         self.left -= 1;
-        let branch = if let Branch::Row(_) = branch { self.small_row(board) } else { branch };
+        let branch = self.weights.choose(board, branch, || 1.0 + ROWS_NOISE * self.random.f64());
         let n = board.n();
         let mut cells: Vec<(f64, usize, usize)> = board
             .cells(branch)
@@ -80,11 +85,12 @@ impl Dive<'_> {
         cells.sort_by(|a, b| b.0.total_cmp(&a.0));
         for (_, row, column) in cells {
             let mut child = *board;
-            if child.place(row, column) {
-                continue;
-            }
-            let found = match child.propagate() {
-                State::Refuted => None,
+            let state = if child.place(row, column) { State::Refuted } else { child.propagate() };
+            let found = match state {
+                State::Refuted => {
+                    self.weights.learn(&child);
+                    None
+                }
                 State::Full => Some(child.solution()),
                 State::Open(branch) => self.search(&child, branch),
             };
@@ -93,14 +99,6 @@ impl Dive<'_> {
             }
         }
         None
-    }
-
-    /// One of the smallest rows, or of those that are hardly larger.
-    fn small_row<W: Width>(&mut self, board: &Residual<'_, W>) -> Branch {
-        let size = |row: usize| board.alive(row).len() as f64 * (1.0 + 0.1 * self.random.f64());
-        let sizes: Vec<(f64, usize)> = board.rows().iter().map(size).zip(board.rows().iter()).collect();
-        let least = sizes.iter().min_by(|a, b| a.0.total_cmp(&b.0));
-        Branch::Row(least.map_or(0, |&(_, row)| row))
     }
 }
 

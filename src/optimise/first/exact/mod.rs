@@ -13,6 +13,7 @@
 //! | `programme.rs` | the linear programmes that propose them, and the generation of their columns |
 //! | `knapsack.rs` | the heaviest set of diagonals of a given number and sum |
 //! | `resume.rs` | what a run has refuted, for a later one |
+//! | `weights.rs` | which rows run out of cells, to branch over them sooner |
 //! | `width.rs` | sets in machine words |
 //!
 //! Why the knapsacks: the antidiagonals r + c of a completion are different, as many as open rows, and their sum is that
@@ -32,6 +33,7 @@ mod residual;
 pub mod resume;
 #[cfg(test)]
 mod tests;
+mod weights;
 mod width;
 
 pub use in_order::{Control, Question, Task};

@@ -11,6 +11,7 @@ use super::eliminate::{Eliminated, Elimination, PROMISING};
 use super::in_order::{Question, Task};
 use super::programme::{Master, Plain};
 use super::residual::{Branch, Residual, State};
+use super::weights::Weights;
 use super::width::{Narrow, Set, Wide, Width};
 use crate::board::Square;
 use crate::proof::first::{Line, Multipliers, Refutation};
@@ -76,6 +77,7 @@ pub(super) struct Desk<W: Width> {
     programmes: Option<Programmes<W>>,
     /// Multipliers by which the knapsacks have refuted something, the last ones last.
     proved: VecDeque<Multipliers>,
+    weights: Weights,
     /// Squares that died with these prefixes, each of which begins with the one before it.
     eliminated: Vec<(Vec<usize>, Eliminated<W>)>,
 }
@@ -120,6 +122,7 @@ struct Query<'c, W: Width> {
     diving: u64,
     programmes: &'c mut Programmes<W>,
     proved: &'c mut VecDeque<Multipliers>,
+    weights: &'c mut Weights,
     random: Rng,
     /// [`NOISE`], or 0.
     noise: f64,
@@ -164,6 +167,7 @@ impl<W: Width> Answering for Desk<W> {
             diving: programmes.saturating_mul(diving(self.n)),
             programmes: common,
             proved: &mut self.proved,
+            weights: &mut self.weights,
             random: Rng::with_seed(attempt),
             noise,
             in_order: self.n.is_multiple_of(2),
@@ -212,7 +216,14 @@ impl<W: Width> Answering for Desk<W> {
 
 impl<W: Width> Desk<W> {
     pub(super) fn new(n: usize, placed: &[Square]) -> Self {
-        Self { n, placed: placed.to_vec(), programmes: None, proved: VecDeque::new(), eliminated: Vec::new() }
+        Self {
+            n,
+            placed: placed.to_vec(),
+            programmes: None,
+            proved: VecDeque::new(),
+            weights: Weights::new(n),
+            eliminated: Vec::new(),
+        }
     }
 
     fn board(&self, prefix: &[usize]) -> Residual<'static, W> {
@@ -267,7 +278,7 @@ impl<W: Width> Query<'_, W> {
         }
         if board.has_budget() {
             let mut nodes = CHEAP;
-            let end = cheap(&board, branch, &mut nodes);
+            let end = cheap(&board, branch, self.weights, &mut nodes);
             self.task.add_nodes(CHEAP - nodes);
             match end {
                 Cheap::Refuted => return Outcome::Refuted(Refutation::search()),
@@ -308,7 +319,7 @@ impl<W: Width> Query<'_, W> {
         let nodes = std::mem::take(&mut self.diving);
         if nodes > 0 {
             let liking = self.liking(&board);
-            if let Some(solution) = dive(&board, branch, &liking, nodes, &mut self.random, self.task) {
+            if let Some(solution) = dive(&board, branch, &liking, nodes, (self.weights, &mut self.random), self.task) {
                 return Outcome::Completed(solution);
             }
         }
@@ -368,20 +379,24 @@ impl<W: Width> Query<'_, W> {
 }
 
 /// Tries everything under the budgets of `board`, as long as nodes are left.
-fn cheap<W: Width>(board: &Residual<'_, W>, branch: Branch, nodes: &mut u64) -> Cheap {
+fn cheap<W: Width>(
+    board: &Residual<'_, W>,
+    branch: Branch,
+    weights: &mut Weights,
+    nodes: &mut u64,
+) -> Cheap {
     if *nodes == 0 {
         return Cheap::GivenUp;
     }
     *nodes -= 1;
+    let branch = weights.choose(board, branch, || 1.0);
     for (row, column) in board.cells(branch) {
         let mut child = *board;
-        if child.place(row, column) {
-            continue;
-        }
-        match child.propagate() {
-            State::Refuted => {}
+        let state = if child.place(row, column) { State::Refuted } else { child.propagate() };
+        match state {
+            State::Refuted => weights.learn(&child),
             State::Full => return Cheap::Full(child.solution()),
-            State::Open(branch) => match cheap(&child, branch, nodes) {
+            State::Open(branch) => match cheap(&child, branch, weights, nodes) {
                 Cheap::Refuted => {}
                 end => return end,
             },

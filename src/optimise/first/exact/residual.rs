@@ -25,6 +25,8 @@ pub(super) struct Residual<'a, W: Width> {
     budgets: [Option<&'a Budget<W>>; BUDGETS],
     rooms: [Room; BUDGETS],
     levels: [usize; BUDGETS],
+    /// The row that ran out of cells, if that has refuted the board.
+    exhausted: Option<u8>,
 }
 
 /// A line to branch over.
@@ -60,6 +62,7 @@ impl<'a, W: Width> Residual<'a, W> {
             budgets: [None; BUDGETS],
             rooms: [Room::default(); BUDGETS],
             levels: [0; BUDGETS],
+            exhausted: None,
         };
         for queen in queens {
             board.queens[queen.row] = queen.col as u8;
@@ -140,6 +143,11 @@ impl<'a, W: Width> Residual<'a, W> {
         *cells = cells.without(W::Columns::one(column));
     }
 
+    /// The row that ran out of cells, if that has refuted the board.
+    pub(super) fn exhausted(&self) -> Option<usize> {
+        self.exhausted.map(usize::from)
+    }
+
     /// The diagonals of each direction on which queens stand, of those in these rows.
     pub(super) fn used(&self, rows: W::Columns) -> [W::Diagonals; 2] {
         let mut used = [W::Diagonals::EMPTY; 2];
@@ -186,6 +194,7 @@ impl<'a, W: Width> Residual<'a, W> {
             let cells = &mut self.alive.as_mut()[other];
             *cells = cells.without(attacked);
             if cells.is_empty() {
+                self.exhausted = Some(other as u8);
                 return true;
             }
         }
@@ -199,7 +208,13 @@ impl<'a, W: Width> Residual<'a, W> {
                 return State::Full;
             }
             self.filter();
-            let Some(counted) = self.count() else { return State::Refuted };
+            let counted = match self.count() {
+                Ok(counted) => counted,
+                Err(row) => {
+                    self.exhausted = Some(row as u8);
+                    return State::Refuted;
+                }
+            };
             if !self.columns.without(counted.columns[0]).is_empty() {
                 return State::Refuted;
             }
@@ -236,9 +251,9 @@ impl<'a, W: Width> Residual<'a, W> {
         }
     }
 
-    /// Counts the alive cells of every line; `None` if a row has none.
+    /// Counts the alive cells of every line; a row that has none is an error.
     #[inline]
-    fn count(&self) -> Option<Counted<W>> {
+    fn count(&self) -> Result<Counted<W>, usize> {
         let mut counted = Counted {
             row: 0,
             in_row: usize::MAX,
@@ -251,7 +266,7 @@ impl<'a, W: Width> Residual<'a, W> {
             let number = cells.len();
             if number < counted.in_row {
                 if number == 0 {
-                    return None;
+                    return Err(row);
                 }
                 (counted.row, counted.in_row) = (row, number);
             }
@@ -259,7 +274,7 @@ impl<'a, W: Width> Residual<'a, W> {
             add(&mut counted.falling, W::moved(cells, self.n - 1 - row));
             add(&mut counted.rising, W::moved(cells, row));
         }
-        Some(counted)
+        Ok(counted)
     }
 
     /// Takes diagonals without alive cells from the rooms; whether budgets can filter more now, `None` if there is less
