@@ -114,6 +114,16 @@ impl Service {
         answer.await.map_err(|_| gone())
     }
 
+    /// Asks the keeper for whoever may look.
+    async fn look<R, T>(
+        &self,
+        request: Request<R>,
+        question: impl FnOnce(R, oneshot::Sender<T>) -> requests::Request,
+    ) -> Result<T, Status> {
+        self.shared.access.admit(&request, Action::Status, "")?;
+        self.ask(|reply| question(request.into_inner(), reply)).await
+    }
+
     /// Counts the answer.
     fn answer<T>(&self, call: &'static str, result: Result<T, Status>) -> Result<Response<T>, Status> {
         let code = result.as_ref().map_or_else(Status::code, |_| Code::Ok);
@@ -503,26 +513,20 @@ impl operations_server::Operations for Service {
         &self,
         request: Request<v1::UnitMapRequest>,
     ) -> Result<Response<v1::UnitMapResponse>, Status> {
-        let found = async {
-            self.shared.access.admit(&request, Action::Status, "")?;
-            let v1::UnitMapRequest { job, version } = request.into_inner();
-            let map = self.ask(|reply| requests::Request::UnitMap { job, version, reply }).await?;
-            map.map_err(state_error)
-        };
-        self.answer("UnitMap", found.await)
+        let ask =
+            |v1::UnitMapRequest { job, version }, reply| requests::Request::UnitMap { job, version, reply };
+        let map = self.look(request, ask).await;
+        self.answer("UnitMap", map.and_then(|map| map.map_err(state_error)))
     }
 
     async fn history(
         &self,
         request: Request<v1::HistoryRequest>,
     ) -> Result<Response<v1::HistoryResponse>, Status> {
-        let found = async {
-            self.shared.access.admit(&request, Action::Status, "")?;
-            let v1::HistoryRequest { job, after_ms } = request.into_inner();
-            let history = self.ask(|reply| requests::Request::History { job, after_ms, reply }).await?;
-            history.map_err(state_error)
-        };
-        self.answer("History", found.await)
+        let ask =
+            |v1::HistoryRequest { job, after_ms }, reply| requests::Request::History { job, after_ms, reply };
+        let history = self.look(request, ask).await;
+        self.answer("History", history.and_then(|history| history.map_err(state_error)))
     }
 
     async fn events(
@@ -538,11 +542,8 @@ impl operations_server::Operations for Service {
         &self,
         request: Request<v1::WorkersRequest>,
     ) -> Result<Response<v1::WorkersResponse>, Status> {
-        let found = match self.shared.access.admit(&request, Action::Status, "") {
-            Ok(_) => self.ask(requests::Request::Workers).await,
-            Err(status) => Err(status),
-        };
-        self.answer("Workers", found)
+        let workers = self.look(request, |_, reply| requests::Request::Workers(reply)).await;
+        self.answer("Workers", workers)
     }
 
     async fn drain(&self, request: Request<v1::DrainRequest>) -> Result<Response<v1::DrainResponse>, Status> {
