@@ -393,7 +393,8 @@ fn whole(answer: &Answer) -> Vec<u8> {
     let (mut whole, mut rest) = (Vec::new(), &answer.bytes[..]);
     loop {
         let end = rest.windows(2).position(|two| two == b"\r\n").expect("a line");
-        let size = std::str::from_utf8(&rest[..end]).ok().and_then(|size| usize::from_str_radix(size, 16).ok());
+        let size =
+            std::str::from_utf8(&rest[..end]).ok().and_then(|size| usize::from_str_radix(size, 16).ok());
         let size = size.expect("a size");
         if size == 0 {
             return whole;

@@ -5,8 +5,8 @@ mod support;
 use std::net::TcpListener;
 use std::process::Stdio;
 
-use support::program::{self, Scratch, nqueens};
 use support::Coordinator;
+use support::program::{self, Scratch, nqueens};
 
 /// `nqueens worker` refuses with this code and one line on stderr that has these words.
 fn assert_refused(arguments: &[&str], code: i32, words: &[&str]) {

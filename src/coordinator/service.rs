@@ -1,8 +1,9 @@
 //! The calls of the protocol.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{Semaphore, oneshot, watch};
@@ -43,6 +44,8 @@ struct Shared {
     keeper: Handle,
     chronicle: Chronicle,
     proofs: Arc<Proofs>,
+    /// Workers that take nothing more, as far as their last syncs tell.
+    draining: Mutex<HashSet<String>>,
     access: Arc<Access>,
     metrics: Arc<Metrics>,
     /// One problem is planned at a time: that may take seconds and gigabytes.
@@ -94,6 +97,7 @@ impl Service {
                 keeper,
                 chronicle,
                 proofs,
+                draining: Mutex::default(),
                 access,
                 metrics,
                 planning,
@@ -101,6 +105,10 @@ impl Service {
                 stopping,
             }),
         }
+    }
+
+    fn draining(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.shared.draining.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Asks the keeper and waits for its answer.
@@ -146,9 +154,13 @@ impl Service {
             address: from,
             devices: messages::devices(std::mem::take(&mut request.devices)).map_err(malformed)?,
         };
-        let request = messages::sync_request(request, caller.name).map_err(malformed)?;
+        let request = messages::sync_request(request, caller.name.clone()).map_err(malformed)?;
         let answer = self.ask(|reply| requests::Request::Sync(request, about, reply)).await?;
-        let Synced { response, jobs, running_jobs, quarantined } = answer;
+        let Synced { response, jobs, running_jobs, quarantined, draining } = answer;
+        match draining {
+            true => self.draining().insert(caller.name),
+            false => self.draining().remove(&caller.name),
+        };
         let text = |job: &crate::preplacement::Job| v1::Job {
             job: job.hash().to_bytes().into(),
             text: job.to_string(),
@@ -212,7 +224,13 @@ impl Service {
         let caller = self.shared.access.admit(&request, Action::Prove, &request.get_ref().worker)?;
         let request = request.into_inner();
         Self::build(request.peer.as_ref())?;
-        let call = ProveCall::try_from(request).map_err(malformed)?;
+        let mut call = ProveCall::try_from(request).map_err(malformed)?;
+        let draining = self.draining().contains(&caller.name);
+        if draining {
+            call.capacity = call.capacity.min(call.holding.len());
+        }
+        // As soon as it has nothing in hand, it need not ask again.
+        let is_done = draining && call.holding.is_empty();
         let proofs = &self.shared.proofs;
         let mut stopping = self.shared.stopping.clone();
         let reply = tokio::select! {
@@ -224,7 +242,7 @@ impl Service {
         Ok(v1::ProveResponse {
             tasks: reply.tasks.iter().map(|(task, query)| wire::task(*task, query)).collect(),
             cancel: reply.cancel,
-            running_proofs: proofs.running(),
+            running_proofs: if is_done { 0 } else { proofs.running() },
             quarantined: reply.distrusted.unwrap_or_default(),
         })
     }
@@ -552,7 +570,11 @@ impl operations_server::Operations for Service {
             let worker = request.into_inner().worker;
             let name = worker.clone();
             let known = self.ask(|reply| requests::Request::Drain { worker, by, reply }).await?;
-            if known { Ok(v1::DrainResponse {}) } else { Err(no_such_worker(&name)) }
+            if !known {
+                return Err(no_such_worker(&name));
+            }
+            self.draining().insert(name);
+            Ok(v1::DrainResponse {})
         };
         self.answer("Drain", drained.await)
     }

@@ -93,7 +93,8 @@ mod tests {
             }
         });
         let link = Link::new(&address, &security, Duration::from_secs(30)).expect("a link");
-        let status = link.operations().status(v1::StatusRequest::default()).await.expect_err("no coordinator");
+        let status =
+            link.operations().status(v1::StatusRequest::default()).await.expect_err("no coordinator");
         server.abort();
         Broken::of(&status).expect("of the connection")
     }

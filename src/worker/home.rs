@@ -128,7 +128,9 @@ impl Home {
                 Trouble::Passing(why) if fault == Some(Fault::Stranger) => {
                     return Err(WorkerError::Refused(address, why));
                 }
-                Trouble::Passing(_) if fault == Some(Fault::NoTls) => return Err(WorkerError::NoTls(address)),
+                Trouble::Passing(_) if fault == Some(Fault::NoTls) => {
+                    return Err(WorkerError::NoTls(address));
+                }
                 Trouble::Passing(why) => {
                     let wait = backoff.next(fastrand::f64());
                     tracing::warn!(%address, "cannot enrol yet, trying again: {why}");
