@@ -19,7 +19,7 @@ pub struct Broken {
 pub enum Fault {
     /// There is nobody at that address.
     NobodyListens,
-    /// By TLS: it is another server than the coordinator. In a network that is only up in part that may pass.
+    /// It speaks TLS, and is another server than the coordinator. In a network that is only up in part that may pass.
     Stranger,
     /// It was asked by TLS, and answers without.
     NoTls,

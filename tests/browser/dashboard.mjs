@@ -310,8 +310,8 @@ async function screenshots(browser) {
   for (const colorScheme of ["light", "dark"]) {
     const page = await open(browser, `${coordinator.url}#${job}`, { colorScheme, viewport: { width: 1280, height: 1010 } });
     await live(page);
-    await page.waitForFunction(() => /^[2-9]\d\.\d %/.test(document.querySelector("#figures dd").textContent)
-      && document.querySelector("#history path.rate")?.getAttribute("d").length > 700 && document.querySelector("#by").rows.length === 6,
+    await page.waitForFunction(() => /^[3-8]\d\.\d %/.test(document.querySelector("#figures dd").textContent)
+      && document.querySelector("#history path.rate")?.getAttribute("d").length > 250 && document.querySelector("#by").rows.length === 6,
     null, { timeout: 600_000 });
     await page.screenshot({ path: join(images, `dashboard-${colorScheme}.png`) });
     await page.evaluate((first) => { location.hash = first; }, first);

@@ -518,7 +518,8 @@ function showLog() {
     const mark = { warning: "Warning: ", error: "Error: " }[line.level];
     const text = element("span", "");
     if (mark) text.append(element("b", "unseen", mark));
-    text.append(line.text);
+    // The list of jobs has as much of a name.
+    text.append(line.job ? line.text.replace(line.job, line.job.slice(0, 8)) : line.text);
     return element("li", line.level, time, text);
   }, () => {});
 }
