@@ -286,8 +286,8 @@ async function hostile(browser) {
 
   // One that counts tells them from honest ones; an operator believes them again.
   coordinator.work();
-  const release = page.getByRole("button", { name: "Release node-001" });
-  await release.waitFor();
+  const caught = await page.getByRole("button", { name: /^Release node-/ }).first().getAttribute("aria-label");
+  const release = page.getByRole("button", { name: caught });
   await accessible(page, "the page with a worker in quarantine");
   pretender.kill();
   await pretender.gone;
