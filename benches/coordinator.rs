@@ -5,16 +5,18 @@
 
 #![allow(clippy::print_stdout)]
 
+#[path = "../examples/crowd/pretender.rs"]
+mod pretender;
+
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use nqueens::campaign::{Assignment, Completion, Held, Source, UnitId};
 use nqueens::coordinator::AddressFile;
-use nqueens::tally::{Parts, Residues};
-use nqueens::wire::{Address, Link, Security, messages, peer, v1};
+use nqueens::wire::{Address, Link, Security, v1};
+use pretender::Pretender;
 
 /// Results in a call: what a worker has after some seconds.
 const RESULTS: usize = 10;
@@ -68,22 +70,6 @@ impl Drop for Coordinator {
     }
 }
 
-/// A result that anybody would get for this unit.
-fn pretended(unit: UnitId, attempt: u64, worker: &str) -> Completion {
-    let count = 1000 + unit.unit % 977;
-    let mut parts = Parts::default();
-    for weight in [24u32, 12] {
-        parts.add(weight, count, Residues::of(count.into()), 3 * count).expect("small");
-    }
-    let source = Source {
-        worker: worker.to_owned(),
-        kernel: "pretended".into(),
-        device: "cpu".into(),
-        build: String::new(),
-    };
-    Completion { unit, attempt, tally: parts.total().expect("small"), parts, source, elapsed_s: 1.0 }
-}
-
 #[derive(Default)]
 struct Seen {
     syncs: Vec<Duration>,
@@ -92,70 +78,26 @@ struct Seen {
 }
 
 struct Worker {
-    name: String,
-    link: Link,
-    boot: u64,
-    /// The jobs that it heard of.
-    jobs: Vec<Vec<u8>>,
-    /// Leases in hand, with the next unit to pretend.
-    held: Vec<(Assignment, u64)>,
+    pretender: Pretender,
     results: Arc<AtomicU64>,
     seen: Seen,
 }
 
 impl Worker {
     async fn sync(&mut self) {
-        let held = self.held.iter().map(|(a, next)| {
-            let Assignment { attempt, job, units, mirrored, not_kernel } = a.clone();
-            let left = units.end - next;
-            messages::held(&Held { attempt, job, units, left, mirrored, not_kernel })
-        });
-        let request = v1::SyncRequest {
-            peer: peer(),
-            worker: self.name.clone(),
-            boot: self.boot,
-            capacity: 4,
-            kernels: vec!["pretended".into()],
-            held: held.collect(),
-            rates: self.jobs.iter().map(|job| v1::Rate { job: job.clone(), units_per_s: RATE }).collect(),
-            ..v1::SyncRequest::default()
-        };
         let began = Instant::now();
-        let Ok(answer) = self.link.work().sync(request).await else {
-            self.seen.failed += 1;
-            return;
-        };
-        self.seen.syncs.push(began.elapsed());
-        let answer = answer.into_inner();
-        self.jobs = answer.jobs.iter().map(|job| job.job.clone()).collect();
-        let desired = messages::desired(answer.desired).expect("leases");
-        self.held.retain(|(held, _)| desired.iter().any(|d| d.attempt == held.attempt));
-        for assignment in desired {
-            if self.held.iter().all(|(held, _)| held.attempt != assignment.attempt) {
-                let first = assignment.units.start;
-                self.held.push((assignment, first));
-            }
+        match self.pretender.sync(None).await {
+            Ok(()) => self.seen.syncs.push(began.elapsed()),
+            Err(_) => self.seen.failed += 1,
         }
     }
 
     async fn complete(&mut self) {
-        let mut results = Vec::new();
-        for (lease, next) in &mut self.held {
-            while results.len() < RESULTS && *next < lease.units.end {
-                let unit = UnitId { job: lease.job, unit: *next };
-                results.push(messages::result(&pretended(unit, lease.attempt, &self.name)));
-                *next += 1;
-            }
-        }
-        self.held.retain(|(lease, next)| *next < lease.units.end);
-        if results.is_empty() {
-            return;
-        }
-        let count = results.len() as u64;
-        let request = v1::CompleteRequest { peer: peer(), worker: self.name.clone(), results };
         let began = Instant::now();
-        match self.link.work().complete(request).await {
-            Ok(_) => {
+        match self.pretender.complete(RESULTS).await {
+            // Nothing was in hand, so nobody was called.
+            Ok(0) => {}
+            Ok(count) => {
                 self.seen.completes.push(began.elapsed());
                 self.results.fetch_add(count, Ordering::Relaxed);
             }
@@ -168,7 +110,7 @@ impl Worker {
         tokio::time::sleep(PAUSE.mul_f64(fastrand::f64())).await;
         while !stop.load(Ordering::Relaxed) {
             // As often as workers with units of a second sync.
-            if self.held.is_empty() || fastrand::f64() < 0.25 {
+            if self.pretender.is_idle() || fastrand::f64() < 0.25 {
                 self.sync().await;
             }
             self.complete().await;
@@ -218,15 +160,8 @@ async fn main() {
     let began = Instant::now();
     let tasks: Vec<_> = (0..workers)
         .map(|number| {
-            let worker = Worker {
-                name: format!("w{number}"),
-                link: link(),
-                boot: number + 1,
-                jobs: Vec::new(),
-                held: Vec::new(),
-                results: Arc::clone(&results),
-                seen: Seen::default(),
-            };
+            let pretender = Pretender::new(format!("w{number}"), link(), RATE);
+            let worker = Worker { pretender, results: Arc::clone(&results), seen: Seen::default() };
             tokio::spawn(worker.work(Arc::clone(&stop)))
         })
         .collect();

@@ -5,12 +5,19 @@ mod support;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use nqueens::authority::{Fingerprint, client_config};
+use nqueens::authority::{Fingerprint, Role, client_config};
+use nqueens::campaign::Completion;
 use nqueens::coordinator::AddressFile;
+use nqueens::tally::{Parts, Residues};
+use nqueens::wire::{Link, Security};
 use support::program::assert_refused;
-use support::{Coordinator, PATIENCE, Scratch, authority, printed, submit};
+use support::{
+    Coordinator, NQUEENS, PATIENCE, Process, Scratch, Worker, authority, credentials, eventually, printed,
+    submit,
+};
 
 const AT_ANY_PORT: [&str; 4] = ["--dashboard", "127.0.0.1:0", "--sync", "1s"];
 
@@ -28,6 +35,8 @@ struct Browser {
 struct Answer {
     code: u16,
     headers: Vec<(String, String)>,
+    bytes: Vec<u8>,
+    /// The same as text.
     body: String,
 }
 
@@ -84,10 +93,11 @@ impl Browser {
         }
         let mut stream = self.send(&format!("{request}\r\n{body}"));
         let (code, headers) = head(&mut stream);
-        let mut body = Vec::new();
+        let mut bytes = Vec::new();
         // A server may end without saying so.
-        let _ = stream.read_to_end(&mut body);
-        Answer { code, headers, body: String::from_utf8_lossy(&body).into_owned() }
+        let _ = stream.read_to_end(&mut bytes);
+        let body = String::from_utf8_lossy(&bytes).into_owned();
+        Answer { code, headers, bytes, body }
     }
 
     fn get(&self, path: &str) -> Answer {
@@ -139,10 +149,10 @@ fn token(coordinator: &Coordinator, role: &str) -> String {
 /// What wants a session, and what changes something.
 fn routes(job: &str) -> (Vec<String>, Vec<String>) {
     let looks = ["/app.js", "/pictures.js", "/api/me", "/api/live", "/nothing"].map(str::to_owned);
-    let of_job = ["", "/map/0", "/history/0"].map(|part| format!("/api/jobs/{job}{part}"));
+    let of_job = ["", "/map/0", "/history/0", "/certificate"].map(|part| format!("/api/jobs/{job}{part}"));
     let changes = ["pause", "resume", "cancel"].map(|action| format!("/api/jobs/{job}/{action}"));
-    let drain = "/api/workers/nobody/drain".to_owned();
-    (looks.into_iter().chain(of_job).collect(), changes.into_iter().chain([drain]).collect())
+    let of_worker = ["drain", "release"].map(|action| format!("/api/workers/nobody/{action}"));
+    (looks.into_iter().chain(of_job).collect(), changes.into_iter().chain(of_worker).collect())
 }
 
 #[tokio::test]
@@ -215,10 +225,10 @@ async fn viewers_look_operators_steer_and_nobody_else_posts_for_them() {
 
     let me = viewer.get("/api/me").json();
     assert_eq!((&me["name"], &me["may_control"]), (&"watcher".into(), &false.into()));
-    for path in looks.iter().filter(|path| *path != "/api/live" && *path != "/nothing") {
-        assert_eq!(viewer.get(path).code, 200, "{path}");
+    let absent = |path: &String| path == "/nothing" || path.ends_with("/certificate");
+    for path in looks.iter().filter(|path| *path != "/api/live") {
+        assert_eq!(viewer.get(path).code, if absent(path) { 404 } else { 200 }, "{path}");
     }
-    assert_eq!(viewer.get("/nothing").code, 404);
     let report = viewer.get(&format!("/api/jobs/{job}")).json();
     assert_eq!((&report["n"], &report["state"]), (&10.into(), &"running".into()));
     let map = viewer.get(&format!("/api/jobs/{job}/map/0")).json();
@@ -246,7 +256,9 @@ async fn viewers_look_operators_steer_and_nobody_else_posts_for_them() {
     let changed = operator.post(&pause, "{}");
     assert_eq!((changed.code, &changed.json()["job"]), (200, &job[..].into()));
     assert_eq!(coordinator.last_job().await.state(), nqueens::wire::v1::JobState::Paused);
-    assert_eq!(operator.post("/api/workers/nobody/drain", "{}").code, 404);
+    for action in ["drain", "release"] {
+        assert_eq!(operator.post(&format!("/api/workers/nobody/{action}"), "{}").code, 404, "{action}");
+    }
     assert_eq!(operator.post(&format!("/api/jobs/{}/pause", "0".repeat(32)), "{}").code, 404);
     assert_eq!(operator.post(&format!("/api/jobs/{}/pause", &job[..8]), "{}").code, 404, "whole names only");
     assert_eq!(operator.post("/sign-in", &"x".repeat(10_000)).code, 413);
@@ -311,6 +323,85 @@ async fn sessions_survive_a_restart_and_end_by_revocation_and_by_signing_out() {
     let out = bert.post("/sign-out", "{}");
     assert_eq!((out.code, out.header("set-cookie").map(|c| c.contains("Max-Age=0"))), (204, Some(true)));
     assert_eq!(bert.get("/api/me").code, 401, "the cookie that is left is worth nothing");
+}
+
+#[tokio::test]
+async fn an_operator_releases_who_is_in_quarantine() {
+    let scratch = Scratch::new("release");
+    let data = scratch.path("data");
+    let authority = authority(&data);
+    let coordinator = Coordinator::start(&data, &AT_ANY_PORT);
+    submit(&coordinator.link(), 9, 0).await;
+    let liar = credentials(&authority, "liar", Role::Worker);
+    let security = Security::Tls(authority.fingerprint(), Some(Box::new(liar)));
+    let mut liar = Worker::new("liar", Link::new(&coordinator.address, &security, PATIENCE).expect("a link"));
+    liar.sync().await.expect("leases");
+    // A count that its own residues contradict.
+    let lie = |completion: &mut Completion| {
+        completion.parts = Parts::default();
+        completion.parts.add(24, 5u64, Residues::of(6), 0u64).expect("small");
+    };
+    liar.work(lie).await.expect("a verdict");
+
+    let mut operator = Browser::new(&data, Some(authority.fingerprint()));
+    assert_eq!(operator.sign_in(&coordinator, "operator", "anna"), 204);
+    let release = "/api/workers/liar/release";
+    assert_eq!((operator.post(release, "{}").code, operator.post(release, "{}").code), (200, 404));
+    assert!(liar.sync().await.expect("it is heard again") > 0, "and gets leases");
+}
+
+#[test]
+fn a_viewer_keeps_the_certificate_of_what_is_proved() {
+    let scratch = Scratch::new("certificate");
+    let data = scratch.path("data");
+    let pin = authority(&data).fingerprint();
+    let coordinator = Coordinator::start(&data, &AT_ANY_PORT);
+    let mut viewer = Browser::new(&data, Some(pin));
+    assert_eq!(viewer.sign_in(&coordinator, "viewer", "watcher"), 204);
+    let token = token(&coordinator, "worker");
+    let join = coordinator.address.to_string();
+    let mut worker = Command::new(NQUEENS);
+    worker.args(["worker", "--threads", "1", "--device", "cpu", "--join", &join, "--token", &token]);
+    worker.args(["--log-level", "error", "--data"]).arg(scratch.path("worker"));
+    let _worker = Process(worker.stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("starts"));
+    for (what, n, name) in [("first", "20", "first-20.proof"), ("beautiful", "20", "beautiful-20.proof")] {
+        let submit = ["submit", what, n, "--data", coordinator.data(), "--json"];
+        let report: serde_json::Value = serde_json::from_str(&printed(&submit)).expect("JSON");
+        let path = format!("/api/jobs/{}/certificate", report["job"].as_str().expect("a name"));
+        let answer = eventually("certificate", || {
+            let answer = viewer.get(&path);
+            // Before there is one, that is what it says.
+            assert!(matches!(answer.code, 200 | 409), "{}: {}", answer.code, answer.body);
+            (answer.code == 200).then_some(answer)
+        });
+        assert_eq!(answer.header("content-type"), Some("application/octet-stream"));
+        let attached = format!("attachment; filename=\"{name}\"");
+        assert_eq!(answer.header("content-disposition"), Some(&attached[..]));
+        let file = scratch.file(name);
+        std::fs::write(&file, whole(&answer)).expect("writable");
+        assert!(printed(&["check", &file]).starts_with("proved: "), "{what}");
+        assert_eq!(viewer.post(&path, "{}").code, 405, "it is for looking");
+        assert_eq!(viewer.ask("GET", &path, &[("Host", "evil.example")], "").code, 421);
+    }
+}
+
+/// The bytes of an answer that came in chunks.
+fn whole(answer: &Answer) -> Vec<u8> {
+    if answer.header("transfer-encoding") != Some("chunked") {
+        return answer.bytes.clone();
+    }
+    let (mut whole, mut rest) = (Vec::new(), &answer.bytes[..]);
+    loop {
+        let end = rest.windows(2).position(|two| two == b"\r\n").expect("a line");
+        let size =
+            std::str::from_utf8(&rest[..end]).ok().and_then(|size| usize::from_str_radix(size, 16).ok());
+        let size = size.expect("a size");
+        if size == 0 {
+            return whole;
+        }
+        whole.extend_from_slice(&rest[end + 2..end + 2 + size]);
+        rest = &rest[end + 4 + size..];
+    }
 }
 
 #[test]

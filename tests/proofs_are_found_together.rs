@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use nqueens::optimise::beautiful::{PartAnswer, Pulse, Searcher};
 use nqueens::wire::{TaskQuery, peer, v1};
 use support::program::{assert_refused, text};
-use support::{Coordinator, NQUEENS, Process, Scratch, authority, eventually, printed, run};
+use support::{Coordinator, NQUEENS, Process, Scratch, Worker, authority, eventually, printed, run};
 
 const FAST: [&str; 2] = ["--sync", "1s"];
 
@@ -123,6 +123,31 @@ fn two_workers_prove_the_most_beautiful_solution_and_both_are_of_use() {
     assert!(told.contains("fingerprint"), "{told}");
     let listed = printed(&["jobs", "--data", coordinator.data()]);
     assert!(listed.contains("finished   most beautiful solution of 70 queens: "), "{listed}");
+}
+
+#[test]
+fn a_worker_that_is_sent_home_gets_no_more_of_a_proof() {
+    let scratch = Scratch::new("sent-home");
+    let coordinator = Coordinator::start(&scratch.path("data"), &FAST);
+    printed(&["submit", "first", "30", "--data", coordinator.data()]);
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let start = || runtime.block_on(async { Worker::new("weary", coordinator.link()).sync().await });
+    start().expect("it is known now");
+    let mut number = 0;
+    let mut ask = |worker: &str, holding: &[u64]| {
+        number += 1;
+        prove(&coordinator, worker, number, holding, Vec::new())
+    };
+    let task = eventually("task", || Some(ask("weary", &[]).tasks.first()?.task));
+    printed(&["drain", "weary", "--data", coordinator.data()]);
+    // It may keep what it has, and what it gives back does not come again.
+    let reply = ask("weary", &[task]);
+    assert_eq!((reply.tasks.len(), reply.cancel.len(), reply.running_proofs), (0, 0, 1));
+    let reply = ask("weary", &[]);
+    assert_eq!((reply.tasks.len(), reply.running_proofs), (0, 0));
+    // One that has restarted is another.
+    start().expect("answered");
+    assert_eq!(eventually("task", || Some(ask("weary", &[]).tasks.first()?.task)), task);
 }
 
 #[test]

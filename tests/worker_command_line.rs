@@ -1,12 +1,12 @@
 //! `nqueens worker` says in one line, with a documented exit code, why it does not run.
 
-#[path = "support/program.rs"]
-mod program;
+mod support;
 
 use std::net::TcpListener;
 use std::process::Stdio;
 
-use program::{Scratch, nqueens};
+use support::Coordinator;
+use support::program::{self, Scratch, nqueens};
 
 /// `nqueens worker` refuses with this code and one line on stderr that has these words.
 fn assert_refused(arguments: &[&str], code: i32, words: &[&str]) {
@@ -102,4 +102,37 @@ fn a_worker_whose_coordinator_is_away_waits_and_ends_well_when_it_is_told_to() {
     assert_eq!(output.status.code(), Some(0));
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
     assert_eq!((&report["units"], &report["undelivered"]), (&0.into(), &0.into()));
+}
+
+/// What `nqueens worker` says before it ends by itself, in a folder of its own.
+fn ended(scratch: &Scratch, arguments: &[&str]) -> (Option<i32>, String) {
+    let data = scratch.file("worker");
+    let fixed = ["worker", "--device", "cpu", "--threads", "1", "--log-level", "error", "--data", &data];
+    let output = program::run(&[&fixed[..], arguments].concat());
+    (output.status.code(), program::text(&output.stderr).to_owned())
+}
+
+#[test]
+fn a_worker_that_speaks_otherwise_than_its_coordinator_is_told_what_to_say() {
+    let scratch = Scratch::new("otherwise");
+    let locked = scratch.path("locked");
+    support::authority(&locked);
+    let locked = Coordinator::start(&locked, &[]);
+    let open = Coordinator::start(&scratch.path("open"), &[]);
+
+    let (code, said) = ended(&scratch, &["--join", &locked.address.to_string()]);
+    assert_eq!((code, said.lines().count()), (Some(8), 1), "{said}");
+    assert!(said.contains("without TLS") && said.contains("--token"), "{said}");
+
+    let token = program::printed(&["token", "create", "--data", locked.data()]);
+    let (code, said) = ended(&scratch, &["--join", &open.address.to_string(), "--token", token.trim()]);
+    assert_eq!((code, said.lines().count()), (Some(8), 1), "{said}");
+    assert!(said.contains("does not speak TLS") && said.contains("leave --token out"), "{said}");
+
+    // The token is as good as before, where it is from.
+    let (code, said) = ended(
+        &scratch,
+        &["--join", &locked.address.to_string(), "--token", token.trim(), "--exit-when-idle"],
+    );
+    assert_eq!((code, &said[..]), (Some(0), ""));
 }

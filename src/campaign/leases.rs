@@ -541,4 +541,9 @@ impl Campaign {
     pub fn drain(&mut self, worker: &str) -> bool {
         self.workers.get_mut(worker).map(|worker| worker.draining = true).is_some()
     }
+
+    /// Whether a worker takes nothing more.
+    pub fn is_draining(&self, worker: &str) -> bool {
+        self.workers.get(worker).is_some_and(|worker| worker.draining)
+    }
 }

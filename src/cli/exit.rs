@@ -173,9 +173,11 @@ impl From<WorkerError> for Failure {
             | WorkerError::Name(_)
             | WorkerError::Holder(_)
             | WorkerError::Outbox(OutboxError::Damaged(_) | OutboxError::File(..)) => Exit::File,
-            WorkerError::Link(_) | WorkerError::Refused(..) | WorkerError::Quarantined(_) => {
-                Exit::Coordinator
-            }
+            WorkerError::Link(_)
+            | WorkerError::NotPlain(_)
+            | WorkerError::NoTls(_)
+            | WorkerError::Refused(..)
+            | WorkerError::Quarantined(_) => Exit::Coordinator,
         };
         Self { exit, message }
     }

@@ -13,7 +13,7 @@ use tonic::{Code, Status};
 use super::{Exit, Failure};
 use crate::authority::{Credentials, HolderError, Name, Token};
 use crate::coordinator::{AddressFile, AddressFileError, now_ms, operator_folder};
-use crate::wire::{Address, EnrolError, Link, LinkError, Security, enrol, renew};
+use crate::wire::{Address, Broken, EnrolError, Fault, Link, LinkError, Security, enrol, renew};
 
 /// Which coordinator is asked, and who asks.
 #[derive(Clone, Debug, clap::Args)]
@@ -168,7 +168,8 @@ impl Coordinator {
         };
         let mut failure = refused(&self.address, &status);
         let is_stranger = !self.speaks_tls && !self.has_answered.load(Ordering::Relaxed);
-        if is_stranger && is_of_transport(&status) && !nobody_listens(&status) {
+        let is_there = |broken: Broken| broken.fault != Fault::NobodyListens;
+        if is_stranger && Broken::of(&status).is_some_and(is_there) {
             failure.message +=
                 " (it was asked without TLS; if it speaks TLS, give --token, or on its own machine --data)";
         }
@@ -190,13 +191,11 @@ fn refused(address: &Address, status: &Status) -> Failure {
         _ => Exit::Coordinator,
     };
     let said = status.message().lines().next().unwrap_or_default();
+    let broken = Broken::of(status);
     let message = match status.code() {
-        _ if may_pass(status) || is_of_transport(status) => {
-            let causes = causes(status);
-            format!(
-                "the coordinator at {address} cannot be reached or does not answer: {}",
-                causes.unwrap_or(said.to_owned())
-            )
+        _ if may_pass(status) || broken.is_some() => {
+            let why = broken.map_or(said.to_owned(), |broken| broken.why);
+            format!("the coordinator at {address} cannot be reached or does not answer: {why}")
         }
         Code::Unauthenticated | Code::PermissionDenied => {
             format!("the coordinator at {address} refuses: {said}")
@@ -204,33 +203,6 @@ fn refused(address: &Address, status: &Status) -> Failure {
         _ => said.to_owned(),
     };
     Failure { exit, message }
-}
-
-/// Whether the coordinator has said nothing of the kind: it is the connection that failed.
-fn is_of_transport(status: &Status) -> bool {
-    std::error::Error::source(status).is_some()
-}
-
-/// Whether there is nobody at that address.
-fn nobody_listens(status: &Status) -> bool {
-    let mut cause = std::error::Error::source(status);
-    while let Some(error) = cause {
-        let kind = error.downcast_ref::<io::Error>().map(io::Error::kind);
-        if kind == Some(io::ErrorKind::ConnectionRefused) {
-            return true;
-        }
-        cause = error.source();
-    }
-    false
-}
-
-/// The innermost cause of a transport's error, which says most.
-fn causes(status: &Status) -> Option<String> {
-    let mut cause: &dyn std::error::Error = std::error::Error::source(status)?;
-    while let Some(inner) = cause.source() {
-        cause = inner;
-    }
-    cause.to_string().lines().next().map(str::to_owned)
 }
 
 impl From<LinkError> for Failure {

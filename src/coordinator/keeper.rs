@@ -515,6 +515,7 @@ impl Keeper {
             jobs,
             running_jobs: u32::try_from(running_jobs).unwrap_or(u32::MAX),
             quarantined: self.campaign.quarantined().get(&request.worker).cloned(),
+            draining: self.campaign.is_draining(&request.worker),
         }
     }
 

@@ -55,6 +55,7 @@ pub(super) struct Synced {
     pub(super) jobs: Vec<Job>,
     pub(super) running_jobs: u32,
     pub(super) quarantined: Option<String>,
+    pub(super) draining: bool,
 }
 
 /// A job that was submitted.

@@ -1,8 +1,9 @@
 //! The calls of the protocol.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{Semaphore, oneshot, watch};
@@ -43,6 +44,8 @@ struct Shared {
     keeper: Handle,
     chronicle: Chronicle,
     proofs: Arc<Proofs>,
+    /// Workers that take nothing more, as far as their last syncs tell.
+    draining: Mutex<HashSet<String>>,
     access: Arc<Access>,
     metrics: Arc<Metrics>,
     /// One problem is planned at a time: that may take seconds and gigabytes.
@@ -94,6 +97,7 @@ impl Service {
                 keeper,
                 chronicle,
                 proofs,
+                draining: Mutex::default(),
                 access,
                 metrics,
                 planning,
@@ -101,6 +105,10 @@ impl Service {
                 stopping,
             }),
         }
+    }
+
+    fn draining(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.shared.draining.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Asks the keeper and waits for its answer.
@@ -112,6 +120,16 @@ impl Service {
         let gone = || Status::unavailable("the coordinator stops; try again later");
         self.shared.keeper.send(request(reply)).await.map_err(|_| gone())?;
         answer.await.map_err(|_| gone())
+    }
+
+    /// Asks the keeper for whoever may look.
+    async fn look<R, T>(
+        &self,
+        request: Request<R>,
+        question: impl FnOnce(R, oneshot::Sender<T>) -> requests::Request,
+    ) -> Result<T, Status> {
+        self.shared.access.admit(&request, Action::Status, "")?;
+        self.ask(|reply| question(request.into_inner(), reply)).await
     }
 
     /// Counts the answer.
@@ -136,9 +154,13 @@ impl Service {
             address: from,
             devices: messages::devices(std::mem::take(&mut request.devices)).map_err(malformed)?,
         };
-        let request = messages::sync_request(request, caller.name).map_err(malformed)?;
+        let request = messages::sync_request(request, caller.name.clone()).map_err(malformed)?;
         let answer = self.ask(|reply| requests::Request::Sync(request, about, reply)).await?;
-        let Synced { response, jobs, running_jobs, quarantined } = answer;
+        let Synced { response, jobs, running_jobs, quarantined, draining } = answer;
+        match draining {
+            true => self.draining().insert(caller.name),
+            false => self.draining().remove(&caller.name),
+        };
         let text = |job: &crate::preplacement::Job| v1::Job {
             job: job.hash().to_bytes().into(),
             text: job.to_string(),
@@ -202,7 +224,13 @@ impl Service {
         let caller = self.shared.access.admit(&request, Action::Prove, &request.get_ref().worker)?;
         let request = request.into_inner();
         Self::build(request.peer.as_ref())?;
-        let call = ProveCall::try_from(request).map_err(malformed)?;
+        let mut call = ProveCall::try_from(request).map_err(malformed)?;
+        let draining = self.draining().contains(&caller.name);
+        if draining {
+            call.capacity = call.capacity.min(call.holding.len());
+        }
+        // As soon as it has nothing in hand, it need not ask again.
+        let is_done = draining && call.holding.is_empty();
         let proofs = &self.shared.proofs;
         let mut stopping = self.shared.stopping.clone();
         let reply = tokio::select! {
@@ -214,7 +242,7 @@ impl Service {
         Ok(v1::ProveResponse {
             tasks: reply.tasks.iter().map(|(task, query)| wire::task(*task, query)).collect(),
             cancel: reply.cancel,
-            running_proofs: proofs.running(),
+            running_proofs: if is_done { 0 } else { proofs.running() },
             quarantined: reply.distrusted.unwrap_or_default(),
         })
     }
@@ -503,26 +531,20 @@ impl operations_server::Operations for Service {
         &self,
         request: Request<v1::UnitMapRequest>,
     ) -> Result<Response<v1::UnitMapResponse>, Status> {
-        let found = async {
-            self.shared.access.admit(&request, Action::Status, "")?;
-            let v1::UnitMapRequest { job, version } = request.into_inner();
-            let map = self.ask(|reply| requests::Request::UnitMap { job, version, reply }).await?;
-            map.map_err(state_error)
-        };
-        self.answer("UnitMap", found.await)
+        let ask =
+            |v1::UnitMapRequest { job, version }, reply| requests::Request::UnitMap { job, version, reply };
+        let map = self.look(request, ask).await;
+        self.answer("UnitMap", map.and_then(|map| map.map_err(state_error)))
     }
 
     async fn history(
         &self,
         request: Request<v1::HistoryRequest>,
     ) -> Result<Response<v1::HistoryResponse>, Status> {
-        let found = async {
-            self.shared.access.admit(&request, Action::Status, "")?;
-            let v1::HistoryRequest { job, after_ms } = request.into_inner();
-            let history = self.ask(|reply| requests::Request::History { job, after_ms, reply }).await?;
-            history.map_err(state_error)
-        };
-        self.answer("History", found.await)
+        let ask =
+            |v1::HistoryRequest { job, after_ms }, reply| requests::Request::History { job, after_ms, reply };
+        let history = self.look(request, ask).await;
+        self.answer("History", history.and_then(|history| history.map_err(state_error)))
     }
 
     async fn events(
@@ -538,11 +560,8 @@ impl operations_server::Operations for Service {
         &self,
         request: Request<v1::WorkersRequest>,
     ) -> Result<Response<v1::WorkersResponse>, Status> {
-        let found = match self.shared.access.admit(&request, Action::Status, "") {
-            Ok(_) => self.ask(requests::Request::Workers).await,
-            Err(status) => Err(status),
-        };
-        self.answer("Workers", found)
+        let workers = self.look(request, |_, reply| requests::Request::Workers(reply)).await;
+        self.answer("Workers", workers)
     }
 
     async fn drain(&self, request: Request<v1::DrainRequest>) -> Result<Response<v1::DrainResponse>, Status> {
@@ -551,7 +570,11 @@ impl operations_server::Operations for Service {
             let worker = request.into_inner().worker;
             let name = worker.clone();
             let known = self.ask(|reply| requests::Request::Drain { worker, by, reply }).await?;
-            if known { Ok(v1::DrainResponse {}) } else { Err(no_such_worker(&name)) }
+            if !known {
+                return Err(no_such_worker(&name));
+            }
+            self.draining().insert(name);
+            Ok(v1::DrainResponse {})
         };
         self.answer("Drain", drained.await)
     }

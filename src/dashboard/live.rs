@@ -2,6 +2,7 @@
 //! there.
 
 use std::convert::Infallible;
+use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -10,19 +11,21 @@ use tokio::sync::{Notify, broadcast, mpsc};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Status;
 
-use super::Reports;
-use super::door::Visitor;
 use super::model::{Look, Model};
-use super::routes::asked;
-use crate::wire::v1;
-use crate::wire::v1::operations_server::Operations;
 
-/// Between two looks.
-const EVERY: Duration = Duration::from_secs(1);
 /// A browser that hears nothing for longer than that, and some, connects anew.
 const BEAT: Duration = Duration::from_secs(5);
 /// A browser that takes nothing for so long has its stream ended.
 const PATIENCE: Duration = Duration::from_secs(15);
+
+/// Where the news come from.
+pub(super) trait Source {
+    /// How the coordinator stands, with what happened after the event of this number.
+    fn look(&self, after: u64) -> impl Future<Output = Result<Look, Status>> + Send;
+
+    /// Passes the time between two looks.
+    fn pause(&self) -> impl Future<Output = ()> + Send;
+}
 
 /// What all browsers are told.
 #[derive(Debug)]
@@ -52,8 +55,8 @@ impl Live {
         (model.all().to_string(), changes)
     }
 
-    /// Looks at the coordinator as long as anybody listens. Never ends.
-    pub(super) async fn produce(&self, operations: &impl Operations, reports: &Reports) {
+    /// Looks as long as anybody listens. Never ends.
+    pub(super) async fn produce(&self, source: &impl Source) {
         loop {
             let nobody = {
                 let mut model = self.model();
@@ -68,7 +71,8 @@ impl Live {
                 self.somebody.notified().await;
                 continue;
             }
-            match self.look(operations, reports).await {
+            let after = self.model().last_event();
+            match source.look(after).await {
                 Ok(look) => {
                     let mut model = self.model();
                     if let Some(change) = model.take(look) {
@@ -78,17 +82,8 @@ impl Live {
                 }
                 Err(status) => tracing::debug!("the dashboard hears nothing: {status}"),
             }
-            tokio::time::sleep(EVERY).await;
+            source.pause().await;
         }
-    }
-
-    async fn look(&self, operations: &impl Operations, reports: &Reports) -> Result<Look, Status> {
-        let visitor = Visitor::dashboard();
-        let status = operations.status(asked(v1::StatusRequest::default(), &visitor)).await?.into_inner();
-        let workers = operations.workers(asked(v1::WorkersRequest {}, &visitor)).await?.into_inner().workers;
-        let after = self.model().last_event();
-        let events = operations.events(asked(v1::EventsRequest { after }, &visitor)).await?.into_inner();
-        Ok(Look::new(status, workers, events.events, reports))
     }
 }
 
@@ -140,7 +135,73 @@ async fn tell(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
+
+    /// Counts what it is asked.
+    #[derive(Default)]
+    struct Counting {
+        looks: AtomicUsize,
+        pauses: AtomicUsize,
+    }
+
+    impl Counting {
+        /// Looks and pauses so far.
+        fn counts(&self) -> (usize, usize) {
+            (self.looks.load(Ordering::Relaxed), self.pauses.load(Ordering::Relaxed))
+        }
+    }
+
+    impl Source for Counting {
+        async fn look(&self, _: u64) -> Result<Look, Status> {
+            self.looks.fetch_add(1, Ordering::Relaxed);
+            Ok(Look::default())
+        }
+
+        async fn pause(&self) {
+            self.pauses.fetch_add(1, Ordering::Relaxed);
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Lets others run for so many turns.
+    async fn turns(count: usize) {
+        for _ in 0..count {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[tokio::test]
+    async fn nobody_looks_at_the_coordinator_for_no_browser() {
+        let (live, source) = (Live::new(), Counting::default());
+        let visits = async {
+            let mut before = (0, 0);
+            for _ in 0..3 {
+                turns(100).await;
+                // It does not even wait for a time: it looks, it pauses, or it sleeps until somebody comes.
+                assert_eq!(source.counts(), before, "nobody is there");
+                let (_, browser) = live.join();
+                let (_, other) = live.join();
+                while source.counts().0 < before.0 + 10 {
+                    turns(1).await;
+                }
+                drop(browser);
+                while source.counts().0 < before.0 + 20 {
+                    turns(1).await;
+                }
+                drop(other);
+                // What had begun is ended.
+                turns(3).await;
+                before = source.counts();
+            }
+        };
+        tokio::select! {
+            biased;
+            () = visits => {}
+            () = live.produce(&source) => unreachable!("it never ends"),
+        }
+    }
 
     #[tokio::test]
     async fn a_browser_that_reads_nothing_has_its_stream_ended() {

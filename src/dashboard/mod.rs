@@ -13,8 +13,9 @@
 //! | `GET /api/jobs/JOB` | viewers | the report of a job, as `nqueens status --json` has it |
 //! | `GET /api/jobs/JOB/map/VERSION` | viewers | the map of its units, empty if VERSION is the newest |
 //! | `GET /api/jobs/JOB/history/MS` | viewers | how far it was after a time |
+//! | `GET /api/jobs/JOB/certificate` | viewers | the certificate of a finished proof, as a file |
 //! | `POST /api/jobs/JOB/pause`, `resume`, `cancel` | operators | |
-//! | `POST /api/workers/NAME/drain` | operators | |
+//! | `POST /api/workers/NAME/drain`, `release` | operators | |
 //! | `POST /sign-out` | viewers | ends the session |
 //!
 //! # What a browser is held to
@@ -23,7 +24,7 @@
 //!   Where there is none, everybody on this machine may do everything already, and the dashboard is served on loopback only.
 //! - The Host must be an address, `localhost` or a name of the coordinator, so no name of a stranger's can be bound to it.
 //! - What changes anything is a POST of JSON that the browser itself says comes from this origin.
-//! - An address has 32 connections and a session 8 streams, a request ends within 10 s, and whoever takes nothing of an answer
+//! - An address has 32 connections, a session 8 streams and 2 certificates on their way, a request ends within 10 s, and whoever takes nothing of an answer
 //!   for 15 s loses the connection.
 //! - The page's policy allows scripts, styles and connections of this origin alone, and nothing inline. All that workers say of
 //!   themselves becomes text nodes.

@@ -15,7 +15,7 @@ const MOST_LINES: usize = 300;
 type Things = BTreeMap<&'static str, BTreeMap<String, Value>>;
 
 /// One look at the coordinator.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Look {
     things: Things,
     lines: Vec<v1::Event>,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Bytes;
+use axum::body::{Body, Bytes};
 use axum::extract::{DefaultBodyLimit, Extension, FromRequest, Path, Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
@@ -14,11 +14,13 @@ use axum::routing::{get, post};
 use data_encoding::BASE64;
 use serde::Deserialize;
 use serde_json::json;
+use tokio_stream::StreamExt;
+use tonic::Status;
 
 use super::Reports;
 use super::door::{Doorkeeper, Refusal, Visitor};
-use super::live::{self, Live};
-use super::model::hex;
+use super::live::{self, Live, Source};
+use super::model::{Look, hex};
 use super::places::Places;
 use super::replies::{Refused, file, json_of, refused, with_headers};
 use super::serve::now_ms;
@@ -30,6 +32,11 @@ use crate::wire::v1::operations_server::Operations;
 const MOST_STREAMS: usize = 256;
 /// Those of one session.
 const MOST_STREAMS_OF_A_SESSION: usize = 8;
+/// Certificates that may be on their way, each in memory until its reader has it; and those of one session.
+const MOST_DOWNLOADS: usize = 16;
+const MOST_DOWNLOADS_OF_A_SESSION: usize = 2;
+/// Between two looks at the coordinator.
+const EVERY: Duration = Duration::from_secs(1);
 /// A request that has no answer by then gets none; its body has come by then, too.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Has no end.
@@ -46,13 +53,30 @@ pub(super) struct App<O> {
     pub(super) reports: Reports,
     pub(super) door: Doorkeeper,
     pub(super) live: Arc<Live>,
-    pub(super) streams: Arc<Places<Session>>,
+    streams: Arc<Places<Session>>,
+    downloads: Arc<Places<Session>>,
 }
 
 impl<O: Operations> App<O> {
     pub(super) fn new(operations: O, reports: Reports, door: Doorkeeper) -> Self {
         let streams = Places::new(MOST_STREAMS, MOST_STREAMS_OF_A_SESSION);
-        Self { operations, reports, door, live: Arc::new(Live::new()), streams }
+        let downloads = Places::new(MOST_DOWNLOADS, MOST_DOWNLOADS_OF_A_SESSION);
+        Self { operations, reports, door, live: Arc::new(Live::new()), streams, downloads }
+    }
+}
+
+impl<O: Operations> Source for App<O> {
+    async fn look(&self, after: u64) -> Result<Look, Status> {
+        let visitor = Visitor::dashboard();
+        let operations = &self.operations;
+        let status = operations.status(asked(v1::StatusRequest::default(), &visitor)).await?.into_inner();
+        let workers = operations.workers(asked(v1::WorkersRequest {}, &visitor)).await?.into_inner().workers;
+        let events = operations.events(asked(v1::EventsRequest { after }, &visitor)).await?.into_inner();
+        Ok(Look::new(status, workers, events.events, &self.reports))
+    }
+
+    async fn pause(&self) {
+        tokio::time::sleep(EVERY).await;
     }
 }
 
@@ -85,8 +109,10 @@ pub(super) fn router<O: Operations>(app: Arc<App<O>>) -> Router {
         .route("/api/jobs/{job}", get(report::<O>))
         .route("/api/jobs/{job}/map/{version}", get(map::<O>))
         .route("/api/jobs/{job}/history/{after_ms}", get(history::<O>))
+        .route("/api/jobs/{job}/certificate", get(certificate::<O>))
         .route("/api/jobs/{job}/{action}", post(steer::<O>))
         .route("/api/workers/{worker}/drain", post(drain::<O>))
+        .route("/api/workers/{worker}/release", post(release::<O>))
         .route("/sign-out", post(sign_out::<O>))
         .fallback(|| async { refused(StatusCode::NOT_FOUND, "there is nothing here") })
         .layer(from_fn_with_state(Arc::clone(&app), known::<O>));
@@ -100,7 +126,7 @@ pub(super) fn router<O: Operations>(app: Arc<App<O>>) -> Router {
 }
 
 /// A call of the protocol that is made for somebody.
-pub(super) fn asked<T>(message: T, visitor: &Visitor) -> tonic::Request<T> {
+fn asked<T>(message: T, visitor: &Visitor) -> tonic::Request<T> {
     let mut request = tonic::Request::new(message);
     request.extensions_mut().insert(visitor.vouched());
     request
@@ -225,8 +251,7 @@ async fn events<O: Operations>(
     Extension(visitor): Extension<Visitor>,
     headers: HeaderMap,
 ) -> Response {
-    let session = visitor.until_ms.map(|until_ms| (visitor.name, until_ms));
-    let Some(open) = app.streams.take(session) else {
+    let Some(open) = app.streams.take(session(&visitor)) else {
         return refused(StatusCode::TOO_MANY_REQUESTS, "too many are watching; try again later");
     };
     let live = Arc::clone(&app.live);
@@ -236,6 +261,11 @@ async fn events<O: Operations>(
         app.door.visitor(&headers, now_ms()).is_ok_and(|visitor| visitor.may(Action::Watch))
     };
     Sse::new(live::events(live, may_look)).into_response()
+}
+
+/// Whose share of the places it is; none where nobody signs in.
+fn session(visitor: &Visitor) -> Option<Session> {
+    visitor.until_ms.map(|until_ms| (visitor.name.clone(), until_ms))
 }
 
 /// The whole name of a job.
@@ -289,6 +319,44 @@ async fn history<O: Operations>(
     Ok(json_of(&json!({ "points": points.collect::<Vec<_>>() })))
 }
 
+/// The certificate of a proof that is finished, as a file to keep.
+async fn certificate<O: Operations>(
+    State(app): Shared<O>,
+    Extension(visitor): Extension<Visitor>,
+    Path(job): Path<String>,
+) -> Result<Response, Refused> {
+    let job = job_name(&job)?;
+    let Some(place) = app.downloads.take(session(&visitor)) else {
+        return Err(Refused::new(StatusCode::TOO_MANY_REQUESTS, "too much is on its way; try again later"));
+    };
+    let request = v1::StatusRequest { job: job.clone() };
+    let status = app.operations.status(asked(request, &visitor)).await?.into_inner();
+    let Some(name) = status.proofs.first().and_then(file_name) else {
+        return Err(Refused::new(StatusCode::NOT_FOUND, "a count has no certificate"));
+    };
+    let request = asked(v1::CertificateRequest { job }, &visitor);
+    let chunks = app.operations.certificate(request).await?.into_inner();
+    // The place is held as long as the body.
+    let bytes = chunks.map(move |chunk| {
+        let _place = &place;
+        chunk.map(|chunk| Bytes::from(chunk.bytes))
+    });
+    let headers = [
+        (header::CONTENT_TYPE, "application/octet-stream".to_owned()),
+        (header::CONTENT_DISPOSITION, format!("attachment; filename=\"{name}\"")),
+    ];
+    Ok((headers, Body::from_stream(bytes)).into_response())
+}
+
+/// What the certificate of a proof is to be called, after what it proves: no word of it comes from a person.
+fn file_name(proof: &v1::ProofStatus) -> Option<String> {
+    use v1::proof_status::What;
+    Some(match proof.what.as_ref()? {
+        What::First(v1::First { n }) => format!("first-{n}.proof"),
+        What::Beautiful(v1::Beautiful { n }) => format!("beautiful-{n}.proof"),
+    })
+}
+
 /// Whether the visitor may change anything; the coordinator asks that again.
 fn operator(visitor: &Visitor) -> Result<(), Refused> {
     if visitor.may(Action::Control) {
@@ -323,5 +391,16 @@ async fn drain<O: Operations>(
     operator(&visitor)?;
     let request = asked(v1::DrainRequest { worker: worker.clone() }, &visitor);
     app.operations.drain(request).await?;
+    Ok(json_of(&json!({ "worker": worker })))
+}
+
+async fn release<O: Operations>(
+    State(app): Shared<O>,
+    Extension(visitor): Extension<Visitor>,
+    Path(worker): Path<String>,
+) -> Result<Response, Refused> {
+    operator(&visitor)?;
+    let request = asked(v1::ReleaseRequest { worker: worker.clone() }, &visitor);
+    app.operations.release(request).await?;
     Ok(json_of(&json!({ "worker": worker })))
 }

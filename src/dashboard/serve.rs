@@ -97,7 +97,7 @@ pub async fn serve<O: Operations>(
     let router = router(Arc::clone(&app));
     // They end with this function.
     let mut tasks = JoinSet::new();
-    tasks.spawn(async move { app.live.produce(&app.operations, &app.reports).await });
+    tasks.spawn(async move { app.live.produce(&*app).await });
     let room = Places::new(MOST_CONNECTIONS, MOST_OF_AN_ADDRESS);
     loop {
         while tasks.try_join_next().is_some() {}

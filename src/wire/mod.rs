@@ -1,11 +1,13 @@
 //! What goes over the network: the messages of `proto/nqueens.proto`, what they mean here, and connections.
 
+mod broken;
 mod convert;
 mod enrol;
 mod link;
 mod proving;
 mod version;
 
+pub use broken::{Broken, Fault};
 pub use convert::{MOST_HELD, MOST_MESSAGE_BYTES, MOST_RESULTS, Malformed, job_hash, messages};
 pub use enrol::{EnrolError, enrol, renew};
 pub use link::{Address, AddressError, Link, LinkError, Security};

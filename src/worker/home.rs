@@ -7,9 +7,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::WorkerError;
 use super::backoff::Backoff;
-use super::line::{Trouble, is_stranger, trouble};
+use super::line::{Trouble, trouble};
 use crate::authority::{Credentials, HolderError, Name, Token};
-use crate::wire::{Address, EnrolError, Security, enrol};
+use crate::wire::{Address, Broken, EnrolError, Fault, Security, enrol};
 
 /// Now, in ms since 1970.
 pub(super) fn now_ms() -> u64 {
@@ -121,17 +121,22 @@ impl Home {
                 Err(EnrolError::Holder(error)) => return Err(error.into()),
                 Err(EnrolError::Refused(status)) => status,
             };
+            let address = joining.address.clone();
+            let fault = Broken::of(&refused).map(|broken| broken.fault);
             match trouble(&refused) {
                 // A server that is not the coordinator of the token does not become it.
-                Trouble::Passing(why) if is_stranger(&refused) => {
-                    return Err(WorkerError::Refused(joining.address.clone(), why));
+                Trouble::Passing(why) if fault == Some(Fault::Stranger) => {
+                    return Err(WorkerError::Refused(address, why));
+                }
+                Trouble::Passing(_) if fault == Some(Fault::NoTls) => {
+                    return Err(WorkerError::NoTls(address));
                 }
                 Trouble::Passing(why) => {
                     let wait = backoff.next(fastrand::f64());
-                    tracing::warn!(address = %joining.address, "cannot enrol yet, trying again: {why}");
+                    tracing::warn!(%address, "cannot enrol yet, trying again: {why}");
                     tokio::time::sleep(wait).await;
                 }
-                Trouble::Lasting(why) => return Err(WorkerError::Refused(joining.address.clone(), why)),
+                Trouble::Lasting(why) => return Err(WorkerError::Refused(address, why)),
             }
         }
     }

@@ -1,6 +1,7 @@
 //! The line to the coordinator: calls with deadlines, a new channel after a failure, and what failures mean.
 
 use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use tonic::{Code, Response, Status};
 
 use super::WorkerError;
 use super::backoff::Backoff;
-use crate::wire::{Address, Link, LinkError, Security};
+use crate::wire::{Address, Broken, Fault, Link, LinkError, Security};
 
 /// What a call that failed means.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,32 +29,8 @@ pub(super) fn trouble(status: &Status) -> Trouble {
         | Code::PermissionDenied
         | Code::Unimplemented
         | Code::AlreadyExists => Trouble::Lasting(said),
-        _ => Trouble::Passing(innermost(status).unwrap_or(said)),
+        _ => Trouble::Passing(Broken::of(status).map_or(said, |broken| broken.why)),
     }
-}
-
-/// The innermost cause of a transport's error, which says most; one line.
-fn innermost(status: &Status) -> Option<String> {
-    let mut cause: &dyn std::error::Error = std::error::Error::source(status)?;
-    while let Some(inner) = cause.source() {
-        cause = inner;
-    }
-    cause.to_string().lines().next().map(str::to_owned)
-}
-
-/// Whether TLS found another server than the coordinator. In a network that is only up in part that may pass.
-pub(super) fn is_stranger(status: &Status) -> bool {
-    let mut cause = std::error::Error::source(status);
-    while let Some(error) = cause {
-        let inner = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-        let tls =
-            inner.and_then(|inner| inner.downcast_ref()).or_else(|| error.downcast_ref::<rustls::Error>());
-        if matches!(tls, Some(rustls::Error::InvalidCertificate(_))) {
-            return true;
-        }
-        cause = error.source();
-    }
-    false
 }
 
 /// The line to the coordinator.
@@ -61,6 +38,8 @@ pub(super) fn is_stranger(status: &Status) -> bool {
 pub(super) struct Line {
     address: Address,
     deadline: Duration,
+    /// Whether a coordinator has ever answered.
+    was_answered: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -75,7 +54,8 @@ struct State {
 impl Line {
     pub(super) fn new(address: Address, security: Security, deadline: Duration) -> Result<Self, LinkError> {
         let link = Link::new(&address, &security, deadline)?;
-        Ok(Self { address, deadline, state: Mutex::new(State { security, link, generation: 0 }) })
+        let state = Mutex::new(State { security, link, generation: 0 });
+        Ok(Self { address, deadline, was_answered: AtomicBool::new(false), state })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -116,6 +96,12 @@ impl Line {
         }
     }
 
+    /// Whether what listens there does not speak as it is spoken to, and never did: then nothing but another start helps.
+    fn is_spoken_to_wrongly(&self, status: &Status) -> bool {
+        let is_other = |broken: Broken| broken.fault == Fault::NotPlain;
+        !self.was_answered.load(Ordering::Relaxed) && Broken::of(status).is_some_and(is_other)
+    }
+
     /// A call. If it fails in a way that may pass, waits as `backoff` says and returns the code.
     ///
     /// # Errors
@@ -137,8 +123,12 @@ impl Line {
         let late = |_| Err(Status::deadline_exceeded("no answer in time"));
         match outcome.unwrap_or_else(late) {
             Ok(answer) => {
+                self.was_answered.store(true, Ordering::Relaxed);
                 backoff.reset();
                 Ok(Ok(answer.into_inner()))
+            }
+            Err(status) if self.is_spoken_to_wrongly(&status) => {
+                Err(WorkerError::NotPlain(self.address.clone()))
             }
             Err(status) => match trouble(&status) {
                 Trouble::Lasting(why) => Err(WorkerError::Refused(self.address.clone(), why)),

@@ -138,6 +138,18 @@ pub enum WorkerError {
          prints one), or say --insecure"
     )]
     NoCertificate(Address),
+    /// It was asked without TLS, by a worker that has no certificate.
+    #[error(
+        "what listens at {0} does not speak HTTP/2 without TLS; if it is a coordinator with TLS, give --token (nqueens \
+         token create, on the coordinator's machine, prints one)"
+    )]
+    NotPlain(Address),
+    /// A token was to be redeemed there.
+    #[error(
+        "what listens at {0} does not speak TLS; if it is a coordinator without an authority, leave --token out (and \
+         say --insecure, if it is on another machine)"
+    )]
+    NoTls(Address),
     /// The certificate.
     #[error(transparent)]
     Holder(#[from] HolderError),

@@ -148,7 +148,8 @@ async function locked(browser) {
   await accessible(page, "the sign-in page");
   wellBehaved(page);
   page.excused.push(/status of 40[13]/);
-  for (const path of ["/api/me", "/api/live", "/app.js", `/api/jobs/${job}`, `/api/jobs/${job}/map/0`, `/api/jobs/${job}/history/0`]) {
+  for (const path of ["/api/me", "/api/live", "/app.js", `/api/jobs/${job}`, `/api/jobs/${job}/map/0`, `/api/jobs/${job}/history/0`,
+    `/api/jobs/${job}/certificate`]) {
     assert.equal(await answer(page, path), 401, path);
   }
   assert.equal(await answer(page, `/api/jobs/${job}/pause`, POST), 401);
@@ -177,6 +178,7 @@ async function locked(browser) {
   assert.equal(await page.getByRole("button", { name: /drain/i }).count(), 0);
   assert.equal(await answer(page, `/api/jobs/${job}/pause`, POST), 403);
   assert.equal(await answer(page, "/api/workers/worker-1/drain", POST), 403);
+  assert.equal(await answer(page, "/api/workers/worker-1/release", POST), 403);
   assert.equal(coordinator.status(job).state, "running");
   await accessible(page, "the page of a viewer");
 
@@ -223,7 +225,13 @@ async function locked(browser) {
   await operator.waitForSelector("#board svg .queen");
   assert.equal(await operator.locator("#board .queen").count(), 20);
   assert.equal(await text(operator, "#columns"), coordinator.status(first).solution.join(" "));
+  await certificate(operator, `first-20.proof`);
   await beautiful(operator, coordinator);
+  await certificate(operator, `beautiful-70.proof`);
+  await page.evaluate((first) => { location.hash = first; }, first);
+  await certificate(page, `first-20.proof`);
+  await page.evaluate((small) => { location.hash = small; }, small);
+  await page.locator("#certificate").waitFor({ state: "hidden" });
   await accessible(operator, "the page of an operator");
   await operator.setViewportSize({ width: 380, height: 800 });
   await accessible(operator, "the page on a telephone");
@@ -255,6 +263,13 @@ async function beautiful(page, coordinator) {
   assert(!/Prefixes/.test(told), told);
 }
 
+/** The certificate of the proof that is shown can be kept, and proves it. */
+async function certificate(page, name) {
+  const [download] = await Promise.all([page.waitForEvent("download"), page.getByText("Download the certificate").click()]);
+  assert.equal(download.suggestedFilename(), name);
+  assert.match(run("check", await download.path()), /^proved: /);
+}
+
 async function hostile(browser) {
   const evil = `<img src=x onerror=globalThis.hacked=1><b>"'&amp;`;
   const coordinator = new Coordinator("open", false);
@@ -268,9 +283,18 @@ async function hostile(browser) {
     ({ hacked: globalThis.hacked ?? 0, made: document.querySelectorAll("main img, main script, #workers b").length }));
   assert.deepEqual({ hacked, made }, { hacked: 0, made: 0 });
   await accessible(page, "the page with a hostile worker");
-  wellBehaved(page);
+
+  // One that counts tells them from honest ones; an operator believes them again.
+  coordinator.work();
+  const caught = await page.getByRole("button", { name: /^Release node-/ }).first().getAttribute("aria-label");
+  const release = page.getByRole("button", { name: caught });
+  await accessible(page, "the page with a worker in quarantine");
   pretender.kill();
   await pretender.gone;
+  await release.click();
+  await page.getByRole("button", { name: "Release it" }).click();
+  await release.waitFor({ state: "hidden" });
+  wellBehaved(page);
   await coordinator.kill();
 }
 
@@ -286,8 +310,8 @@ async function screenshots(browser) {
   for (const colorScheme of ["light", "dark"]) {
     const page = await open(browser, `${coordinator.url}#${job}`, { colorScheme, viewport: { width: 1280, height: 1010 } });
     await live(page);
-    await page.waitForFunction(() => /^[2-9]\d\.\d %/.test(document.querySelector("#figures dd").textContent)
-      && document.querySelector("#history path.rate")?.getAttribute("d").length > 700 && document.querySelector("#by").rows.length === 6,
+    await page.waitForFunction(() => /^[3-8]\d\.\d %/.test(document.querySelector("#figures dd").textContent)
+      && document.querySelector("#history path.rate")?.getAttribute("d").length > 250 && document.querySelector("#by").rows.length === 6,
     null, { timeout: 600_000 });
     await page.screenshot({ path: join(images, `dashboard-${colorScheme}.png`) });
     await page.evaluate((first) => { location.hash = first; }, first);

@@ -310,6 +310,7 @@ function showDetail() {
   showActions(job);
   for (const id of ["map-card", "history-card", "progress"]) $(id).hidden = isProof;
   $("detail").classList.toggle("proof", isProof);
+  $("certificate").hidden = !job.proven;
   if (!isProof) $("board-card").hidden = true;
   const MOST_NOTES = 3;
   const notes = job.notes.slice(0, MOST_NOTES);
@@ -354,6 +355,7 @@ function showProof(job) {
   const isBeautiful = job.what === "beautiful";
   terms($("figures"), job.proven ? figuresProved(job) : isBeautiful ? figuresOfBeautiful(job) : figuresOfFirst(job));
   say($("report-title"), job.proven ? "Final report" : "Report so far");
+  $("certificate").href = `/api/jobs/${selected}/certificate`;
   const entries = [["Checking", duration(job.checking_s), "every answer is checked before it is believed"]];
   if (job.proven && !isBeautiful) entries.push(["Prefixes refuted", grouped(job.prefixes_refuted)]);
   const fingerprint = job.fingerprint ?? job.best_fingerprint;
@@ -434,19 +436,25 @@ function workerState(worker) {
   return ["well", "badge running", worker.units_held ? `${grouped(worker.units_held)} in hand` : "idle"];
 }
 
+/** Asks before it does something with a worker. */
+function workerButton(name, word, text) {
+  const button = element("button", "small", word);
+  button.type = "button";
+  button.setAttribute("aria-label", `${word} ${name}`);
+  button.addEventListener("click", async () => {
+    const path = `/api/workers/${encodeURIComponent(name)}/${word.toLowerCase()}`;
+    if (await confirmed(`${word} this worker?`, text, `${word} it`)) await post(path);
+  });
+  return button;
+}
 function makeWorker(name) {
   const cell = (className) => element("td", className, "", element("small"));
   const row = element("tr", "", cell("name"), element("td", "", element("span", "badge"), element("small")), cell("devices"),
     cell("number"), cell("number"), cell("number"), cell("number"), cell("number"));
   if (me.may_control) {
-    const button = element("button", "small", "Drain");
-    button.type = "button";
-    button.setAttribute("aria-label", `Drain ${name}`);
-    button.addEventListener("click", async () => {
-      const text = `${name} will finish what it has in hand and get nothing more until it restarts.`;
-      if (await confirmed("Drain this worker?", text, "Drain it")) await post(`/api/workers/${encodeURIComponent(name)}/drain`);
-    });
-    row.append(element("td", "number", button));
+    row.append(element("td", "number",
+      workerButton(name, "Drain", `${name} will finish what it has in hand and get nothing more until it restarts.`),
+      workerButton(name, "Release", `${name} will be believed again, and its record begins anew. It has to be started again.`)));
   }
   return row;
 }
@@ -475,7 +483,10 @@ function updateWorker(row, name) {
   put(units, grouped(worker.units_done), worker.units > worker.units_done ? `${grouped(worker.units)} in force` : "");
   put(verified, worker.units ? percent(worker.units_verified, worker.units) : "–");
   updateContact(contact, worker);
-  if (action) action.firstChild.hidden = worker.draining || word === "gone" || word === "silent";
+  if (!action) return;
+  const [drain, release] = action.children;
+  drain.hidden = worker.draining || ["quarantine", "gone", "silent"].includes(word);
+  release.hidden = !worker.quarantined;
 }
 function updateContact(cell, worker) {
   const seconds = Math.max(0, Math.round((now() - worker.seen_ms) / 1000));
@@ -507,7 +518,8 @@ function showLog() {
     const mark = { warning: "Warning: ", error: "Error: " }[line.level];
     const text = element("span", "");
     if (mark) text.append(element("b", "unseen", mark));
-    text.append(line.text);
+    // The list of jobs has as much of a name.
+    text.append(line.job ? line.text.replace(line.job, line.job.slice(0, 8)) : line.text);
     return element("li", line.level, time, text);
   }, () => {});
 }

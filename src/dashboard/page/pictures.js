@@ -121,10 +121,10 @@ export class UnitMap {
   }
 }
 
-/** A round number not below. */
+/** A number not below whose quarters are round. */
 function roundUp(value) {
   const power = 10 ** Math.floor(Math.log10(value));
-  return [1, 2, 2.5, 5, 10].map((factor) => factor * power).find((round) => round >= value * 0.9999);
+  return [1, 2, 4, 6, 8, 10].map((factor) => factor * power).find((round) => round >= value * 0.9999);
 }
 
 /** Rates between points `[ms, done, verified]`, in at most so many steps, and in fewer if few units were counted. */

@@ -1,0 +1,66 @@
+//! A crowd of workers that only pretend to count, for a coordinator without an authority on this machine: to see what screens
+//! make of many workers, and of one that says evil things of itself.
+//!
+//! `cargo run --release --example crowd -- DATA WORKERS UNITS_PER_S [DEVICE]`: WORKERS of them that hand in UNITS_PER_S units a
+//! second each, until the process is killed; the device of each is named DEVICE.
+
+mod pretender;
+
+use std::path::Path;
+use std::time::Duration;
+
+use nqueens::coordinator::AddressFile;
+use nqueens::wire::{Address, Link, Security, v1};
+use pretender::Pretender;
+
+/// Between the calls of one worker.
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// One of them, with a device of this name, until the end of the process. What fails is tried again.
+async fn work(mut worker: Pretender, device: String, units_per_s: f64) {
+    let temperature_c = 48.0 + 20.0 * fastrand::f64();
+    // They do not all begin in the same moment.
+    tokio::time::sleep(PAUSE.mul_f64(fastrand::f64())).await;
+    let mut turn = fastrand::u32(..5);
+    loop {
+        if worker.is_idle() || turn % 5 == 0 {
+            let device = v1::Device {
+                id: "cpu".into(),
+                name: device.clone(),
+                kernel: "pretended".into(),
+                capacity: 4,
+                fault: String::new(),
+                temperature_c: Some(temperature_c + 6.0 * fastrand::f64()),
+            };
+            let _ = worker.sync(Some(device)).await;
+        }
+        let most = units_per_s * PAUSE.as_secs_f64() * (0.5 + fastrand::f64());
+        let _ = worker.complete(most.round() as usize).await;
+        tokio::time::sleep(PAUSE).await;
+        turn += 1;
+    }
+}
+
+#[tokio::main]
+async fn main() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let [data, workers, units_per_s, device @ ..] = &words[..] else {
+        panic!("say DATA WORKERS UNITS_PER_S [DEVICE]")
+    };
+    let (workers, units_per_s): (u64, f64) =
+        (workers.parse().expect("a number of workers"), units_per_s.parse().expect("units a second"));
+    let device = device.first().map_or("a processor that only pretends", String::as_str);
+    let address: Address =
+        AddressFile::read(Path::new(data)).expect("it runs").address.parse().expect("an address");
+    let tasks: Vec<_> = (1..=workers)
+        .map(|number| {
+            let link = Link::new(&address, &Security::Plain, Duration::from_secs(30)).expect("a link");
+            let units_per_s = units_per_s * (0.6 + 0.8 * fastrand::f64());
+            let worker = Pretender::new(format!("node-{number:03}"), link, units_per_s);
+            tokio::spawn(work(worker, device.to_owned(), units_per_s))
+        })
+        .collect();
+    for task in tasks {
+        task.await.expect("no panic");
+    }
+}
