@@ -89,7 +89,8 @@ impl Primal {
             let variable = tableau.movable[index];
             let wrong = tableau.misprice(variable);
             if wrong > tolerance {
-                let weight = if wander { 1.0 / (tableau.random.f64() + 1e-9) } else { self.weights[variable] };
+                let weight =
+                    if wander { 1.0 / (tableau.random.f64() + 1e-9) } else { self.weights[variable] };
                 let score = wrong * wrong / weight;
                 if score > most {
                     most = score;

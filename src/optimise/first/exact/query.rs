@@ -319,7 +319,9 @@ impl<W: Width> Query<'_, W> {
         let nodes = std::mem::take(&mut self.diving);
         if nodes > 0 {
             let liking = self.liking(&board);
-            if let Some(solution) = dive(&board, branch, &liking, nodes, (self.weights, &mut self.random), self.task) {
+            if let Some(solution) =
+                dive(&board, branch, &liking, nodes, (self.weights, &mut self.random), self.task)
+            {
                 return Outcome::Completed(solution);
             }
         }
@@ -379,12 +381,7 @@ impl<W: Width> Query<'_, W> {
 }
 
 /// Tries everything under the budgets of `board`, as long as nodes are left.
-fn cheap<W: Width>(
-    board: &Residual<'_, W>,
-    branch: Branch,
-    weights: &mut Weights,
-    nodes: &mut u64,
-) -> Cheap {
+fn cheap<W: Width>(board: &Residual<'_, W>, branch: Branch, weights: &mut Weights, nodes: &mut u64) -> Cheap {
     if *nodes == 0 {
         return Cheap::GivenUp;
     }
