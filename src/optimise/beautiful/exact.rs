@@ -2,9 +2,10 @@
 //!
 //! An incumbent gives an upper bound on the number of queens on each level; the quotient's linear programme gives a
 //! lower one. Where they meet, the level is fixed. Where they do not, solutions with fewer queens are looked for:
-//! first with the programme's targets for a whole block of levels at once, which either finds a better incumbent or
-//! nothing; then on this level alone, which either finds one or refutes that there is one. After each level the board
-//! is reduced as far as it goes ([`super::reduction`]).
+//! first in *dives*, with the programme's targets for a whole block of levels at once, fewer levels where that is too much,
+//! more below where it is not, which either find a better incumbent or nothing; then on this level alone, which
+//! either finds one or refutes that there is one. As many levels as possible at once pay: what is found is then good far below the
+//! level in hand. After each level the board is reduced as far as it goes ([`super::reduction`]).
 
 use super::core::{Agenda, Core};
 use super::facts::Facts;
