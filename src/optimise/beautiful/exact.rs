@@ -43,8 +43,8 @@ const MANY_NODES: u64 = 50_000;
 /// ... and with more squares than this so many.
 const VERY_WIDE: usize = 3000;
 const FEW_NODES: u64 = 1000;
-/// So many nodes the programmes of one request in a dive count for.
-const REQUEST: u64 = 500;
+/// So many nodes a programme in a dive counts for.
+const PROGRAMME: u64 = 200;
 /// A dive asks for a queen more than the programme says on one in so many levels.
 const ONE_MORE_IN: u32 = 8;
 /// Queens more than the programme says, at most.
@@ -588,7 +588,7 @@ impl<'a> Engine<'a> {
             if spent > nodes {
                 return Ok(Dived::Open);
             }
-            let begun = self.nodes;
+            let begun = self.effort();
             let before = (self.facts.clone(), self.log.mark());
             let Some((last, possible)) = self.assume(next)? else { return Ok(Dived::Open) };
             let settled = if possible && !self.reduce()? {
@@ -596,7 +596,7 @@ impl<'a> Engine<'a> {
             } else {
                 Settled::Refuted
             };
-            spent += REQUEST + self.nodes - begun;
+            spent += 1 + self.effort() - begun;
             match settled {
                 Settled::Found(columns) => return Ok(Dived::Found(columns)),
                 Settled::Open => {
@@ -618,6 +618,11 @@ impl<'a> Engine<'a> {
                 }
             }
         }
+    }
+
+    /// Nodes and programmes so far, in nodes.
+    const fn effort(&self) -> u64 {
+        self.nodes + PROGRAMME * (self.programmes + self.quotient.programmes)
     }
 
     /// Nodes for what is assumed in a dive of so many.
