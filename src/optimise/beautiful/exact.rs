@@ -2,9 +2,10 @@
 //!
 //! An incumbent gives an upper bound on the number of queens on each level; the quotient's linear programme gives a
 //! lower one. Where they meet, the level is fixed. Where they do not, solutions with fewer queens are looked for:
-//! first with the programme's targets for a whole block of levels at once, which either finds a better incumbent or
-//! nothing; then on this level alone, which either finds one or refutes that there is one. After each level the board
-//! is reduced as far as it goes ([`super::reduction`]).
+//! first in *dives*, with the programme's targets for a whole block of levels at once, fewer levels where that is too much,
+//! more below where it is not, which either find a better incumbent or nothing; then on this level alone, which
+//! either finds one or refutes that there is one. As many levels as possible at once pay: what is found is then good far below the
+//! level in hand. After each level the board is reduced as far as it goes ([`super::reduction`]).
 
 use super::core::{Agenda, Core};
 use super::facts::Facts;
@@ -25,18 +26,25 @@ use crate::proof::{Kind, seal};
 const RADIUS_NODES: u64 = 3000;
 /// Nodes for what is tried on one level, before anything else is assumed.
 const QUICK_NODES: u64 = 5_000;
-/// With more squares than this nothing is searched: first, levels below are assumed.
+/// With more squares than this a search loses its way: first, levels below are assumed.
 const WIDE: usize = 1200;
-/// Up to this many nodes a pass on so many squares only dives.
-const DIVES_ONLY: u64 = 1_000_000;
+/// Nodes of a dive on so many squares, before the first pass.
+const WIDE_NODES: u64 = 250_000;
 /// Dives of a pass on so many squares.
 const WIDE_DIVES: usize = 4;
-/// How many times more there are in each next pass.
+/// How many times more nodes there are in each next pass.
 const MORE: u64 = 4;
 /// Levels of the first block of a dive.
-const FIRST_BLOCK: usize = 4;
-/// Searches of one dive that take all their nodes, at most.
-const SEARCHES: u64 = 8;
+const FIRST_BLOCK: usize = 64;
+/// Searches of one dive that take all their nodes, at least.
+const SEARCHES: u64 = 16;
+/// Nodes of one search in a dive, at most, ...
+const MANY_NODES: u64 = 50_000;
+/// ... and with more squares than this so many.
+const VERY_WIDE: usize = 3000;
+const FEW_NODES: u64 = 1000;
+/// So many nodes a programme in a dive counts for.
+const PROGRAMME: u64 = 200;
 /// A dive asks for a queen more than the programme says on one in so many levels.
 const ONE_MORE_IN: u32 = 8;
 /// Queens more than the programme says, at most.
@@ -230,6 +238,37 @@ pub fn most_beautiful_by(
     Exact { answer: Answer { found: best, verdict, nodes, programmes }, certificate, state }
 }
 
+/// How a dive ended.
+enum Dived {
+    /// With a solution.
+    Found(Vec<usize>),
+    /// Nothing that it asks for is possible: most likely there is no solution.
+    Exhausted,
+    /// Its nodes are spent.
+    Open,
+}
+
+/// What a dive asks for: few queens on so many levels below one, and some more on the first of them.
+#[derive(Clone, Copy, Debug)]
+struct Request {
+    level: usize,
+    block: usize,
+    more: u32,
+}
+
+impl Request {
+    /// The next one to try when this is too much; `None`: there is none.
+    fn less(self, step: u32) -> Option<Self> {
+        if self.block > 1 {
+            Some(Self { block: self.block / 2, ..self })
+        } else if self.more < MOST_MORE {
+            Some(Self { more: self.more + step, ..self })
+        } else {
+            None
+        }
+    }
+}
+
 /// How a question about the present facts was settled.
 pub(super) enum Settled {
     /// A solution.
@@ -409,6 +448,8 @@ impl<'a> Engine<'a> {
     fn fix(&mut self, level: usize, left: Option<Left>) -> Result<u32, Doubt> {
         let Left { mut least, mut trial } = left.unwrap_or(Left { least: 0, trial: None });
         let queens = self.counts[..level].iter().sum();
+        // Not only one with the least that the programme allows.
+        let mut any_better = false;
         loop {
             self.place = Place { cost: self.cost, least, most: self.counts[level], squares: 0, queens };
             if trial.is_none() {
@@ -453,20 +494,27 @@ impl<'a> Engine<'a> {
                     (least, before)
                 }
                 None => {
-                    let (aim, mark) = (least + self.step(level), self.log.mark());
+                    let aim = if any_better { most } else { least + self.step(level) };
+                    let mark = self.log.mark();
                     self.log.at_least(aim);
-                    self.facts.set_range(level, Some((least, least)));
+                    self.facts.set_range(level, Some((least, aim - self.step(level))));
                     (aim, mark)
                 }
             };
-            let settled = self.settle_level(level)?;
+            // Where the least that the programme allows is not found soon, any better incumbent will do.
+            let passes = if aim < most && self.is_wide() { 1 } else { usize::MAX };
+            let settled = self.settle_level(level, passes)?;
             self.facts = known;
             match settled {
-                Some(columns) => {
+                Settled::Found(columns) => {
                     self.log.back_to(mark);
                     self.improve(columns)?;
                 }
-                None => least = aim,
+                Settled::Refuted => least = aim,
+                Settled::Open => {
+                    self.log.back_to(mark);
+                    any_better = true;
+                }
             }
         }
         self.log.next_level();
@@ -480,42 +528,46 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// A solution under the present facts, among which is what is tried on `level`; or none, and the log says why.
-    fn settle_level(&mut self, level: usize) -> Result<Option<Vec<usize>>, Doubt> {
+    /// A solution under the present facts, among which is what is tried on `level`; or none, and the log says why. It gives
+    /// up after so many `passes`, each with more nodes than the last.
+    fn settle_level(&mut self, level: usize, passes: usize) -> Result<Settled, Doubt> {
         if self.reduce()? {
-            return Ok(None);
+            return Ok(Settled::Refuted);
         }
-        let mut nodes = QUICK_NODES;
-        let wide = self.is_wide();
+        let mut wide = self.is_wide();
+        let mut nodes = if wide { WIDE_NODES } else { QUICK_NODES };
         self.dives = 0;
         if !wide {
-            match self.settle(nodes)? {
-                Settled::Found(columns) => return Ok(Some(columns)),
-                Settled::Refuted => return Ok(None),
+            match self.settle(QUICK_NODES)? {
                 Settled::Open => {}
+                settled => return Ok(settled),
             }
         }
         let mut siege = None;
-        loop {
+        for _ in 0..passes {
             nodes *= MORE;
-            for _ in 0..if wide { WIDE_DIVES } else { 1 } {
+            let mut dives = if wide { WIDE_DIVES } else { 1 };
+            while dives > 0 {
                 let before = (self.facts.clone(), self.log.mark());
                 let found = self.dive(level, nodes)?;
                 self.facts = before.0;
                 self.log.back_to(before.1);
-                if found.is_some() {
-                    return Ok(found);
+                dives -= 1;
+                match found {
+                    Dived::Found(columns) => return Ok(Settled::Found(columns)),
+                    Dived::Exhausted => {
+                        dives = 0;
+                        wide = false;
+                    }
+                    Dived::Open => {}
                 }
             }
-            if wide && nodes < DIVES_ONLY {
-                continue;
-            }
             match self.besiege(&mut siege, nodes)? {
-                Settled::Found(columns) => return Ok(Some(columns)),
-                Settled::Refuted => return Ok(None),
                 Settled::Open => {}
+                settled => return Ok(settled),
             }
         }
+        Ok(Settled::Open)
     }
 
     /// Whether a search would lose its way.
@@ -525,49 +577,64 @@ impl<'a> Engine<'a> {
 
     /// Looks for a solution with as few queens on the levels below `level` as seems possible: block of levels by block,
     /// the programme's targets are assumed and the rest is searched for some `nodes`. What is refuted by that is too
-    /// much to ask, what stays open is asked for more.
-    fn dive(&mut self, mut level: usize, nodes: u64) -> Result<Option<Vec<usize>>, Doubt> {
-        let mut block = FIRST_BLOCK;
-        let mut more = 0;
-        let begun = self.nodes;
+    /// much to ask, what stays open is asked for more. Where nothing can be asked, what was asked before was too much.
+    fn dive(&mut self, level: usize, nodes: u64) -> Result<Dived, Doubt> {
+        let mut spent = 0;
         self.dives += 1;
+        let mut asked = Vec::new();
+        let mut next = Request { level, block: FIRST_BLOCK, more: 0 };
         loop {
             self.look()?;
-            if self.nodes - begun > nodes {
-                return Ok(None);
+            if spent > nodes {
+                return Ok(Dived::Open);
             }
-            let before = self.facts.clone();
-            let Some((last, possible)) = self.assume(level, block, more)? else { return Ok(None) };
+            let begun = self.effort();
+            let before = (self.facts.clone(), self.log.mark());
+            let Some((last, possible)) = self.assume(next)? else { return Ok(Dived::Open) };
             let settled = if possible && !self.reduce()? {
-                let nodes = nodes / SEARCHES / 2;
-                self.settle(if self.is_wide() { nodes.min(QUICK_NODES) } else { nodes })?
+                self.settle(self.patience(nodes))?
             } else {
                 Settled::Refuted
             };
+            spent += 1 + self.effort() - begun;
             match settled {
-                Settled::Found(columns) => return Ok(Some(columns)),
+                Settled::Found(columns) => return Ok(Dived::Found(columns)),
                 Settled::Open => {
-                    level = last;
-                    block *= 2;
-                    more = 0;
+                    asked.push((next, before));
+                    next = Request { level: last, block: 2 * next.block, more: 0 };
                 }
                 Settled::Refuted => {
-                    self.facts = before;
-                    if block > 1 {
-                        block /= 2;
-                    } else if more < MOST_MORE {
-                        more += self.step(last);
-                    } else {
-                        return Ok(None);
-                    }
+                    (self.facts, _) = before;
+                    self.log.back_to(before.1);
+                    next = loop {
+                        if let Some(less) = next.less(self.step(last)) {
+                            break less;
+                        }
+                        let Some((request, before)) = asked.pop() else { return Ok(Dived::Exhausted) };
+                        next = request;
+                        self.facts = before.0;
+                        self.log.back_to(before.1);
+                    };
                 }
             }
         }
     }
 
+    /// Nodes and programmes so far, in nodes.
+    const fn effort(&self) -> u64 {
+        self.nodes + PROGRAMME * (self.programmes + self.quotient.programmes)
+    }
+
+    /// Nodes for what is assumed in a dive of so many.
+    fn patience(&self, nodes: u64) -> u64 {
+        let very_wide = self.facts.squares(self.orbits).len() > VERY_WIDE;
+        (nodes / SEARCHES).min(if very_wide { FEW_NODES } else { MANY_NODES })
+    }
+
     /// Assumes as few queens as the programme says, and `more` on the first, on a block of levels below `level` that are
     /// alive. The last of them, and whether that is possible as far as the programme can tell; `None`: there are none.
-    fn assume(&mut self, level: usize, block: usize, more: u32) -> Result<Option<(usize, bool)>, Doubt> {
+    fn assume(&mut self, request: Request) -> Result<Option<(usize, bool)>, Doubt> {
+        let Request { level, block, more } = request;
         let mut last = None;
         let mut asked = 0;
         for below in level + 1..self.orbits.levels.len() {
