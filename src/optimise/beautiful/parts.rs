@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn desks_prove_what_one_machine_proves() {
         // Its search is long enough to be handed out.
-        let question = Question { n: 70, norm: Norm::Euclidean, turning: false, threads: 1 };
+        let question = Question { n: 48, norm: Norm::Euclidean, turning: false, threads: 1 };
         let (columns, certificate, (asked, holes)) = by_desks(question);
         assert!(asked > 3 && holes > 3, "{asked} parts with {holes} holes");
         let alone = most_beautiful_exactly(question, &mut Unwatched).answer.found.expect("a solution");

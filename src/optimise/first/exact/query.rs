@@ -20,6 +20,20 @@ use crate::proof::first::{Line, Multipliers, Refutation};
 /// 300 worse.
 const CHEAP: u64 = 3000;
 
+/// Queries that are worth so many programmes are searched under their first budget before they branch.
+const LONG: u64 = 32;
+
+/// Nodes of that search, for each programme that the query is worth. On boards of odd size, where the first budget leaves hardly
+/// any room, one long search, which learns what rows weigh, refutes more than many short ones with programmes between
+/// them: measured on n = 93 with 62 queens, 540,000 nodes and 6 programmes instead of 990,000 and 265; with 60 queens, 9
+/// million nodes in 56 s instead of many minutes.
+const fn searching(n: usize) -> u64 {
+    if n.is_multiple_of(2) { 0 } else { 10_000 }
+}
+
+/// Whether the task is stopped is asked when so many nodes more are searched.
+const LOOK: u64 = 1024;
+
 /// What a query comes to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -120,6 +134,8 @@ struct Query<'c, W: Width> {
     left: u64,
     /// Nodes of dives that are still to be made.
     diving: u64,
+    /// Nodes of one long search under the first budget that is still to be made.
+    searching: u64,
     programmes: &'c mut Programmes<W>,
     proved: &'c mut VecDeque<Multipliers>,
     weights: &'c mut Weights,
@@ -165,6 +181,7 @@ impl<W: Width> Answering for Desk<W> {
             task,
             left: programmes,
             diving: programmes.saturating_mul(diving(self.n)),
+            searching: if programmes >= LONG { programmes.saturating_mul(searching(self.n)) } else { 0 },
             programmes: common,
             proved: &mut self.proved,
             weights: &mut self.weights,
@@ -277,10 +294,7 @@ impl<W: Width> Query<'_, W> {
             return Outcome::Stopped;
         }
         if board.has_budget() {
-            let mut nodes = CHEAP;
-            let end = cheap(&board, branch, self.weights, &mut nodes);
-            self.task.add_nodes(CHEAP - nodes);
-            match end {
+            match self.cheap(&board, branch, CHEAP) {
                 Cheap::Refuted => return Outcome::Refuted(Refutation::search()),
                 Cheap::Full(solution) => return Outcome::Completed(solution),
                 Cheap::GivenUp => {}
@@ -325,10 +339,26 @@ impl<W: Width> Query<'_, W> {
                 return Outcome::Completed(solution);
             }
         }
+        let nodes = std::mem::take(&mut self.searching);
+        if nodes > 0 {
+            match self.cheap(&board, branch, nodes) {
+                Cheap::Refuted => return Outcome::Refuted(refuted(&Refutation::search())),
+                Cheap::Full(solution) => return Outcome::Completed(solution),
+                Cheap::GivenUp => {}
+            }
+        }
         match self.branch(&board, branch) {
             Outcome::Refuted(then) => Outcome::Refuted(refuted(&then)),
             other => other,
         }
+    }
+
+    /// Tries everything under the budgets of `board`, with so many nodes.
+    fn cheap(&mut self, board: &Residual<'_, W>, branch: Branch, nodes: u64) -> Cheap {
+        let mut left = nodes;
+        let end = cheap(board, branch, self.weights, &mut left, self.task);
+        self.task.add_nodes(nodes - left);
+        end
     }
 
     /// The values of the plain programme, by row × n + column.
@@ -381,8 +411,14 @@ impl<W: Width> Query<'_, W> {
 }
 
 /// Tries everything under the budgets of `board`, as long as nodes are left.
-fn cheap<W: Width>(board: &Residual<'_, W>, branch: Branch, weights: &mut Weights, nodes: &mut u64) -> Cheap {
-    if *nodes == 0 {
+fn cheap<W: Width>(
+    board: &Residual<'_, W>,
+    branch: Branch,
+    weights: &mut Weights,
+    nodes: &mut u64,
+    task: Task<'_>,
+) -> Cheap {
+    if *nodes == 0 || nodes.is_multiple_of(LOOK) && task.is_stopped() {
         return Cheap::GivenUp;
     }
     *nodes -= 1;
@@ -393,7 +429,7 @@ fn cheap<W: Width>(board: &Residual<'_, W>, branch: Branch, weights: &mut Weight
         match state {
             State::Refuted => weights.learn(&child),
             State::Full => return Cheap::Full(child.solution()),
-            State::Open(branch) => match cheap(&child, branch, weights, nodes) {
+            State::Open(branch) => match cheap(&child, branch, weights, nodes, task) {
                 Cheap::Refuted => {}
                 end => return end,
             },
