@@ -643,11 +643,12 @@ impl Field {
             if queens > most || queens + open < least {
                 return Err(Contradiction);
             }
-            if open > 0 && (queens == most || queens + open == least) {
+            let full = queens + self.at_once(level) > most;
+            if open > 0 && (full || queens + open == least) {
                 let squares: Vec<usize> =
                     self.levels[level].iter().copied().filter(|&square| self.open[square]).collect();
                 for square in squares {
-                    if queens == most {
+                    if full {
                         self.close(square)?;
                     } else if self.queen_on[square / self.n] != Some(square) {
                         self.place(square)?;
@@ -656,6 +657,12 @@ impl Field {
             }
         }
         Ok(())
+    }
+
+    /// As many queens as come together on a level: under quarter turns four, but for the one in the centre.
+    fn at_once(&self, level: usize) -> usize {
+        let in_centre = !self.n.is_multiple_of(2) && level == self.level_of(self.squares() / 2);
+        if self.turning && !in_centre { 4 } else { 1 }
     }
 
     /// Places a queen, and her images if solutions turn, and closes what she attacks.
