@@ -10,11 +10,12 @@
 //!
 //! | byte | followed by | what |
 //! |---|---|---|
-//! | 0 | | the checker tries everything by itself |
+//! | 0 | | the checker tries everything by itself, on the line with the fewest squares |
 //! | 1 | multipliers, a tree | a budget, and what refutes the position with it |
 //! | 2 | multipliers, a tree | a budget with the knapsacks, and the same |
 //! | 3 | line, number of children, for each a square and a tree | all squares of a line |
 //! | 4 | multipliers, number of squares, the squares, a tree | squares that die, and what refutes the position then |
+//! | 5 | | the checker tries everything by itself, in the rows that ran out of squares before |
 //!
 //! Lines are the rows from 0, the columns from n, the diagonals c - r + n - 1 from 2n, the antidiagonals r + c from
 //! 4n - 1; the square of row r and column c is r n + c. Multipliers are those of the columns (signed), diagonals and
@@ -37,7 +38,7 @@ use super::bytes::{Reader, Writer};
 use super::{Kind, ProofError, Proved, seal};
 use crate::board::{Piece, Square, first_attack, is_solution};
 use position::Position;
-use refutation::{Node, read};
+use refutation::{Node, Order, read};
 
 /// The largest board.
 pub const LARGEST: usize = 128;
@@ -183,8 +184,8 @@ impl Checker<'_> {
             return Err(ProofError::Damaged("a refutation is too deep"));
         }
         match read(&mut self.reader, self.n)? {
-            Node::Search if refuted => Ok(()),
-            Node::Search => self.search(position),
+            Node::Search(_) if refuted => Ok(()),
+            Node::Search(order) => self.search(position, order),
             Node::Budget { .. } if refuted => self.refute(position, refuted, depth + 1),
             Node::Budget { knapsack, y } => {
                 self.work.add(Work::BUDGET)?;
@@ -280,15 +281,19 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// Tries everything on the smallest mandatory line, and so on.
-    fn search(&mut self, position: &mut Position) -> Result<(), ProofError> {
-        let Some(line) = position.smallest_line() else {
+    /// Tries everything on one line after the other.
+    fn search(&mut self, position: &mut Position, order: Order) -> Result<(), ProofError> {
+        let line = match order {
+            Order::Smallest => position.smallest_line(),
+            Order::Weightiest => position.weightiest_line(),
+        };
+        let Some(line) = line else {
             return Err(ProofError::Refused("there is a completion".into()));
         };
         for square in position.choices(line).into_iter().flatten() {
             let mark = position.mark();
             if !self.place(position, square)? {
-                self.search(position)?;
+                self.search(position, order)?;
             }
             position.back_to(&mark);
         }
@@ -356,7 +361,7 @@ mod tests {
     /// Any tree at all, of any squares and lines.
     fn tree(n: usize, depth: usize, random: &mut fastrand::Rng) -> Refutation {
         match random.u8(0..if depth == 0 { 1 } else { 7 }) {
-            0 => Refutation::search(),
+            0 => SEARCHES[random.usize(0..2)](),
             6 => {
                 let then = tree(n, depth - 1, random);
                 let squares: Vec<usize> =
@@ -489,14 +494,22 @@ mod tests {
         assert!(forced > 20, "only {forced} queens were forced");
     }
 
+    /// The ways to have the checker try everything.
+    const SEARCHES: [fn() -> Refutation; 2] = [Refutation::search, Refutation::search_by_weight];
+
     /// The first solution and a search for each refutation.
     fn searched(n: usize) -> (Option<Vec<usize>>, Vec<Refutation>) {
+        searched_by(n, &Refutation::search())
+    }
+
+    /// The first solution and this for each refutation.
+    fn searched_by(n: usize, search: &Refutation) -> (Option<Vec<usize>>, Vec<Refutation>) {
         let first = all(n, &[]).into_iter().next();
         let number = first.as_ref().map_or(1, |columns| {
             let free = |row: usize, column: usize| is_free(n, &[&columns[..row], &[column]].concat());
             (0..n).map(|row| (0..columns[row]).filter(|&column| free(row, column)).count()).sum()
         });
-        (first, vec![Refutation::search(); number])
+        (first, vec![search.clone(); number])
     }
 
     fn sealed(n: usize) -> Vec<u8> {
@@ -507,9 +520,12 @@ mod tests {
 
     #[test]
     fn certificates_prove_the_first_solutions_of_small_boards() {
-        for n in 0..=10 {
-            let proved = super::super::check(&sealed(n)).expect("it is right");
-            assert_eq!((proved.kind, proved.n, proved.solution), (Kind::First, n, searched(n).0), "n = {n}");
+        for (n, search) in (0..=10).flat_map(|n| SEARCHES.map(|search| (n, search()))) {
+            let (first, refutations) = searched_by(n, &search);
+            let refutations: Vec<&Refutation> = refutations.iter().collect();
+            let sealed = certificate(n, first.as_deref(), &refutations).expect("it is right");
+            let proved = super::super::check(&sealed).expect("it is right");
+            assert_eq!((proved.kind, proved.n, proved.solution), (Kind::First, n, first), "n = {n}");
         }
         assert_eq!(searched(3).0, None);
     }

@@ -21,6 +21,9 @@ use super::knapsack::{Heaviest, Item, Outcome, heaviest};
 /// Four: row, column, diagonal, antidiagonal.
 type LinesOf = [usize; 4];
 
+/// After so many failures the weights of rows are halved.
+const HALVING: usize = 20_000;
+
 /// This many budgets are kept at most: the first one and the last ones.
 const BUDGETS: usize = 3;
 
@@ -41,6 +44,10 @@ pub(super) struct Position {
     units: Vec<usize>,
     trail: Vec<Change>,
     refuted: bool,
+    /// By row: how often it ran out of squares, and 1.
+    weights: Vec<usize>,
+    /// How often rows did so since the weights were halved.
+    failures: usize,
 }
 
 #[derive(Clone, Copy)]
@@ -110,7 +117,8 @@ impl Position {
         let refuted = open.clone().any(|line| count[line] == 0);
         let units = open.filter(|&line| count[line] == 1).collect();
         let (budgets, trail) = (Vec::new(), Vec::new());
-        Self { n, lines, squares, alive, count, taken, budgets, units, trail, refuted }
+        let (weights, failures) = (vec![1; n], 0);
+        Self { n, lines, squares, alive, count, taken, budgets, units, trail, refuted, weights, failures }
     }
 
     pub(super) fn mark(&self) -> Mark {
@@ -162,11 +170,43 @@ impl Position {
 
     /// An open mandatory line with the fewest choices; `None` if the board is full.
     pub(super) fn smallest_line(&self) -> Option<usize> {
-        let heavy = self.budgets.iter().flat_map(Budget::heavy_diagonals);
-        let mandatory = (0..2 * self.n).chain(heavy);
-        mandatory
-            .filter(|&line| !self.taken[line] && self.count[line] > 0)
+        let columns_and_rows = 0..2 * self.n;
+        columns_and_rows
+            .chain(self.heavy())
+            .filter(|&line| self.is_open(line))
             .min_by_key(|&line| self.count[line])
+    }
+
+    /// A column or a mandatory diagonal with two choices; else the row with the fewest for its weight: one that ran out of
+    /// squares before will do so again. `None` if the board is full.
+    pub(super) fn weightiest_line(&self) -> Option<usize> {
+        let mut short = (self.n..2 * self.n)
+            .chain(self.heavy())
+            .filter(|&line| self.is_open(line) && self.count[line] <= 2);
+        let fewer = |&a: &usize, &b: &usize| {
+            (self.count[a] * self.weights[b]).cmp(&(self.count[b] * self.weights[a]))
+        };
+        short.next().or_else(|| (0..self.n).filter(|&row| self.is_open(row)).min_by(fewer))
+    }
+
+    /// Whether a line has no queen, but alive squares.
+    fn is_open(&self, line: usize) -> bool {
+        !self.taken[line] && self.count[line] > 0
+    }
+
+    /// Diagonals that must be used, or are used, or are lost.
+    fn heavy(&self) -> impl Iterator<Item = usize> {
+        self.budgets.iter().flat_map(Budget::heavy_diagonals)
+    }
+
+    /// A row ran out of squares.
+    fn fail(&mut self, row: usize) {
+        self.weights[row] += 1;
+        self.failures += 1;
+        if self.failures == HALVING {
+            self.failures = 0;
+            self.weights.iter_mut().for_each(|weight| *weight = weight.div_ceil(2));
+        }
     }
 
     /// Puts a queen on an alive square.
@@ -203,7 +243,12 @@ impl Position {
                 continue;
             }
             match self.count[line] {
-                0 if line < 2 * self.n => self.refuted = true,
+                0 if line < 2 * self.n => {
+                    self.refuted = true;
+                    if line < self.n {
+                        self.fail(line);
+                    }
+                }
                 0 => {
                     let direction = direction(self.n, line);
                     self.budgets.iter_mut().for_each(|budget| budget.lose(line, direction));

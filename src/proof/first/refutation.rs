@@ -26,6 +26,7 @@ const PLAIN: u8 = 1;
 const KNAPSACK: u8 = 2;
 const BRANCH: u8 = 3;
 const DEAD: u8 = 4;
+const SEARCH_BY_WEIGHT: u8 = 5;
 
 /// The lines, as they are numbered in a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,9 +54,14 @@ impl Line {
 }
 
 impl Refutation {
-    /// The checker is to find out by itself, by trying everything.
+    /// The checker is to find out by itself, by trying everything on the line with the fewest squares.
     pub fn search() -> Self {
         Self(vec![SEARCH])
+    }
+
+    /// The same in the rows that ran out of squares before: for long searches.
+    pub fn search_by_weight() -> Self {
+        Self(vec![SEARCH_BY_WEIGHT])
     }
 
     /// The budget of `multipliers` (with the knapsack, if that is said), and what refutes the position with it.
@@ -137,9 +143,18 @@ impl Multipliers {
     }
 }
 
+/// Over which line a search of the checker branches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// The one with the fewest squares.
+    Smallest,
+    /// The row that has the fewest for how often it ran out of them.
+    Weightiest,
+}
+
 /// One node of a tree, as it is read.
 pub(super) enum Node {
-    Search,
+    Search(Order),
     Budget { knapsack: bool, y: Vec<i64> },
     Branch { line: usize, children: usize },
     Dead { y: Vec<i64>, squares: Vec<usize> },
@@ -149,7 +164,8 @@ pub(super) enum Node {
 pub(super) fn read(reader: &mut Reader<'_>, n: usize) -> Result<Node, ProofError> {
     let tag = reader.byte()?;
     Ok(match tag {
-        SEARCH => Node::Search,
+        SEARCH => Node::Search(Order::Smallest),
+        SEARCH_BY_WEIGHT => Node::Search(Order::Weightiest),
         PLAIN | KNAPSACK => Node::Budget { knapsack: tag == KNAPSACK, y: read_multipliers(reader, n)? },
         BRANCH => Node::Branch { line: reader.size(usize::MAX)?, children: reader.size(n)? },
         DEAD => {

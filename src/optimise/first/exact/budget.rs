@@ -9,12 +9,16 @@
 //!
 //! The diagonals of a direction that are used are one of the sets of [`super::knapsack`]: those that are not used weigh at
 //! least what the heaviest set leaves. That is taken from G at once, and is a credit from which the diagonals that die are
-//! paid first. The multipliers come
-//! from the duals of a linear programme, in floating point; [`Budget::new`] makes them right in integers whatever they are.
+//! paid first. A cell dies, too, if it is dearer than what the heaviest sets with its two diagonals leave.
+//!
+//! The multipliers come from the duals of a linear programme, in floating point; [`Budget::new`] makes them right in
+//! integers whatever they are.
 
 use super::knapsack::{Diagonals, Knapsack};
 use super::residual::Residual;
 use super::width::{Set, Width};
+use super::window::Window;
+use crate::board::Square;
 use crate::proof::first::Multipliers;
 
 /// Filters are tabulated for so many levels of G.
@@ -56,13 +60,16 @@ impl<W: Width> Budget<W> {
             heavy: Vec::new(),
         };
         let lines = budget.rows.iter().chain(&budget.columns).sum::<i64>();
-        let heaviest = heaviest(board, multipliers, knapsack)?;
         let mut room = Room { left: lines, credit: [0; 2] };
-        for (direction, set) in heaviest.iter().enumerate() {
+        let mut with = [Vec::new(), Vec::new()];
+        for (direction, with) in with.iter_mut().enumerate() {
             let weights = budget.weights(direction);
             let all: i64 = board.diagonals()[direction].iter().map(|line| weights[line]).sum();
-            room.left += set.weight;
-            room.credit[direction] = all - set.weight;
+            let sets = Sets::new(board, multipliers, direction);
+            let weight;
+            (weight, *with) = sets.weights(knapsack, weights.len())?;
+            room.left += weight;
+            room.credit[direction] = all - weight;
         }
         if room.left < 0 {
             return None;
@@ -71,6 +78,10 @@ impl<W: Width> Budget<W> {
         budget.affordable = vec![W::NO_ROWS; LEVELS + 1];
         for row in board.rows().iter() {
             for column in board.alive(row).iter() {
+                let (falling, rising) = (with[0][column + n - 1 - row], with[1][row + column]);
+                if falling < 0 || rising < 0 || lines + falling + rising < budget.cost(n, row, column) {
+                    continue;
+                }
                 let level = budget.level(budget.cost(n, row, column));
                 let cells = &mut budget.affordable[level].as_mut()[row];
                 *cells = cells.or(W::Columns::one(column));
@@ -91,18 +102,41 @@ impl<W: Width> Budget<W> {
         Some((budget, room))
     }
 
+    /// The same in a window of a board of this height.
+    pub(super) fn within<V: Width>(&self, height: usize, window: &Window) -> Budget<V> {
+        let Square { row, col } = window.corner;
+        let [falling, rising] = window.first_diagonals(height);
+        let part = |of: &[i64], from: usize, number: usize| of[from..from + number].to_vec();
+        let affordable = self.affordable.iter().map(|cells| {
+            let mut moved = V::NO_ROWS;
+            let rows = &cells.as_ref()[row..row + window.height];
+            moved.as_mut().iter_mut().zip(rows).for_each(|(to, cells)| *to = cells.moved_down(col));
+            moved
+        });
+        let heavy = |of: &[W::Diagonals; 2]| [of[0].moved_down(falling), of[1].moved_down(rising)];
+        Budget {
+            rows: part(&self.rows, row, window.height),
+            columns: part(&self.columns, col, window.width),
+            diagonals: part(&self.diagonals, falling, window.diagonals()),
+            antidiagonals: part(&self.antidiagonals, rising, window.diagonals()),
+            step: self.step,
+            affordable: affordable.collect(),
+            heavy: self.heavy.iter().map(heavy).collect(),
+        }
+    }
+
     /// What the diagonals of a direction weigh.
     #[inline]
     pub(super) fn weights(&self, direction: usize) -> &[i64] {
         if direction == 0 { &self.diagonals } else { &self.antidiagonals }
     }
 
-    /// What a queen on a cell takes from G.
+    /// What a queen on a cell of a board of this height takes from G.
     #[inline]
-    pub(super) fn cost(&self, n: usize, row: usize, column: usize) -> i64 {
+    pub(super) fn cost(&self, height: usize, row: usize, column: usize) -> i64 {
         self.rows[row]
             + self.columns[column]
-            + self.diagonals[column + n - 1 - row]
+            + self.diagonals[column + height - 1 - row]
             + self.antidiagonals[row + column]
     }
 
@@ -160,27 +194,56 @@ pub(super) fn heaviest<W: Width>(
     multipliers: &Multipliers,
     knapsack: &mut Knapsack,
 ) -> Option<[Heaviest<W>; 2]> {
-    let n = board.n() as i32;
-    let count = board.rows().len();
-    let sum = |set: W::Columns| set.iter().map(|i| i as i32).sum::<i32>();
-    let (rows, columns) = (sum(board.rows()), sum(board.columns()));
-    let mut of = |direction: usize, weights: &[i64], zero: i32, sum: i32| {
-        let alive = board.diagonals()[direction];
-        let diagonals = Diagonals {
-            places: alive.iter().map(|line| line as i32 - zero).collect(),
-            weights: alive.iter().map(|line| weights[line] as i32).collect(),
-        };
-        let set = knapsack.heaviest(&diagonals, count, sum)?;
-        let chosen = set.chosen.iter().map(|&i| W::Diagonals::one((diagonals.places[i] + zero) as usize));
+    let mut of = |direction: usize| {
+        let sets = Sets::new(board, multipliers, direction);
+        let set = knapsack.heaviest(&sets.diagonals, sets.count, sets.sum)?;
+        let chosen = set.chosen.iter().map(|&i| W::Diagonals::one(sets.line(i)));
         Some(Heaviest {
             weight: set.weight.into(),
             diagonals: chosen.fold(W::Diagonals::EMPTY, |all, one| all.or(one)),
         })
     };
-    Some([
-        of(0, &multipliers.diagonals, n - 1, columns - rows)?,
-        of(1, &multipliers.antidiagonals, 0, rows + columns)?,
-    ])
+    Some([of(0)?, of(1)?])
+}
+
+/// The sets of diagonals of one direction that a completion of a board can use.
+struct Sets {
+    diagonals: Diagonals,
+    /// How many a set has.
+    count: usize,
+    /// To what their places sum.
+    sum: i32,
+    /// The line whose place is 0.
+    zero: i32,
+}
+
+impl Sets {
+    fn new<W: Width>(board: &Residual<'_, W>, multipliers: &Multipliers, direction: usize) -> Self {
+        let sum = |set: W::Columns| set.iter().map(|i| i as i32).sum::<i32>();
+        let (rows, columns) = (sum(board.rows()), sum(board.columns()));
+        let (weights, zero, sum) = match direction {
+            0 => (&multipliers.diagonals, board.n() as i32 - 1, columns - rows),
+            _ => (&multipliers.antidiagonals, 0, rows + columns),
+        };
+        let alive = board.diagonals()[direction];
+        let diagonals = Diagonals {
+            places: alive.iter().map(|line| line as i32 - zero).collect(),
+            weights: alive.iter().map(|line| weights[line] as i32).collect(),
+        };
+        Self { diagonals, count: board.rows().len(), sum, zero }
+    }
+
+    fn line(&self, diagonal: usize) -> usize {
+        (self.diagonals.places[diagonal] + self.zero) as usize
+    }
+
+    /// What they weigh at most, and, by line, those with it: something below 0 if there is none.
+    fn weights(&self, knapsack: &mut Knapsack, lines: usize) -> Option<(i64, Vec<i64>)> {
+        let (weight, with) = knapsack.weights(&self.diagonals, self.count, self.sum)?;
+        let mut by_line = vec![-1; lines];
+        with.into_iter().enumerate().for_each(|(i, weight)| by_line[self.line(i)] = weight.into());
+        Some((weight.into(), by_line))
+    }
 }
 
 /// Multipliers of the rows and columns such that no alive cell costs less than 0.

@@ -11,6 +11,7 @@ use super::in_order::Task;
 use super::residual::{Branch, Residual, State};
 use super::weights::Weights;
 use super::width::Width;
+use super::window::{self, Search};
 
 /// Nodes of the shortest dive.
 const SHORTEST: u64 = 500;
@@ -22,31 +23,48 @@ const NOISE: f64 = 0.5;
 /// Sizes of rows are multiplied by up to 1 and this.
 const ROWS_NOISE: f64 = 0.1;
 
-/// Looks for a completion of `board`, which is open at `branch`, with so many nodes. `liking` is that of each cell, by
-/// row × n + column. `weights` are learned.
+/// Looks for a completion of `board`, which is open, with so many nodes. `liking` is that of each cell, by row × n + column.
+/// `weights` are learned.
 pub(super) fn dive<W: Width>(
     board: &Residual<'_, W>,
-    branch: Branch,
     liking: &[f64],
-    mut nodes: u64,
+    nodes: u64,
     (weights, random): (&mut Weights, &mut Rng),
     task: Task<'_>,
 ) -> Option<Vec<usize>> {
-    let mut dives = 0;
-    while nodes > 0 && !task.is_stopped() {
-        dives += 1;
-        let length = nodes.min(SHORTEST * luby(dives));
-        let mut dive = Dive { liking, weights, random, left: length };
-        let found = dive.search(board, branch);
-        let left = dive.left;
-        task.add_nodes(length - left);
-        // With nodes left, everything was tried.
-        if found.is_some() || left > 0 {
-            return found;
+    window::search(board, Dives { liking, nodes, weights, random, task })
+}
+
+struct Dives<'a> {
+    liking: &'a [f64],
+    nodes: u64,
+    weights: &'a mut Weights,
+    random: &'a mut Rng,
+    task: Task<'a>,
+}
+
+impl Search for Dives<'_> {
+    type Found = Option<Vec<usize>>;
+
+    fn run<W: Width>(mut self, mut board: Residual<'_, W>) -> Option<Vec<usize>> {
+        let state = board.propagate();
+        let mut dives = 0;
+        while self.nodes > 0 && !self.task.is_stopped() {
+            dives += 1;
+            let length = self.nodes.min(SHORTEST * luby(dives));
+            let mut dive =
+                Dive { liking: self.liking, weights: self.weights, random: self.random, left: length };
+            let found = dive.go_on(&board, state);
+            let left = dive.left;
+            self.task.add_nodes(length - left);
+            // With nodes left, everything was tried.
+            if found.is_some() || left > 0 {
+                return found;
+            }
+            self.nodes -= length;
         }
-        nodes -= length;
+        None
     }
-    None
 }
 
 /// The number at place `k` ≥ 1 of 1, 1, 2, 1, 1, 2, 4, 1, 1, 2, 1, 1, 2, 4, 8, …
@@ -71,29 +89,36 @@ struct Dive<'a> {
 
 impl Dive<'_> {
     /// A completion; `None` if there is none, or no nodes are left.
-    fn search<W: Width>(&mut self, board: &Residual<'_, W>, branch: Branch) -> Option<Vec<usize>> {
+    fn go_on<W: Width>(&mut self, board: &Residual<'_, W>, state: State) -> Option<Vec<usize>> {
+        match state {
+            State::Refuted => {
+                self.weights.learn(board);
+                None
+            }
+            State::Full => Some(board.solution()),
+            State::Open(branch) => self.branch(board, branch),
+        }
+    }
+
+    fn branch<W: Width>(&mut self, board: &Residual<'_, W>, branch: Branch) -> Option<Vec<usize>> {
         if self.left == 0 {
             return None;
         }
         self.left -= 1;
         let branch = self.weights.choose(board, branch, || 1.0 + ROWS_NOISE * self.random.f64());
-        let n = board.n();
+        let (n, corner) = (board.n(), board.corner());
         let mut cells: Vec<(f64, usize, usize)> = board
             .cells(branch)
-            .map(|(row, column)| (self.liking[row * n + column] + NOISE * self.random.f64(), row, column))
+            .map(|(row, column)| {
+                let liking = self.liking[(corner.row + row) * n + corner.col + column];
+                (liking + NOISE * self.random.f64(), row, column)
+            })
             .collect();
         cells.sort_by(|a, b| b.0.total_cmp(&a.0));
         for (_, row, column) in cells {
             let mut child = *board;
-            let state = if child.place(row, column) { State::Refuted } else { child.propagate() };
-            let found = match state {
-                State::Refuted => {
-                    self.weights.learn(&child);
-                    None
-                }
-                State::Full => Some(child.solution()),
-                State::Open(branch) => self.search(&child, branch),
-            };
+            let state = child.put(row, column);
+            let found = self.go_on(&child, state);
             if found.is_some() || self.left == 0 {
                 return found;
             }

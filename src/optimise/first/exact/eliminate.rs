@@ -212,10 +212,7 @@ impl<'b, W: Width> Elimination<'_, 'b, W> {
     /// The board with a queen more, or what became of it.
     fn with_queen(&self, row: usize, column: usize) -> Result<Residual<'b, W>, State> {
         let mut board = *self.board;
-        if board.place(row, column) {
-            return Err(State::Refuted);
-        }
-        match board.propagate() {
+        match board.put(row, column) {
             State::Open(_) => Ok(board),
             other => Err(other),
         }

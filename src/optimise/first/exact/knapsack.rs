@@ -42,46 +42,100 @@ impl Frame {
     const fn width(&self) -> usize {
         (self.high - self.low + 1) as usize
     }
+
+    const fn entries(&self) -> usize {
+        self.width() * (self.most - self.least + 1)
+    }
+}
+
+/// A diagonal: where it is, and what it weighs.
+#[derive(Clone, Copy, Debug, Default)]
+struct Item {
+    place: i32,
+    weight: i32,
+}
+
+/// Takes into a table what another one gives with an item and so much more in count.
+fn improve((to, table): (&Frame, &mut [i32]), (from, other): (&Frame, &[i32]), count: isize, item: Item) {
+    let Item { place, weight } = item;
+    let (low, high) = (to.low.max(from.low + place), to.high.min(from.high + place));
+    if low > high {
+        return;
+    }
+    let length = (high - low + 1) as usize;
+    for (chosen, row) in (to.least..=to.most).zip(table.chunks_mut(to.width())) {
+        let source = chosen.wrapping_add_signed(-count);
+        if (from.least..=from.most).contains(&source) {
+            let source = (source - from.least) * from.width() + (low - place - from.low) as usize;
+            let row = &mut row[(low - to.low) as usize..][..length];
+            for (best, other) in row.iter_mut().zip(&other[source..][..length]) {
+                *best = (*best).max(other + weight);
+            }
+        }
+    }
 }
 
 impl Knapsack {
     /// The heaviest set of `count` diagonals whose places sum to `sum`; `None` if there is no such set.
     pub(super) fn heaviest(&mut self, diagonals: &Diagonals, count: usize, sum: i32) -> Option<HeaviestSet> {
+        let item = self.fill(diagonals, count, sum)?;
+        let mut chosen = Vec::with_capacity(count);
+        let (mut rest, mut at) = (count, self.last_sum());
+        for i in (0..self.order.len()).rev() {
+            let here = self.entry(i + 1, rest, at);
+            if self.entry(i, rest, at) != here {
+                chosen.push(self.order[i]);
+                rest -= 1;
+                at -= item(self.order[i]).place;
+            }
+        }
+        debug_assert!(rest == 0 && at == 0);
+        Some(HeaviestSet { weight: self.weight(), chosen })
+    }
+
+    /// What such a set weighs at most, and, by diagonal, one with it: something below 0 if there is none.
+    pub(super) fn weights(
+        &mut self,
+        diagonals: &Diagonals,
+        count: usize,
+        sum: i32,
+    ) -> Option<(i32, Vec<i32>)> {
+        let item = self.fill(diagonals, count, sum)?;
+        Some((self.weight(), self.backward(item)))
+    }
+
+    /// Fills the tables; `None` if there is no set. Places are measured from their mean, so that sums stay small: so are those
+    /// of the items that are returned, by diagonal.
+    fn fill<'d>(
+        &mut self,
+        diagonals: &'d Diagonals,
+        count: usize,
+        sum: i32,
+    ) -> Option<impl Fn(usize) -> Item + use<'d>> {
         let number = diagonals.places.len();
         if count > number {
             return None;
         }
         let mean = if count == 0 { 0 } else { (f64::from(sum) / count as f64).round() as i32 };
-        let sum = sum - mean * count as i32;
-        let place = |i: usize| diagonals.places[i] - mean;
+        let item = move |i: usize| Item { place: diagonals.places[i] - mean, weight: diagonals.weights[i] };
         self.order.clear();
         self.order.extend(0..number);
-        self.order.sort_by_key(|&i| place(i).abs());
-        if !self.set_frames(place, count, sum) {
+        self.order.sort_by_key(|&i| item(i).place.abs());
+        if !self.set_frames(|i| item(i).place, count, sum - mean * count as i32) {
             return None;
         }
-        self.entries[0] = 0;
-        for i in 0..number {
-            let diagonal = self.order[i];
-            self.step(i, place(diagonal), diagonals.weights[diagonal]);
-        }
-        let weight = self.entries[self.starts[number]];
-        if weight < 0 {
-            return None;
-        }
-        let mut chosen = Vec::with_capacity(count);
-        let (mut rest, mut at) = (count, sum);
-        for i in (0..number).rev() {
-            let diagonal = self.order[i];
-            let here = self.entry(i + 1, rest, at);
-            if self.entry(i, rest, at) != here {
-                chosen.push(diagonal);
-                rest -= 1;
-                at -= place(diagonal);
-            }
-        }
-        debug_assert!(rest == 0 && at == 0);
-        Some(HeaviestSet { weight, chosen })
+        self.forward(item);
+        (self.weight() >= 0).then_some(item)
+    }
+
+    /// What the heaviest set weighs, once the tables are filled.
+    fn weight(&self) -> i32 {
+        self.entries[self.starts[self.order.len()]]
+    }
+
+    /// The sum of the places of sets.
+    fn last_sum(&self) -> i32 {
+        self.frames[self.order.len()].low
     }
 
     /// Whether every number of diagonals has something to say.
@@ -105,7 +159,7 @@ impl Knapsack {
             }
             self.frames.push(frame);
             self.starts.push(entries);
-            entries += frame.width() * (frame.most - frame.least + 1);
+            entries += frame.entries();
             if let Some(&diagonal) = self.order.get(i) {
                 let place = place(diagonal);
                 (low, high) = (low + place.min(0), high + place.max(0));
@@ -118,36 +172,36 @@ impl Knapsack {
         true
     }
 
-    /// The table after diagonal `i` of the order, from the one before it.
-    fn step(&mut self, i: usize, place: i32, weight: i32) {
-        let (from, to) = (self.frames[i], self.frames[i + 1]);
-        let (before, after) = self.entries.split_at_mut(self.starts[i + 1]);
-        let before = &before[self.starts[i]..];
-        for chosen in to.least..=to.most {
-            let row = &mut after[(chosen - to.least) * to.width()..][..to.width()];
-            // Without it.
-            row.fill(NONE);
-            if (from.least..=from.most).contains(&chosen) {
-                let (low, high) = (to.low.max(from.low), to.high.min(from.high));
-                if low <= high {
-                    let length = (high - low + 1) as usize;
-                    let source = (chosen - from.least) * from.width() + (low - from.low) as usize;
-                    row[(low - to.low) as usize..][..length].copy_from_slice(&before[source..][..length]);
-                }
-            }
-            // With it.
-            if chosen > from.least && chosen - 1 <= from.most {
-                let (low, high) = (to.low.max(from.low + place), to.high.min(from.high + place));
-                if low <= high {
-                    let length = (high - low + 1) as usize;
-                    let source = (chosen - 1 - from.least) * from.width() + (low - place - from.low) as usize;
-                    let row = &mut row[(low - to.low) as usize..][..length];
-                    for (best, other) in row.iter_mut().zip(&before[source..][..length]) {
-                        *best = (*best).max(other + weight);
-                    }
-                }
-            }
+    /// The tables of sets of the first diagonals, after each number of them. The answer is in the last.
+    fn forward(&mut self, item: impl Fn(usize) -> Item) {
+        self.entries[0] = 0;
+        for i in 0..self.order.len() {
+            let (from, to) = (self.frames[i], self.frames[i + 1]);
+            let (before, after) = self.entries.split_at_mut(self.starts[i + 1]);
+            let (before, after) = (&before[self.starts[i]..], &mut after[..to.entries()]);
+            after.fill(NONE);
+            improve((&to, after), (&from, before), 0, Item::default());
+            improve((&to, after), (&from, before), 1, item(self.order[i]));
         }
+    }
+
+    /// By diagonal, the greatest weight of a set with it, or something below 0: from the last diagonal back, with what those
+    /// behind can add to the tables of [`forward`](Self::forward).
+    fn backward(&self, item: impl Fn(usize) -> Item) -> Vec<i32> {
+        let mut with = vec![NONE; self.order.len()];
+        let mut behind = vec![0];
+        for (i, &diagonal) in self.order.iter().enumerate().rev() {
+            let (from, to) = (&self.frames[i + 1], &self.frames[i]);
+            let Item { place, weight } = item(diagonal);
+            let mut layer = vec![NONE; to.entries()];
+            improve((to, &mut layer), (from, &behind), -1, Item { place: -place, weight });
+            let before = &self.entries[self.starts[i]..][..to.entries()];
+            with[diagonal] =
+                layer.iter().zip(before).map(|(behind, before)| behind + before).max().unwrap_or(NONE);
+            improve((to, &mut layer), (from, &behind), 0, Item::default());
+            behind = layer;
+        }
+        with
     }
 
     /// The greatest weight of so many of the first `i` diagonals with this sum.
@@ -165,18 +219,24 @@ impl Knapsack {
 mod tests {
     use super::*;
 
-    /// The greatest weight by trying all sets.
-    fn oracle(diagonals: &Diagonals, count: usize, sum: i32) -> Option<i32> {
+    /// The greatest weight by trying all sets, and with each diagonal.
+    fn oracle(diagonals: &Diagonals, count: usize, sum: i32) -> Option<(i32, Vec<Option<i32>>)> {
         let number = diagonals.places.len();
         let set = |set: u32| (0..number).filter(move |i| set >> i & 1 == 1);
-        (0u32..1 << number)
-            .filter(|&s| set(s).count() == count && set(s).map(|i| diagonals.places[i]).sum::<i32>() == sum)
-            .map(|s| set(s).map(|i| diagonals.weights[i]).sum())
-            .max()
+        let mut with = vec![None; number];
+        let sets = (0u32..1 << number)
+            .filter(|&s| set(s).count() == count && set(s).map(|i| diagonals.places[i]).sum::<i32>() == sum);
+        let weights = sets.map(|s| {
+            let weight: i32 = set(s).map(|i| diagonals.weights[i]).sum();
+            set(s).for_each(|i| with[i] = with[i].max(Some(weight)));
+            weight
+        });
+        let weight = weights.max()?;
+        Some((weight, with))
     }
 
     #[test]
-    fn the_heaviest_set_is_that_of_trying_all_of_them() {
+    fn the_heaviest_sets_are_those_of_trying_all_of_them() {
         let mut random = fastrand::Rng::with_seed(7);
         let mut knapsack = Knapsack::default();
         let (mut sets, mut none) = (0, 0);
@@ -191,7 +251,16 @@ mod tests {
             let diagonals = Diagonals { places, weights };
             let found = knapsack.heaviest(&diagonals, count, sum);
             let context = format!("case {case}: {diagonals:?}, {count}, {sum}");
-            assert_eq!(found.as_ref().map(|set| set.weight), oracle(&diagonals, count, sum), "{context}");
+            let expected = oracle(&diagonals, count, sum);
+            assert_eq!(
+                found.as_ref().map(|set| set.weight),
+                expected.as_ref().map(|sets| sets.0),
+                "{context}"
+            );
+            let weights = knapsack.weights(&diagonals, count, sum);
+            let there = |weight: i32| (weight >= 0).then_some(weight);
+            let weights = weights.map(|(most, with)| (most, with.into_iter().map(there).collect()));
+            assert_eq!(weights, expected, "{context}");
             match found {
                 Some(HeaviestSet { weight, mut chosen }) => {
                     let total = |of: &[i32]| chosen.iter().map(|&i| of[i]).sum::<i32>();

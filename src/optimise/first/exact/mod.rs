@@ -9,12 +9,14 @@
 //! | `dive.rs` | cheap searches for a completion, begun anew again and again |
 //! | `eliminate.rs` | squares that no completion uses, found by trying each of them |
 //! | `residual.rs` | the rest of the board, and propagation over all four families of lines |
+//! | `cheap.rs` | cheap searches |
 //! | `budget.rs` | integer multipliers, and what they forbid |
 //! | `programme.rs` | the linear programmes that propose them, and the generation of their columns |
 //! | `knapsack.rs` | the heaviest set of diagonals of a given number and sum |
 //! | `resume.rs` | what a run has refuted, for a later one |
 //! | `weights.rs` | which rows run out of cells, to branch over them sooner |
 //! | `width.rs` | sets in machine words |
+//! | `window.rs` | the open part of a board in narrow words |
 //!
 //! Why the knapsacks: the antidiagonals r + c of a completion are different, as many as open rows, and their sum is that
 //! of the open rows and columns; so for the diagonals c - r. Near the row where the greedy prefix ends, the board is so
@@ -22,6 +24,7 @@
 //! the end; whole ones often cannot.
 
 mod budget;
+mod cheap;
 mod dive;
 mod eliminate;
 mod in_order;
@@ -35,6 +38,7 @@ pub mod resume;
 mod tests;
 mod weights;
 mod width;
+mod window;
 
 pub use in_order::{Control, Question, Task};
 pub use lexicographic::{Found, Options, Refutations, first, first_by};

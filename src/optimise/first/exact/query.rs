@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use fastrand::Rng;
 
 use super::budget::Budget;
+use super::cheap::{Cheap, cheap};
 use super::dive::dive;
 use super::eliminate::{Eliminated, Elimination, PROMISING};
 use super::in_order::{Question, Task};
@@ -30,9 +31,6 @@ const LONG: u64 = 32;
 const fn searching(n: usize) -> u64 {
     if n.is_multiple_of(2) { 0 } else { 10_000 }
 }
-
-/// Whether the task is stopped is asked when so many nodes more are searched.
-const LOOK: u64 = 1024;
 
 /// What a query comes to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,7 +58,7 @@ pub trait Answering: Send {
 /// If n is larger than [`LARGEST`](super::LARGEST).
 pub fn answering(n: usize, placed: &[Square]) -> Box<dyn Answering> {
     assert!(n <= super::LARGEST);
-    if n <= Narrow::LARGEST {
+    if n <= Narrow::ROWS {
         Box::new(Desk::<Narrow>::new(n, placed))
     } else {
         Box::new(Desk::<Wide>::new(n, placed))
@@ -81,7 +79,7 @@ pub fn at_once(n: usize, prefix: &[usize]) -> Option<Outcome> {
         }
     }
     assert!(n <= super::LARGEST);
-    if n <= Narrow::LARGEST { look::<Narrow>(n, prefix) } else { look::<Wide>(n, prefix) }
+    if n <= Narrow::ROWS { look::<Narrow>(n, prefix) } else { look::<Wide>(n, prefix) }
 }
 
 /// What is kept from one query to the next.
@@ -126,16 +124,31 @@ struct Programmes<W: Width> {
     rows: W::Columns,
 }
 
-/// A search for a completion.
-struct Query<'c, W: Width> {
-    n: usize,
-    task: Task<'c>,
-    /// Programmes that may still be solved.
-    left: u64,
+/// What may still be done for a query.
+struct Allowance {
+    programmes: u64,
     /// Nodes of dives that are still to be made.
     diving: u64,
     /// Nodes of one long search under the first budget that is still to be made.
     searching: u64,
+}
+
+impl Allowance {
+    /// A quick look.
+    const LOOK: Self = Self { programmes: 1, diving: 0, searching: 0 };
+
+    /// On the board of size `n` for so many programmes.
+    const fn new(n: usize, programmes: u64) -> Self {
+        let searching = if programmes >= LONG { programmes.saturating_mul(searching(n)) } else { 0 };
+        Self { programmes, diving: programmes.saturating_mul(diving(n)), searching }
+    }
+}
+
+/// A search for a completion.
+struct Query<'c, W: Width> {
+    n: usize,
+    task: Task<'c>,
+    left: Allowance,
     programmes: &'c mut Programmes<W>,
     proved: &'c mut VecDeque<Multipliers>,
     weights: &'c mut Weights,
@@ -144,13 +157,6 @@ struct Query<'c, W: Width> {
     noise: f64,
     /// Whether it branches over the first open row, not over the smallest line.
     in_order: bool,
-}
-
-/// How a cheap search ends.
-enum Cheap {
-    Refuted,
-    Full(Vec<usize>),
-    GivenUp,
 }
 
 impl<W: Width> Answering for Desk<W> {
@@ -179,9 +185,7 @@ impl<W: Width> Answering for Desk<W> {
         let mut query = Query {
             n: self.n,
             task,
-            left: programmes,
-            diving: programmes.saturating_mul(diving(self.n)),
-            searching: if programmes >= LONG { programmes.saturating_mul(searching(self.n)) } else { 0 },
+            left: Allowance::new(self.n, programmes),
             programmes: common,
             proved: &mut self.proved,
             weights: &mut self.weights,
@@ -200,12 +204,12 @@ impl<W: Width> Answering for Desk<W> {
         }
         // What is refuted easily needs no eliminated squares.
         if attempt == 0 {
-            (query.left, query.diving) = (1, 0);
+            let all = std::mem::replace(&mut query.left, Allowance::LOOK);
             match query.search(board, branch) {
                 Outcome::GivenUp => {}
                 other => return other,
             }
-            (query.left, query.diving) = (programmes, programmes.saturating_mul(diving(self.n)));
+            query.left = all;
         }
         let (state, eliminated) = query.eliminate(
             &mut board,
@@ -294,16 +298,16 @@ impl<W: Width> Query<'_, W> {
             return Outcome::Stopped;
         }
         if board.has_budget() {
-            match self.cheap(&board, branch, CHEAP) {
-                Cheap::Refuted => return Outcome::Refuted(Refutation::search()),
+            match cheap(&board, CHEAP, self.weights, self.task) {
+                Cheap::Refuted => return Outcome::Refuted(Refutation::search_by_weight()),
                 Cheap::Full(solution) => return Outcome::Completed(solution),
                 Cheap::GivenUp => {}
             }
         }
-        if self.left == 0 {
+        if self.left.programmes == 0 {
             return Outcome::GivenUp;
         }
-        self.left -= 1;
+        self.left.programmes -= 1;
         let Some(multipliers) = self.programmes.plain.multipliers(&board, self.task) else {
             return self.branch(&board, branch);
         };
@@ -330,19 +334,18 @@ impl<W: Width> Query<'_, W> {
             }
             return Outcome::Refuted(refuted(&then));
         }
-        let nodes = std::mem::take(&mut self.diving);
+        let nodes = std::mem::take(&mut self.left.diving);
         if nodes > 0 {
             let liking = self.liking(&board);
-            if let Some(solution) =
-                dive(&board, branch, &liking, nodes, (self.weights, &mut self.random), self.task)
-            {
+            let found = dive(&board, &liking, nodes, (self.weights, &mut self.random), self.task);
+            if let Some(solution) = found {
                 return Outcome::Completed(solution);
             }
         }
-        let nodes = std::mem::take(&mut self.searching);
+        let nodes = std::mem::take(&mut self.left.searching);
         if nodes > 0 {
-            match self.cheap(&board, branch, nodes) {
-                Cheap::Refuted => return Outcome::Refuted(refuted(&Refutation::search())),
+            match cheap(&board, nodes, self.weights, self.task) {
+                Cheap::Refuted => return Outcome::Refuted(refuted(&Refutation::search_by_weight())),
                 Cheap::Full(solution) => return Outcome::Completed(solution),
                 Cheap::GivenUp => {}
             }
@@ -351,14 +354,6 @@ impl<W: Width> Query<'_, W> {
             Outcome::Refuted(then) => Outcome::Refuted(refuted(&then)),
             other => other,
         }
-    }
-
-    /// Tries everything under the budgets of `board`, with so many nodes.
-    fn cheap(&mut self, board: &Residual<'_, W>, branch: Branch, nodes: u64) -> Cheap {
-        let mut left = nodes;
-        let end = cheap(board, branch, self.weights, &mut left, self.task);
-        self.task.add_nodes(nodes - left);
-        end
     }
 
     /// The values of the plain programme, by row × n + column.
@@ -387,10 +382,7 @@ impl<W: Width> Query<'_, W> {
         let mut children = Vec::new();
         for (row, column) in cells {
             let mut child = *board;
-            if child.place(row, column) {
-                continue;
-            }
-            let outcome = match child.propagate() {
+            let outcome = match child.put(row, column) {
                 State::Refuted => continue,
                 State::Full => Outcome::Completed(child.solution()),
                 State::Open(branch) => self.search(child, branch),
@@ -408,32 +400,4 @@ impl<W: Width> Query<'_, W> {
         };
         Outcome::Refuted(Refutation::branch(self.n, line, &children))
     }
-}
-
-/// Tries everything under the budgets of `board`, as long as nodes are left.
-fn cheap<W: Width>(
-    board: &Residual<'_, W>,
-    branch: Branch,
-    weights: &mut Weights,
-    nodes: &mut u64,
-    task: Task<'_>,
-) -> Cheap {
-    if *nodes == 0 || nodes.is_multiple_of(LOOK) && task.is_stopped() {
-        return Cheap::GivenUp;
-    }
-    *nodes -= 1;
-    let branch = weights.choose(board, branch, || 1.0);
-    for (row, column) in board.cells(branch) {
-        let mut child = *board;
-        let state = if child.place(row, column) { State::Refuted } else { child.propagate() };
-        match state {
-            State::Refuted => weights.learn(&child),
-            State::Full => return Cheap::Full(child.solution()),
-            State::Open(branch) => match cheap(&child, branch, weights, nodes, task) {
-                Cheap::Refuted => {}
-                end => return end,
-            },
-        }
-    }
-    Cheap::Refuted
 }

@@ -5,6 +5,7 @@
 
 use super::budget::{Budget, LEVELS, Room};
 use super::width::{Set, Width};
+use super::window::Window;
 use crate::board::{Piece, Square};
 
 /// Budgets that are active at a time.
@@ -13,14 +14,20 @@ const BUDGETS: usize = 3;
 /// A residual board and the budgets that hold on it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Residual<'a, W: Width> {
+    /// The size of the whole board.
     n: usize,
+    /// Where the first cell is on the whole board: the rows, columns and diagonals of everything below but `queens` are
+    /// counted from here.
+    corner: Square,
+    height: usize,
+    width: usize,
     /// By row: its alive cells.
     alive: W::Rows,
     rows: W::Columns,
     columns: W::Columns,
-    /// Diagonals c - r + n - 1 and antidiagonals r + c with an alive cell.
+    /// Diagonals c - r + height - 1 and antidiagonals r + c with an alive cell.
     diagonals: [W::Diagonals; 2],
-    /// By row: the column of its queen.
+    /// By row of the whole board: the column of its queen there.
     queens: [u8; 128],
     budgets: [Option<&'a Budget<W>>; BUDGETS],
     rooms: [Room; BUDGETS],
@@ -54,6 +61,9 @@ impl<'a, W: Width> Residual<'a, W> {
     pub(super) fn new(n: usize, queens: &[Square]) -> Self {
         let mut board = Self {
             n,
+            corner: Square::new(0, 0),
+            height: n,
+            width: n,
             alive: W::NO_ROWS,
             rows: W::Columns::below(n),
             columns: W::Columns::below(n),
@@ -84,8 +94,14 @@ impl<'a, W: Width> Residual<'a, W> {
         board
     }
 
+    /// The size of the whole board.
     pub(super) const fn n(&self) -> usize {
         self.n
+    }
+
+    /// Where the first cell is on the whole board.
+    pub(super) const fn corner(&self) -> Square {
+        self.corner
     }
 
     /// The open rows.
@@ -114,9 +130,47 @@ impl<'a, W: Width> Residual<'a, W> {
         self.queens[row].into()
     }
 
-    /// The column of each row of a full board.
+    /// The column of each row of the whole board, if it is full.
     pub(super) fn solution(&self) -> Vec<usize> {
         self.queens[..self.n].iter().map(|&column| column.into()).collect()
+    }
+
+    /// The smallest rectangle with all open rows and columns, of which there are some.
+    pub(super) fn window(&self) -> Window {
+        let corner = Square::new(self.rows.least(), self.columns.least());
+        let extent = |set: W::Columns, least: usize| set.iter().last().map_or(0, |last| last + 1 - least);
+        Window { corner, height: extent(self.rows, corner.row), width: extent(self.columns, corner.col) }
+    }
+
+    /// What is in its [`window`](Self::window), a board of its own, and with these budgets, the same there.
+    pub(super) fn within<'b, V: Width>(&self, window: &Window, budgets: &'b [Budget<V>]) -> Residual<'b, V> {
+        let Window { corner, height, width } = *window;
+        let mut alive = V::NO_ROWS;
+        for row in self.rows.iter() {
+            alive.as_mut()[row - corner.row] = self.alive(row).moved_down(corner.col);
+        }
+        let [falling, rising] = window.first_diagonals(self.height);
+        let mut places = budgets.iter();
+        Residual {
+            n: self.n,
+            corner: Square::new(self.corner.row + corner.row, self.corner.col + corner.col),
+            height,
+            width,
+            alive,
+            rows: self.rows.moved_down(corner.row),
+            columns: self.columns.moved_down(corner.col),
+            diagonals: [self.diagonals[0].moved_down(falling), self.diagonals[1].moved_down(rising)],
+            queens: self.queens,
+            budgets: [(); BUDGETS].map(|()| places.next()),
+            rooms: self.rooms,
+            levels: self.levels,
+            exhausted: None,
+        }
+    }
+
+    /// The active budgets, as they are in its [`window`](Self::window).
+    pub(super) fn budgets_within<V: Width>(&self, window: &Window) -> Vec<Budget<V>> {
+        self.budgets.iter().flatten().map(|budget| budget.within(self.height, window)).collect()
     }
 
     /// Whether a budget is active.
@@ -143,9 +197,9 @@ impl<'a, W: Width> Residual<'a, W> {
         *cells = cells.without(W::Columns::one(column));
     }
 
-    /// The row that ran out of cells, if that has refuted the board.
+    /// The row of the whole board that ran out of cells, if that has refuted the board.
     pub(super) fn exhausted(&self) -> Option<usize> {
-        self.exhausted.map(usize::from)
+        self.exhausted.map(|row| self.corner.row + usize::from(row))
     }
 
     /// The diagonals of each direction on which queens stand, of those in these rows.
@@ -161,34 +215,33 @@ impl<'a, W: Width> Residual<'a, W> {
 
     /// Puts a queen on a cell. Returns whether the board is refuted at once.
     #[inline]
-    pub(super) fn place(&mut self, row: usize, column: usize) -> bool {
-        let n = self.n;
+    fn place(&mut self, row: usize, column: usize) -> bool {
         if !self.alive(row).contains(column) {
             return true;
         }
         for (budget, room) in self.budgets.iter().zip(&mut self.rooms) {
             let Some(budget) = budget else { break };
-            room.left -= budget.cost(n, row, column);
+            room.left -= budget.cost(self.height, row, column);
             if room.left < 0 {
                 return true;
             }
         }
-        self.queens[row] = column as u8;
+        self.queens[self.corner.row + row] = (self.corner.col + column) as u8;
         let queen = W::Columns::one(column);
         self.rows = self.rows.without(W::Columns::one(row));
         self.columns = self.columns.without(queen);
         let [falling, rising] = &mut self.diagonals;
-        *falling = falling.without(W::Diagonals::one(column + n - 1 - row));
+        *falling = falling.without(W::Diagonals::one(column + self.height - 1 - row));
         *rising = rising.without(W::Diagonals::one(row + column));
         for other in self.rows.iter() {
             let mut attacked = queen;
-            // Only for other rows can columns wrap below 0 or go beyond n.
+            // Only for other rows can columns wrap below 0 or go beyond the last.
             let right = (column + other).wrapping_sub(row);
             let left = (column + row).wrapping_sub(other);
-            if right < n {
+            if right < self.width {
                 attacked = attacked.or(W::Columns::one(right));
             }
-            if left < n {
+            if left < self.width {
                 attacked = attacked.or(W::Columns::one(left));
             }
             let cells = &mut self.alive.as_mut()[other];
@@ -199,6 +252,11 @@ impl<'a, W: Width> Residual<'a, W> {
             }
         }
         false
+    }
+
+    /// Puts a queen on a cell and draws all conclusions.
+    pub(super) fn put(&mut self, row: usize, column: usize) -> State {
+        if self.place(row, column) { State::Refuted } else { self.propagate() }
     }
 
     /// Draws all conclusions.
@@ -271,7 +329,7 @@ impl<'a, W: Width> Residual<'a, W> {
                 (counted.row, counted.in_row) = (row, number);
             }
             add(&mut counted.columns, cells);
-            add(&mut counted.falling, W::moved(cells, self.n - 1 - row));
+            add(&mut counted.falling, W::moved(cells, self.height - 1 - row));
             add(&mut counted.rising, W::moved(cells, row));
         }
         Ok(counted)
@@ -352,7 +410,7 @@ impl<'a, W: Width> Residual<'a, W> {
     /// The alive cells of a line.
     #[inline]
     pub(super) fn cells(&self, line: Branch) -> impl Iterator<Item = (usize, usize)> {
-        let n = self.n;
+        let (height, width) = (self.height, self.width);
         let rows = match line {
             Branch::Row(row) => W::Columns::one(row),
             _ => self.rows,
@@ -360,8 +418,8 @@ impl<'a, W: Width> Residual<'a, W> {
         let in_row = move |row: usize, cells: W::Columns| match line {
             Branch::Row(_) => cells,
             Branch::Column(column) => cells.and(W::Columns::one(column)),
-            Branch::Diagonal(d) => on(cells, (d + row).wrapping_sub(n - 1), n),
-            Branch::Antidiagonal(s) => on(cells, s.wrapping_sub(row), n),
+            Branch::Diagonal(d) => on(cells, (d + row).wrapping_sub(height - 1), width),
+            Branch::Antidiagonal(s) => on(cells, s.wrapping_sub(row), width),
         };
         rows.iter().flat_map(move |row| in_row(row, self.alive(row)).iter().map(move |column| (row, column)))
     }
@@ -369,8 +427,8 @@ impl<'a, W: Width> Residual<'a, W> {
 
 /// The cell in `column`, if it is on the board and alive.
 #[inline]
-fn on<S: Set>(cells: S, column: usize, n: usize) -> S {
-    if column < n { cells.and(S::one(column)) } else { S::EMPTY }
+fn on<S: Set>(cells: S, column: usize, width: usize) -> S {
+    if column < width { cells.and(S::one(column)) } else { S::EMPTY }
 }
 
 /// The lines with at least one, two, three alive cells.

@@ -9,8 +9,8 @@ use super::knapsack::Knapsack;
 use super::lexicographic::is_free;
 use super::programme::{Master, Plain};
 use super::query::{Answering, Desk, Outcome};
-use super::residual::{Residual, State};
-use super::width::{Narrow, Set, Wide, Width};
+use super::residual::{Branch, Residual, State};
+use super::width::{Low, Narrow, Set, Tiny, Wide, Width};
 use super::*;
 use crate::board::{Piece, Square, first_attack, is_solution};
 use crate::optimise::Unwatched;
@@ -133,6 +133,67 @@ fn propagation_keeps_every_completion_and_branches_over_lines_that_all_use() {
             (0..random.usize(0..6)).map(|_| random_multipliers(n, &mut random)).collect();
         assert_keeps_completions::<Narrow>(n, &prefix, &multipliers);
         assert_keeps_completions::<Wide>(n, &prefix, &multipliers);
+    }
+}
+
+/// Whether propagation in the window of a board does what it does on the whole of it.
+fn assert_same_within<W: Width, V: Width>(n: usize, prefix: &[usize], multipliers: &[Multipliers]) {
+    let mut board = Residual::<W>::new(n, &squares(prefix));
+    let made =
+        multipliers.iter().map(|multipliers| Budget::new(&board, multipliers, &mut Knapsack::default()));
+    let budgets: Vec<_> = made.flatten().collect();
+    if prefix.len() == n {
+        return;
+    }
+    budgets.iter().for_each(|(budget, room)| board.push(budget, *room));
+    let window = board.window();
+    assert!(window.fits::<V>(), "{window:?}");
+    let moved = board.budgets_within::<V>(&window);
+    let mut part = board.within(&window, &moved);
+
+    let state = board.propagate();
+    let part_state = part.propagate();
+    let Square { row: top, col: left } = window.corner;
+    let on_board = |branch: Branch| match branch {
+        Branch::Row(row) => Branch::Row(top + row),
+        Branch::Column(column) => Branch::Column(left + column),
+        Branch::Diagonal(d) => Branch::Diagonal(window.first_diagonals(n)[0] + d),
+        Branch::Antidiagonal(s) => Branch::Antidiagonal(window.first_diagonals(n)[1] + s),
+    };
+    match (state, part_state) {
+        (State::Refuted, State::Refuted) => assert_eq!(board.exhausted(), part.exhausted()),
+        (State::Full, State::Full) => assert_eq!(board.solution(), part.solution()),
+        (State::Open(branch), State::Open(part_branch)) => {
+            assert_eq!(branch, on_board(part_branch));
+            let cells = |(row, column): (usize, usize)| (top + row, left + column);
+            let part_cells: Vec<_> = part.cells(part_branch).map(cells).collect();
+            assert_eq!(board.cells(branch).collect::<Vec<_>>(), part_cells);
+            for row in board.rows().iter() {
+                let part_alive: Vec<usize> =
+                    part.alive(row - top).iter().map(|column| left + column).collect();
+                assert_eq!(
+                    board.alive(row).iter().collect::<Vec<_>>(),
+                    part_alive,
+                    "{prefix:?} of {n}, row {row}"
+                );
+            }
+        }
+        states => panic!("{prefix:?} of {n}: {states:?}"),
+    }
+}
+
+#[test]
+fn what_is_open_of_a_board_is_the_same_in_narrower_words() {
+    let mut random = Rng::with_seed(7);
+    for _ in 0..2000 {
+        let n = random.usize(1..=32);
+        let prefix = random_prefix(n, &mut random);
+        let multipliers: Vec<Multipliers> =
+            (0..random.usize(0..4)).map(|_| random_multipliers(n, &mut random)).collect();
+        assert_same_within::<Narrow, Tiny>(n, &prefix, &multipliers);
+        assert_same_within::<Wide, Tiny>(n, &prefix, &multipliers);
+        assert_same_within::<Wide, Narrow>(n, &prefix, &multipliers);
+        assert_same_within::<Wide, Low>(n, &prefix, &multipliers);
     }
 }
 

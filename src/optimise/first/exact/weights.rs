@@ -42,7 +42,8 @@ impl Weights {
         mut noise: impl FnMut() -> f64,
     ) -> Branch {
         let Branch::Row(smallest) = branch else { return branch };
-        let mut size = |row: usize| board.alive(row).len() as f64 * noise() / self.rows[row];
+        let mut size =
+            |row: usize| board.alive(row).len() as f64 * noise() / self.rows[board.corner().row + row];
         let rows = board.rows().iter().map(|row| (size(row), row));
         Branch::Row(rows.min_by(|a, b| a.0.total_cmp(&b.0)).map_or(smallest, |(_, row)| row))
     }

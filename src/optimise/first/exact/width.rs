@@ -19,6 +19,15 @@ pub(super) trait Set: Copy + Debug + PartialEq + Send + Sync + 'static {
     fn and(self, other: Self) -> Self;
     fn or(self, other: Self) -> Self;
     fn without(self, other: Self) -> Self;
+    /// Those of the numbers from `least` to `least` + 127, as bits.
+    fn bits_from(self, least: usize) -> u128;
+    /// The set of these bits that it has room for.
+    fn of_bits(bits: u128) -> Self;
+
+    /// Its numbers from `least` on, each less by `least`, as far as they are below 128 and the other set has room for them.
+    fn moved_down<S: Set>(self, least: usize) -> S {
+        S::of_bits(self.bits_from(least))
+    }
 
     /// Its numbers, the least first.
     fn iter(self) -> Numbers<Self> {
@@ -88,6 +97,14 @@ macro_rules! word {
             fn without(self, other: Self) -> Self {
                 self & !other
             }
+            #[inline]
+            fn bits_from(self, least: usize) -> u128 {
+                if least < <$word>::BITS as usize { u128::from(self >> least) } else { 0 }
+            }
+            #[inline]
+            fn of_bits(bits: u128) -> Self {
+                bits as $word
+            }
         }
     };
 }
@@ -141,12 +158,27 @@ impl Set for Four {
     fn without(self, other: Self) -> Self {
         Self(std::array::from_fn(|word| self.0[word] & !other.0[word]))
     }
+    #[inline]
+    fn bits_from(self, least: usize) -> u128 {
+        let (first, bit) = (least / 64, least % 64);
+        let word = |i: usize| u128::from(self.0.get(first + i).copied().unwrap_or(0));
+        let two = word(0) | word(1) << 64;
+        if bit == 0 { two } else { two >> bit | word(2) << (128 - bit) }
+    }
+    #[inline]
+    fn of_bits(bits: u128) -> Self {
+        Self([bits as u64, (bits >> 64) as u64, 0, 0])
+    }
 }
 
 /// How wide the words of a board are.
 pub(super) trait Width: Copy + Debug + Send + Sync + 'static {
-    /// The largest board.
-    const LARGEST: usize;
+    /// The most rows of a board.
+    const ROWS: usize;
+    /// The most columns.
+    const COLUMNS: usize;
+    /// The most diagonals of one direction.
+    const DIAGONALS: usize;
     /// A set of columns.
     type Columns: Set;
     /// A set of diagonals of one direction.
@@ -159,20 +191,45 @@ pub(super) trait Width: Copy + Debug + Send + Sync + 'static {
     fn moved(columns: Self::Columns, by: usize) -> Self::Diagonals;
 }
 
+/// Boards with up to 32 rows and 64 diagonals.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tiny;
+
 /// Boards up to n = 64.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Narrow;
+
+/// Boards with up to 64 rows and 128 diagonals.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Low;
 
 /// Boards up to n = 128.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wide;
 
+impl Width for Tiny {
+    const ROWS: usize = 32;
+    const COLUMNS: usize = 64;
+    const DIAGONALS: usize = 64;
+    type Columns = u64;
+    type Diagonals = u64;
+    type Rows = Rows<u64, 32>;
+    const NO_ROWS: Self::Rows = Rows([0; 32]);
+
+    #[inline]
+    fn moved(columns: u64, by: usize) -> u64 {
+        columns << by
+    }
+}
+
 impl Width for Narrow {
-    const LARGEST: usize = 64;
+    const ROWS: usize = 64;
+    const COLUMNS: usize = 64;
+    const DIAGONALS: usize = 127;
     type Columns = u64;
     type Diagonals = u128;
-    type Rows = [u64; 64];
-    const NO_ROWS: Self::Rows = [0; 64];
+    type Rows = Rows<u64, 64>;
+    const NO_ROWS: Self::Rows = Rows([0; 64]);
 
     #[inline]
     fn moved(columns: u64, by: usize) -> u128 {
@@ -180,12 +237,29 @@ impl Width for Narrow {
     }
 }
 
+impl Width for Low {
+    const ROWS: usize = 64;
+    const COLUMNS: usize = 128;
+    const DIAGONALS: usize = 128;
+    type Columns = u128;
+    type Diagonals = u128;
+    type Rows = Rows<u128, 64>;
+    const NO_ROWS: Self::Rows = Rows([0; 64]);
+
+    #[inline]
+    fn moved(columns: u128, by: usize) -> u128 {
+        columns << by
+    }
+}
+
 impl Width for Wide {
-    const LARGEST: usize = 128;
+    const ROWS: usize = 128;
+    const COLUMNS: usize = 128;
+    const DIAGONALS: usize = 255;
     type Columns = u128;
     type Diagonals = Four;
-    type Rows = Rows128;
-    const NO_ROWS: Self::Rows = Rows128([0; 128]);
+    type Rows = Rows<u128, 128>;
+    const NO_ROWS: Self::Rows = Rows([0; 128]);
 
     #[inline]
     fn moved(columns: u128, by: usize) -> Four {
@@ -197,18 +271,18 @@ impl Width for Wide {
     }
 }
 
-/// 128 sets of columns.
+/// So many sets of columns.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Rows128([u128; 128]);
+pub(super) struct Rows<S, const NUMBER: usize>([S; NUMBER]);
 
-impl AsRef<[u128]> for Rows128 {
-    fn as_ref(&self) -> &[u128] {
+impl<S, const NUMBER: usize> AsRef<[S]> for Rows<S, NUMBER> {
+    fn as_ref(&self) -> &[S] {
         &self.0
     }
 }
 
-impl AsMut<[u128]> for Rows128 {
-    fn as_mut(&mut self) -> &mut [u128] {
+impl<S, const NUMBER: usize> AsMut<[S]> for Rows<S, NUMBER> {
+    fn as_mut(&mut self) -> &mut [S] {
         &mut self.0
     }
 }
@@ -250,6 +324,12 @@ mod tests {
             let moved = Wide::moved(set(&below(128, &a)), by);
             let expected: Vec<usize> = a.iter().filter(|&&i| i < 128).map(|i| i + by).collect();
             prop_assert_eq!(moved.iter().collect::<Vec<_>>(), expected);
+            let down: Vec<usize> = a.iter().filter(|&&i| (by..by + 64).contains(&i)).map(|i| i - by).collect();
+            let narrow = |narrow: u64| narrow.iter().collect::<Vec<_>>();
+            prop_assert_eq!(narrow(set::<Four>(&a).moved_down(by)), down.clone());
+            let down = |bits: usize| down.iter().copied().filter(|i| i + by < bits).collect::<Vec<_>>();
+            prop_assert_eq!(narrow(set::<u128>(&below(128, &a)).moved_down(by)), down(128));
+            prop_assert_eq!(narrow(set::<u64>(&below(64, &a)).moved_down(by)), down(64));
         }
     }
 }
