@@ -262,6 +262,17 @@ impl Engine<'_> {
             self.log.refuted(&[]);
             return Ok(Settled::Refuted);
         };
+        let anchor = self.anchor();
+        let root = match anchor {
+            None => root,
+            Some(orbit) => match self.below(&core, root, orbit) {
+                Some(below) => below,
+                None => {
+                    self.refute(anchor, &[]);
+                    return Ok(Settled::Refuted);
+                }
+            },
+        };
         let mut end = self.search_shortly(&core, &root, nodes.min(SHORT));
         if end == End::Spent && nodes > SHORT {
             let mut conquest = Conquest::new(root, &self.weights);
@@ -270,11 +281,48 @@ impl Engine<'_> {
         Ok(match end {
             End::Found(men) => Settled::Found(core.columns(self.orbits.n, &men)),
             End::Refuted(tree) => {
-                self.log.refuted(&tree);
+                self.refute(anchor, &tree);
                 Settled::Refuted
             }
             End::Spent => Settled::Open,
         })
+    }
+
+    /// Logs that there is no solution, by a tree below a queen on an orbit that must have one, or by a tree.
+    fn refute(&mut self, anchor: Option<OrbitId>, tree: &[u8]) {
+        match anchor {
+            None => self.log.refuted(tree),
+            Some(orbit) => {
+                self.log.killed(self.orbits, orbit, tree);
+                self.log.refuted(&[]);
+            }
+        }
+    }
+
+    /// An orbit that has a queen in every solution: that she stands on its first square is no loss, for symmetries
+    /// exchange its squares. The fewer queens it has, the more solutions that saves; of the best ones the outermost.
+    fn anchor(&self) -> Option<OrbitId> {
+        let only = |level: usize| {
+            let (least, most) = self.facts.range(level).filter(|range| range.0 > 0)?;
+            let mut alive = self.orbits.levels[level].orbits.iter().filter(|&&orbit| self.facts.is_alive(orbit));
+            let &orbit = alive.next()?;
+            let share = self.orbits.orbits[orbit].squares.len() as u32 / most;
+            (alive.next().is_none() && least > 0 && share > 1).then_some((share, orbit))
+        };
+        let best = (0..self.orbits.levels.len()).filter_map(only).rev().max_by_key(|&(share, _)| share);
+        best.map(|(_, orbit)| orbit)
+    }
+
+    /// What is left with a queen on the first square of an orbit; `None`: propagation finds that nothing is.
+    fn below(&self, core: &Core, root: Root, orbit: OrbitId) -> Option<Root> {
+        let man = core.man_on(self.orbits.orbits[orbit].squares[0])?;
+        if !root.state.is_alive(man) {
+            return root.placed.contains(&man).then_some(root);
+        }
+        let mut agenda = Agenda::after(root.placed);
+        let mut state = root.state;
+        core.place(&mut state, man, &mut agenda).ok()?;
+        Some(Root { state, placed: agenda.placed })
     }
 
     /// A search with restarts, which learns weights.
@@ -383,13 +431,10 @@ impl Engine<'_> {
         let line = chooser.best_line(&root.state);
         let orbit_of = |man: u32| self.orbits.orbit_of[core.men[man as usize][0] as usize];
         let alive = core.lines[line].iter().filter(|&&man| root.state.is_alive(man));
-        let orbit = alive.map(|&man| orbit_of(man)).min()?;
-        let man = core.man_on(self.orbits.orbits[orbit].squares[0])?;
-        let mut agenda = Agenda::after(root.placed);
-        let mut state = root.state;
+        let orbit = self.anchor().or_else(|| alive.map(|&man| orbit_of(man)).min())?;
+        let weights = chooser.weights().to_vec();
         // It is possible, as far as propagation can tell: the board is reduced.
-        core.place(&mut state, man, &mut agenda).ok()?;
-        let conquest = Conquest::new(Root { state, placed: agenda.placed }, chooser.weights());
+        let conquest = Conquest::new(self.below(&core, root, orbit)?, &weights);
         let known = self.known();
         Some(Siege { core, known, orbit, conquest })
     }
