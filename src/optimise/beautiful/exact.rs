@@ -31,7 +31,9 @@ const QUICK_NODES: u64 = 5_000;
 const WIDE: usize = 1200;
 /// Nodes of a dive on so many squares, before the first pass.
 const WIDE_NODES: u64 = 250_000;
-/// Cases into which a trial on so many squares is split, for each pass, and the nodes for each at first.
+/// With so many squares a trial is not split into cases: that takes too many programmes.
+const MOST_FOR_CASES: usize = 2000;
+/// Cases into which a trial is split, for each pass, and the nodes for each at first.
 const CASES: usize = 64;
 const NODES_OF_CASE: u64 = 50_000;
 /// Dives of a pass on so many squares.
@@ -555,7 +557,7 @@ impl<'a> Engine<'a> {
                 settled => return Ok(settled),
             }
         }
-        let in_cases = (self.wide..VERY_WIDE).contains(&self.facts.squares(self.orbits).len());
+        let in_cases = (self.wide..MOST_FOR_CASES).contains(&self.facts.squares(self.orbits).len());
         let mut cases = None;
         let mut siege = None;
         let mut of_case = NODES_OF_CASE;

@@ -24,6 +24,8 @@ const MOST_POINTS: usize = 400;
 const SHORT: u64 = 10_000;
 /// Nodes of a search in pieces before others are asked, if there are others.
 const HERE: u64 = 40_000;
+/// With more men than this, solutions are looked for, not refutations.
+const MOST_FOR_ANCHOR: usize = 3000;
 /// Cliques that one point may add.
 const CLIQUES_A_ROUND: usize = 30;
 /// Rounds of cliques for one bound.
@@ -364,7 +366,7 @@ impl Engine<'_> {
             self.log.refuted(&[]);
             return Ok(Settled::Refuted);
         };
-        let anchor = self.anchor();
+        let anchor = self.anchor().filter(|_| core.men.len() <= MOST_FOR_ANCHOR);
         let root = match anchor {
             None => root,
             Some(orbit) => match self.below(&core, root, orbit) {
