@@ -7,7 +7,6 @@
 //! either finds one or refutes that there is one. As many levels as possible at once pay: what is found is then good far below the
 //! level in hand. After each level the board is reduced as far as it goes ([`super::reduction`]).
 
-use super::cases::Cases;
 use super::core::{Agenda, Core};
 use super::facts::Facts;
 use super::log::{Log, Mark};
