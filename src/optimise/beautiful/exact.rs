@@ -26,10 +26,15 @@ use crate::proof::{Kind, seal};
 const RADIUS_NODES: u64 = 3000;
 /// Nodes for what is tried on one level, before anything else is assumed.
 const QUICK_NODES: u64 = 5_000;
-/// With more squares than this a search loses its way: first, levels below are assumed.
+/// With more squares than this a search loses its way: first, levels below are assumed, and then cases are searched.
 const WIDE: usize = 1200;
 /// Nodes of a dive on so many squares, before the first pass.
 const WIDE_NODES: u64 = 250_000;
+/// With so many squares a trial is not split into cases: that takes too many programmes.
+const MOST_FOR_CASES: usize = 2000;
+/// Cases into which a trial is split, for each pass, and the nodes for each at first.
+const CASES: usize = 64;
+const NODES_OF_CASE: u64 = 50_000;
 /// Dives of a pass on so many squares.
 const WIDE_DIVES: usize = 4;
 /// How many times more nodes there are in each next pass.
@@ -135,13 +140,16 @@ pub(super) struct Engine<'a> {
     rng: fastrand::Rng,
     /// Dives for the trial in hand.
     dives: u32,
-    best: Option<Vec<usize>>,
+    pub(super) best: Option<Vec<usize>>,
     counts: Vec<u32>,
     /// The cost of the level in hand.
     pub(super) cost: u64,
     /// Programmes of quotients that are gone.
     pub(super) programmes: u64,
     place: Place,
+    /// [`QUICK_NODES`] and [`WIDE`], but for tests.
+    pub(super) quick: u64,
+    pub(super) wide: usize,
     keep: &'a mut Keep<'a>,
     /// Up to here the log holds without an assumption.
     sound: Mark,
@@ -308,12 +316,14 @@ impl<'a> Engine<'a> {
             cost: 0,
             programmes: 0,
             place: Place::default(),
+            quick: QUICK_NODES,
+            wide: WIDE,
             keep,
             sound: Mark::default(),
         }
     }
 
-    fn run(&mut self, begun: Option<Begun>) -> Result<(), Doubt> {
+    pub(super) fn run(&mut self, begun: Option<Begun>) -> Result<(), Doubt> {
         let n = self.question.n;
         if n == 0 {
             self.best = Some(Vec::new());
@@ -365,6 +375,9 @@ impl<'a> Engine<'a> {
             facts.set_range(level, Some((shown as u32, least - self.step(level))));
             for square in trial.died {
                 facts.kill(self.orbits.orbit_of[square]);
+            }
+            for (level, least, most) in trial.ranges {
+                facts.set_range(level, Some((least as u32, most as u32)));
             }
             LeftTrial { least, facts, before: Mark { bytes: trial.begin, cliques: trial.cliques } }
         });
@@ -538,13 +551,16 @@ impl<'a> Engine<'a> {
         let mut nodes = if wide { WIDE_NODES } else { QUICK_NODES };
         self.dives = 0;
         if !wide {
-            match self.settle(QUICK_NODES)? {
+            match self.settle(self.quick)? {
                 Settled::Open => {}
                 settled => return Ok(settled),
             }
         }
+        let in_cases = (self.wide..MOST_FOR_CASES).contains(&self.facts.squares(self.orbits).len());
+        let mut cases = None;
         let mut siege = None;
-        for _ in 0..passes {
+        let mut of_case = NODES_OF_CASE;
+        for pass in 1..=passes {
             nodes *= MORE;
             let mut dives = if wide { WIDE_DIVES } else { 1 };
             while dives > 0 {
@@ -562,6 +578,13 @@ impl<'a> Engine<'a> {
                     Dived::Open => {}
                 }
             }
+            if in_cases {
+                match self.settle_cases(&mut cases, level, pass.saturating_mul(CASES), of_case)? {
+                    Settled::Open => of_case *= MORE,
+                    settled => return Ok(settled),
+                }
+                continue;
+            }
             match self.besiege(&mut siege, nodes)? {
                 Settled::Open => {}
                 settled => return Ok(settled),
@@ -572,7 +595,7 @@ impl<'a> Engine<'a> {
 
     /// Whether a search would lose its way.
     fn is_wide(&self) -> bool {
-        self.facts.squares(self.orbits).len() > WIDE
+        self.facts.squares(self.orbits).len() > self.wide
     }
 
     /// Looks for a solution with as few queens on the levels below `level` as seems possible: block of levels by block,
@@ -652,6 +675,9 @@ impl<'a> Engine<'a> {
             let chance = self.dives > 1 && self.rng.u32(..ONE_MORE_IN) == 0;
             let target = target + if asked == 0 { more } else { 0 };
             let target = if chance { target + self.step(below) } else { target };
+            if self.facts.range(below).is_some_and(|range| range.1 < target) {
+                return Ok(Some((below, false)));
+            }
             if target == 0 {
                 self.close(below);
             } else {

@@ -41,10 +41,51 @@ impl Log {
         self.cliques.truncate(mark.cliques);
     }
 
+    /// Takes back what was written since, which has no cliques, and returns it.
+    pub(super) fn take_from(&mut self, mark: Mark) -> Vec<u8> {
+        debug_assert_eq!(self.cliques.len(), mark.cliques);
+        let taken = self.bytes.as_bytes()[mark.bytes..].to_vec();
+        self.back_to(mark);
+        taken
+    }
+
+    /// Records that were written before, and taken back.
+    pub(super) fn records(&mut self, records: &[u8]) {
+        self.bytes.bytes(records);
+    }
+
+    /// All cliques, so that what is written from here on can stand in any order.
+    pub(super) fn cliques(&mut self, cliques: &[Vec<usize>]) {
+        for number in 0..cliques.len() {
+            self.clique(number, cliques);
+        }
+    }
+
+    /// A clique, if it was not written yet.
+    fn clique(&mut self, number: usize, cliques: &[Vec<usize>]) {
+        if self.cliques.contains(&number) {
+            return;
+        }
+        self.cliques.push(number);
+        self.bytes.byte(record::CLIQUE);
+        self.bytes.size(cliques[number].len());
+        for &square in &cliques[number] {
+            self.bytes.size(square);
+        }
+    }
+
     /// The level in hand has at least `least` queens; what follows refutes that it has fewer.
     pub(super) fn at_least(&mut self, least: u32) {
         self.bytes.byte(record::AT_LEAST);
         self.bytes.number(least.into());
+    }
+
+    /// In a trial: `level` has at least `queens` queens, or fewer than that; what follows refutes the contrary.
+    pub(super) fn assume(&mut self, level: usize, at_least: bool, queens: u32) {
+        self.bytes.byte(record::ASSUME);
+        self.bytes.size(level);
+        self.bytes.byte(u8::from(!at_least));
+        self.bytes.number(queens.into());
     }
 
     /// The level in hand is done.
@@ -87,15 +128,8 @@ impl Log {
 
     fn multipliers(&mut self, kind: u8, proof: &Proof, orbits: &Orbits, cliques: &[Vec<usize>]) {
         for &(line, _) in &proof.multipliers {
-            if let Line::Clique(number) = line
-                && !self.cliques.contains(&number)
-            {
-                self.cliques.push(number);
-                self.bytes.byte(record::CLIQUE);
-                self.bytes.size(cliques[number].len());
-                for &square in &cliques[number] {
-                    self.bytes.size(square);
-                }
+            if let Line::Clique(number) = line {
+                self.clique(number, cliques);
             }
         }
         self.bytes.byte(kind);

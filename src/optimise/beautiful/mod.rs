@@ -3,6 +3,7 @@
 //! A square costs its distance from the centre, by a [`Norm`]. The fingerprint of a solution is the list of its costs,
 //! the largest first; the smallest fingerprint in lexicographic order is sought.
 
+mod cases;
 mod cliques;
 mod conquer;
 mod core;

@@ -220,14 +220,33 @@ impl<'a> Quotient<'a> {
 
     /// The fewest queens on `level`. The multipliers are those that show that there are not fewer.
     pub(super) fn fewest(&mut self, level: usize, watch: &mut dyn Watch) -> Result<Answered, Doubt> {
-        let row = self.level(level);
-        self.cost_of_level(level, 1.0);
-        let mut answered = self.solve(watch);
-        self.cost_of_level(level, 0.0);
+        self.level(level);
+        let mut answered = self.cheapest(level, 1, watch);
         if let Ok(Answered::Optimal { multipliers, .. }) = &mut answered {
-            multipliers.0[row] -= SCALE as i64;
+            self.charge(level, 1, multipliers);
         }
         answered
+    }
+
+    /// The least sum where each queen on `level` costs `cost`. For its multipliers to show that, they are to be
+    /// [charged](Self::charge).
+    pub(super) fn cheapest(
+        &mut self,
+        level: usize,
+        cost: i64,
+        watch: &mut dyn Watch,
+    ) -> Result<Answered, Doubt> {
+        self.cost_of_level(level, cost as f64);
+        let answered = self.solve(watch);
+        self.cost_of_level(level, 0.0);
+        answered
+    }
+
+    /// Makes of multipliers for the cheapest `level` those that show that it is not cheaper, by its row.
+    pub(super) fn charge(&mut self, level: usize, cost: i64, multipliers: &mut Multipliers) {
+        let row = self.level(level);
+        multipliers.0.resize(self.sums.len(), 0);
+        multipliers.0[row] -= cost * SCALE as i64;
     }
 
     fn cost_of_level(&mut self, level: usize, cost: f64) {

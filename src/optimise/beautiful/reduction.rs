@@ -24,6 +24,8 @@ const MOST_POINTS: usize = 400;
 const SHORT: u64 = 10_000;
 /// Nodes of a search in pieces before others are asked, if there are others.
 const HERE: u64 = 40_000;
+/// With more men than this, solutions are looked for, not refutations.
+const MOST_FOR_ANCHOR: usize = 3000;
 /// Cliques that one point may add.
 const CLIQUES_A_ROUND: usize = 30;
 /// Rounds of cliques for one bound.
@@ -84,6 +86,20 @@ impl Engine<'_> {
             }
             self.renew();
             match self.probe_programmes()? {
+                None => return Ok(true),
+                Some(0) => return Ok(false),
+                Some(_) => {}
+            }
+        }
+    }
+
+    /// The same in a trial on a level, where it also limits the levels below.
+    pub(super) fn reduce_in(&mut self, trial: usize) -> Result<bool, Doubt> {
+        loop {
+            if self.reduce()? {
+                return Ok(true);
+            }
+            match self.limit_levels(trial)? {
                 None => return Ok(true),
                 Some(0) => return Ok(false),
                 Some(_) => {}
@@ -250,6 +266,94 @@ impl Engine<'_> {
         Ok(Some(deaths))
     }
 
+    /// Asks the programme, which was told the facts, for the fewest and the most queens on each level below `level`, in a
+    /// trial there. How many limits were found; `None` if there is no solution.
+    fn limit_levels(&mut self, level: usize) -> Result<Option<usize>, Doubt> {
+        let mut counts = self.counts_shown();
+        let mut limits = 0;
+        for below in level + 1..self.orbits.levels.len() {
+            if self.orbits.levels[below].orbits.iter().all(|&orbit| !self.facts.is_alive(orbit)) {
+                continue;
+            }
+            for at_least in [true, false] {
+                let range = self.facts.range(below).unwrap_or((0, self.question.n as u32));
+                let limit = if at_least { range.0 } else { range.1 };
+                let at_limit = |counts: &Vec<f64>| (counts[below] - f64::from(limit)).abs() < 1e-6;
+                if range.0 == range.1 || counts.iter().any(at_limit) {
+                    continue;
+                }
+                self.look()?;
+                let cost = if at_least { 1 } else { -1 };
+                let answered = self.quotient.cheapest(below, cost, self.watch)?;
+                let (objective, values, multipliers) = match answered {
+                    Answered::Optimal { objective, values, multipliers } => (objective, values, multipliers),
+                    Answered::Infeasible(multipliers) => {
+                        let proof = self.quotient.prove(&multipliers);
+                        if proof.refutes() {
+                            self.log.refuted_by(&proof, self.orbits, &self.cliques);
+                            return Ok(None);
+                        }
+                        continue;
+                    }
+                };
+                counts.push(self.counts_at(&values));
+                self.witnesses.add(values);
+                let found = if at_least {
+                    (((objective - 1e-6).ceil().max(0.0) as u32).clamp(range.0, range.1), range.1)
+                } else {
+                    (range.0, ((-objective + 1e-6).floor().max(0.0) as u32).clamp(range.0, range.1))
+                };
+                if found != range && self.limit(below, found, at_least, multipliers) {
+                    limits += 1;
+                    counts.retain(|counts| {
+                        counts[below] > f64::from(found.0) - 1e-6 && counts[below] < f64::from(found.1) + 1e-6
+                    });
+                }
+            }
+        }
+        Ok(Some(limits))
+    }
+
+    /// Limits the queens on a level to `found`, which is less than was known on one side, if `multipliers` prove that.
+    pub(super) fn limit(
+        &mut self,
+        level: usize,
+        found: (u32, u32),
+        at_least: bool,
+        mut multipliers: Multipliers,
+    ) -> bool {
+        let known = self.facts.range(level);
+        let (least, most) = known.unwrap_or((0, self.question.n as u32));
+        let (contrary, queens) =
+            if at_least { ((least, found.0 - 1), found.0) } else { ((found.1 + 1, most), found.1 + 1) };
+        self.facts.set_range(level, Some(contrary));
+        self.quotient.tell(&self.facts);
+        self.quotient.charge(level, if at_least { 1 } else { -1 }, &mut multipliers);
+        let proof = self.quotient.prove(&multipliers);
+        let proved = proof.refutes();
+        if proved {
+            self.log.assume(level, at_least, queens);
+            self.log.refuted_by(&proof, self.orbits, &self.cliques);
+        }
+        self.facts.set_range(level, if proved { Some(found) } else { known });
+        self.quotient.tell(&self.facts);
+        proved
+    }
+
+    /// The queens on each level at the points that obey the facts and the cliques.
+    fn counts_shown(&self) -> Vec<Vec<f64>> {
+        let cliques: Vec<Vec<(OrbitId, f64)>> =
+            self.cliques.iter().map(|clique| self.weighted(clique)).collect();
+        let obeys = |point: &&Vec<f64>| self.witnesses.obeys(point, self.orbits, &self.facts, &cliques);
+        self.witnesses.points.iter().filter(obeys).map(|point| self.counts_at(point)).collect()
+    }
+
+    /// The queens on each level at a point.
+    fn counts_at(&self, point: &[f64]) -> Vec<f64> {
+        let count = |orbits: &Vec<OrbitId>| orbits.iter().map(|&orbit| point[orbit]).sum();
+        self.orbits.levels.iter().map(|level| count(&level.orbits)).collect()
+    }
+
     fn weighted(&self, clique: &[usize]) -> Vec<(OrbitId, f64)> {
         let orbit = |&square: &usize| self.orbits.orbit_of[square];
         clique.iter().map(|s| (orbit(s), 8.0 / self.orbits.orbits[orbit(s)].squares.len() as f64)).collect()
@@ -262,6 +366,17 @@ impl Engine<'_> {
             self.log.refuted(&[]);
             return Ok(Settled::Refuted);
         };
+        let anchor = self.anchor().filter(|_| core.men.len() <= MOST_FOR_ANCHOR);
+        let root = match anchor {
+            None => root,
+            Some(orbit) => match self.below(&core, root, orbit) {
+                Some(below) => below,
+                None => {
+                    self.refute(anchor, &[]);
+                    return Ok(Settled::Refuted);
+                }
+            },
+        };
         let mut end = self.search_shortly(&core, &root, nodes.min(SHORT));
         if end == End::Spent && nodes > SHORT {
             let mut conquest = Conquest::new(root, &self.weights);
@@ -270,11 +385,49 @@ impl Engine<'_> {
         Ok(match end {
             End::Found(men) => Settled::Found(core.columns(self.orbits.n, &men)),
             End::Refuted(tree) => {
-                self.log.refuted(&tree);
+                self.refute(anchor, &tree);
                 Settled::Refuted
             }
             End::Spent => Settled::Open,
         })
+    }
+
+    /// Logs that there is no solution, by a tree below a queen on an orbit that must have one, or by a tree.
+    fn refute(&mut self, anchor: Option<OrbitId>, tree: &[u8]) {
+        match anchor {
+            None => self.log.refuted(tree),
+            Some(orbit) => {
+                self.log.killed(self.orbits, orbit, tree);
+                self.log.refuted(&[]);
+            }
+        }
+    }
+
+    /// An orbit that has a queen in every solution: that she stands on its first square is no loss, for symmetries
+    /// exchange its squares. The fewer queens it has, the more solutions that saves; of the best ones the outermost.
+    fn anchor(&self) -> Option<OrbitId> {
+        let only = |level: usize| {
+            let (least, most) = self.facts.range(level).filter(|range| range.0 > 0)?;
+            let mut alive =
+                self.orbits.levels[level].orbits.iter().filter(|&&orbit| self.facts.is_alive(orbit));
+            let &orbit = alive.next()?;
+            let share = self.orbits.orbits[orbit].squares.len() as u32 / most;
+            (alive.next().is_none() && least > 0 && share > 1).then_some((share, orbit))
+        };
+        let best = (0..self.orbits.levels.len()).filter_map(only).rev().max_by_key(|&(share, _)| share);
+        best.map(|(_, orbit)| orbit)
+    }
+
+    /// What is left with a queen on the first square of an orbit; `None`: propagation finds that nothing is.
+    fn below(&self, core: &Core, root: Root, orbit: OrbitId) -> Option<Root> {
+        let man = core.man_on(self.orbits.orbits[orbit].squares[0])?;
+        if !root.state.is_alive(man) {
+            return root.placed.contains(&man).then_some(root);
+        }
+        let mut agenda = Agenda::after(root.placed);
+        let mut state = root.state;
+        core.place(&mut state, man, &mut agenda).ok()?;
+        Some(Root { state, placed: agenda.placed })
     }
 
     /// A search with restarts, which learns weights.
@@ -383,13 +536,10 @@ impl Engine<'_> {
         let line = chooser.best_line(&root.state);
         let orbit_of = |man: u32| self.orbits.orbit_of[core.men[man as usize][0] as usize];
         let alive = core.lines[line].iter().filter(|&&man| root.state.is_alive(man));
-        let orbit = alive.map(|&man| orbit_of(man)).min()?;
-        let man = core.man_on(self.orbits.orbits[orbit].squares[0])?;
-        let mut agenda = Agenda::after(root.placed);
-        let mut state = root.state;
+        let orbit = self.anchor().or_else(|| alive.map(|&man| orbit_of(man)).min())?;
+        let weights = chooser.weights().to_vec();
         // It is possible, as far as propagation can tell: the board is reduced.
-        core.place(&mut state, man, &mut agenda).ok()?;
-        let conquest = Conquest::new(Root { state, placed: agenda.placed }, chooser.weights());
+        let conquest = Conquest::new(self.below(&core, root, orbit)?, &weights);
         let known = self.known();
         Some(Siege { core, known, orbit, conquest })
     }

@@ -23,6 +23,7 @@
 //! | 5 | multipliers, count, squares | their orbits are dead: base + r(o) > 0 |
 //! | 6 | count, squares | they attack each other: a clique, which multipliers may name |
 //! | 7 | | as many queens as S has were shown on this level (if it has none, there is nothing to show): the next one comes |
+//! | 8 | level, side, v | in a trial, an assumption begins: another level, counted from 0, has at most v − 1 queens (side 0), or at least v (side 1). The next refutation ends it, what died in it lives again, what it showed of levels is forgotten, and the level has at least v, or at most v − 1 |
 //!
 //! All is proved when the levels that were passed hold n queens.
 //! If there is no solution at all, there are no levels: one refutation is all that is asked for; and none where
@@ -70,6 +71,8 @@ pub mod record {
     pub const CLIQUE: u8 = 6;
     /// The next level.
     pub const NEXT: u8 = 7;
+    /// In a trial, an assumption about another level begins.
+    pub const ASSUME: u8 = 8;
 }
 
 /// What is claimed: the first bytes of a proof. `solution` is the 0-based column of the queen in each row, or none if
@@ -143,6 +146,8 @@ pub struct Trial {
     pub least: usize,
     /// The squares that died in it.
     pub died: Vec<usize>,
+    /// Levels of which it was shown in it how many queens they have, with the least and the greatest number.
+    pub ranges: Vec<(usize, usize, usize)>,
     /// Bytes of the records before it.
     pub begin: usize,
     /// Cliques before it.
@@ -168,15 +173,23 @@ pub fn check_begun(n: usize, proof: &[u8]) -> Result<Begun, ProofError> {
             return Err(refused("records follow the last level"));
         }
         let before = (records.len() - reader.rest().len(), checker.cliques.len());
-        let tried = checker.trial.is_some();
+        let tried = !checker.open.is_empty();
         checker.record(&mut reader)?;
-        if checker.trial.is_some() && !tried {
+        if !checker.open.is_empty() && !tried {
             trial = before;
         }
     }
-    let Checker { level, shown, field, cliques, trial: open, .. } = checker;
+    let Checker { level, shown, field, cliques, mut open, .. } = checker;
     let (begin, before) = trial;
-    let trial = open.map(|(least, died)| Trial { least, died, begin, cliques: before });
+    let trial = open.pop().map(|Supposed { shows, died, mut ranges }| {
+        ranges.sort_unstable();
+        ranges.dedup_by_key(|&mut (level, _)| level);
+        let ranges = ranges.into_iter().map(|(level, _)| (level, field.range[level].0, field.range[level].1));
+        Trial { least: shows.queens, died, ranges: ranges.collect(), begin, cliques: before }
+    });
+    if !open.is_empty() {
+        return Err(refused("the records end in an assumption"));
+    }
     let died = |square: &usize| trial.as_ref().is_some_and(|trial| trial.died.contains(square));
     let dead = (0..field.squares()).filter(|square| !field.open[*square] && !died(square)).collect();
     Ok(Begun { beauty, solution, records: records.to_vec(), level, shown, dead, cliques, trial })
@@ -219,6 +232,24 @@ fn flag(reader: &mut Reader<'_>) -> Result<bool, ProofError> {
     }
 }
 
+/// What a refutation shows of a level.
+#[derive(Clone, Copy)]
+struct Shows {
+    level: usize,
+    /// At least this number, or that there are not so many.
+    queens: usize,
+    at_least: bool,
+}
+
+/// What was supposed and is to be refuted.
+struct Supposed {
+    shows: Shows,
+    /// The squares that died in it.
+    died: Vec<usize>,
+    /// The levels whose range changed in it, with what it was before, in order.
+    ranges: Vec<(usize, (usize, usize))>,
+}
+
 struct Checker {
     /// How many queens S has on each level; none if there is no solution.
     claimed: Option<Vec<usize>>,
@@ -227,8 +258,8 @@ struct Checker {
     shown: usize,
     /// Queens on the levels before.
     passed: usize,
-    /// In a trial: what is to be shown, and what died in it.
-    trial: Option<(usize, Vec<usize>)>,
+    /// The trial, if one has begun, and the assumptions in it; each within those before.
+    open: Vec<Supposed>,
     cliques: Vec<Vec<usize>>,
     field: Field,
     refuted: bool,
@@ -249,7 +280,7 @@ impl Checker {
             level: 0,
             shown: 0,
             passed: 0,
-            trial: None,
+            open: Vec::new(),
             cliques: Vec::new(),
             field,
             refuted: false,
@@ -263,7 +294,7 @@ impl Checker {
     /// Passes a level on which as many queens were shown as S has.
     fn next(&mut self) -> Result<(), ProofError> {
         let claimed = self.claimed.as_ref().and_then(|claimed| claimed.get(self.level));
-        if self.trial.is_some() || claimed != Some(&self.shown) {
+        if !self.open.is_empty() || claimed != Some(&self.shown) {
             return Err(refused("a level is passed before it is done"));
         }
         self.field.range[self.level] = (self.shown, self.shown);
@@ -315,6 +346,11 @@ impl Checker {
             }
             record::CLIQUE => self.clique(reader),
             record::NEXT => self.next(),
+            record::ASSUME => {
+                let level = reader.size(self.field.levels.len().saturating_sub(1))?;
+                let at_least = !flag(reader)?;
+                self.assume(Shows { level, at_least, queens: reader.size(self.field.n)? })
+            }
             _ => Err(ProofError::Damaged("there is an unknown record")),
         }
     }
@@ -326,33 +362,64 @@ impl Checker {
     fn begin(&mut self, least: usize) -> Result<(), ProofError> {
         let claimed =
             self.claimed.as_ref().ok_or_else(|| refused("there are no levels without a solution"))?;
-        if self.trial.is_some() || least <= self.shown || least > claimed[self.level] {
+        if !self.open.is_empty() || least <= self.shown || least > claimed[self.level] {
             return Err(refused("a trial begins that shows nothing"));
         }
         // Under quarter turns queens come in fours, but for one in the centre, which has a level of its own.
         let step = if self.field.turning && self.field.levels[self.level].len() > 1 { 4 } else { 1 };
         self.field.range[self.level] = (self.shown, (least - 1) / step * step);
-        self.trial = Some((least, Vec::new()));
+        let shows = Shows { level: self.level, queens: least, at_least: true };
+        self.open.push(Supposed { shows, died: Vec::new(), ranges: Vec::new() });
         Ok(())
+    }
+
+    /// Supposes the contrary of what is to be shown of a level that is not in hand.
+    fn assume(&mut self, shows: Shows) -> Result<(), ProofError> {
+        let Shows { level, queens, at_least } = shows;
+        if self.open.is_empty() || level <= self.level || queens == 0 {
+            return Err(refused("an assumption is out of place"));
+        }
+        let (least, most) = self.field.range[level];
+        self.open.push(Supposed { shows, died: Vec::new(), ranges: Vec::new() });
+        self.limit(level, if at_least { (least, most.min(queens - 1)) } else { (least.max(queens), most) });
+        Ok(())
+    }
+
+    /// Notes how many queens a level has, within what is supposed.
+    fn limit(&mut self, level: usize, range: (usize, usize)) {
+        let before = std::mem::replace(&mut self.field.range[level], range);
+        if let Some(supposed) = self.open.last_mut() {
+            supposed.ranges.push((level, before));
+        }
     }
 
     /// The solutions in question do not exist.
     fn refute(&mut self) -> Result<(), ProofError> {
-        match self.trial.take() {
-            Some((least, died)) => {
-                for square in died {
-                    self.field.open_again(square);
-                }
-                self.shown = least;
-                self.field.range[self.level] = (self.shown, self.field.n);
-                Ok(())
-            }
-            None if self.claimed.is_none() => {
+        let Some(Supposed { shows, died, ranges }) = self.open.pop() else {
+            if self.claimed.is_none() {
                 self.refuted = true;
-                Ok(())
+                return Ok(());
             }
-            None => Err(refused("it rules out the solution itself")),
+            return Err(refused("it rules out the solution itself"));
+        };
+        for square in died {
+            self.field.open_again(square);
         }
+        for (level, range) in ranges.into_iter().rev() {
+            self.field.range[level] = range;
+        }
+        let Shows { level, queens, at_least } = shows;
+        if self.open.is_empty() {
+            self.shown = queens;
+            self.field.range[level] = (queens, self.field.n);
+        } else {
+            let (least, most) = self.field.range[level];
+            self.limit(
+                level,
+                if at_least { (least.max(queens), most) } else { (least, most.min(queens - 1)) },
+            );
+        }
+        Ok(())
     }
 
     /// The orbit of `square` is dead.
@@ -362,8 +429,8 @@ impl Checker {
         }
         for square in self.field.orbit(square) {
             self.field.close_for_good(square);
-            if let Some((_, died)) = &mut self.trial {
-                died.push(square);
+            if let Some(supposed) = self.open.last_mut() {
+                supposed.died.push(square);
             }
         }
         Ok(())
