@@ -187,7 +187,7 @@ mod tests {
     use crate::optimise::Unwatched;
     use crate::optimise::beautiful::orbits::Orbits;
     use crate::optimise::beautiful::{Question, Stage, most_beautiful_exactly};
-    use crate::proof::beautiful::{check, check_begun, claim};
+    use crate::proof::beautiful::{check, check_begun, claim, record};
 
     /// The proof of an engine to which every trial is hard, without the seal; and its solution.
     fn hard(question: Question) -> (Vec<u8>, Vec<usize>) {
@@ -226,5 +226,63 @@ mod tests {
             }
         }
         assert!(assumptions > 50, "{assumptions} prefixes end in an assumption");
+    }
+
+    /// All solutions.
+    fn solutions(n: usize, columns: &mut Vec<usize>, found: &mut Vec<Vec<usize>>) {
+        if columns.len() == n {
+            found.push(columns.clone());
+            return;
+        }
+        for column in 0..n {
+            let free = columns
+                .iter()
+                .rev()
+                .zip(1..)
+                .all(|(&other, up)| other != column && other.abs_diff(column) != up);
+            if free {
+                columns.push(column);
+                solutions(n, columns, found);
+                columns.pop();
+            }
+        }
+    }
+
+    /// Whatever is done to a proof with assumptions, it proves of no solution that it is best that is not.
+    #[test]
+    fn altered_assumptions_prove_nothing_that_is_not_so() {
+        let mut random = fastrand::Rng::with_seed(8);
+        let (mut accepted, mut worse) = (0, 0);
+        for n in [7, 8, 9] {
+            let norm = Norm::Euclidean;
+            let (proof, best) = hard(Question { n, norm, turning: false, threads: 1 });
+            let rest = &proof[3 + n..];
+            let mut all = Vec::new();
+            solutions(n, &mut Vec::new(), &mut all);
+            for case in 0..20_000 {
+                let mut altered = rest.to_vec();
+                for _ in 0..random.usize(0..4) {
+                    let at = random.usize(0..=altered.len());
+                    let end = (at + random.usize(0..6)).min(altered.len());
+                    let piece: Vec<u8> = match random.u8(0..4) {
+                        0 => vec![record::ASSUME, random.u8(0..12), random.u8(0..2), random.u8(0..4)],
+                        1 => vec![random.u8(0..10)],
+                        2 => altered[random.usize(0..=at)..at].to_vec(),
+                        _ => Vec::new(),
+                    };
+                    let end = if random.bool() { at } else { end };
+                    altered.splice(at..end, piece);
+                }
+                let columns = random.choice(&all).expect("there are solutions");
+                let is_best = norm.fingerprint(columns) == norm.fingerprint(&best);
+                let mut claim = claim(norm, false, Some(columns));
+                claim.bytes(&altered);
+                let checked = check(n, &claim.finish());
+                assert!(checked.is_err() || is_best, "case {case} of n = {n}: {columns:?} by {altered:?}");
+                accepted += u32::from(checked.is_ok());
+                worse += u32::from(!is_best);
+            }
+        }
+        assert!(accepted > 1000 && worse > 10_000, "{accepted} accepted, {worse} worse ones refused");
     }
 }
