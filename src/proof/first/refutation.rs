@@ -59,7 +59,7 @@ impl Refutation {
         Self(vec![SEARCH])
     }
 
-    /// The same in the rows that ran out of squares before: for long searches.
+    /// The same, in the rows first that ran out of squares before.
     pub fn search_by_weight() -> Self {
         Self(vec![SEARCH_BY_WEIGHT])
     }
