@@ -181,13 +181,13 @@ impl Engine<'_> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::board::Norm;
     use crate::optimise::Unwatched;
     use crate::optimise::beautiful::orbits::Orbits;
     use crate::optimise::beautiful::{Question, Stage, most_beautiful_exactly};
-    use crate::proof::beautiful::{check, check_begun, claim, record};
+    use crate::proof::beautiful::{check, check_begun, claim, prices, record};
 
     /// The proof of an engine to which every trial is hard, without the seal; and its solution.
     fn hard(question: Question) -> (Vec<u8>, Vec<usize>) {
@@ -229,7 +229,11 @@ mod tests {
     }
 
     /// All solutions.
-    fn solutions(n: usize, columns: &mut Vec<usize>, found: &mut Vec<Vec<usize>>) {
+    pub(in crate::optimise::beautiful) fn solutions(
+        n: usize,
+        columns: &mut Vec<usize>,
+        found: &mut Vec<Vec<usize>>,
+    ) {
         if columns.len() == n {
             found.push(columns.clone());
             return;
@@ -264,9 +268,17 @@ mod tests {
                 for _ in 0..random.usize(0..4) {
                     let at = random.usize(0..=altered.len());
                     let end = (at + random.usize(0..6)).min(altered.len());
-                    let piece: Vec<u8> = match random.u8(0..4) {
+                    let piece: Vec<u8> = match random.u8(0..5) {
                         0 => vec![record::ASSUME, random.u8(0..12), random.u8(0..2), random.u8(0..4)],
                         1 => vec![random.u8(0..10)],
+                        4 => {
+                            let begin = if random.bool() { vec![record::REFUTED] } else { Vec::new() };
+                            let count = random.usize(1..8);
+                            let price = |_| [random.u8(n as u8..6 * n as u8 + 12), random.u8(0..9)];
+                            let prices: Vec<[u8; 2]> = (0..count).map(price).collect();
+                            let head = [prices::mark(n) as u8, prices.len() as u8];
+                            [begin, head.to_vec(), prices.concat()].concat()
+                        }
                         2 => altered[random.usize(0..=at)..at].to_vec(),
                         _ => Vec::new(),
                     };

@@ -82,6 +82,9 @@ impl Hand for Search<'_> {
 /// A search that can be interrupted and continued.
 #[derive(Debug)]
 pub(super) struct Conquest {
+    root: Root,
+    /// Its pieces are searched by [`super::weighed`].
+    is_weighed: bool,
     /// The last one is taken first.
     waiting: Vec<Piece>,
     /// Pieces in hand, and the nodes that they may take.
@@ -106,7 +109,9 @@ impl Conquest {
     pub(super) fn new(root: Root, weights: &[f32]) -> Self {
         Self {
             height: root.placed.len(),
-            waiting: vec![Piece { root, place: 0 }],
+            waiting: vec![Piece { root: root.clone(), place: 0 }],
+            root,
+            is_weighed: false,
             working: 0,
             reserved: 0,
             trees: vec![None],
@@ -116,6 +121,16 @@ impl Conquest {
             weights: weights.to_vec(),
             nodes: 0,
             limit: 0,
+        }
+    }
+
+    /// Begins again, if it has not done so before, but with what was learned: pieces that were left by searches without
+    /// the programme are many and badly cut.
+    pub(super) fn begin_weighing(&mut self) {
+        if !self.is_weighed {
+            self.is_weighed = true;
+            self.waiting = vec![Piece { root: self.root.clone(), place: 0 }];
+            self.trees = vec![None];
         }
     }
 
@@ -197,7 +212,7 @@ impl Conquest {
             return End::Spent;
         }
         let mut tree = Vec::new();
-        this.assemble(core.hole as u64, 0, &mut tree);
+        this.assemble(core, 0, &mut tree);
         End::Refuted(tree)
     }
 
@@ -239,16 +254,23 @@ impl Conquest {
     }
 
     /// Writes the tree of a place, with the holes filled.
-    fn assemble(&self, hole: u64, place: usize, tree: &mut Vec<u8>) {
+    fn assemble(&self, core: &Core, place: usize, tree: &mut Vec<u8>) {
         let Some(Tree { bytes, holes }) = &self.trees[place] else { unreachable!("no piece is left") };
         let (mut at, mut next) = (0, *holes);
         while at < bytes.len() {
             let line = read_number(bytes, &mut at);
-            if line == hole {
-                self.assemble(hole, next, tree);
+            if line == core.hole as u64 {
+                self.assemble(core, next, tree);
                 next += 1;
-            } else {
-                write_number(tree, line);
+                continue;
+            }
+            write_number(tree, line);
+            if line == core.priced as u64 {
+                let prices = read_number(bytes, &mut at);
+                write_number(tree, prices);
+                for _ in 0..2 * prices {
+                    write_number(tree, read_number(bytes, &mut at));
+                }
             }
         }
     }

@@ -7,6 +7,7 @@
 use std::ops::RangeInclusive;
 
 use crate::board::Square;
+use crate::proof::beautiful::prices;
 use crate::symmetry::Symmetry;
 
 /// Up to this many men the attacked ones are masks (2 MiB in all), beyond it they are looked up along the lines.
@@ -34,13 +35,14 @@ pub(super) struct Core {
     pub(super) lines: Vec<Vec<u32>>,
     /// What each man counts for.
     counts: Vec<Counts>,
-    groups: Vec<Group>,
+    pub(super) groups: Vec<Group>,
     words: usize,
     attacks: Attacks,
     /// By the number of a square.
     man_of: Vec<u32>,
-    /// What stands in a tree for a hole: more than any line.
+    /// What stands in a tree for a hole, and before prices: more than any line.
     pub(super) hole: usize,
+    pub(super) priced: usize,
 }
 
 /// What a man counts for.
@@ -199,7 +201,17 @@ impl Core {
         }
         let words = men.len().div_ceil(64);
         let attacks = Attacks::new(n, &men, words);
-        Self { men, lines, counts, groups: groups_of_men, words, attacks, man_of, hole: 2 * n }
+        Self {
+            men,
+            lines,
+            counts,
+            groups: groups_of_men,
+            words,
+            attacks,
+            man_of,
+            hole: 2 * n,
+            priced: prices::mark(n),
+        }
     }
 
     /// Everything open, and propagated; what follows from nothing is placed, and the agenda has it.

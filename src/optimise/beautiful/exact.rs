@@ -16,6 +16,7 @@ use super::quotient::Quotient;
 use super::reduction::Witnesses;
 use super::resume;
 use super::search::{End, Pulse, Search, every_solution};
+use super::weighed::Pace;
 use crate::board::Norm;
 use crate::optimise::verdict::{Answer, Doubt, Verdict};
 use crate::optimise::watch::{Progress, Watch};
@@ -39,6 +40,10 @@ const NODES_OF_CASE: u64 = 50_000;
 const WIDE_DIVES: usize = 4;
 /// How many times more nodes there are in each next pass.
 const MORE: u64 = 4;
+/// The same for a case: beyond its first nodes it is the programme that settles it, which takes more of them.
+const MORE_FOR_CASE: u64 = 16;
+/// Nodes of a dive, at most: what so many do not find is a matter of luck.
+const MOST_OF_DIVE: u64 = 16_000_000;
 /// Levels of the first block of a dive.
 const FIRST_BLOCK: usize = 64;
 /// Searches of one dive that take all their nodes, at least.
@@ -150,6 +155,7 @@ pub(super) struct Engine<'a> {
     /// [`QUICK_NODES`] and [`WIDE`], but for tests.
     pub(super) quick: u64,
     pub(super) wide: usize,
+    pub(super) pace: Pace,
     keep: &'a mut Keep<'a>,
     /// Up to here the log holds without an assumption.
     sound: Mark,
@@ -318,6 +324,7 @@ impl<'a> Engine<'a> {
             place: Place::default(),
             quick: QUICK_NODES,
             wide: WIDE,
+            pace: Pace::default(),
             keep,
             sound: Mark::default(),
         }
@@ -561,11 +568,11 @@ impl<'a> Engine<'a> {
         let mut siege = None;
         let mut of_case = NODES_OF_CASE;
         for pass in 1..=passes {
-            nodes *= MORE;
+            nodes = nodes.saturating_mul(MORE);
             let mut dives = if wide { WIDE_DIVES } else { 1 };
             while dives > 0 {
                 let before = (self.facts.clone(), self.log.mark());
-                let found = self.dive(level, nodes)?;
+                let found = self.dive(level, nodes.min(MOST_OF_DIVE))?;
                 self.facts = before.0;
                 self.log.back_to(before.1);
                 dives -= 1;
@@ -580,7 +587,7 @@ impl<'a> Engine<'a> {
             }
             if in_cases {
                 match self.settle_cases(&mut cases, level, pass.saturating_mul(CASES), of_case)? {
-                    Settled::Open => of_case *= MORE,
+                    Settled::Open => of_case = of_case.saturating_mul(MORE_FOR_CASE),
                     settled => return Ok(settled),
                 }
                 continue;

@@ -17,6 +17,7 @@ mod quotient;
 mod reduction;
 pub mod resume;
 mod search;
+mod weighed;
 
 use crate::board::{Norm, Square};
 

@@ -11,6 +11,7 @@ use super::orbits::{OrbitId, Orbits};
 use super::parts::There;
 use super::quotient::{Answered, Multipliers, Quotient};
 use super::search::{End, Pulse, Search};
+use super::weighed::Weighed;
 use crate::optimise::verdict::Doubt;
 use crate::optimise::watch::Progress;
 use crate::proof::Beauty;
@@ -468,7 +469,14 @@ impl Engine<'_> {
             !stopped
         };
         let limit = conquest.nodes().saturating_add(nodes);
-        let here = if known.is_some() { limit.min(HERE) } else { limit };
+        // The programme knows nothing of men who bring images with them.
+        let weighed = known.is_none() && !self.question.turning;
+        let plain = match known {
+            Some(_) => HERE,
+            None if weighed => self.pace.plain,
+            None => limit,
+        };
+        let here = limit.min(plain);
         let mut end = End::Spent;
         if conquest.nodes() < here {
             end = conquest.go_on(core, here - conquest.nodes(), threads, &mut look);
@@ -487,6 +495,16 @@ impl Engine<'_> {
             }
             let hands = hands.iter_mut().map(|hand| hand as &mut dyn Hand).collect();
             end = conquest.go_on_by(core, limit - conquest.nodes(), hands, &pulse, &mut look);
+        }
+        if weighed && end == End::Spent && conquest.nodes() < limit && look(conquest.nodes()) {
+            conquest.begin_weighing();
+            let pulse = Pulse::default();
+            let (orbits, pace) = (self.orbits, self.pace);
+            let mut hands: Vec<Weighed<'_>> =
+                (0..threads).map(|seed| Weighed::new(core, orbits, pace, &pulse, seed as u64)).collect();
+            let all = hands.iter_mut().map(|hand| hand as &mut dyn Hand).collect();
+            end = conquest.go_on_by(core, limit - conquest.nodes(), all, &pulse, &mut look);
+            self.programmes += hands.iter().map(Weighed::programmes).sum::<u64>();
         }
         self.nodes = before + conquest.nodes();
         self.weights = conquest.weights().to_vec();

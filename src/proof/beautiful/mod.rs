@@ -36,6 +36,14 @@
 //! no contradiction comes of it, the tree names a row (0 to n − 1) or column (n to 2n − 1) without a queen; each of its
 //! open squares in ascending order is tried, and has its own tree.
 //!
+//! Instead, the tree may have [`prices`]: the number 2n + 1, a count, and for each price what it is on and the price. Let
+//! the price of an open square be the sum of those on its column, its diagonals and its level; those on diagonals are not negative. All queens that are still
+//! to come pay together at most the prices of all columns and diagonals that have an open square, and for each level its price as
+//! often as it can still have a queen (if it is negative: as often as it must). They pay at least what the cheapest
+//! open squares of all rows cost. If that is more, it is a contradiction. If not, each square that costs more
+//! above the cheapest of its row than lies between is closed, what follows is followed, and if no contradiction comes of it
+//! another tree goes on.
+//!
 //! **Multipliers.** For the number q(o) of queens of a solution on orbit o, from 0 to most(o), and a(o), how often
 //! each of them is met:
 //! rows and columns at one distance from the border are met 4 times in all (2 if they are the middle ones); diagonals at
@@ -73,6 +81,30 @@ pub mod record {
     pub const NEXT: u8 = 7;
     /// In a trial, an assumption about another level begins.
     pub const ASSUME: u8 = 8;
+}
+
+/// Prices in a tree, and what they are on, by number: 6n lines, then the levels.
+pub mod prices {
+    /// What stands in a tree before prices: the second number behind that of the last line.
+    pub const fn mark(n: usize) -> usize {
+        2 * n + 1
+    }
+
+    /// The numbers of the lines of a square (row · n + column, from 0): row, column, diagonal, antidiagonal.
+    pub const fn lines(n: usize, square: usize) -> [usize; 4] {
+        let (row, column) = (square / n, square % n);
+        [row, n + column, 2 * n + row + column, 4 * n + row + n - 1 - column]
+    }
+
+    /// The number of a level, counted from 0 at the largest cost.
+    pub const fn level(n: usize, level: usize) -> usize {
+        6 * n + level
+    }
+
+    /// How many numbers there are.
+    pub const fn count(n: usize, levels: usize) -> usize {
+        level(n, levels)
+    }
 }
 
 /// What is claimed: the first bytes of a proof. `solution` is the 0-based column of the queen in each row, or none if
@@ -570,7 +602,7 @@ impl Field {
             open: vec![true; n * n],
             first_of: Vec::new(),
             level_of: (0..n * n).map(|square| level(square) as u16).collect(),
-            lines_of: (0..n * n).map(|square| lines_of(n, square)).collect(),
+            lines_of: (0..n * n).map(|square| prices::lines(n, square).map(|line| line as u16)).collect(),
             levels: vec![Vec::new(); costs.len()],
             lines: vec![Vec::new(); 6 * n],
             open_on_line: vec![n; 2 * n],
@@ -665,9 +697,10 @@ impl Field {
     }
 
     fn tree(&mut self, reader: &mut Reader<'_>) -> Result<(), ProofError> {
-        let line = reader.size(2 * self.n - usize::from(self.holes.is_none()))?;
+        let line = reader.size(prices::mark(self.n))?;
         let most = self.squares();
-        if let Some(holes) = self.holes.as_mut().filter(|_| line == 2 * self.n) {
+        if line == 2 * self.n {
+            let holes = self.holes.as_mut().ok_or_else(|| refused("a tree has a hole"))?;
             if holes.len() == most {
                 return Err(refused("a tree has more holes than the board has squares"));
             }
@@ -677,6 +710,12 @@ impl Field {
         self.work += 1;
         if self.work > self.limit {
             return Err(ProofError::TooMuchWork(self.limit));
+        }
+        if line == prices::mark(self.n) {
+            if self.holes.is_some() {
+                return Err(refused("a part of a search has prices"));
+            }
+            return self.priced_tree(reader);
         }
         if self.queen_on[line].is_some() {
             return Err(refused("a tree branches where there is a queen"));
@@ -692,6 +731,59 @@ impl Field {
             self.undo(before);
         }
         Ok(())
+    }
+
+    /// Follows a tree below prices: what they rule out is closed.
+    fn priced_tree(&mut self, reader: &mut Reader<'_>) -> Result<(), ProofError> {
+        let numbers = prices::count(self.n, self.levels.len());
+        let mut price = vec![0i128; numbers];
+        for _ in 0..reader.size(numbers)? {
+            let number = reader.size(numbers.saturating_sub(1))?;
+            price[number] = reader.signed()?.into();
+        }
+        let paid = &price[2 * self.n..prices::level(self.n, 0)];
+        if paid.iter().any(|&price| price < 0) {
+            return Err(refused("a queen is paid for her diagonal"));
+        }
+        let Some(dear) = self.too_dear(&price) else { return Ok(()) };
+        if dear.is_empty() {
+            return Err(refused("prices rule nothing out"));
+        }
+        self.pending.clear();
+        let closed = dear.into_iter().try_for_each(|square| self.close(square));
+        if closed.and_then(|()| self.follow()).is_ok() { self.tree(reader) } else { Ok(()) }
+    }
+
+    /// The open squares that no queen can pay for, or none if all queens that are still to come cannot. A queen pays for
+    /// her column, her diagonals and her level. All together pay once for each column, at most once for each
+    /// diagonal, and for each level as often as it has queens; and at least for the cheapest square of each row.
+    ///
+    /// No sum overflows: prices have 64 bits, a square has four, and there are fewer than 2^20 squares and numbers.
+    fn too_dear(&self, price: &[i128]) -> Option<Vec<usize>> {
+        let number_of = |level| prices::level(self.n, level);
+        let price_of = |&square: &usize| -> i128 {
+            let lines: i128 = self.lines_of(square)[1..].iter().map(|&line| price[line]).sum();
+            lines + price[number_of(self.level_of(square))]
+        };
+        let open_on = |line: usize| self.lines[line].iter().copied().filter(|&square| self.open[square]);
+        let lines = (self.n..6 * self.n).filter(|&line| price[line] != 0 && open_on(line).next().is_some());
+        let on_lines: i128 = lines.map(|line| price[line]).sum();
+        let on_levels: i128 = (0..self.levels.len())
+            .map(|level| {
+                let (queens, (least, most)) = (self.queens_on_level[level], self.range[level]);
+                let price = price[number_of(level)];
+                let at_most = most.saturating_sub(queens).min(self.open_on_level[level]);
+                let to_come = if price > 0 { at_most } else { least.saturating_sub(queens) };
+                price * to_come as i128
+            })
+            .sum();
+        let cheapest: Vec<Option<i128>> =
+            (0..self.n).map(|row| open_on(row).map(|square| price_of(&square)).min()).collect();
+        let between = on_lines + on_levels - cheapest.iter().flatten().sum::<i128>();
+        let too_dear = |&square: &usize| {
+            cheapest[square / self.n].is_some_and(|cheapest| price_of(&square) - cheapest > between)
+        };
+        (between >= 0).then(|| (0..self.n).flat_map(open_on).filter(too_dear).collect())
     }
 
     /// Follows what is forced.
@@ -825,13 +917,65 @@ impl Field {
     }
 }
 
-/// Row, column, diagonal and antidiagonal.
-fn lines_of(n: usize, square: usize) -> [u16; 4] {
-    let (row, column) = (square / n, square % n);
-    [row, n + column, 2 * n + row + column, 4 * n + row + n - 1 - column].map(|line| line as u16)
-}
-
 fn insert(squares: &mut Vec<usize>, square: usize) {
     let place = squares.partition_point(|&other| other < square);
     squares.insert(place, square);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A random solution by queens in random order, by rows.
+    fn random_solution(n: usize, random: &mut fastrand::Rng) -> Vec<usize> {
+        loop {
+            let mut columns: Vec<usize> = (0..n).collect();
+            random.shuffle(&mut columns);
+            if Placement::check_solution(&Problem::empty(Piece::Queen, n), &columns).is_ok() {
+                return columns;
+            }
+        }
+    }
+
+    #[test]
+    fn prices_rule_no_solution_out() {
+        let mut random = fastrand::Rng::with_seed(12);
+        let (mut ruled_out, mut told) = (0, 0);
+        for case in 0..20_000 {
+            let n = random.usize(5..=8);
+            let solution = random_solution(n, &mut random);
+            let mut field = Field::new(n, Norm::Euclidean, false);
+            let queens: Vec<usize> = (0..n).map(|row| row * n + solution[row]).collect();
+            let mut counts = vec![0; field.levels.len()];
+            queens.iter().for_each(|&square| counts[field.level_of(square)] += 1);
+            for (level, &count) in counts.iter().enumerate() {
+                if random.bool() {
+                    field.range[level] = (count - random.usize(0..=count), count + random.usize(0..2));
+                }
+            }
+            for square in 0..n * n {
+                if !queens.contains(&square) && random.u8(0..3) == 0 {
+                    field.close_for_good(square);
+                }
+            }
+            for &square in &queens {
+                if random.u8(0..3) == 0 {
+                    assert!(field.open[square] && field.place(square).is_ok(), "case {case}");
+                }
+            }
+            let numbers = prices::count(n, field.levels.len());
+            let mut price = vec![0i128; numbers];
+            for _ in 0..random.usize(1..2 * n) {
+                let number = random.usize(0..numbers);
+                let least = if (2 * n..6 * n).contains(&number) { 0 } else { -4 };
+                price[number] = random.i128(least..5);
+            }
+            let dear = field.too_dear(&price).unwrap_or_else(|| panic!("case {case} is ruled out"));
+            assert!(dear.iter().all(|square| field.open[*square]), "case {case}");
+            assert!(queens.iter().all(|square| !dear.contains(square)), "case {case}");
+            ruled_out += dear.len();
+            told += usize::from(!dear.is_empty());
+        }
+        assert!(told > 200, "{ruled_out} squares in {told} cases");
+    }
 }

@@ -1,0 +1,521 @@
+//! A search that asks the linear programme of the whole board where a short search does not end.
+//!
+//! The quotient knows all that no symmetry changes. Once queens stand, the board has none left, and a programme with a variable
+//! for each square says much more: often there is no point at all, or some squares have no queen at any. Such a
+//! programme takes as long as some ten thousand nodes, so it is asked at few of them, and below it a short search is
+//! tried first.
+//!
+//! What it says is believed only in whole numbers. Prices on columns, diagonals and levels make each square dear or cheap.
+//! What all queens that are still to come pay together has an upper bound, since no diagonal has two of them, and a lower
+//! one, since each row pays for its cheapest square at least. Where they cross there is no solution; a square
+//! that costs more above the cheapest of its row than lies between them has no queen.
+
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use super::conquer::{Hand, Searched};
+use super::core::{Agenda, Core, Root};
+use super::orbits::Orbits;
+use super::search::{End, Pulse, Search, write_number};
+use crate::optimise::model::Direction;
+use crate::optimise::simplex::{Ended, Simplex};
+use crate::optimise::solver::Linear as _;
+use crate::optimise::watch::{Progress, Watch};
+use crate::proof::beautiful::prices;
+use crate::proof::bytes::Writer;
+
+/// So many nodes a programme counts for.
+const PROGRAMME: u64 = 10_000;
+/// The programme is asked again where it has ruled out one square in so many, ...
+const WORTH_ASKING: usize = 10;
+/// ... and so often at most.
+const MOST_ROUNDS: usize = 4;
+/// Prices are rounded to whole numbers of which the largest is this.
+const SCALE: f64 = (1 << 24) as f64;
+/// A line counts as if it had so many times more men, and more by the square of the programme's greatest value there.
+const UNDECIDED: f32 = 0.3;
+/// A diagonal with so much more than it may have is violated; so many rows are added at once.
+const VIOLATED: f64 = 1e-6;
+const ROWS_AT_ONCE: usize = 50;
+
+/// How many nodes are searched without the programme.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pace {
+    /// Of the whole, before it is asked at all.
+    pub(super) plain: u64,
+    /// Of a piece, before it is asked, and after it.
+    pub(super) glance: u64,
+    pub(super) short: u64,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self { plain: 200_000, glance: 500, short: 10_000 }
+    }
+}
+
+/// Searches pieces: each is refuted, or branched on once.
+pub(super) struct Weighed<'a> {
+    core: &'a Core,
+    pace: Pace,
+    pulse: &'a Pulse,
+    search: Search<'a>,
+    programme: Programme<'a>,
+}
+
+/// The programme of all men: one on each line, as many on each level as it may have, and at most 1 − t on each diagonal, where t
+/// is to be large. A diagonal has a row in it only from when it was violated on.
+struct Programme<'a> {
+    core: &'a Core,
+    simplex: Simplex,
+    /// By the number in a certificate, from that of the first diagonal on: its men, while it has no row.
+    waiting: Vec<Vec<u32>>,
+    /// The number of each row of the programme in a certificate.
+    numbers: Vec<usize>,
+    /// By the number in a certificate: how many men a column or diagonal has, or a level, at least and at most.
+    bounds: Vec<(i64, i64)>,
+    /// The numbers of each man's column, diagonals and level, and his row.
+    prices_of: Vec<[usize; 4]>,
+    row_of: Vec<usize>,
+    /// What the simplex was told of each man.
+    told: Vec<Told>,
+    asked: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Told {
+    Open,
+    Closed,
+    Placed,
+}
+
+/// What prices show.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Shown {
+    /// There is no solution.
+    Nothing,
+    /// These men are none of one.
+    Dead(Vec<u32>),
+}
+
+impl<'a> Weighed<'a> {
+    pub(super) fn new(core: &'a Core, orbits: &Orbits, pace: Pace, pulse: &'a Pulse, seed: u64) -> Self {
+        let search = Search::new(core, pulse, seed);
+        Self { core, pace, pulse, search, programme: Programme::new(core, orbits) }
+    }
+
+    /// How many programmes were solved.
+    pub(super) const fn programmes(&self) -> u64 {
+        self.programme.asked
+    }
+
+    /// A tree for `root` that may end in holes; `None`: it was stopped.
+    fn tree(&mut self, root: &Root, holes: &mut Vec<Root>) -> Option<Result<Vec<u8>, Vec<u32>>> {
+        match self.search.run(root, self.pace.glance) {
+            End::Found(men) => return Some(Err(men)),
+            End::Refuted(tree) => return Some(Ok(tree)),
+            End::Spent => {}
+        }
+        let mut tree = Vec::new();
+        let mut root = root.clone();
+        for _ in 0..MOST_ROUNDS {
+            let Some(prices) = self.programme.ask(&root, self.pulse)? else { break };
+            let Shown::Dead(dead) = self.programme.shown(&root, &prices) else {
+                self.write(&prices, &mut tree);
+                return Some(Ok(tree));
+            };
+            if dead.is_empty() {
+                break;
+            }
+            self.write(&prices, &mut tree);
+            let before = self.programme.open(&root);
+            if self.core.without(&mut root, &self.core.squares_of(&dead), &mut Agenda::default()).is_err() {
+                return Some(Ok(tree));
+            }
+            if root.state.is_complete() {
+                return Some(Err(root.placed));
+            }
+            if (before - self.programme.open(&root)) * WORTH_ASKING < before {
+                break;
+            }
+        }
+        match self.search.run(&root, self.pace.short) {
+            End::Found(men) => return Some(Err(men)),
+            End::Refuted(rest) => tree.extend(rest),
+            End::Spent if self.pulse.is_stopped() => return None,
+            End::Spent => {
+                if let Some(men) = self.branch(&root, &mut tree, holes) {
+                    return Some(Err(men));
+                }
+            }
+        }
+        Some(Ok(tree))
+    }
+
+    /// Branches on a line: each of its men who can be placed leaves a hole. The men of a solution, if one is complete then.
+    fn branch(&self, root: &Root, tree: &mut Vec<u8>, holes: &mut Vec<Root>) -> Option<Vec<u32>> {
+        let line = self.line(root);
+        write_number(tree, line as u64);
+        for &man in self.core.lines[line].iter().filter(|&&man| root.state.is_alive(man)) {
+            let mut agenda = Agenda::after(root.placed.clone());
+            let mut state = root.state.clone();
+            if self.core.place(&mut state, man, &mut agenda).is_ok() {
+                if state.is_complete() {
+                    return Some(agenda.placed);
+                }
+                write_number(tree, self.core.hole as u64);
+                holes.push(Root { state, placed: agenda.placed });
+            }
+        }
+        None
+    }
+
+    /// The line to branch on: with the fewest men for its weight, and where the programme's point is undecided.
+    fn line(&self, root: &Root) -> usize {
+        let values = self.programme.simplex.values();
+        let value = |&man: &u32| {
+            if root.state.is_alive(man) { values.get(man as usize).map_or(0.0, |&x| x as f32) } else { 0.0 }
+        };
+        let worth = |(line, choices): (usize, u16)| {
+            let most = self.core.lines[line].iter().map(value).fold(0.0, f32::max);
+            (f32::from(choices) / self.search.weights()[line] * (UNDECIDED + most * most), line)
+        };
+        let best = root.state.open_lines().map(worth).min_by(|a, b| a.0.total_cmp(&b.0));
+        best.map_or(0, |(_, line)| line)
+    }
+
+    /// Writes that prices rule out what they do.
+    fn write(&self, prices: &[i64], tree: &mut Vec<u8>) {
+        write_number(tree, self.core.priced as u64);
+        let mut writer = Writer::new();
+        writer.size(prices.iter().filter(|&&price| price != 0).count());
+        for (number, &price) in prices.iter().enumerate().filter(|(_, price)| **price != 0) {
+            writer.size(number);
+            writer.signed(price);
+        }
+        tree.extend(writer.finish());
+    }
+}
+
+impl Hand for Weighed<'_> {
+    fn begin(&mut self, weights: &[f32], height: usize) {
+        self.search.inherit(weights, height);
+    }
+
+    fn takes(&self, _: u64) -> u64 {
+        self.pace.short + PROGRAMME
+    }
+
+    fn search(&mut self, root: &Root, _: u64) -> Searched {
+        let before = self.search.nodes + PROGRAMME * self.programme.asked;
+        let mut holes = Vec::new();
+        let answer = self.tree(root, &mut holes);
+        let nodes = self.search.nodes + PROGRAMME * self.programme.asked - before;
+        match answer {
+            None => Searched::Nothing,
+            Some(Err(men)) => Searched::Found(men, nodes),
+            Some(Ok(tree)) => Searched::Tree(tree, holes, nodes),
+        }
+    }
+
+    fn weights(&self) -> Option<&[f32]> {
+        Some(self.search.weights())
+    }
+}
+
+/// Stops the simplex when nobody wants its answer.
+struct UntilStopped<'a>(&'a Pulse);
+
+impl Watch for UntilStopped<'_> {
+    fn look(&mut self, _: &Progress) -> ControlFlow<()> {
+        if self.0.is_stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn time_left(&self) -> Option<Duration> {
+        None
+    }
+}
+
+impl<'a> Programme<'a> {
+    /// Of all men of `core`, none of whom brings images with him.
+    fn new(core: &'a Core, orbits: &Orbits) -> Self {
+        let n = orbits.n;
+        let mut bounds = vec![(0, 1); prices::count(n, orbits.levels.len())];
+        let mut rows = vec![None; bounds.len()];
+        let (mut simplex, mut numbers) = (Simplex::new(Direction::Maximise), Vec::new());
+        let mut add = |simplex: &mut Simplex, number: usize, least: f64, most: f64| {
+            rows[number] = Some(simplex.rows());
+            numbers.push(number);
+            simplex.add_row_between(least, most, []);
+        };
+        for line in 0..core.lines.len() {
+            add(&mut simplex, line, 1.0, 1.0);
+        }
+        let mut level_of = vec![None; core.men.len()];
+        for group in &core.groups {
+            let Some(&man) = group.men.first() else { continue };
+            let level = orbits.orbits[orbits.orbit_of[core.men[man as usize][0] as usize]].level;
+            let number = prices::level(n, level);
+            let range = (i64::from(*group.range.start()), i64::from(*group.range.end()));
+            bounds[number] = range;
+            add(&mut simplex, number, range.0 as f64, range.1 as f64);
+            group.men.iter().for_each(|&man| level_of[man as usize] = Some(number));
+        }
+        let lines_of: Vec<[usize; 4]> =
+            core.men.iter().map(|squares| prices::lines(n, squares[0] as usize)).collect();
+        let mut waiting = vec![Vec::new(); prices::level(n, 0) - 2 * n];
+        for (man, lines) in (0..).zip(&lines_of) {
+            lines[2..].iter().for_each(|&diagonal| waiting[diagonal - 2 * n].push(man));
+        }
+        let nowhere = bounds.len();
+        for (lines, level) in lines_of.iter().zip(&level_of) {
+            let mut terms: Vec<(usize, f64)> =
+                lines.iter().chain(level).filter_map(|&number| Some((rows[number]?, 1.0))).collect();
+            terms.sort_unstable_by_key(|term| term.0);
+            simplex.add_column(0.0, (0.0, f64::INFINITY), &terms);
+        }
+        simplex.add_column(1.0, (f64::NEG_INFINITY, 1.0), &[]);
+        bounds.push((0, 0));
+        Self {
+            core,
+            simplex,
+            waiting,
+            numbers,
+            bounds,
+            prices_of: lines_of
+                .iter()
+                .zip(level_of)
+                .map(|(lines, level)| [lines[1], lines[2], lines[3], level.unwrap_or(nowhere)])
+                .collect(),
+            row_of: lines_of.iter().map(|lines| lines[0]).collect(),
+            told: vec![Told::Open; core.men.len()],
+            asked: 0,
+        }
+    }
+
+    /// How many men can still be placed.
+    fn open(&self, root: &Root) -> usize {
+        (0..self.told.len() as u32).filter(|&man| root.state.is_alive(man)).count()
+    }
+
+    /// Prices that say the most about `root`, by their number in a certificate; none if it has no answer. `None`: it was
+    /// stopped.
+    fn ask(&mut self, root: &Root, pulse: &Pulse) -> Option<Option<Vec<i64>>> {
+        let mut now = vec![Told::Closed; self.told.len()];
+        for (man, told) in (0..).zip(&mut now) {
+            if root.state.is_alive(man) {
+                *told = Told::Open;
+            }
+        }
+        root.placed.iter().for_each(|&man| now[man as usize] = Told::Placed);
+        for (man, (told, &now)) in self.told.iter_mut().zip(&now).enumerate() {
+            if *told != now {
+                *told = now;
+                let (least, most) = match now {
+                    Told::Open => (0.0, f64::INFINITY),
+                    Told::Closed => (0.0, 0.0),
+                    Told::Placed => (1.0, 1.0),
+                };
+                self.simplex.set_bounds(man, least, most);
+            }
+        }
+        self.asked += 1;
+        let mut ended = self.simplex.run(&mut UntilStopped(pulse));
+        while ended == Ended::Optimal && self.add_diagonals() {
+            ended = self.simplex.run(&mut UntilStopped(pulse));
+        }
+        let (multipliers, sign) = match ended {
+            Ended::Optimal => (self.simplex.duals(), 1.0),
+            Ended::Infeasible => (self.simplex.ray().unwrap_or_default(), -1.0),
+            Ended::Stopped => return None,
+            Ended::Failed(_) => return Some(None),
+        };
+        let largest = multipliers.iter().fold(0.0, |largest: f64, y| largest.max(y.abs()));
+        let scale = sign * SCALE / largest;
+        if !scale.is_finite() {
+            return Some(None);
+        }
+        let mut prices = vec![0; self.bounds.len() - 1];
+        for (&number, y) in self.numbers.iter().zip(multipliers) {
+            prices[number] = (y * scale).round() as i64;
+        }
+        let n = self.core.lines.len() / 2;
+        // Rows pay what they must, and nobody is paid for standing on a diagonal.
+        prices[..n].fill(0);
+        let first_level = prices::level(n, 0);
+        prices[2 * n..first_level].iter_mut().for_each(|price| *price = (*price).max(0));
+        Some(Some(prices))
+    }
+
+    /// Adds rows for the diagonals that are violated most. Whether there are any.
+    fn add_diagonals(&mut self) -> bool {
+        let values = self.simplex.values();
+        let t = self.told.len();
+        let on = |men: &Vec<u32>| men.iter().map(|&man| values[man as usize]).sum::<f64>() + values[t] - 1.0;
+        let excess = self.waiting.iter().map(on).enumerate();
+        let mut violated: Vec<(usize, f64)> = excess.filter(|(_, excess)| *excess > VIOLATED).collect();
+        violated.sort_unstable_by(|a, b| b.1.total_cmp(&a.1));
+        violated.truncate(ROWS_AT_ONCE);
+        for &(diagonal, _) in &violated {
+            let men = std::mem::take(&mut self.waiting[diagonal]);
+            let terms = men.iter().map(|&man| (man as usize, 1.0)).chain([(t, 1.0)]);
+            self.simplex.add_row_between(f64::NEG_INFINITY, 1.0, terms);
+            self.numbers.push(diagonal + self.core.lines.len());
+        }
+        !violated.is_empty()
+    }
+
+    /// What prices show of `root`.
+    fn shown(&self, root: &Root, prices: &[i64]) -> Shown {
+        let n = self.core.lines.len() / 2;
+        let mut prices = prices.to_vec();
+        prices.push(0);
+        let price = |man: u32| self.prices_of[man as usize].iter().map(|&number| prices[number]).sum::<i64>();
+        let mut placed = vec![0; self.bounds.len()];
+        root.placed.iter().for_each(|&man| placed[self.prices_of[man as usize][3]] += 1);
+        let men: Vec<u32> = (0..self.told.len() as u32).filter(|&man| root.state.is_alive(man)).collect();
+        let mut met = vec![0i64; self.bounds.len()];
+        let mut cheapest = vec![i64::MAX; n];
+        for &man in &men {
+            self.prices_of[man as usize].iter().for_each(|&number| met[number] += 1);
+            let row = self.row_of[man as usize];
+            cheapest[row] = cheapest[row].min(price(man));
+        }
+        let most = |number: usize| {
+            let (price, (least, most)) = (prices[number], self.bounds[number]);
+            let first_level = prices::level(n, 0);
+            if number < first_level {
+                price * met[number].min(1)
+            } else if price > 0 {
+                price * (most - placed[number]).min(met[number])
+            } else {
+                price * (least - placed[number]).max(0)
+            }
+        };
+        let between = (n..self.bounds.len() - 1).map(most).sum::<i64>()
+            - cheapest.iter().filter(|&&cheapest| cheapest < i64::MAX).sum::<i64>();
+        if between < 0 {
+            return Shown::Nothing;
+        }
+        let dear = |&man: &u32| price(man) - cheapest[self.row_of[man as usize]] > between;
+        Shown::Dead(men.into_iter().filter(dear).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::board::Norm;
+    use crate::optimise::Unwatched;
+    use crate::optimise::beautiful::cases::tests::solutions;
+    use crate::optimise::beautiful::conquer::Conquest;
+    use crate::optimise::beautiful::exact::Engine;
+    use crate::optimise::beautiful::search::read_number;
+    use crate::optimise::beautiful::{Question, Stage, most_beautiful_exactly};
+    use crate::proof::beautiful::{check, claim};
+
+    /// Nothing is searched without the programme.
+    const AT_ONCE: Pace = Pace { plain: 0, glance: 0, short: 0 };
+
+    /// The proof of an engine that asks the programme at once, without the seal; and its solution.
+    fn weighed(n: usize, norm: Norm) -> (Vec<u8>, Vec<usize>) {
+        let question = Question { n, norm, turning: false, threads: 1 };
+        let orbits = Orbits::new(n, norm);
+        let (mut watch, mut keep) = (Unwatched, |_: &Stage<'_>| {});
+        let mut engine = Engine::new(&orbits, question, Vec::new(), &mut watch, &mut keep);
+        (engine.quick, engine.pace) = (0, AT_ONCE);
+        engine.run(None).expect("nobody stops it");
+        let best = engine.best.expect("a solution");
+        let mut proof = claim(norm, false, Some(&best));
+        proof.bytes(engine.log.as_bytes());
+        (proof.finish(), best)
+    }
+
+    #[test]
+    fn prices_prove_what_one_search_proves() {
+        for (n, norm) in [
+            (8, Norm::Euclidean),
+            (13, Norm::Euclidean),
+            (16, Norm::Euclidean),
+            (22, Norm::Euclidean),
+            (32, Norm::Euclidean),
+            (14, Norm::Manhattan),
+            (10, Norm::Chebyshev),
+        ] {
+            let (proof, best) = weighed(n, norm);
+            let question = Question { n, norm, turning: false, threads: 1 };
+            let other = most_beautiful_exactly(question, &mut Unwatched).answer.found.expect("a solution");
+            assert_eq!(norm.fingerprint(&best), norm.fingerprint(&other), "n = {n}");
+            assert_eq!(check(n, &proof).expect("it proves that").solution, Some(best), "n = {n}");
+        }
+    }
+
+    /// How many times a tree has prices.
+    fn priced(core: &Core, tree: &[u8]) -> usize {
+        let (mut at, mut priced) = (0, 0);
+        while at < tree.len() {
+            if read_number(tree, &mut at) == core.priced as u64 {
+                priced += 1;
+                for _ in 0..2 * read_number(tree, &mut at) {
+                    read_number(tree, &mut at);
+                }
+            }
+        }
+        priced
+    }
+
+    #[test]
+    fn a_search_with_prices_finds_a_solution_exactly_if_there_is_one() {
+        let mut random = fastrand::Rng::with_seed(11);
+        let (mut found, mut refuted, mut prices) = (0, 0, 0);
+        for case in 0..1500 {
+            let n = random.usize(5..=8);
+            let orbits = Orbits::new(n, Norm::Euclidean);
+            let mut all = Vec::new();
+            solutions(n, &mut Vec::new(), &mut all);
+            let counts = orbits.counts(random.choice(&all).expect("there are solutions"));
+            let share = random.f64();
+            let squares: Vec<usize> = (0..n * n).filter(|_| random.f64() > 0.5 * share).collect();
+            let level_of = |square: usize| orbits.orbits[orbits.orbit_of[square]].level;
+            let mut groups = Vec::new();
+            for (level, &queens) in counts.iter().enumerate() {
+                if random.bool() {
+                    continue;
+                }
+                let range = queens.saturating_sub(random.u32(0..2))..=queens + random.u32(0..2);
+                let on_level = squares.iter().copied().filter(|&square| level_of(square) == level);
+                groups.push((level, range, on_level.collect::<Vec<usize>>()));
+            }
+            let possible = all.iter().any(|columns| {
+                let counts = orbits.counts(columns);
+                columns.iter().enumerate().all(|(row, column)| squares.contains(&(row * n + column)))
+                    && groups.iter().all(|(level, range, _)| range.contains(&counts[*level]))
+            });
+            let groups: Vec<_> = groups.into_iter().map(|(_, range, squares)| (range, squares)).collect();
+            let core = Core::new(n, &squares, &groups, false);
+            let Ok(root) = core.root(&mut Agenda::default()) else {
+                assert!(!possible, "case {case}");
+                continue;
+            };
+            let mut conquest = Conquest::new(root, &vec![1.0; core.lines.len()]);
+            let pulse = Pulse::default();
+            let mut hand = Weighed::new(&core, &orbits, AT_ONCE, &pulse, case);
+            match conquest.go_on_by(&core, u64::MAX, vec![&mut hand], &pulse, &mut |_| true) {
+                End::Found(men) => {
+                    assert!(possible && all.contains(&core.columns(n, &men)), "case {case}");
+                    found += 1;
+                }
+                End::Refuted(tree) => {
+                    assert!(!possible, "case {case}");
+                    refuted += 1;
+                    prices += priced(&core, &tree);
+                }
+                End::Spent => panic!("it has all the nodes it wants"),
+            }
+        }
+        assert!(
+            found > 100 && refuted > 100 && prices > 50,
+            "{found} found, {refuted} refuted, {prices} prices"
+        );
+    }
+}
