@@ -16,6 +16,7 @@
 //! | 3 | line, number of children, for each a square and a tree | all squares of a line |
 //! | 4 | multipliers, number of squares, the squares, a tree | squares that die, and what refutes the position then |
 //! | 5 | | the checker tries everything by itself, in the rows that ran out of squares before |
+//! | 6 | number of blocks, for each the number of its rows and these | the same, but one of these blocks of rows after the other, and then the rest |
 //!
 //! Lines are the rows from 0, the columns from n, the diagonals c - r + n - 1 from 2n, the antidiagonals r + c from
 //! 4n - 1; the square of row r and column c is r n + c. Multipliers are those of the columns (signed), diagonals and
@@ -185,7 +186,7 @@ impl Checker<'_> {
         }
         match read(&mut self.reader, self.n)? {
             Node::Search(_) if refuted => Ok(()),
-            Node::Search(order) => self.search(position, order),
+            Node::Search(order) => self.search(position, &order),
             Node::Budget { .. } if refuted => self.refute(position, refuted, depth + 1),
             Node::Budget { knapsack, y } => {
                 self.work.add(Work::BUDGET)?;
@@ -281,11 +282,11 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// Tries everything on one line after the other.
-    fn search(&mut self, position: &mut Position, order: Order) -> Result<(), ProofError> {
+    /// Tries everything on one line after the other. Whatever the order says, each line is one that every completion uses.
+    fn search(&mut self, position: &mut Position, order: &Order) -> Result<(), ProofError> {
         let line = match order {
             Order::Smallest => position.smallest_line(),
-            Order::Weightiest => position.weightiest_line(),
+            Order::Weightiest(blocks) => position.weightiest_line(blocks),
         };
         let Some(line) = line else {
             return Err(ProofError::Refused("there is a completion".into()));

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 
 use fastrand::Rng;
 
+use super::blocks::Blocks;
 use super::budget::Budget;
 use super::cheap::{Cheap, cheap};
 use super::dive::dive;
@@ -96,7 +97,10 @@ pub(super) struct Desk<W: Width> {
 
 /// Queries that are worth so many programmes eliminate squares first. Measured with 16, 64 and 128, s: n = 44 2.8, 3.3, 4.6; n = 60
 /// 11.4, 9.2, 6.6; n = 62 8.0, 6.3, 7.1.
-const ELIMINATING: u64 = 128;
+const ELIMINATING: u64 = 64;
+
+/// Squares that are asked about at most, for each programme that a query is worth.
+const SQUARES: u64 = 16;
 
 /// Programmes are made anew where more rows than these are decided. Measured on n = 44, 60, 62, 72: 3 is a little better
 /// than 0 and 6.
@@ -107,6 +111,9 @@ const NEAR: usize = 3;
 const fn diving(n: usize) -> u64 {
     if n.is_multiple_of(2) { 200 } else { 2000 }
 }
+
+/// Nodes of dives and of the long search of a board whose squares were eliminated, for each programme that a query is worth.
+const TIGHT: [u64; 2] = [4000, 10_000];
 
 /// What is added at random to the values of cells, from 0 to 1, in all orders but the usual one. Measured on n = 58:
 /// better than 0.15 and 0.6.
@@ -142,6 +149,16 @@ impl Allowance {
         let searching = if programmes >= LONG { programmes.saturating_mul(searching(n)) } else { 0 };
         Self { programmes, diving: programmes.saturating_mul(diving(n)), searching }
     }
+
+    /// For so many programmes on a board whose squares were eliminated.
+    const fn tight(programmes: u64) -> Self {
+        let [diving, searching] = TIGHT;
+        Self {
+            programmes,
+            diving: programmes.saturating_mul(diving),
+            searching: programmes.saturating_mul(searching),
+        }
+    }
 }
 
 /// A search for a completion.
@@ -152,6 +169,8 @@ struct Query<'c, W: Width> {
     programmes: &'c mut Programmes<W>,
     proved: &'c mut VecDeque<Multipliers>,
     weights: &'c mut Weights,
+    /// As the programme saw them that was solved last.
+    blocks: Blocks,
     random: Rng,
     /// [`NOISE`], or 0.
     noise: f64,
@@ -189,6 +208,7 @@ impl<W: Width> Answering for Desk<W> {
             programmes: common,
             proved: &mut self.proved,
             weights: &mut self.weights,
+            blocks: Blocks::default(),
             random: Rng::with_seed(attempt),
             noise,
             in_order: self.n.is_multiple_of(2),
@@ -198,7 +218,7 @@ impl<W: Width> Answering for Desk<W> {
         }
         let known = self.eliminated.iter().rfind(|(other, _)| prefix.starts_with(other));
         let own = known.filter(|(other, _)| other == prefix).map(|(_, eliminated)| eliminated);
-        let more = programmes >= ELIMINATING && own.is_none_or(|own| own.is_short_of(programmes));
+        let more = programmes >= ELIMINATING && own.is_none_or(|own| own.is_short_of(programmes.saturating_mul(SQUARES)));
         if !more && known.is_none() {
             return query.search(board, branch);
         }
@@ -215,9 +235,10 @@ impl<W: Width> Answering for Desk<W> {
             &mut board,
             known.map(|(_, eliminated)| eliminated),
             own,
-            more.then_some(programmes),
+            more.then_some(programmes.saturating_mul(SQUARES)),
         );
         query.in_order = false;
+        query.left = Allowance::tight(programmes);
         let outcome = match state {
             State::Refuted => Outcome::Refuted(Refutation::search()),
             State::Full => Outcome::Completed(board.solution()),
@@ -298,8 +319,8 @@ impl<W: Width> Query<'_, W> {
             return Outcome::Stopped;
         }
         if board.has_budget() {
-            match cheap(&board, CHEAP, self.weights, self.task) {
-                Cheap::Refuted => return Outcome::Refuted(Refutation::search_by_weight()),
+            match cheap(&board, CHEAP, (self.weights, &self.blocks), self.task) {
+                Cheap::Refuted => return Outcome::Refuted(self.refuted_by_search()),
                 Cheap::Full(solution) => return Outcome::Completed(solution),
                 Cheap::GivenUp => {}
             }
@@ -334,18 +355,20 @@ impl<W: Width> Query<'_, W> {
             }
             return Outcome::Refuted(refuted(&then));
         }
+        let liking = self.liking(&board);
+        self.blocks = Blocks::new(&board, &liking);
         let nodes = std::mem::take(&mut self.left.diving);
         if nodes > 0 {
-            let liking = self.liking(&board);
-            let found = dive(&board, &liking, nodes, (self.weights, &mut self.random), self.task);
+            let learned = (&mut *self.weights, &self.blocks, &mut self.random);
+            let found = dive(&board, &liking, nodes, learned, self.task);
             if let Some(solution) = found {
                 return Outcome::Completed(solution);
             }
         }
         let nodes = std::mem::take(&mut self.left.searching);
         if nodes > 0 {
-            match cheap(&board, nodes, self.weights, self.task) {
-                Cheap::Refuted => return Outcome::Refuted(refuted(&Refutation::search_by_weight())),
+            match cheap(&board, nodes, (self.weights, &self.blocks), self.task) {
+                Cheap::Refuted => return Outcome::Refuted(refuted(&self.refuted_by_search())),
                 Cheap::Full(solution) => return Outcome::Completed(solution),
                 Cheap::GivenUp => {}
             }
@@ -354,6 +377,11 @@ impl<W: Width> Query<'_, W> {
             Outcome::Refuted(then) => Outcome::Refuted(refuted(&then)),
             other => other,
         }
+    }
+
+    /// What a cheap search has just refuted.
+    fn refuted_by_search(&self) -> Refutation {
+        Refutation::search_in_blocks(&self.blocks.rows())
     }
 
     /// The values of the plain programme, by row × n + column.
