@@ -187,7 +187,8 @@ impl Position {
         let fewer = |&a: &usize, &b: &usize| {
             (self.count[a] * self.weights[b]).cmp(&(self.count[b] * self.weights[a]))
         };
-        let weightiest = |rows: &mut dyn Iterator<Item = usize>| rows.filter(|&row| self.is_open(row)).min_by(fewer);
+        let weightiest =
+            |rows: &mut dyn Iterator<Item = usize>| rows.filter(|&row| self.is_open(row)).min_by(fewer);
         let in_blocks = || blocks.iter().find_map(|rows| weightiest(&mut rows.iter().copied()));
         short.next().or_else(in_blocks).or_else(|| weightiest(&mut (0..self.n)))
     }

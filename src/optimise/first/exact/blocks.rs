@@ -50,7 +50,8 @@ impl Blocks {
     /// The open rows of the first block that has some.
     #[inline]
     pub(super) fn first<W: Width>(&self, board: &Residual<'_, W>) -> W::Columns {
-        let rows = self.0.iter().map(|block| board.rows().and(W::Columns::of_bits(block >> board.corner().row)));
+        let rows =
+            self.0.iter().map(|block| board.rows().and(W::Columns::of_bits(block >> board.corner().row)));
         let mut rows = rows;
         rows.find(|rows| !rows.is_empty()).unwrap_or(board.rows())
     }
@@ -58,5 +59,42 @@ impl Blocks {
     /// The rows of each block.
     pub(super) fn rows(&self) -> Vec<Vec<usize>> {
         self.0.iter().map(|block| block.iter().collect()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::width::Narrow;
+    use super::*;
+    use crate::board::Square;
+
+    #[test]
+    fn rows_that_share_columns_are_of_one_block_and_the_smaller_block_comes_first() {
+        let n = 14;
+        let board = Residual::<Narrow>::new(n, &[]);
+        let mut liking = vec![0.0; n * n];
+        assert_eq!(Blocks::new(&board, &liking), Blocks::default(), "single rows are no blocks");
+        // Rows 0 to 5 share the columns from 8 on, the others those before.
+        for row in 0..n {
+            let columns = if row < 6 { 8..n } else { 0..8 };
+            columns.for_each(|column| liking[row * n + column] = 0.1);
+        }
+        let blocks = Blocks::new(&board, &liking);
+        assert_eq!(blocks.rows(), [[0, 1, 2, 3, 4, 5]]);
+        assert_eq!(blocks.first(&board).iter().collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5]);
+
+        // The same in a window that begins further down.
+        let placed: Vec<Square> =
+            [0, 2, 4, 1, 3].iter().enumerate().map(|(r, &c)| Square::new(r, c)).collect();
+        let rest = Residual::<Narrow>::new(n, &placed);
+        let window = rest.window();
+        let rest: Residual<'_, Narrow> = rest.within(&window, &[]);
+        assert_eq!(rest.corner().row, 5);
+        assert_eq!(blocks.first(&rest).iter().collect::<Vec<_>>(), [0]);
+
+        // One column in common makes one block of both.
+        liking[8] = 0.1;
+        liking[6 * n + 8] = 0.1;
+        assert_eq!(Blocks::new(&board, &liking), Blocks::default());
     }
 }
