@@ -100,7 +100,7 @@ pub(super) struct Desk<W: Width> {
 const ELIMINATING: u64 = 128;
 
 /// Squares that are asked about at most, for each programme that a query is worth: such that elimination comes to its end. n = 58,
-/// first 21 queens: dives found no completion in 12 million nodes after 128 squares, after 256 and more one in 800,000.
+/// first 21 queens: six dives of 2 million nodes found no completion after 128 squares, each found one after 256 or more.
 const SQUARES: u64 = 4;
 
 /// Programmes are made anew where more rows than these are decided. Measured on n = 44, 60, 62, 72: 3 is a little better
@@ -113,9 +113,13 @@ const fn diving(n: usize) -> u64 {
     if n.is_multiple_of(2) { 200 } else { 2000 }
 }
 
-/// Nodes of dives and of the long search of a board whose squares were eliminated, for each programme that a query is worth. The
-/// plain programme leaves no room there. Measured on n = 58: 26 to 37 s with these, 41 to 44 s with 4000 and 10,000.
-const TIGHT: [u64; 2] = [10_000, 40_000];
+/// Below this optimum of the plain programme a board whose squares were eliminated is tight: searches go far. n = 58 comes to
+/// 0.03 and then to 0, from 0.055.
+const TIGHT: f64 = 0.04;
+
+/// Nodes of the dives and of the long search of a tight board, for each programme that its query is worth. Measured on n = 58, three
+/// seeds each: 25 to 37 s of search with these, 41 to 44 s with 4000 and 10,000.
+const IF_TIGHT: [u64; 2] = [10_000, 40_000];
 
 /// What is added at random to the values of cells, from 0 to 1, in all orders but the usual one. Measured on n = 58:
 /// better than 0.15 and 0.6.
@@ -140,26 +144,25 @@ struct Allowance {
     diving: u64,
     /// Nodes of one long search under the first budget that is still to be made.
     searching: u64,
+    /// Programmes that the query is worth if its squares were eliminated, for the dives and the search of a tight board.
+    if_tight: u64,
 }
 
 impl Allowance {
     /// A quick look.
-    const LOOK: Self = Self { programmes: 1, diving: 0, searching: 0 };
+    const LOOK: Self = Self { programmes: 1, diving: 0, searching: 0, if_tight: 0 };
 
     /// On the board of size `n` for so many programmes.
     const fn new(n: usize, programmes: u64) -> Self {
         let searching = if programmes >= LONG { programmes.saturating_mul(searching(n)) } else { 0 };
-        Self { programmes, diving: programmes.saturating_mul(diving(n)), searching }
+        Self { programmes, diving: programmes.saturating_mul(diving(n)), searching, if_tight: 0 }
     }
 
-    /// For so many programmes on a board whose squares were eliminated.
-    const fn tight(programmes: u64) -> Self {
-        let [diving, searching] = TIGHT;
-        Self {
-            programmes,
-            diving: programmes.saturating_mul(diving),
-            searching: programmes.saturating_mul(searching),
-        }
+    /// The board is tight, and its query is worth so many programmes.
+    fn search_long(&mut self, programmes: u64) {
+        let [diving, searching] = IF_TIGHT;
+        self.diving = self.diving.max(programmes.saturating_mul(diving));
+        self.searching = self.searching.max(programmes.saturating_mul(searching));
     }
 }
 
@@ -241,7 +244,7 @@ impl<W: Width> Answering for Desk<W> {
             more.then_some(programmes.saturating_mul(SQUARES)),
         );
         query.in_order = false;
-        query.left = Allowance::tight(programmes);
+        query.left.if_tight = programmes;
         let outcome = match state {
             State::Refuted => Outcome::Refuted(Refutation::search()),
             State::Full => Outcome::Completed(board.solution()),
@@ -364,6 +367,10 @@ impl<W: Width> Query<'_, W> {
         }
         let liking = self.liking(&board);
         self.blocks = Blocks::new(&board, &liking);
+        let worth = std::mem::take(&mut self.left.if_tight);
+        if self.programmes.plain.objective() < TIGHT {
+            self.left.search_long(worth);
+        }
         let nodes = std::mem::take(&mut self.left.diving);
         if nodes > 0 {
             let learned = (&mut *self.weights, &self.blocks, &mut self.random);
