@@ -54,11 +54,6 @@ impl<W: Width> Default for Eliminated<W> {
 }
 
 impl<W: Width> Eliminated<W> {
-    /// Nothing yet, of a board where squares died with fewer queens.
-    pub(super) fn hopeful() -> Self {
-        Self { patience: PATIENCE[1], ..Self::default() }
-    }
-
     /// The same, with the squares that died still to be shown to be dead.
     pub(super) fn to_go_on(&self) -> Self {
         Self { dead: Vec::new(), ..self.clone() }

@@ -306,11 +306,7 @@ impl<W: Width> Query<'_, W> {
             master: &mut self.programmes.master,
             programmes_rows: self.programmes.rows,
             board,
-            eliminated: match own {
-                Some(own) => own.to_go_on(),
-                None if known.is_some() => Eliminated::hopeful(),
-                None => Eliminated::default(),
-            },
+            eliminated: own.map_or_else(Eliminated::default, Eliminated::to_go_on),
             task: self.task,
         };
         let mut state = elimination.board.propagate();
