@@ -16,6 +16,7 @@
 //! | 3 | line, number of children, for each a square and a tree | all squares of a line |
 //! | 4 | multipliers, number of squares, the squares, a tree | squares that die, and what refutes the position then |
 //! | 5 | | the checker tries everything by itself, in the rows that ran out of squares before |
+//! | 6 | number of blocks, for each the number of its rows and these | the same, but one of these blocks of rows after the other, and then the rest |
 //!
 //! Lines are the rows from 0, the columns from n, the diagonals c - r + n - 1 from 2n, the antidiagonals r + c from
 //! 4n - 1; the square of row r and column c is r n + c. Multipliers are those of the columns (signed), diagonals and
@@ -185,7 +186,7 @@ impl Checker<'_> {
         }
         match read(&mut self.reader, self.n)? {
             Node::Search(_) if refuted => Ok(()),
-            Node::Search(order) => self.search(position, order),
+            Node::Search(order) => self.search(position, &order),
             Node::Budget { .. } if refuted => self.refute(position, refuted, depth + 1),
             Node::Budget { knapsack, y } => {
                 self.work.add(Work::BUDGET)?;
@@ -281,11 +282,11 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// Tries everything on one line after the other.
-    fn search(&mut self, position: &mut Position, order: Order) -> Result<(), ProofError> {
+    /// Tries everything on one line after the other. Whatever the order says, each line is one that every completion uses.
+    fn search(&mut self, position: &mut Position, order: &Order) -> Result<(), ProofError> {
         let line = match order {
             Order::Smallest => position.smallest_line(),
-            Order::Weightiest => position.weightiest_line(),
+            Order::Weightiest(blocks) => position.weightiest_line(blocks),
         };
         let Some(line) = line else {
             return Err(ProofError::Refused("there is a completion".into()));
@@ -358,9 +359,17 @@ mod tests {
         }
     }
 
+    /// Some blocks of any rows.
+    fn blocks(n: usize, random: &mut fastrand::Rng) -> Vec<Vec<usize>> {
+        let block =
+            |random: &mut fastrand::Rng| (0..random.usize(0..=n)).map(|_| random.usize(0..n)).collect();
+        (0..random.usize(0..=n.min(3))).map(|_| block(random)).collect()
+    }
+
     /// Any tree at all, of any squares and lines.
     fn tree(n: usize, depth: usize, random: &mut fastrand::Rng) -> Refutation {
         match random.u8(0..if depth == 0 { 1 } else { 7 }) {
+            0 if random.bool() => Refutation::search_in_blocks(&blocks(n, random)),
             0 => SEARCHES[random.usize(0..2)](),
             6 => {
                 let then = tree(n, depth - 1, random);
@@ -422,11 +431,33 @@ mod tests {
             let n = random.usize(1..=9);
             let prefix = peaceful_prefix(n, &mut random);
             let budgets: usize = random.usize(0..6);
-            let refutation = (0..budgets).fold(Refutation::search(), |then, _| {
+            let searches = [Refutation::search(), Refutation::search_in_blocks(&blocks(n, &mut random))];
+            let search = searches[random.usize(0..2)].clone();
+            let refutation = (0..budgets).fold(search, |then, _| {
                 Refutation::budget(&multipliers(n, &mut random), random.bool(), &then)
             });
             let accepted = check_refutation(n, &prefix, &refutation, u64::MAX).is_ok();
             assert_eq!(accepted, all(n, &prefix).is_empty(), "case {case}: {prefix:?} of {n}");
+        }
+    }
+
+    #[test]
+    fn a_search_in_blocks_begins_with_them_and_passes_over_no_row() {
+        let mut position = Position::new(8, &[]);
+        assert!(!position.conclude());
+        assert_eq!(position.weightiest_line(&[]), Some(0));
+        assert_eq!(position.weightiest_line(&[vec![], vec![5, 3], vec![0]]), Some(5));
+        position.place(5 * 8);
+        assert!(!position.conclude());
+        assert_eq!(position.weightiest_line(&[vec![5, 3], vec![0]]), Some(3));
+        assert_eq!(position.weightiest_line(&[vec![5]]), position.weightiest_line(&[]));
+        // Blocks with rows that the board does not have are damaged.
+        for (blocks, accepted) in [(vec![vec![0, 1]], true), (vec![vec![8]], false), (vec![vec![]; 9], false)]
+        {
+            let refutation = Refutation::search_in_blocks(&blocks);
+            let checked = check_refutation(8, &[0, 2, 4, 1, 3], &refutation, u64::MAX);
+            let damaged = matches!(checked, Err(ProofError::Damaged(_)));
+            assert_eq!((checked.is_ok(), damaged), (accepted, !accepted), "{blocks:?}");
         }
     }
 

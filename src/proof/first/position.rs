@@ -178,15 +178,19 @@ impl Position {
     }
 
     /// A column or a mandatory diagonal with two choices; else the row with the fewest for its weight: one that ran out of
-    /// squares before will do so again. `None` if the board is full.
-    pub(super) fn weightiest_line(&self) -> Option<usize> {
+    /// squares before will do so again. That row is in the first of these blocks of rows that has an open one. What the
+    /// blocks are makes no difference to what is proved: any open row must get a queen. `None` if the board is full.
+    pub(super) fn weightiest_line(&self, blocks: &[Vec<usize>]) -> Option<usize> {
         let mut short = (self.n..2 * self.n)
             .chain(self.heavy())
             .filter(|&line| self.is_open(line) && self.count[line] <= 2);
         let fewer = |&a: &usize, &b: &usize| {
             (self.count[a] * self.weights[b]).cmp(&(self.count[b] * self.weights[a]))
         };
-        short.next().or_else(|| (0..self.n).filter(|&row| self.is_open(row)).min_by(fewer))
+        let weightiest =
+            |rows: &mut dyn Iterator<Item = usize>| rows.filter(|&row| self.is_open(row)).min_by(fewer);
+        let in_blocks = || blocks.iter().find_map(|rows| weightiest(&mut rows.iter().copied()));
+        short.next().or_else(in_blocks).or_else(|| weightiest(&mut (0..self.n)))
     }
 
     /// Whether a line has no queen, but alive squares.

@@ -27,6 +27,7 @@ const KNAPSACK: u8 = 2;
 const BRANCH: u8 = 3;
 const DEAD: u8 = 4;
 const SEARCH_BY_WEIGHT: u8 = 5;
+const SEARCH_IN_BLOCKS: u8 = 6;
 
 /// The lines, as they are numbered in a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +63,21 @@ impl Refutation {
     /// The same, in the rows first that ran out of squares before.
     pub fn search_by_weight() -> Self {
         Self(vec![SEARCH_BY_WEIGHT])
+    }
+
+    /// The same, but some blocks of rows one after the other, and then the rest.
+    pub fn search_in_blocks(blocks: &[Vec<usize>]) -> Self {
+        if blocks.is_empty() {
+            return Self::search_by_weight();
+        }
+        let mut writer = Writer::new();
+        writer.byte(SEARCH_IN_BLOCKS);
+        writer.size(blocks.len());
+        for rows in blocks {
+            writer.size(rows.len());
+            rows.iter().for_each(|&row| writer.size(row));
+        }
+        Self(writer.finish())
     }
 
     /// The budget of `multipliers` (with the knapsack, if that is said), and what refutes the position with it.
@@ -144,12 +160,13 @@ impl Multipliers {
 }
 
 /// Over which line a search of the checker branches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Order {
     /// The one with the fewest squares.
     Smallest,
-    /// The row that has the fewest for how often it ran out of them.
-    Weightiest,
+    /// The row that has the fewest for how often it ran out of them, among those of the first of these blocks that is
+    /// not full.
+    Weightiest(Vec<Vec<usize>>),
 }
 
 /// One node of a tree, as it is read.
@@ -165,7 +182,8 @@ pub(super) fn read(reader: &mut Reader<'_>, n: usize) -> Result<Node, ProofError
     let tag = reader.byte()?;
     Ok(match tag {
         SEARCH => Node::Search(Order::Smallest),
-        SEARCH_BY_WEIGHT => Node::Search(Order::Weightiest),
+        SEARCH_BY_WEIGHT => Node::Search(Order::Weightiest(Vec::new())),
+        SEARCH_IN_BLOCKS => Node::Search(Order::Weightiest(read_blocks(reader, n)?)),
         PLAIN | KNAPSACK => Node::Budget { knapsack: tag == KNAPSACK, y: read_multipliers(reader, n)? },
         BRANCH => Node::Branch { line: reader.size(usize::MAX)?, children: reader.size(n)? },
         DEAD => {
@@ -176,6 +194,17 @@ pub(super) fn read(reader: &mut Reader<'_>, n: usize) -> Result<Node, ProofError
         }
         _ => return Err(ProofError::Damaged("there is no such step of a refutation")),
     })
+}
+
+/// Rows by block.
+fn read_blocks(reader: &mut Reader<'_>, n: usize) -> Result<Vec<Vec<usize>>, ProofError> {
+    let mut blocks = Vec::new();
+    for _ in 0..reader.size(n)? {
+        let rows = reader.size(n)?;
+        let row = |_| reader.size(n.saturating_sub(1));
+        blocks.push((0..rows).map(row).collect::<Result<_, _>>()?);
+    }
+    Ok(blocks)
 }
 
 /// By line, from the first column on.

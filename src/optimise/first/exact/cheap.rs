@@ -1,5 +1,6 @@
 //! Cheap searches: everything is tried under the budgets of the board, as long as nodes are left.
 
+use super::blocks::Blocks;
 use super::in_order::Task;
 use super::residual::{Branch, Residual, State};
 use super::weights::Weights;
@@ -16,21 +17,23 @@ pub(super) enum Cheap {
     GivenUp,
 }
 
-/// Tries everything under the budgets of `board`, which is open, with so many nodes. `weights` are learned.
+/// Tries everything under the budgets of `board`, which is open, with so many nodes. `weights` are learned, `blocks`
+/// filled one after the other.
 pub(super) fn cheap<W: Width>(
     board: &Residual<'_, W>,
     nodes: u64,
-    weights: &mut Weights,
+    (weights, blocks): (&mut Weights, &Blocks),
     task: Task<'_>,
 ) -> Cheap {
     let mut left = nodes;
-    let end = window::search(board, Nodes { weights, left: &mut left, task });
+    let end = window::search(board, Nodes { weights, blocks, left: &mut left, task });
     task.add_nodes(nodes - left);
     end
 }
 
 struct Nodes<'a> {
     weights: &'a mut Weights,
+    blocks: &'a Blocks,
     left: &'a mut u64,
     task: Task<'a>,
 }
@@ -61,7 +64,7 @@ impl Nodes<'_> {
             return Cheap::GivenUp;
         }
         *self.left -= 1;
-        let branch = self.weights.choose(board, branch, || 1.0);
+        let branch = self.weights.choose(board, branch, self.blocks, || 1.0);
         for (row, column) in board.cells(branch) {
             let mut child = *board;
             let state = child.put(row, column);

@@ -7,6 +7,7 @@
 
 use fastrand::Rng;
 
+use super::blocks::Blocks;
 use super::in_order::Task;
 use super::residual::{Branch, Residual, State};
 use super::weights::Weights;
@@ -24,21 +25,22 @@ const NOISE: f64 = 0.5;
 const ROWS_NOISE: f64 = 0.1;
 
 /// Looks for a completion of `board`, which is open, with so many nodes. `liking` is that of each cell, by row × n + column.
-/// `weights` are learned.
+/// `weights` are learned, `blocks` filled one after the other.
 pub(super) fn dive<W: Width>(
     board: &Residual<'_, W>,
     liking: &[f64],
     nodes: u64,
-    (weights, random): (&mut Weights, &mut Rng),
+    (weights, blocks, random): (&mut Weights, &Blocks, &mut Rng),
     task: Task<'_>,
 ) -> Option<Vec<usize>> {
-    window::search(board, Dives { liking, nodes, weights, random, task })
+    window::search(board, Dives { liking, nodes, weights, blocks, random, task })
 }
 
 struct Dives<'a> {
     liking: &'a [f64],
     nodes: u64,
     weights: &'a mut Weights,
+    blocks: &'a Blocks,
     random: &'a mut Rng,
     task: Task<'a>,
 }
@@ -52,8 +54,8 @@ impl Search for Dives<'_> {
         while self.nodes > 0 && !self.task.is_stopped() {
             dives += 1;
             let length = self.nodes.min(SHORTEST * luby(dives));
-            let mut dive =
-                Dive { liking: self.liking, weights: self.weights, random: self.random, left: length };
+            let Self { liking, blocks, .. } = self;
+            let mut dive = Dive { liking, weights: self.weights, blocks, random: self.random, left: length };
             let found = dive.go_on(&board, state);
             let left = dive.left;
             self.task.add_nodes(length - left);
@@ -82,6 +84,7 @@ fn luby(mut k: u64) -> u64 {
 struct Dive<'a> {
     liking: &'a [f64],
     weights: &'a mut Weights,
+    blocks: &'a Blocks,
     random: &'a mut Rng,
     /// Nodes.
     left: u64,
@@ -105,7 +108,8 @@ impl Dive<'_> {
             return None;
         }
         self.left -= 1;
-        let branch = self.weights.choose(board, branch, || 1.0 + ROWS_NOISE * self.random.f64());
+        let noise = || 1.0 + ROWS_NOISE * self.random.f64();
+        let branch = self.weights.choose(board, branch, self.blocks, noise);
         let (n, corner) = (board.n(), board.corner());
         let mut cells: Vec<(f64, usize, usize)> = board
             .cells(branch)

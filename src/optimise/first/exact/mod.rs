@@ -10,6 +10,7 @@
 //! | `eliminate.rs` | squares that no completion uses, found by trying each of them |
 //! | `residual.rs` | the rest of the board, and propagation over all four families of lines |
 //! | `cheap.rs` | cheap searches |
+//! | `blocks.rs` | parts of a board that share no columns, to search one after the other |
 //! | `budget.rs` | integer multipliers, and what they forbid |
 //! | `programme.rs` | the linear programmes that propose them, and the generation of their columns |
 //! | `knapsack.rs` | the heaviest set of diagonals of a given number and sum |
@@ -23,6 +24,7 @@
 //! tight that nearly all central diagonals must be used. A linear programme gets the sum right by half-used diagonals at
 //! the end; whole ones often cannot.
 
+mod blocks;
 mod budget;
 mod cheap;
 mod dive;

@@ -3,6 +3,7 @@
 //! Each time a row runs out its weight grows, and the row with the fewest cells for its weight is branched over
 //! (dom/wdeg: Boussemart, Hemery, Lecoutre and Saïs, 2004).
 
+use super::blocks::Blocks;
 use super::residual::{Branch, Residual};
 use super::width::{Set, Width};
 
@@ -34,17 +35,18 @@ impl Weights {
     }
 
     /// The line to branch over, where `branch` is the smallest: instead of a row the one with the fewest cells for its
-    /// weight. `noise` multiplies each number of cells.
+    /// weight, in the first of the blocks that is open. `noise` multiplies each number of cells.
     pub(super) fn choose<W: Width>(
         &self,
         board: &Residual<'_, W>,
         branch: Branch,
+        blocks: &Blocks,
         mut noise: impl FnMut() -> f64,
     ) -> Branch {
         let Branch::Row(smallest) = branch else { return branch };
         let mut size =
             |row: usize| board.alive(row).len() as f64 * noise() / self.rows[board.corner().row + row];
-        let rows = board.rows().iter().map(|row| (size(row), row));
+        let rows = blocks.first(board).iter().map(|row| (size(row), row));
         Branch::Row(rows.min_by(|a, b| a.0.total_cmp(&b.0)).map_or(smallest, |(_, row)| row))
     }
 }
@@ -64,10 +66,10 @@ mod tests {
 
         let board = Residual::<Narrow>::new(4, &[]);
         let mut weights = Weights::new(4);
-        assert_eq!(weights.choose(&board, Branch::Row(0), || 1.0), Branch::Row(0));
+        assert_eq!(weights.choose(&board, Branch::Row(0), &Blocks::default(), || 1.0), Branch::Row(0));
         weights.learn(&refuted);
-        assert_eq!(weights.choose(&board, Branch::Row(0), || 1.0), Branch::Row(2));
-        assert_eq!(weights.choose(&board, Branch::Column(1), || 1.0), Branch::Column(1));
+        assert_eq!(weights.choose(&board, Branch::Row(0), &Blocks::default(), || 1.0), Branch::Row(2));
+        assert_eq!(weights.choose(&board, Branch::Column(1), &Blocks::default(), || 1.0), Branch::Column(1));
         for _ in 0..2 * HALVING {
             weights.learn(&refuted);
         }
