@@ -89,7 +89,9 @@ async fn try_it(args: &Args, problem: &Problem) -> Result<Exit, Failure> {
             Some(bound)
         }
     };
+    // The workers go home first, and say so to the coordinator.
     let (stop, stopped) = tokio::sync::watch::channel(false);
+    let (close, mut closed) = tokio::sync::watch::channel(false);
     let (told, mut listening) = tokio::sync::mpsc::unbounded_channel();
     let serving = tokio::spawn({
         let options = coordinator::Options {
@@ -103,9 +105,8 @@ async fn try_it(args: &Args, problem: &Problem) -> Result<Exit, Failure> {
             settings: Settings { sync_ms: 1_000, lease_ms: 10_000, ..Settings::default() },
             notify: Notify::default(),
         };
-        let mut stopped = stopped.clone();
         async move {
-            let until = async move { drop(stopped.wait_for(|stop| *stop).await) };
+            let until = async move { drop(closed.wait_for(|close| *close).await) };
             coordinator::serve(options, until, move |listening: &Listening| {
                 bound.into_iter().for_each(|bound| dashboard::open(bound, listening));
                 let _ = told.send(listening.address);
@@ -134,6 +135,7 @@ async fn try_it(args: &Args, problem: &Problem) -> Result<Exit, Failure> {
         // One that failed has said so in the log; the others did its work.
         let _ = worker.await;
     }
+    let _ = close.send(true);
     let _ = serving.await;
     print_final(&outcome?, args.json)
 }

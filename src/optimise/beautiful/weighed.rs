@@ -68,7 +68,7 @@ pub(super) struct Weighed<'a> {
 struct Programme<'a> {
     core: &'a Core,
     simplex: Simplex,
-    /// By the number in a certificate, from that of the first diagonal on: its men, while it has no row.
+    /// By diagonal, in the order of their numbers in a certificate: its men, while it has no row.
     waiting: Vec<Vec<u32>>,
     /// The number of each row of the programme in a certificate.
     numbers: Vec<usize>,
@@ -89,8 +89,17 @@ enum Told {
     Placed,
 }
 
+/// What the programme answers.
+enum Asked {
+    /// Prices that say the most, by their number in a certificate.
+    Prices(Vec<i64>),
+    /// Nothing of use.
+    Nothing,
+    /// It was stopped.
+    Stopped,
+}
+
 /// What prices show.
-#[derive(Clone, Debug, PartialEq, Eq)]
 enum Shown {
     /// There is no solution.
     Nothing,
@@ -109,20 +118,23 @@ impl<'a> Weighed<'a> {
         self.programme.asked
     }
 
-    /// A tree for `root` that may end in holes; `None`: it was stopped.
-    fn tree(&mut self, root: &Root, holes: &mut Vec<Root>) -> Option<Result<Vec<u8>, Vec<u32>>> {
+    /// Searches below `root`; a tree may have holes. [`End::Spent`]: it was stopped.
+    fn tree(&mut self, root: &Root, holes: &mut Vec<Root>) -> End {
         match self.search.run(root, self.pace.glance) {
-            End::Found(men) => return Some(Err(men)),
-            End::Refuted(tree) => return Some(Ok(tree)),
             End::Spent => {}
+            end => return end,
         }
         let mut tree = Vec::new();
         let mut root = root.clone();
         for _ in 0..MOST_ROUNDS {
-            let Some(prices) = self.programme.ask(&root, self.pulse)? else { break };
+            let prices = match self.programme.ask(&root, self.pulse) {
+                Asked::Prices(prices) => prices,
+                Asked::Nothing => break,
+                Asked::Stopped => return End::Spent,
+            };
             let Shown::Dead(dead) = self.programme.shown(&root, &prices) else {
                 self.write(&prices, &mut tree);
-                return Some(Ok(tree));
+                return End::Refuted(tree);
             };
             if dead.is_empty() {
                 break;
@@ -130,26 +142,25 @@ impl<'a> Weighed<'a> {
             self.write(&prices, &mut tree);
             let before = self.programme.open(&root);
             if self.core.without(&mut root, &self.core.squares_of(&dead), &mut Agenda::default()).is_err() {
-                return Some(Ok(tree));
+                return End::Refuted(tree);
             }
             if root.state.is_complete() {
-                return Some(Err(root.placed));
+                return End::Found(root.placed);
             }
             if (before - self.programme.open(&root)) * WORTH_ASKING < before {
                 break;
             }
         }
         match self.search.run(&root, self.pace.short) {
-            End::Found(men) => return Some(Err(men)),
             End::Refuted(rest) => tree.extend(rest),
-            End::Spent if self.pulse.is_stopped() => return None,
-            End::Spent => {
+            End::Spent if !self.pulse.is_stopped() => {
                 if let Some(men) = self.branch(&root, &mut tree, holes) {
-                    return Some(Err(men));
+                    return End::Found(men);
                 }
             }
+            end => return end,
         }
-        Some(Ok(tree))
+        End::Refuted(tree)
     }
 
     /// Branches on a line: each of its men who can be placed leaves a hole. The men of a solution, if one is complete then.
@@ -209,12 +220,12 @@ impl Hand for Weighed<'_> {
     fn search(&mut self, root: &Root, _: u64) -> Searched {
         let before = self.search.nodes + PROGRAMME * self.programme.asked;
         let mut holes = Vec::new();
-        let answer = self.tree(root, &mut holes);
+        let end = self.tree(root, &mut holes);
         let nodes = self.search.nodes + PROGRAMME * self.programme.asked - before;
-        match answer {
-            None => Searched::Nothing,
-            Some(Err(men)) => Searched::Found(men, nodes),
-            Some(Ok(tree)) => Searched::Tree(tree, holes, nodes),
+        match end {
+            End::Found(men) => Searched::Found(men, nodes),
+            End::Refuted(tree) => Searched::Tree(tree, holes, nodes),
+            End::Spent => Searched::Nothing,
         }
     }
 
@@ -298,9 +309,8 @@ impl<'a> Programme<'a> {
         (0..self.told.len() as u32).filter(|&man| root.state.is_alive(man)).count()
     }
 
-    /// Prices that say the most about `root`, by their number in a certificate; none if it has no answer. `None`: it was
-    /// stopped.
-    fn ask(&mut self, root: &Root, pulse: &Pulse) -> Option<Option<Vec<i64>>> {
+    /// Asks about `root`.
+    fn ask(&mut self, root: &Root, pulse: &Pulse) -> Asked {
         let mut now = vec![Told::Closed; self.told.len()];
         for (man, told) in (0..).zip(&mut now) {
             if root.state.is_alive(man) {
@@ -327,13 +337,13 @@ impl<'a> Programme<'a> {
         let (multipliers, sign) = match ended {
             Ended::Optimal => (self.simplex.duals(), 1.0),
             Ended::Infeasible => (self.simplex.ray().unwrap_or_default(), -1.0),
-            Ended::Stopped => return None,
-            Ended::Failed(_) => return Some(None),
+            Ended::Stopped => return Asked::Stopped,
+            Ended::Failed(_) => return Asked::Nothing,
         };
         let largest = multipliers.iter().fold(0.0, |largest: f64, y| largest.max(y.abs()));
         let scale = sign * SCALE / largest;
         if !scale.is_finite() {
-            return Some(None);
+            return Asked::Nothing;
         }
         let mut prices = vec![0; self.bounds.len() - 1];
         for (&number, y) in self.numbers.iter().zip(multipliers) {
@@ -344,7 +354,7 @@ impl<'a> Programme<'a> {
         prices[..n].fill(0);
         let first_level = prices::level(n, 0);
         prices[2 * n..first_level].iter_mut().for_each(|price| *price = (*price).max(0));
-        Some(Some(prices))
+        Asked::Prices(prices)
     }
 
     /// Adds rows for the diagonals that are violated most. Whether there are any.
