@@ -381,7 +381,8 @@ impl Engine<'_> {
         let mut end = self.search_shortly(&core, &root, nodes.min(SHORT));
         if end == End::Spent && nodes > SHORT {
             let mut conquest = Conquest::new(root, &self.weights);
-            end = self.conquer(&core, self.known().as_ref(), &mut conquest, nodes - SHORT)?;
+            let plain = self.pace.plain;
+            end = self.conquer(&core, self.known().as_ref(), &mut conquest, (nodes - SHORT, plain))?;
         }
         Ok(match end {
             End::Found(men) => Settled::Found(core.columns(self.orbits.n, &men)),
@@ -451,13 +452,14 @@ impl Engine<'_> {
         self.facts.known(n, Beauty { norm, turning }).map(Arc::new)
     }
 
-    /// Goes on with a long search: here for some nodes, then by others, if there are others.
+    /// Goes on with a long search for some nodes: here at first, then by others, if there are others; if there are none, with
+    /// the programme when so many are spent without it.
     fn conquer(
         &mut self,
         core: &Core,
         known: Option<&Arc<Known>>,
         conquest: &mut Conquest,
-        nodes: u64,
+        (nodes, plain): (u64, u64),
     ) -> Result<End, Doubt> {
         let (before, level) = (self.nodes - conquest.nodes(), self.cost as usize);
         let (threads, n) = (self.question.threads.max(1), self.question.n);
@@ -473,7 +475,7 @@ impl Engine<'_> {
         let weighed = known.is_none() && !self.question.turning;
         let plain = match known {
             Some(_) => HERE,
-            None if weighed => self.pace.plain,
+            None if weighed => plain,
             None => limit,
         };
         let here = limit.min(plain);
@@ -524,7 +526,8 @@ impl Engine<'_> {
                 continue;
             };
             let left = end - self.nodes;
-            let (orbit, end) = (*orbit, self.conquer(core, known.as_ref(), conquest, left)?);
+            let plain = self.pace.siege;
+            let (orbit, end) = (*orbit, self.conquer(core, known.as_ref(), conquest, (left, plain))?);
             match end {
                 End::Found(men) => return Ok(Settled::Found(core.columns(self.orbits.n, &men))),
                 End::Spent => break,

@@ -938,6 +938,29 @@ mod tests {
     }
 
     #[test]
+    fn prices_on_diagonals_are_not_negative_and_none_are_there_for_nothing() {
+        let n = 6;
+        let diagonal = prices::lines(n, 2 * n + 3)[2];
+        let row = prices::lines(n, 0)[0];
+        for (number, price, why) in [
+            (diagonal, -1, Some("a queen is paid for her diagonal")),
+            (diagonal, 0, Some("prices rule nothing out")),
+            (row, 1, Some("prices rule nothing out")),
+            (prices::count(n, Field::new(n, Norm::Euclidean, false).levels.len()), 1, None),
+        ] {
+            let mut tree = Writer::new();
+            tree.size(prices::mark(n));
+            tree.size(1);
+            tree.size(number);
+            tree.signed(price);
+            let tree = tree.finish();
+            let checked = Field::new(n, Norm::Euclidean, false).search(None, &mut Reader::new(&tree));
+            let expected = why.map_or(ProofError::Damaged("a number is too large"), refused);
+            assert_eq!(checked, Err(expected), "{number}: {price}");
+        }
+    }
+
+    #[test]
     fn prices_rule_no_solution_out() {
         let mut random = fastrand::Rng::with_seed(12);
         let (mut ruled_out, mut told) = (0, 0);

@@ -228,7 +228,10 @@ mod tests {
         assert!(checker.check(&[], &tree[..4], 9).is_err(), "one is missing");
         assert!(checker.check(&[], &[0, 1, hole, hole, 1, hole], 9).is_err(), "one is too many");
         assert_eq!(checker.check(&[], &tree, 2), Err(ProofError::TooMuchWork(2)));
-        assert!(checker.check(&[], &[9], 9).is_err(), "there is no such line");
+        // Prices of nothing, and then the tree: only certificates have them.
+        let priced = [&[9, 0], &tree[..]].concat();
+        assert_eq!(checker.check(&[], &priced, 9), Err(refused("a part of a search has prices")));
+        assert!(checker.check(&[], &[10], 9).is_err(), "there is no such line");
     }
 
     /// The tree of the first `rows` rows without a queen, with a hole wherever they leave something.
