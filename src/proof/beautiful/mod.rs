@@ -697,7 +697,18 @@ impl Field {
     }
 
     fn tree(&mut self, reader: &mut Reader<'_>) -> Result<(), ProofError> {
-        let line = reader.size(prices::mark(self.n))?;
+        let mut line = reader.size(prices::mark(self.n))?;
+        // One after the other, so that a long row of them needs no deep stack.
+        while line == prices::mark(self.n) {
+            if self.holes.is_some() {
+                return Err(refused("a part of a search has prices"));
+            }
+            self.count_node()?;
+            if self.prices(reader)?.is_err() {
+                return Ok(());
+            }
+            line = reader.size(prices::mark(self.n))?;
+        }
         let most = self.squares();
         if line == 2 * self.n {
             let holes = self.holes.as_mut().ok_or_else(|| refused("a tree has a hole"))?;
@@ -707,16 +718,7 @@ impl Field {
             holes.push(self.queen_on[..self.n].iter().copied().flatten().collect());
             return Ok(());
         }
-        self.work += 1;
-        if self.work > self.limit {
-            return Err(ProofError::TooMuchWork(self.limit));
-        }
-        if line == prices::mark(self.n) {
-            if self.holes.is_some() {
-                return Err(refused("a part of a search has prices"));
-            }
-            return self.priced_tree(reader);
-        }
+        self.count_node()?;
         if self.queen_on[line].is_some() {
             return Err(refused("a tree branches where there is a queen"));
         }
@@ -733,8 +735,13 @@ impl Field {
         Ok(())
     }
 
-    /// Follows a tree below prices: what they rule out is closed.
-    fn priced_tree(&mut self, reader: &mut Reader<'_>) -> Result<(), ProofError> {
+    fn count_node(&mut self) -> Result<(), ProofError> {
+        self.work += 1;
+        if self.work > self.limit { Err(ProofError::TooMuchWork(self.limit)) } else { Ok(()) }
+    }
+
+    /// Reads prices, closes what they rule out and follows what is forced by that.
+    fn prices(&mut self, reader: &mut Reader<'_>) -> Result<Result<(), Contradiction>, ProofError> {
         let numbers = prices::count(self.n, self.levels.len());
         let mut price = vec![0i128; numbers];
         for _ in 0..reader.size(numbers)? {
@@ -745,13 +752,13 @@ impl Field {
         if paid.iter().any(|&price| price < 0) {
             return Err(refused("a queen is paid for her diagonal"));
         }
-        let Some(dear) = self.too_dear(&price) else { return Ok(()) };
+        let Some(dear) = self.too_dear(&price) else { return Ok(Err(Contradiction)) };
         if dear.is_empty() {
             return Err(refused("prices rule nothing out"));
         }
         self.pending.clear();
         let closed = dear.into_iter().try_for_each(|square| self.close(square));
-        if closed.and_then(|()| self.follow()).is_ok() { self.tree(reader) } else { Ok(()) }
+        Ok(closed.and_then(|()| self.follow()))
     }
 
     /// The open squares that no queen can pay for, or none if all queens that are still to come cannot. A queen pays for
