@@ -53,6 +53,7 @@ fn prove(
         holding: holding.to_vec(),
         answers,
         parts: true,
+        heeds_full: true,
     };
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let answer = runtime.block_on(async { coordinator.link().proving().prove(request).await });
@@ -108,10 +109,10 @@ fn two_workers_prove_the_most_beautiful_solution_and_both_are_of_use() {
     });
     let file = scratch.file("certificate");
     let submit =
-        ["submit", "beautiful", "70", "--certificate", &file, "--json", "--data", coordinator.data()];
+        ["submit", "beautiful", "84", "--certificate", &file, "--json", "--data", coordinator.data()];
     let report = object(&printed(&submit));
     assert_eq!((&report["state"], &report["proven"]), (&"finished".into(), &true.into()));
-    assert_eq!((&report["what"], &report["fingerprint"]), (&"beautiful".into(), &fingerprint("70")));
+    assert_eq!((&report["what"], &report["fingerprint"]), (&"beautiful".into(), &fingerprint("84")));
     let by = report["by"].as_array().expect("shares");
     let searched = |name: &str| by.iter().any(|share| share["worker"] == name && share["nodes"] != "0");
     assert!(searched("one") && searched("two"), "{by:?}");
@@ -119,10 +120,10 @@ fn two_workers_prove_the_most_beautiful_solution_and_both_are_of_use() {
     assert_eq!((&checked["solution"], &checked["kind"]), (&report["solution"], &"beautiful".into()));
 
     let told = printed(&["status", "--data", coordinator.data()]);
-    assert!(told.contains("most beautiful solution of 70 queens, finished"), "{told}");
+    assert!(told.contains("most beautiful solution of 84 queens, finished"), "{told}");
     assert!(told.contains("fingerprint"), "{told}");
     let listed = printed(&["jobs", "--data", coordinator.data()]);
-    assert!(listed.contains("finished   most beautiful solution of 70 queens: "), "{listed}");
+    assert!(listed.contains("finished   most beautiful solution of 84 queens: "), "{listed}");
 }
 
 #[test]
@@ -154,7 +155,7 @@ fn a_worker_that_is_sent_home_gets_no_more_of_a_proof() {
 fn a_most_beautiful_proof_goes_on_when_the_coordinator_and_its_workers_are_killed() {
     let scratch = Scratch::new("beautiful-killed");
     let mut coordinator = Coordinator::start(&scratch.path("data"), &FAST);
-    printed(&["submit", "beautiful", "74", "--data", coordinator.data()]);
+    printed(&["submit", "beautiful", "84", "--data", coordinator.data()]);
     let mut one = worker(&coordinator, &scratch.path("one"), &[]);
     let searched = |coordinator: &Coordinator| {
         eventually("a part that was searched", || {
@@ -167,8 +168,8 @@ fn a_most_beautiful_proof_goes_on_when_the_coordinator_and_its_workers_are_kille
     // While it is searched for, people are told how far it is.
     if seen["proven"] != true {
         assert!(seen["level"]["cost"].as_u64() > Some(0), "{seen}");
-        assert_eq!(seen["best"].as_array().expect("a board").len(), 74);
-        assert_eq!(seen["best_fingerprint"].as_array().expect("costs").len(), 74);
+        assert_eq!(seen["best"].as_array().expect("a board").len(), 84);
+        assert_eq!(seen["best_fingerprint"].as_array().expect("costs").len(), 84);
     }
     one.kill();
     let two = worker(&coordinator, &scratch.path("two"), &[]);
@@ -178,7 +179,7 @@ fn a_most_beautiful_proof_goes_on_when_the_coordinator_and_its_workers_are_kille
         let proof = proof(&coordinator);
         (proof["proven"] == true).then_some(proof)
     });
-    assert_eq!(found["fingerprint"], fingerprint("74"));
+    assert_eq!(found["fingerprint"], fingerprint("84"));
     drop(two);
 }
 
@@ -186,7 +187,7 @@ fn a_most_beautiful_proof_goes_on_when_the_coordinator_and_its_workers_are_kille
 fn who_lies_about_a_part_is_found_out_and_changes_nothing() {
     let scratch = Scratch::new("beautiful-liar");
     let coordinator = Coordinator::start(&scratch.path("data"), &FAST);
-    printed(&["submit", "beautiful", "70", "--data", coordinator.data()]);
+    printed(&["submit", "beautiful", "84", "--data", coordinator.data()]);
     let task = |name: &str| {
         let mut number = 0;
         let task = eventually("task", || {
@@ -210,7 +211,7 @@ fn who_lies_about_a_part_is_found_out_and_changes_nothing() {
     // An honest tree with one branch altered; and a solution with two queens exchanged.
     let (first, mut number) = task("grafter");
     let Ok(TaskQuery::Part(part)) = TaskQuery::try_from(&first) else { panic!("{first:?}") };
-    assert_eq!((part.part.known().n(), part.nodes > 0), (70, true));
+    assert_eq!((part.part.known().n(), part.nodes > 0), (84, true));
     let tree = match Searcher::default().search(&part, &Pulse::default()) {
         PartAnswer::Tree(mut tree) => {
             tree.pop();
@@ -224,7 +225,7 @@ fn who_lies_about_a_part_is_found_out_and_changes_nothing() {
     prove(&coordinator, "grafter", number, &[first.task], vec![answer(&first, altered)]);
     assert!(is_quarantined("grafter", &mut number).contains("its tree is wrong"));
     let (second, mut number) = task("painter");
-    let mut columns: Vec<u32> = object(&printed(&["beautiful", "70", "--json", "--quiet"]))["solution"]
+    let mut columns: Vec<u32> = object(&printed(&["beautiful", "84", "--json", "--quiet"]))["solution"]
         .as_array()
         .expect("a solution")
         .iter()
@@ -239,9 +240,9 @@ fn who_lies_about_a_part_is_found_out_and_changes_nothing() {
     let _honest = worker(&coordinator, &scratch.path("honest"), &[]);
     let file = scratch.file("certificate");
     let submit =
-        ["submit", "beautiful", "70", "--certificate", &file, "--json", "--data", coordinator.data()];
+        ["submit", "beautiful", "84", "--certificate", &file, "--json", "--data", coordinator.data()];
     let report = object(&printed(&submit));
-    assert_eq!(report["fingerprint"], fingerprint("70"));
+    assert_eq!(report["fingerprint"], fingerprint("84"));
     let notes = report["notes"].to_string();
     assert!(notes.contains("grafter is not believed any more") && notes.contains("painter"), "{notes}");
     printed(&["check", &file]);

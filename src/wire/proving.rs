@@ -95,7 +95,7 @@ pub struct ProveCall {
     pub holding: Vec<u64>,
     /// Answers, each with its task.
     pub answers: Vec<(u64, TaskAnswer)>,
-    /// It searches parts, too.
+    /// It searches parts, too, of any kind.
     pub parts: bool,
 }
 
@@ -165,6 +165,7 @@ impl From<&PartQuestion> for v1::PartQuery {
             norm: v1::Norm::from(norm).into(),
             turning,
             alive,
+            full: known.full().iter().map(|&distance| distance as u32).collect(),
             ranges: known.ranges().iter().map(range).collect(),
             queens: part.queens().iter().map(|&square| square as u32).collect(),
             nodes: *nodes,
@@ -196,11 +197,13 @@ impl TryFrom<&v1::PartQuery> for PartQuestion {
         let ranges = query.ranges.iter().map(range).collect();
         let beauty = Beauty { norm, turning: query.turning };
         let wrong = |error: proof::ProofError| Malformed::Problem(error.to_string());
-        let known = Known::new(n, beauty, alive, ranges).map_err(wrong)?;
+        at_most("full diagonals", query.full.len(), n)?;
+        let full = query.full.iter().map(|&distance| distance as usize).collect();
+        let known = Known::new(n, beauty, alive, full, ranges).map_err(wrong)?;
         let queens = query.queens.iter().map(|&square| square as usize).collect();
         let part = Part::new(Arc::new(known), queens).map_err(wrong)?;
         at_most("nodes", usize::try_from(query.nodes).unwrap_or(usize::MAX), MOST_NODES as usize)?;
-        at_most("weights", query.weights.len(), 2 * n)?;
+        at_most("weights", query.weights.len(), 6 * n)?;
         Ok(Self { part, nodes: query.nodes, weights: query.weights.as_slice().into() })
     }
 }
@@ -273,7 +276,7 @@ impl TryFrom<v1::ProveRequest> for ProveCall {
             capacity: request.capacity as usize,
             holding: request.holding,
             answers: request.answers.into_iter().map(answer).collect::<Result<_, _>>()?,
-            parts: request.parts,
+            parts: request.parts && request.heeds_full,
         })
     }
 }
@@ -309,26 +312,37 @@ mod tests {
         }
     }
 
-    fn part() -> PartQuestion {
-        let beauty = Beauty { norm: Norm::Chebyshev, turning: true };
+    fn part(turning: bool) -> PartQuestion {
+        let beauty = Beauty { norm: Norm::Chebyshev, turning };
         let alive = (0..15).map(|orbit| orbit % 3 > 0).collect();
-        let known = Known::new(9, beauty, alive, vec![(0, 0, 0), (2, 1, 9)]).expect("of a board");
+        let full = if turning { vec![] } else { vec![0, 8] };
+        let known = Known::new(9, beauty, alive, full, vec![(0, 0, 0), (2, 1, 9)]).expect("of a board");
         let part = Part::new(Arc::new(known), vec![80, 3]).expect("of a board");
         PartQuestion { part, nodes: MOST_NODES, weights: Arc::new([1.0, 2.5]) }
     }
 
     #[test]
     fn parts_arrive_as_they_were_sent() {
-        let sent = TaskQuery::Part(part());
-        assert_eq!(TaskQuery::try_from(&task(7, &sent)), Ok(sent));
+        for turning in [false, true] {
+            let sent = TaskQuery::Part(part(turning));
+            assert_eq!(TaskQuery::try_from(&task(7, &sent)), Ok(sent));
+        }
+    }
+
+    #[test]
+    fn parts_are_only_for_workers_that_heed_full_diagonals() {
+        for (parts, heeds_full) in [(false, false), (false, true), (true, false), (true, true)] {
+            let request = v1::ProveRequest { parts, heeds_full, ..Default::default() };
+            assert_eq!(ProveCall::try_from(request).expect("a call").parts, parts && heeds_full);
+        }
     }
 
     #[test]
     fn parts_of_no_board_are_refused() {
-        let good = v1::PartQuery::from(&part());
+        let good = v1::PartQuery::from(&part(false));
         let is_good = |query: &v1::PartQuery| PartQuestion::try_from(query).is_ok();
         assert!(is_good(&good));
-        let bad: [fn(&mut v1::PartQuery); 9] = [
+        let bad: [fn(&mut v1::PartQuery); 12] = [
             |query| query.n = 0,
             |query| query.n = 513,
             |query| query.norm = 3,
@@ -337,7 +351,10 @@ mod tests {
             |query| query.ranges[0].least = 1,
             |query| query.queens[0] = 81,
             |query| query.nodes += 1,
-            |query| query.weights = vec![1.0; 19],
+            |query| query.weights = vec![1.0; 55],
+            |query| query.full = vec![9],
+            |query| query.full = vec![3, 3],
+            |query| query.turning = true,
         ];
         for (number, spoil) in bad.into_iter().enumerate() {
             let mut query = good.clone();

@@ -512,6 +512,7 @@ impl Life {
             holding,
             answers: sent,
             parts: true,
+            heeds_full: true,
         };
         let answer =
             self.line.call(backoff, |link| async move { link.proving().prove(request).await }).await?;

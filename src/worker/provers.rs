@@ -271,7 +271,7 @@ mod tests {
     fn part(n: usize, queens: &[usize], nodes: u64) -> TaskQuery {
         let half = n.div_ceil(2);
         let alive = vec![true; half * (half + 1) / 2];
-        let known = Known::new(n, Beauty::default(), alive, vec![]).expect("of a board");
+        let known = Known::new(n, Beauty::default(), alive, vec![], vec![]).expect("of a board");
         let part = Part::new(Arc::new(known), queens.to_vec()).expect("of a board");
         TaskQuery::Part(PartQuestion { part, nodes, weights: Arc::new([]) })
     }

@@ -297,7 +297,7 @@ mod tests {
     #[test]
     fn a_part_is_answered_by_a_true_tree_or_a_solution_in_question() {
         let alive = vec![true; 10];
-        let known = Arc::new(Known::new(8, Beauty::default(), alive, vec![]).expect("of a board"));
+        let known = Arc::new(Known::new(8, Beauty::default(), alive, vec![], vec![]).expect("of a board"));
         let question = |queens: &[usize], nodes| {
             let part = Part::new(Arc::clone(&known), queens.to_vec()).expect("of a board");
             PartQuestion { part, nodes, weights: Arc::new([]) }

@@ -27,8 +27,11 @@ fn bytes(query: &TaskQuery) -> usize {
         TaskQuery::Completion(query) => NUMBER * (4 + query.prefix.len()),
         TaskQuery::Part(question) => {
             let known = question.part.known();
-            let numbers =
-                8 + 3 * known.ranges().len() + question.part.queens().len() + question.weights.len();
+            let numbers = 8
+                + known.full().len()
+                + 3 * known.ranges().len()
+                + question.part.queens().len()
+                + question.weights.len();
             known.alive().len() / 8 + NUMBER * numbers
         }
     }
@@ -325,9 +328,10 @@ mod tests {
     /// A part of a large board.
     fn part() -> TaskQuery {
         let n = 512;
-        let known = Known::new(n, Beauty::default(), vec![true; 256 * 257 / 2], vec![]).expect("of a board");
+        let known =
+            Known::new(n, Beauty::default(), vec![true; 256 * 257 / 2], vec![], vec![]).expect("of a board");
         let part = Part::new(Arc::new(known), vec![]).expect("of a board");
-        TaskQuery::Part(PartQuestion { part, nodes: 1, weights: vec![1.0; 2 * n].into() })
+        TaskQuery::Part(PartQuestion { part, nodes: 1, weights: vec![1.0; 6 * n].into() })
     }
 
     fn pool_of(columns: &[usize]) -> State {
@@ -477,7 +481,7 @@ mod tests {
         }
         let lent = numbers(state.call("a", &call(1, 1, MOST_AT_ONCE, &[]), 0)).len();
         let each = task(u64::MAX, &part()).encoded_len();
-        assert!(each <= bytes(&part()) && each * lent <= MOST_BYTES && lent > 20, "{lent} of {each} bytes");
+        assert!(each <= bytes(&part()) && each * lent <= MOST_BYTES && lent > 10, "{lent} of {each} bytes");
         let again = numbers(state.call(
             "a",
             &call(1, 2, MOST_AT_ONCE, &(100..100 + lent as u64).collect::<Vec<_>>()),

@@ -268,15 +268,18 @@ pub(super) mod tests {
                 for _ in 0..random.usize(0..4) {
                     let at = random.usize(0..=altered.len());
                     let end = (at + random.usize(0..6)).min(altered.len());
-                    let piece: Vec<u8> = match random.u8(0..5) {
+                    let piece: Vec<u8> = match random.u8(0..6) {
                         0 => vec![record::ASSUME, random.u8(0..12), random.u8(0..2), random.u8(0..4)],
                         1 => vec![random.u8(0..10)],
+                        // Of what the multipliers are there for a distance is altered, or one more is filled.
+                        5 => vec![record::FULL_BY_MULTIPLIERS, 0, 1, random.u8(0..n as u8)],
                         4 => {
                             let begin = if random.bool() { vec![record::REFUTED] } else { Vec::new() };
                             let count = random.usize(1..8);
                             let price = |_| [random.u8(n as u8..6 * n as u8 + 12), random.u8(0..9)];
                             let prices: Vec<[u8; 2]> = (0..count).map(price).collect();
-                            let head = [prices::mark(n) as u8, prices.len() as u8];
+                            let mark = [prices::mark(n), prices::filling_mark(n)][random.usize(0..2)];
+                            let head = [mark as u8, prices.len() as u8];
                             [begin, head.to_vec(), prices.concat()].concat()
                         }
                         2 => altered[random.usize(0..=at)..at].to_vec(),

@@ -1,8 +1,9 @@
 //! What is left of the board as a problem of its own, and its unit propagation.
 //!
-//! *Men* are to be chosen, exactly one on each *line* (row or column), none that attacks another, and in each *group*
-//! (squares of one cost) a number of queens within a range. A man is a queen; or, where solutions must not change
-//! under quarter turns, a queen and her three images, and then a line is a pair of rows and the same pair of columns.
+//! *Men* are to be chosen, exactly one on each *line* (row, column or diagonal that must have one), none that attacks another,
+//! and in each *group* (squares of one cost) a number of queens within a range. A man is a queen; or, where solutions must
+//! not change under quarter turns, a queen and her three images, and then a line is a pair of rows and the same pair of
+//! columns.
 
 use std::ops::RangeInclusive;
 
@@ -29,10 +30,14 @@ pub(super) struct Group {
 /// The problem.
 #[derive(Clone, Debug)]
 pub(super) struct Core {
+    pub(super) n: usize,
     /// The squares by number (row · n + column) of each man: one, or four.
     pub(super) men: Vec<Vec<u32>>,
-    /// The men on each line, ordered by their squares on its row or column (of a pair, the upper row).
+    /// The men on each line, ordered by their squares on it (of a pair, on the upper row). Where each man has one square,
+    /// these are all rows, columns and diagonals, by their numbers in [`prices`].
     pub(super) lines: Vec<Vec<u32>>,
+    /// Whether a line must have a man: diagonals need not, unless they are known to.
+    must: Vec<bool>,
     /// What each man counts for.
     counts: Vec<Counts>,
     pub(super) groups: Vec<Group>,
@@ -48,28 +53,35 @@ pub(super) struct Core {
 /// What a man counts for.
 #[derive(Clone, Copy, Debug)]
 struct Counts {
-    /// His lines; the one behind the last if he has only one.
-    lines: [u16; 2],
+    /// His lines: so many of these.
+    on: [u16; 4],
+    many: u8,
     /// His group; the one behind the last if he is in none.
     group: u16,
     queens: i32,
+}
+
+impl Counts {
+    fn lines(&self) -> impl Iterator<Item = usize> {
+        self.on[..usize::from(self.many)].iter().map(|&line| usize::from(line))
+    }
 }
 
 #[derive(Clone, Debug)]
 enum Attacks {
     /// By man: who is attacked.
     Masks(Vec<u64>),
-    /// The men on each row, column and diagonal, and the lines of each man.
-    Lines { men: Vec<Vec<u32>>, of: Vec<[u32; 4]> },
+    /// Those on the lines of each man, which are all there are.
+    Lines,
 }
 
 /// What is decided so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct State {
     alive: Vec<u64>,
-    /// Men that are alive, by line; [`DONE`] or nearly that if it has its man.
+    /// Men that are alive, by line; [`DONE`] or nearly that if it has its man or needs none.
     line: Vec<u16>,
-    /// The lines without a man, as bits.
+    /// The lines that must have a man and have none, as bits.
     without: Vec<u64>,
     /// Queens that may die, by group: those that stand and could still stand, less those that must.
     slack: Vec<i32>,
@@ -118,12 +130,12 @@ impl State {
         self.without.iter().all(|&word| word == 0)
     }
 
-    /// How many men are alive on `line`; `None` if it has its man.
+    /// How many men are alive on `line`; `None` if it has its man or needs none.
     pub(super) fn choices(&self, line: usize) -> Option<u16> {
         Some(self.line[line]).filter(|&choices| choices < DONE / 2)
     }
 
-    /// The lines without a man, ascending, and how many are alive there.
+    /// The lines that still need a man, ascending, and how many are alive there.
     pub(super) fn open_lines(&self) -> impl Iterator<Item = (usize, u16)> {
         bits(&self.without).map(|line| (line, self.line[line]))
     }
@@ -163,20 +175,22 @@ impl Core {
                 man_of[square as usize] = man;
             }
         }
-        let line_count = if turning { n.div_ceil(2) } else { 2 * n };
+        let line_count = if turning { n.div_ceil(2) } else { 6 * n };
         let mut lines = vec![Vec::new(); line_count];
         let mut counts = Vec::with_capacity(men.len());
         for (man, squares) in (0..).zip(&men) {
-            let (row, col) = (squares[0] as usize / n, squares[0] as usize % n);
-            let border = |k: usize| k.min(n - 1 - k);
-            let pair = if turning { [border(row), border(col)] } else { [row, n + col] };
-            lines[pair[0]].push(man);
-            let second = if pair[1] == pair[0] { line_count } else { pair[1] };
-            if second < line_count {
-                lines[second].push(man);
+            let square = squares[0] as usize;
+            let (mut on, mut many) = (prices::lines(n, square), 4);
+            if turning {
+                let border = |k: usize| k.min(n - 1 - k);
+                let pair = [border(square / n), border(square % n)];
+                on[..2].copy_from_slice(&pair);
+                many = if pair[0] == pair[1] { 1 } else { 2 };
             }
+            on[..many].iter().for_each(|&line| lines[line].push(man));
             counts.push(Counts {
-                lines: [pair[0] as u16, second as u16],
+                on: on.map(|line| line as u16),
+                many: many as u8,
                 group: groups.len() as u16,
                 queens: squares.len() as i32,
             });
@@ -201,29 +215,45 @@ impl Core {
         }
         let words = men.len().div_ceil(64);
         let attacks = Attacks::new(n, &men, words);
+        let must = (0..line_count).map(|line| line < 2 * n).collect();
         Self {
+            n,
             men,
             lines,
+            must,
             counts,
             groups: groups_of_men,
             words,
             attacks,
             man_of,
             hole: 2 * n,
-            priced: prices::mark(n),
+            priced: prices::filling_mark(n),
         }
+    }
+
+    /// The same, where all diagonals at these distances from the main ones have a queen.
+    pub(super) fn filling(mut self, distances: impl Iterator<Item = usize>) -> Self {
+        for diagonal in distances.flat_map(|distance| prices::diagonals(self.n, distance)) {
+            self.must[diagonal] = true;
+        }
+        self
+    }
+
+    /// What stands in a tree for a line.
+    pub(super) const fn in_tree(&self, line: usize) -> u64 {
+        (if line < 2 * self.n { line } else { prices::in_tree(line) }) as u64
     }
 
     /// Everything open, and propagated; what follows from nothing is placed, and the agenda has it.
     pub(super) fn root(&self, agenda: &mut Agenda) -> Result<Root, Conflict> {
-        let count = |men: &Vec<u32>| men.len() as u16;
+        let count = |(men, &must): (&Vec<u32>, &bool)| if must { men.len() as u16 } else { DONE };
         let limits = |limit: fn(&Group) -> u32| {
             let limit = |group| i32::try_from(limit(group)).unwrap_or(UNLIMITED);
             self.groups.iter().map(limit).chain([UNLIMITED]).collect()
         };
         let mut state = State {
             alive: vec![0; self.words],
-            line: self.lines.iter().map(count).chain([DONE]).collect(),
+            line: self.lines.iter().zip(&self.must).map(count).collect(),
             without: vec![0; self.lines.len().div_ceil(64)],
             slack: limits(|group| *group.range.start()),
             room: limits(|group| *group.range.end()),
@@ -231,7 +261,7 @@ impl Core {
         for slack in &mut state.slack[..self.groups.len()] {
             *slack = -*slack;
         }
-        for line in 0..self.lines.len() {
+        for line in (0..self.lines.len()).filter(|&line| self.must[line]) {
             state.without[line >> 6] |= 1 << (line & 63);
         }
         for (man, counts) in self.counts.iter().enumerate() {
@@ -242,8 +272,8 @@ impl Core {
         }
         agenda.queue.clear();
         agenda.placed.clear();
-        for (line, men) in (0..).zip(&self.lines) {
-            match men.len() {
+        for line in (0..self.lines.len() as u16).filter(|&line| self.must[usize::from(line)]) {
+            match self.lines[usize::from(line)].len() {
                 0 => return Err(Conflict(Some(line))),
                 1 => agenda.queue.push(line),
                 _ => {}
@@ -289,6 +319,24 @@ impl Core {
         agenda.queue.clear();
         self.put(state, man, agenda)?;
         self.propagate(state, agenda)
+    }
+
+    /// Lets each of these lines need a man that does not yet, and has some alive.
+    pub(super) fn fill(&self, root: &mut Root, lines: &[usize], agenda: &mut Agenda) -> Result<(), Conflict> {
+        agenda.queue.clear();
+        agenda.placed.clear();
+        let state = &mut root.state;
+        for &line in lines {
+            let alive = self.lines[line].iter().filter(|&&man| state.is_alive(man)).count();
+            state.line[line] = alive as u16;
+            state.without[line >> 6] |= 1 << (line & 63);
+            if alive == 1 {
+                agenda.queue.push(line as u16);
+            }
+        }
+        self.propagate(state, agenda)?;
+        root.placed.append(&mut agenda.placed);
+        Ok(())
     }
 
     /// Removes the men on `squares` (numbers), and places all men that follow from it.
@@ -346,15 +394,14 @@ impl Core {
     /// Places a man who is alive, and removes whom it attacks.
     fn put(&self, state: &mut State, man: u32, agenda: &mut Agenda) -> Result<(), Conflict> {
         let index = man as usize;
-        let Counts { lines, group, queens } = self.counts[index];
+        let counts = self.counts[index];
+        let Counts { group, queens, .. } = counts;
         let group = usize::from(group);
         agenda.placed.push(man);
         state.clear(man);
-        for line in lines.map(usize::from) {
+        for line in counts.lines() {
             state.line[line] = DONE;
-            if line < self.lines.len() {
-                state.without[line >> 6] &= !(1 << (line & 63));
-            }
+            state.without[line >> 6] &= !(1 << (line & 63));
         }
         state.room[group] -= queens;
         if state.room[group] < 0 {
@@ -373,9 +420,9 @@ impl Core {
                     }
                 }
             }
-            Attacks::Lines { men, of } => {
-                for line in of[index] {
-                    for &other in &men[line as usize] {
+            Attacks::Lines => {
+                for line in counts.lines() {
+                    for &other in &self.lines[line] {
                         if state.is_alive(other) {
                             state.clear(other);
                             self.lost(state, other, agenda)?;
@@ -402,13 +449,14 @@ impl Core {
 
     /// `man` is no longer alive: counts it.
     fn lost(&self, state: &mut State, man: u32, agenda: &mut Agenda) -> Result<(), Conflict> {
-        let Counts { lines, group, queens } = self.counts[man as usize];
-        for line in lines {
-            let choices = &mut state.line[usize::from(line)];
+        let counts = &self.counts[man as usize];
+        let Counts { group, queens, .. } = *counts;
+        for line in counts.lines() {
+            let choices = &mut state.line[line];
             *choices -= 1;
             match *choices {
-                0 => return Err(Conflict(Some(line))),
-                1 => agenda.queue.push(line),
+                0 => return Err(Conflict(Some(line as u16))),
+                1 => agenda.queue.push(line as u16),
                 _ => {}
             }
         }
@@ -463,26 +511,23 @@ fn turned(n: usize, squares: &[usize]) -> Vec<Vec<u32>> {
 
 impl Attacks {
     fn new(n: usize, men: &[Vec<u32>], words: usize) -> Self {
-        let mut on = vec![Vec::new(); 2 * n + 2 * (2 * n - 1)];
-        let lines_of = |square: u32| {
-            let (row, col) = (square as usize / n, square as usize % n);
-            [row, n + col, 2 * n + row + col, 4 * n - 1 + row + n - 1 - col].map(|line| line as u32)
-        };
+        if men.len() > MOST_FOR_MASKS && men.iter().all(|squares| squares.len() == 1) {
+            return Self::Lines;
+        }
+        let mut on = vec![Vec::new(); prices::level(n, 0)];
+        let lines_of = |square: u32| prices::lines(n, square as usize);
         for (man, squares) in (0u32..).zip(men) {
             for line in squares.iter().flat_map(|&square| lines_of(square)) {
-                if on[line as usize].last() != Some(&man) {
-                    on[line as usize].push(man);
+                if on[line].last() != Some(&man) {
+                    on[line].push(man);
                 }
             }
-        }
-        if men.len() > MOST_FOR_MASKS && men.iter().all(|squares| squares.len() == 1) {
-            return Self::Lines { men: on, of: men.iter().map(|squares| lines_of(squares[0])).collect() };
         }
         let mut masks = vec![0u64; men.len() * words];
         for (man, squares) in men.iter().enumerate() {
             let mask = &mut masks[man * words..(man + 1) * words];
             for line in squares.iter().flat_map(|&square| lines_of(square)) {
-                for &other in &on[line as usize] {
+                for &other in &on[line] {
                     mask[other as usize >> 6] |= 1 << (other & 63);
                 }
             }

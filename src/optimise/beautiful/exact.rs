@@ -364,7 +364,7 @@ impl<'a> Engine<'a> {
 
     /// Takes up what an earlier run has proved; where it left its level.
     fn take_up(&mut self, begun: Begun) -> Left {
-        let Begun { solution, records, level, shown, dead, cliques, trial, .. } = begun;
+        let Begun { solution, records, level, shown, dead, full, cliques, trial, .. } = begun;
         self.counts = self.orbits.counts(&solution);
         self.best = Some(solution);
         self.log = Log::of(&records, cliques.len());
@@ -376,6 +376,7 @@ impl<'a> Engine<'a> {
         for square in dead {
             self.facts.kill(self.orbits.orbit_of[square]);
         }
+        full.into_iter().for_each(|distance| self.facts.fill(distance));
         let trial = trial.map(|trial| {
             let mut facts = self.facts.clone();
             let least = trial.least as u32;
@@ -383,6 +384,7 @@ impl<'a> Engine<'a> {
             for square in trial.died {
                 facts.kill(self.orbits.orbit_of[square]);
             }
+            trial.filled.into_iter().for_each(|distance| facts.fill(distance));
             for (level, least, most) in trial.ranges {
                 facts.set_range(level, Some((least as u32, most as u32)));
             }

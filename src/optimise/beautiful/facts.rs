@@ -11,13 +11,19 @@ use crate::proof::beautiful::Known;
 #[derive(Clone, Debug)]
 pub(super) struct Facts {
     dead: Vec<bool>,
+    /// By distance from the main diagonals: whether the diagonals there are known to have a queen each.
+    full: Vec<bool>,
     /// How many queens stand on each level that something is known of.
     range: Vec<Option<(u32, u32)>>,
 }
 
 impl Facts {
     pub(super) fn new(orbits: &Orbits) -> Self {
-        Self { dead: vec![false; orbits.orbits.len()], range: vec![None; orbits.levels.len()] }
+        Self {
+            dead: vec![false; orbits.orbits.len()],
+            full: vec![false; orbits.n],
+            range: vec![None; orbits.levels.len()],
+        }
     }
 
     /// The facts that others sent.
@@ -26,6 +32,7 @@ impl Facts {
         for (dead, alive) in facts.dead.iter_mut().zip(known.alive()) {
             *dead = !alive;
         }
+        known.full().iter().for_each(|&distance| facts.fill(distance));
         for &(level, least, most) in known.ranges() {
             facts.range[level] = Some((least as u32, most as u32));
         }
@@ -39,7 +46,7 @@ impl Facts {
             range.map(|(least, most)| (level, least as usize, (most as usize).min(n)))
         };
         let ranges = self.range.iter().enumerate().filter_map(range).collect();
-        Known::new(n, beauty, alive, ranges).ok()
+        Known::new(n, beauty, alive, self.full().collect(), ranges).ok()
     }
 
     pub(super) fn is_alive(&self, orbit: OrbitId) -> bool {
@@ -48,6 +55,19 @@ impl Facts {
 
     pub(super) fn kill(&mut self, orbit: OrbitId) {
         self.dead[orbit] = true;
+    }
+
+    /// The distances from the main diagonals at which diagonals are known to have a queen each, ascending.
+    pub(super) fn full(&self) -> impl Iterator<Item = usize> {
+        (0..self.full.len()).filter(|&distance| self.full[distance])
+    }
+
+    pub(super) fn is_full(&self, distance: usize) -> bool {
+        self.full[distance]
+    }
+
+    pub(super) fn fill(&mut self, distance: usize) {
+        self.full[distance] = true;
     }
 
     /// The least and the greatest number of queens on `level`, if anything is known.

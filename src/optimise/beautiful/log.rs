@@ -126,6 +126,19 @@ impl Log {
         }
     }
 
+    /// All diagonals at these distances have a queen, by multipliers.
+    pub(super) fn filled_by(
+        &mut self,
+        proof: &Proof,
+        distances: &[usize],
+        orbits: &Orbits,
+        cliques: &[Vec<usize>],
+    ) {
+        self.multipliers(record::FULL_BY_MULTIPLIERS, proof, orbits, cliques);
+        self.bytes.size(distances.len());
+        distances.iter().for_each(|&distance| self.bytes.size(distance));
+    }
+
     fn multipliers(&mut self, kind: u8, proof: &Proof, orbits: &Orbits, cliques: &[Vec<usize>]) {
         for &(line, _) in &proof.multipliers {
             if let Line::Clique(number) = line {

@@ -133,6 +133,7 @@ impl Board {
         let orbits = Orbits::new(n, beauty.norm);
         let facts = Facts::of(&orbits, known);
         let core = Core::new(n, &facts.squares(&orbits), &facts.groups(&orbits), beauty.turning);
+        let core = core.filling(facts.full());
         let weights = vec![1.0; core.lines.len()];
         Self { known: Arc::clone(known), core, weights }
     }
@@ -231,7 +232,7 @@ mod tests {
     #[test]
     fn desks_prove_what_one_machine_proves() {
         // Its search is long enough to be handed out.
-        let question = Question { n: 48, norm: Norm::Euclidean, turning: false, threads: 1 };
+        let question = Question { n: 84, norm: Norm::Euclidean, turning: false, threads: 1 };
         let (columns, certificate, (asked, holes)) = by_desks(question);
         assert!(asked > 3 && holes > 3, "{asked} parts with {holes} holes");
         let alone = most_beautiful_exactly(question, &mut Unwatched).answer.found.expect("a solution");
@@ -252,7 +253,8 @@ mod tests {
     #[test]
     fn a_hole_at_a_contradiction_leaves_the_part_to_be_asked_again() {
         let n = 8;
-        let known = Arc::new(Known::new(n, Beauty::default(), vec![true; 10], vec![]).expect("of a board"));
+        let known =
+            Arc::new(Known::new(n, Beauty::default(), vec![true; 10], vec![], vec![]).expect("of a board"));
         let core = Core::new(n, &(0..n * n).collect::<Vec<usize>>(), &[], false);
         let root = core.root_with(&[]).expect("nothing follows yet");
         let searched = |queens: &[usize]| {
@@ -323,6 +325,7 @@ mod tests {
             n in 1usize..=9,
             turning in any::<bool>(),
             dead in proptest::collection::vec(any::<prop::sample::Index>(), 0..3),
+            full in proptest::collection::btree_set(0usize..6, 0..3),
             range in (0usize..6, 0usize..2, 0usize..4),
             queen in any::<prop::sample::Index>(),
             nodes in 1u64..9,
@@ -339,9 +342,10 @@ mod tests {
                 let attacked = row == column || 2 * column + 1 == n;
                 *alive &= !(turning && attacked && 2 * row + 1 < n);
             }
+            let full = full.into_iter().filter(|&distance| distance < n && !turning).collect();
             let ranges = vec![(range.0.min(n / 2), range.1.min(n), (range.1 + range.2).min(n))];
             let beauty = Beauty { norm: Norm::Euclidean, turning };
-            let Ok(known) = Known::new(n, beauty, alive, ranges) else { return Ok(()) };
+            let Ok(known) = Known::new(n, beauty, alive, full, ranges) else { return Ok(()) };
             let part = Part::new(Arc::new(known), vec![queen.index(n * n)]).expect("a square");
             let checker = PartChecker::new(Arc::clone(part.known()));
             let exists = oracle(n).iter().any(|columns| checker.check_solution(part.queens(), columns).is_ok());

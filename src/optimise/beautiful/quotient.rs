@@ -67,6 +67,15 @@ impl Proof {
     pub(super) fn kills(&self, orbit: OrbitId) -> bool {
         self.base + self.reduced[orbit] > 0
     }
+
+    /// That every solution has a queen on each diagonal at these distances from the main ones: otherwise one multiplier less counts.
+    pub(super) fn fills(&self) -> Vec<usize> {
+        let full = |&(line, y): &(Line, i64)| match line {
+            Line::Diagonal(distance) => Some(distance).filter(|_| self.base > i128::from(y)),
+            _ => None,
+        };
+        self.multipliers.iter().filter_map(full).collect()
+    }
 }
 
 /// What became of a question.
@@ -88,6 +97,8 @@ pub(super) struct Quotient<'a> {
     column: Vec<Option<usize>>,
     /// By level: its row.
     level_row: Vec<Option<usize>>,
+    /// Rows of diagonals that no point violates: they are added when they are asked for.
+    free: Vec<Sum>,
     told: Facts,
     /// Programmes that were solved.
     pub(super) programmes: u64,
@@ -123,17 +134,19 @@ impl<'a> Quotient<'a> {
             }
         }
         let most = |sum: &Sum| -> i64 { sum.terms.iter().map(|&(o, a)| a * orbits.orbits[o].most).sum() };
-        diagonals.retain(|sum| most(sum) > sum.bound);
+        let (binding, free): (Vec<Sum>, Vec<Sum>) =
+            diagonals.into_iter().partition(|sum| most(sum) > sum.bound);
         let mut this = Self {
             orbits,
             sums: Vec::new(),
             simplex,
             column,
             level_row: vec![None; orbits.levels.len()],
+            free,
             told: facts.clone(),
             programmes: 0,
         };
-        for sum in ranks.into_iter().chain(diagonals) {
+        for sum in ranks.into_iter().chain(binding) {
             this.add(sum);
         }
         for (number, clique) in cliques.iter().enumerate() {
@@ -253,6 +266,39 @@ impl<'a> Quotient<'a> {
         for orbit in &self.orbits.levels[level].orbits {
             if let Some(column) = self.column[*orbit] {
                 self.simplex.set_cost(column, cost);
+            }
+        }
+    }
+
+    /// The fewest queens on all diagonals at a distance; how many there can be; and the multipliers that show
+    /// that there are not fewer. None if no square there is alive.
+    pub(super) fn emptiest(
+        &mut self,
+        distance: usize,
+        watch: &mut dyn Watch,
+    ) -> Result<Option<(Answered, i64)>, Doubt> {
+        let line = Line::Diagonal(distance);
+        if let Some(place) = self.free.iter().position(|sum| sum.line == line) {
+            let sum = self.free.swap_remove(place);
+            self.add(sum);
+        }
+        let row = self.sums.iter().position(|sum| sum.line == line);
+        let Some(row) = row.filter(|&row| !self.sums[row].terms.is_empty()) else { return Ok(None) };
+        self.cost_of_row(row, 1.0);
+        let answered = self.solve(watch);
+        self.cost_of_row(row, 0.0);
+        let mut answered = answered?;
+        if let Answered::Optimal { multipliers, .. } = &mut answered {
+            multipliers.0[row] -= SCALE as i64;
+        }
+        Ok(Some((answered, self.sums[row].bound)))
+    }
+
+    /// Each queen costs so much as often as she counts for a row.
+    fn cost_of_row(&mut self, row: usize, cost: f64) {
+        for &(orbit, a) in &self.sums[row].terms {
+            if let Some(column) = self.column[orbit] {
+                self.simplex.set_cost(column, cost * a as f64);
             }
         }
     }

@@ -88,6 +88,11 @@ impl Engine<'_> {
             self.renew();
             match self.probe_programmes()? {
                 None => return Ok(true),
+                Some(0) => {}
+                Some(_) => continue,
+            }
+            match self.fill_diagonals()? {
+                None => return Ok(true),
                 Some(0) => return Ok(false),
                 Some(_) => {}
             }
@@ -111,7 +116,7 @@ impl Engine<'_> {
     pub(super) fn core(&self) -> Core {
         let squares = self.facts.squares(self.orbits);
         let groups = self.facts.groups(self.orbits);
-        Core::new(self.orbits.n, &squares, &groups, self.question.turning)
+        Core::new(self.orbits.n, &squares, &groups, self.question.turning).filling(self.facts.full())
     }
 
     /// Places a queen on one square of each orbit: if a contradiction follows, the orbit is dead.
@@ -267,6 +272,74 @@ impl Engine<'_> {
         Ok(Some(deaths))
     }
 
+    /// Asks the programme, which was told the facts, for the fewest queens on the diagonals at each distance: if each must have
+    /// one, that is a fact. How many distances were found; `None` if there is no solution.
+    fn fill_diagonals(&mut self) -> Result<Option<usize>, Doubt> {
+        // With queens in fours diagonals are no lines of the core.
+        if self.question.turning {
+            return Ok(Some(0));
+        }
+        let mut found = 0;
+        let mut empty = self.emptiness_shown();
+        for distance in 0..self.question.n {
+            if empty[distance] || self.facts.is_full(distance) {
+                continue;
+            }
+            self.look()?;
+            let Some((answered, most)) = self.quotient.emptiest(distance, self.watch)? else { continue };
+            let multipliers = match answered {
+                Answered::Infeasible(multipliers) => multipliers,
+                Answered::Optimal { objective, values, multipliers } => {
+                    for (empty, shown) in empty.iter_mut().zip(self.emptiness_at(&values)) {
+                        *empty |= shown;
+                    }
+                    self.witnesses.add(values);
+                    if objective < most as f64 - ONE {
+                        continue;
+                    }
+                    multipliers
+                }
+            };
+            let proof = self.quotient.prove(&multipliers);
+            if proof.refutes() {
+                self.log.refuted_by(&proof, self.orbits, &self.cliques);
+                return Ok(None);
+            }
+            let mut full = proof.fills();
+            full.retain(|&distance| !self.facts.is_full(distance));
+            if full.is_empty() {
+                continue;
+            }
+            self.log.filled_by(&proof, &full, self.orbits, &self.cliques);
+            found += full.len();
+            full.into_iter().for_each(|distance| self.facts.fill(distance));
+        }
+        Ok(Some(found))
+    }
+
+    /// By distance of diagonals: whether a point that obeys the facts and the cliques leaves as much as one of them empty.
+    fn emptiness_shown(&self) -> Vec<bool> {
+        let mut shown = vec![false; self.question.n];
+        for point in self.points_shown() {
+            for (shown, empty) in shown.iter_mut().zip(self.emptiness_at(point)) {
+                *shown |= empty;
+            }
+        }
+        shown
+    }
+
+    /// By distance of diagonals: whether a point leaves as much as one of them empty.
+    fn emptiness_at(&self, point: &[f64]) -> Vec<bool> {
+        let n = self.question.n;
+        let mut on = vec![0.0; n];
+        for (orbit, &value) in self.orbits.orbits.iter().zip(point) {
+            let (row, column) = (orbit.squares[0] / n, orbit.squares[0] % n);
+            on[row.abs_diff(column)] += value;
+            on[(row + column).abs_diff(n - 1)] += value;
+        }
+        on.iter().zip(0..).map(|(&on, distance)| on < if distance == 0 { 2.0 } else { 4.0 } - ONE).collect()
+    }
+
     /// Asks the programme, which was told the facts, for the fewest and the most queens on each level below `level`, in a
     /// trial there. How many limits were found; `None` if there is no solution.
     fn limit_levels(&mut self, level: usize) -> Result<Option<usize>, Doubt> {
@@ -341,12 +414,17 @@ impl Engine<'_> {
         proved
     }
 
-    /// The queens on each level at the points that obey the facts and the cliques.
-    fn counts_shown(&self) -> Vec<Vec<f64>> {
+    /// The points that obey the facts and the cliques.
+    fn points_shown(&self) -> Vec<&Vec<f64>> {
         let cliques: Vec<Vec<(OrbitId, f64)>> =
             self.cliques.iter().map(|clique| self.weighted(clique)).collect();
         let obeys = |point: &&Vec<f64>| self.witnesses.obeys(point, self.orbits, &self.facts, &cliques);
-        self.witnesses.points.iter().filter(obeys).map(|point| self.counts_at(point)).collect()
+        self.witnesses.points.iter().filter(obeys).collect()
+    }
+
+    /// The queens on each level at these points.
+    fn counts_shown(&self) -> Vec<Vec<f64>> {
+        self.points_shown().into_iter().map(|point| self.counts_at(point)).collect()
     }
 
     /// The queens on each level at a point.
@@ -584,6 +662,7 @@ mod tests {
     use crate::board::{Placement, Problem, Square};
     use crate::optimise::Unwatched;
     use crate::optimise::beautiful::Stage;
+    use crate::proof::beautiful::prices;
 
     /// All solutions, by the plain definition.
     fn oracle(n: usize) -> Vec<Vec<usize>> {
@@ -649,6 +728,11 @@ mod tests {
             prop_assert!(!refuted || left.is_empty());
             for columns in &left {
                 prop_assert!(obeys(columns, &orbits, &engine.facts));
+                let squares: Vec<usize> = (0..n).map(|row| row * n + columns[row]).collect();
+                for diagonal in engine.facts.full().flat_map(|distance| prices::diagonals(n, distance)) {
+                    let has_queen = squares.iter().any(|&square| prices::lines(n, square).contains(&diagonal));
+                    prop_assert!(has_queen, "diagonal {diagonal} of {columns:?}");
+                }
             }
             if !refuted {
                 match engine.settle(1_000_000).expect("nobody stops it") {

@@ -262,7 +262,7 @@ impl<'a> Search<'a> {
             self.fade(FADE);
         }
         let line = if self.ahead > 0 { self.line_ahead(state) } else { self.best_line(state) };
-        write_number(&mut self.log, line as u64);
+        write_number(&mut self.log, self.core.in_tree(line));
         let first = self.choices.len();
         let men = (0..).zip(self.core.lines[line].iter().copied());
         self.choices.extend(men.filter(|&(_, man)| state.is_alive(man)));

@@ -65,13 +65,13 @@ pub(super) struct Weighed<'a> {
     programme: Programme<'a>,
 }
 
-/// The programme of all men: one on each line, as many on each level as it may have, and at most 1 − t on each diagonal, where t
-/// is to be large. A diagonal has a row in it only from when it was violated on.
+/// The programme of all men: one on each line that must have one, as many on each level as it may have, and at most 1 − t on each
+/// other diagonal, where t is to be large.
 struct Programme<'a> {
     core: &'a Core,
     simplex: Simplex,
-    /// By diagonal, in the order of their numbers in a certificate: its men, while it has no row.
-    waiting: Vec<Vec<u32>>,
+    /// By diagonal, in the order of their numbers in a certificate.
+    diagonals: Vec<Diagonal>,
     /// The number of each row of the programme in a certificate.
     numbers: Vec<usize>,
     /// By the number in a certificate: how many men a column or diagonal has, or a level, at least and at most.
@@ -82,6 +82,27 @@ struct Programme<'a> {
     /// What the simplex was told of each man.
     told: Vec<Told>,
     asked: u64,
+}
+
+/// A diagonal in the programme.
+#[derive(Clone, Debug)]
+struct Diagonal {
+    men: Vec<u32>,
+    need: Need,
+    /// Its rows, each made when it is first violated: at most 1 − t, and exactly 1.
+    at_most: Option<usize>,
+    exactly: Option<usize>,
+}
+
+/// What a diagonal asks of the programme.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Need {
+    /// At most one man.
+    AtMost,
+    /// Exactly one.
+    One,
+    /// Nothing: it has its man.
+    Nothing,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,8 +126,8 @@ enum Asked {
 enum Shown {
     /// There is no solution.
     Nothing,
-    /// These men are none of one.
-    Dead(Vec<u32>),
+    /// These men are none of one, and these diagonals have a man in each.
+    Some { dead: Vec<u32>, full: Vec<usize> },
 }
 
 impl<'a> Weighed<'a> {
@@ -134,22 +155,27 @@ impl<'a> Weighed<'a> {
                 Asked::Nothing => break,
                 Asked::Stopped => return End::Spent,
             };
-            let Shown::Dead(dead) = self.programme.shown(&root, &prices) else {
+            let Shown::Some { dead, full } = self.programme.shown(&root, &prices) else {
                 self.write(&prices, &mut tree);
                 return End::Refuted(tree);
             };
-            if dead.is_empty() {
+            if dead.is_empty() && full.is_empty() {
                 break;
             }
             self.write(&prices, &mut tree);
             let before = self.programme.open(&root);
-            if self.core.without(&mut root, &self.core.squares_of(&dead), &mut Agenda::default()).is_err() {
+            let mut agenda = Agenda::default();
+            let filled = self.core.fill(&mut root, &full, &mut agenda);
+            if filled
+                .and_then(|()| self.core.without(&mut root, &self.core.squares_of(&dead), &mut agenda))
+                .is_err()
+            {
                 return End::Refuted(tree);
             }
             if root.state.is_complete() {
                 return End::Found(root.placed);
             }
-            if (before - self.programme.open(&root)) * WORTH_ASKING < before {
+            if full.is_empty() && (before - self.programme.open(&root)) * WORTH_ASKING < before {
                 break;
             }
         }
@@ -168,7 +194,7 @@ impl<'a> Weighed<'a> {
     /// Branches on a line: each of its men who can be placed leaves a hole. The men of a solution, if one is complete then.
     fn branch(&self, root: &Root, tree: &mut Vec<u8>, holes: &mut Vec<Root>) -> Option<Vec<u32>> {
         let line = self.line(root);
-        write_number(tree, line as u64);
+        write_number(tree, self.core.in_tree(line));
         for &man in self.core.lines[line].iter().filter(|&&man| root.state.is_alive(man)) {
             let mut agenda = Agenda::after(root.placed.clone());
             let mut state = root.state.clone();
@@ -261,7 +287,7 @@ impl<'a> Programme<'a> {
             numbers.push(number);
             simplex.add_row_between(least, most, []);
         };
-        for line in 0..core.lines.len() {
+        for line in 0..2 * n {
             add(&mut simplex, line, 1.0, 1.0);
         }
         let mut level_of = vec![None; core.men.len()];
@@ -276,10 +302,13 @@ impl<'a> Programme<'a> {
         }
         let lines_of: Vec<[usize; 4]> =
             core.men.iter().map(|squares| prices::lines(n, squares[0] as usize)).collect();
-        let mut waiting = vec![Vec::new(); prices::level(n, 0) - 2 * n];
-        for (man, lines) in (0..).zip(&lines_of) {
-            lines[2..].iter().for_each(|&diagonal| waiting[diagonal - 2 * n].push(man));
-        }
+        let diagonal = |line: usize| Diagonal {
+            men: core.lines[line].clone(),
+            need: Need::AtMost,
+            at_most: None,
+            exactly: None,
+        };
+        let diagonals = (2 * n..core.lines.len()).map(diagonal).collect();
         let nowhere = bounds.len();
         for (lines, level) in lines_of.iter().zip(&level_of) {
             let mut terms: Vec<(usize, f64)> =
@@ -292,7 +321,7 @@ impl<'a> Programme<'a> {
         Self {
             core,
             simplex,
-            waiting,
+            diagonals,
             numbers,
             bounds,
             prices_of: lines_of
@@ -331,6 +360,7 @@ impl<'a> Programme<'a> {
                 self.simplex.set_bounds(man, least, most);
             }
         }
+        self.tell_diagonals(root, &now);
         self.asked += 1;
         let mut ended = self.simplex.run(&mut UntilStopped(pulse));
         while ended == Ended::Optimal && self.add_diagonals() {
@@ -349,37 +379,81 @@ impl<'a> Programme<'a> {
         }
         let mut prices = vec![0; self.bounds.len() - 1];
         for (&number, y) in self.numbers.iter().zip(multipliers) {
-            prices[number] = (y * scale).round() as i64;
+            prices[number] += (y * scale).round() as i64;
         }
-        let n = self.core.lines.len() / 2;
-        // Rows pay what they must, and nobody is paid for standing on a diagonal.
+        let n = self.core.n;
+        // Rows pay what they must, and nobody is paid for standing on a diagonal that may be empty.
         prices[..n].fill(0);
-        let first_level = prices::level(n, 0);
-        prices[2 * n..first_level].iter_mut().for_each(|price| *price = (*price).max(0));
+        for (diagonal, price) in self.diagonals.iter().zip(&mut prices[2 * n..]) {
+            if diagonal.need == Need::AtMost {
+                *price = (*price).max(0);
+            }
+        }
         Asked::Prices(prices)
+    }
+
+    /// Tells the programme what diagonals need at `root`, where men were told `now`.
+    fn tell_diagonals(&mut self, root: &Root, now: &[Told]) {
+        let first = 2 * self.core.n;
+        for (line, diagonal) in (first..).zip(&mut self.diagonals) {
+            let is_done = diagonal.men.iter().any(|&man| now[man as usize] == Told::Placed);
+            let need = match root.state.choices(line) {
+                _ if is_done => Need::Nothing,
+                Some(_) => Need::One,
+                None => Need::AtMost,
+            };
+            if diagonal.need == need {
+                continue;
+            }
+            diagonal.need = need;
+            let anything = (f64::NEG_INFINITY, f64::INFINITY);
+            let bounds = |wanted: bool, bounds| if wanted { bounds } else { anything };
+            if let Some(row) = diagonal.at_most {
+                let (least, most) = bounds(need == Need::AtMost, (f64::NEG_INFINITY, 1.0));
+                self.simplex.set_row_bounds(row, least, most);
+            }
+            if let Some(row) = diagonal.exactly {
+                let (least, most) = bounds(need == Need::One, (1.0, 1.0));
+                self.simplex.set_row_bounds(row, least, most);
+            }
+        }
     }
 
     /// Adds rows for the diagonals that are violated most. Whether there are any.
     fn add_diagonals(&mut self) -> bool {
         let values = self.simplex.values();
         let t = self.told.len();
-        let on = |men: &Vec<u32>| men.iter().map(|&man| values[man as usize]).sum::<f64>() + values[t] - 1.0;
-        let excess = self.waiting.iter().map(on).enumerate();
+        let excess = |diagonal: &Diagonal| {
+            let on: f64 = diagonal.men.iter().map(|&man| values[man as usize]).sum();
+            match diagonal.need {
+                Need::AtMost if diagonal.at_most.is_none() => on + values[t] - 1.0,
+                Need::One if diagonal.exactly.is_none() => (on - 1.0).abs(),
+                _ => 0.0,
+            }
+        };
+        let excess = self.diagonals.iter().map(excess).enumerate();
         let mut violated: Vec<(usize, f64)> = excess.filter(|(_, excess)| *excess > VIOLATED).collect();
         violated.sort_unstable_by(|a, b| b.1.total_cmp(&a.1));
         violated.truncate(ROWS_AT_ONCE);
-        for &(diagonal, _) in &violated {
-            let men = std::mem::take(&mut self.waiting[diagonal]);
-            let terms = men.iter().map(|&man| (man as usize, 1.0)).chain([(t, 1.0)]);
-            self.simplex.add_row_between(f64::NEG_INFINITY, 1.0, terms);
-            self.numbers.push(diagonal + self.core.lines.len());
+        for &(number, _) in &violated {
+            let diagonal = &mut self.diagonals[number];
+            let row = Some(self.simplex.rows());
+            let men = diagonal.men.iter().map(|&man| (man as usize, 1.0));
+            if diagonal.need == Need::One {
+                self.simplex.add_row_between(1.0, 1.0, men);
+                diagonal.exactly = row;
+            } else {
+                self.simplex.add_row_between(f64::NEG_INFINITY, 1.0, men.chain([(t, 1.0)]));
+                diagonal.at_most = row;
+            }
+            self.numbers.push(number + 2 * self.core.n);
         }
         !violated.is_empty()
     }
 
     /// What prices show of `root`.
     fn shown(&self, root: &Root, prices: &[i64]) -> Shown {
-        let n = self.core.lines.len() / 2;
+        let n = self.core.n;
         let mut prices = prices.to_vec();
         prices.push(0);
         let price = |man: u32| self.prices_of[man as usize].iter().map(|&number| prices[number]).sum::<i64>();
@@ -410,7 +484,13 @@ impl<'a> Programme<'a> {
             return Shown::Nothing;
         }
         let dear = |&man: &u32| price(man) - cheapest[self.row_of[man as usize]] > between;
-        Shown::Dead(men.into_iter().filter(dear).collect())
+        let full = (2 * n..).zip(&self.diagonals).filter(|&(line, diagonal)| {
+            diagonal.need == Need::AtMost && met[line] > 0 && prices[line] > between
+        });
+        Shown::Some {
+            full: full.map(|(line, _)| line).collect(),
+            dead: men.into_iter().filter(dear).collect(),
+        }
     }
 }
 

@@ -9,21 +9,23 @@
 //! is to be shown.
 //!
 //! No symmetry of the square changes such a set. So if no solution of it has a queen on one square of an *orbit*, none
-//! has a queen on any square of that orbit: the orbit is *dead*.
+//! has a queen on any square of that orbit: the orbit is *dead*. Diagonals that have a queen in each solution of it, which is
+//! shown for all at one distance from the main ones together, are *full*.
 //!
 //! # The records
 //! Numbers are those of [`super::bytes`]; squares are row · n + column, from 0.
 //!
 //! | record | what follows | what is checked |
 //! |---|---|---|
-//! | 1 | v | a trial begins: the solutions with at most v − 1 queens on this level. The next refutation ends it, what died in it lives again, and the level has at least v |
+//! | 1 | v | a trial begins: the solutions with at most v − 1 queens on this level. The next refutation ends it, what died in it lives again, diagonals that it filled may be empty again, and the level has at least v |
 //! | 2 | tree | no solution is left: by a search |
 //! | 3 | square, tree | its orbit is dead: by a search with a queen on it |
 //! | 4 | multipliers | no solution is left: base > 0 |
 //! | 5 | multipliers, count, squares | their orbits are dead: base + r(o) > 0 |
 //! | 6 | count, squares | they attack each other: a clique, which multipliers may name |
 //! | 7 | | as many queens as S has were shown on this level (if it has none, there is nothing to show): the next one comes |
-//! | 8 | level, side, v | in a trial, an assumption begins: another level, counted from 0, has at most v − 1 queens (side 0), or at least v (side 1). The next refutation ends it, what died in it lives again, what it showed of levels is forgotten, and the level has at least v, or at most v − 1 |
+//! | 9 | multipliers, count, distances | the diagonals at these distances are full: base − y(d) > 0; not where solutions turn |
+//! | 8 | level, side, v | in a trial, an assumption begins: another level, counted from 0, has at most v − 1 queens (side 0), or at least v (side 1). The next refutation ends it, what died in it lives again, what it showed of levels and diagonals is forgotten, and the level has at least v, or at most v − 1 |
 //!
 //! All is proved when the levels that were passed hold n queens.
 //! If there is no solution at all, there are no levels: one refutation is all that is asked for; and none where
@@ -32,12 +34,14 @@
 //!
 //! **Search.** Queens are placed one by one, and what follows is followed: an attacked square is closed; a row or column
 //! with one open square gets its queen there, and with none is a contradiction; so is a level with more or fewer queens
-//! than it can have; a level that has all its queens is closed, and one that needs all its open squares gets them. If
-//! no contradiction comes of it, the tree names a row (0 to n − 1) or column (n to 2n − 1) without a queen; each of its
-//! open squares in ascending order is tried, and has its own tree.
+//! than it can have; a level that has all its queens is closed, and one that needs all its open squares gets them; and with a full
+//! diagonal it is as with rows and columns. If no contradiction comes of it, the tree names a row (0 to n − 1), a column (n to
+//! 2n − 1) or a full diagonal ([`prices::in_tree`]) without a queen; each of its open squares in ascending order is tried, and has
+//! its own tree.
 //!
 //! Instead, the tree may have [`prices`]: the number 2n + 1, a count, and for each price what it is on and the price. Let
-//! the price of an open square be the sum of those on its column, its diagonals and its level; those on diagonals are not negative. All queens that are still
+//! the price of an open square be the sum of those on its column, its diagonals and its level; those on diagonals that are not full
+//! are not negative. All queens that are still
 //! to come pay together at most the prices of all columns and diagonals that have an open square, and for each level its price as
 //! often as it can still have a queen (if it is negative: as often as it must). They pay at least what the cheapest
 //! open squares of all rows cost. If that is more, it is a contradiction. If not, each square that costs more
@@ -50,7 +54,7 @@
 //! one distance from the main ones at most 4 times (2 if they are the main ones); a level as often as is known; the 8
 //! images of a clique at most 8 times. For multipliers y, any for equations, at most 0 for upper bounds, and r = −yA:
 //! base = Σ y·b + Σ min(0, r)·most ≤ Σ y·(Aq) + Σ r·q = 0 for a solution. With a queen on o even base + r(o) ≤ 0 if
-//! r(o) > 0. They are numbered: ⌈n/2⌉ distances from the border, n from the main diagonals, levels, cliques.
+//! r(o) > 0; and base − y(d) ≤ 0 if one of the diagonals at distance d is empty, since b(d) is one less then. They are numbered: ⌈n/2⌉ distances from the border, n from the main diagonals, levels, cliques.
 
 mod part;
 
@@ -81,19 +85,38 @@ pub mod record {
     pub const NEXT: u8 = 7;
     /// In a trial, an assumption about another level begins.
     pub const ASSUME: u8 = 8;
+    /// Diagonals are full, by multipliers.
+    pub const FULL_BY_MULTIPLIERS: u8 = 9;
 }
 
 /// Prices in a tree, and what they are on, by number: 6n lines, then the levels.
 pub mod prices {
-    /// What stands in a tree before prices: the second number behind that of the last line.
+    /// What stands in a tree before prices that only close squares: the second number behind that of the last column.
     pub const fn mark(n: usize) -> usize {
         2 * n + 1
+    }
+
+    /// What stands in a tree before prices that also fill diagonals: the number behind that of the last diagonal.
+    pub const fn filling_mark(n: usize) -> usize {
+        in_tree(6 * n)
     }
 
     /// The numbers of the lines of a square (row · n + column, from 0): row, column, diagonal, antidiagonal.
     pub const fn lines(n: usize, square: usize) -> [usize; 4] {
         let (row, column) = (square / n, square % n);
         [row, n + column, 2 * n + row + column, 4 * n + row + n - 1 - column]
+    }
+
+    /// The numbers of the diagonals and antidiagonals at a distance from the main ones, in both directions: those at distance
+    /// 0 come twice.
+    pub const fn diagonals(n: usize, distance: usize) -> [usize; 4] {
+        let [one, other] = [3 * n - 1, 5 * n - 1];
+        [one - distance, one + distance, other - distance, other + distance]
+    }
+
+    /// What stands in a tree for a diagonal, by its number: hole and prices come before.
+    pub const fn in_tree(diagonal: usize) -> usize {
+        diagonal + 2
     }
 
     /// The number of a level, counted from 0 at the largest cost.
@@ -165,6 +188,8 @@ pub struct Begun {
     pub shown: usize,
     /// The dead squares, also those of levels without queens, by number; not those that died in the trial.
     pub dead: Vec<usize>,
+    /// The distances of full diagonals, but for those that were filled in the trial.
+    pub full: Vec<usize>,
     /// Each with its squares.
     pub cliques: Vec<Vec<usize>>,
     /// The trial that has begun and has not ended.
@@ -178,6 +203,8 @@ pub struct Trial {
     pub least: usize,
     /// The squares that died in it.
     pub died: Vec<usize>,
+    /// The distances of the diagonals that were filled in it.
+    pub filled: Vec<usize>,
     /// Levels of which it was shown in it how many queens they have, with the least and the greatest number.
     pub ranges: Vec<(usize, usize, usize)>,
     /// Bytes of the records before it.
@@ -213,18 +240,20 @@ pub fn check_begun(n: usize, proof: &[u8]) -> Result<Begun, ProofError> {
     }
     let Checker { level, shown, field, cliques, mut open, .. } = checker;
     let (begin, before) = trial;
-    let trial = open.pop().map(|Supposed { shows, died, mut ranges }| {
+    let mut full: Vec<usize> = (0..n).filter(|&distance| field.is_full(distance)).collect();
+    let trial = open.pop().map(|Supposed { shows, died, filled, mut ranges }| {
         ranges.sort_unstable();
         ranges.dedup_by_key(|&mut (level, _)| level);
         let ranges = ranges.into_iter().map(|(level, _)| (level, field.range[level].0, field.range[level].1));
-        Trial { least: shows.queens, died, ranges: ranges.collect(), begin, cliques: before }
+        full.retain(|distance| !filled.contains(distance));
+        Trial { least: shows.queens, died, filled, ranges: ranges.collect(), begin, cliques: before }
     });
     if !open.is_empty() {
         return Err(refused("the records end in an assumption"));
     }
     let died = |square: &usize| trial.as_ref().is_some_and(|trial| trial.died.contains(square));
     let dead = (0..field.squares()).filter(|square| !field.open[*square] && !died(square)).collect();
-    Ok(Begun { beauty, solution, records: records.to_vec(), level, shown, dead, cliques, trial })
+    Ok(Begun { beauty, solution, records: records.to_vec(), level, shown, dead, full, cliques, trial })
 }
 
 /// What is claimed.
@@ -278,6 +307,8 @@ struct Supposed {
     shows: Shows,
     /// The squares that died in it.
     died: Vec<usize>,
+    /// The distances of the diagonals that were filled in it.
+    filled: Vec<usize>,
     /// The levels whose range changed in it, with what it was before, in order.
     ranges: Vec<(usize, (usize, usize))>,
 }
@@ -354,14 +385,14 @@ impl Checker {
                 self.kill(square)
             }
             record::REFUTED_BY_MULTIPLIERS => {
-                let (base, _) = self.multipliers(reader)?;
+                let (base, ..) = self.multipliers(reader)?;
                 if base <= 0 {
                     return Err(refused("multipliers leave solutions"));
                 }
                 self.refute()
             }
             record::KILLED_BY_MULTIPLIERS => {
-                let (base, rest) = self.multipliers(reader)?;
+                let (base, rest, _) = self.multipliers(reader)?;
                 let mut dead = Vec::new();
                 for _ in 0..reader.size(self.field.squares())? {
                     let square = self.square(reader)?;
@@ -375,6 +406,19 @@ impl Checker {
                     return Err(refused("multipliers are there for nothing"));
                 }
                 dead.into_iter().try_for_each(|square| self.kill(square))
+            }
+            record::FULL_BY_MULTIPLIERS => {
+                let (base, _, of_diagonal) = self.multipliers(reader)?;
+                let count = reader.size(self.field.n)?;
+                for _ in 0..count {
+                    let distance = reader.size(self.field.n - 1)?;
+                    let with_one_empty = base.checked_sub(of_diagonal[distance]);
+                    if with_one_empty.is_none_or(|sum| sum <= 0) {
+                        return Err(refused("multipliers leave a diagonal empty"));
+                    }
+                    self.fill(distance)?;
+                }
+                if count == 0 { Err(refused("multipliers are there for nothing")) } else { Ok(()) }
             }
             record::CLIQUE => self.clique(reader),
             record::NEXT => self.next(),
@@ -401,8 +445,12 @@ impl Checker {
         let step = if self.field.turning && self.field.levels[self.level].len() > 1 { 4 } else { 1 };
         self.field.range[self.level] = (self.shown, (least - 1) / step * step);
         let shows = Shows { level: self.level, queens: least, at_least: true };
-        self.open.push(Supposed { shows, died: Vec::new(), ranges: Vec::new() });
+        self.suppose(shows);
         Ok(())
+    }
+
+    fn suppose(&mut self, shows: Shows) {
+        self.open.push(Supposed { shows, died: Vec::new(), filled: Vec::new(), ranges: Vec::new() });
     }
 
     /// Supposes the contrary of what is to be shown of a level that is not in hand.
@@ -412,7 +460,7 @@ impl Checker {
             return Err(refused("an assumption is out of place"));
         }
         let (least, most) = self.field.range[level];
-        self.open.push(Supposed { shows, died: Vec::new(), ranges: Vec::new() });
+        self.suppose(shows);
         self.limit(level, if at_least { (least, most.min(queens - 1)) } else { (least.max(queens), most) });
         Ok(())
     }
@@ -427,7 +475,7 @@ impl Checker {
 
     /// The solutions in question do not exist.
     fn refute(&mut self) -> Result<(), ProofError> {
-        let Some(Supposed { shows, died, ranges }) = self.open.pop() else {
+        let Some(Supposed { shows, died, filled, ranges }) = self.open.pop() else {
             if self.claimed.is_none() {
                 self.refuted = true;
                 return Ok(());
@@ -436,6 +484,9 @@ impl Checker {
         };
         for square in died {
             self.field.open_again(square);
+        }
+        for distance in filled {
+            self.field.set_full(distance, false);
         }
         for (level, range) in ranges.into_iter().rev() {
             self.field.range[level] = range;
@@ -468,6 +519,18 @@ impl Checker {
         Ok(())
     }
 
+    /// The diagonals at a distance from the main ones have a queen each.
+    fn fill(&mut self, distance: usize) -> Result<(), ProofError> {
+        if self.field.is_full(distance) || self.field.turning {
+            return Err(refused("diagonals are filled that need not or cannot be"));
+        }
+        self.field.set_full(distance, true);
+        if let Some(supposed) = self.open.last_mut() {
+            supposed.filled.push(distance);
+        }
+        Ok(())
+    }
+
     fn clique(&mut self, reader: &mut Reader<'_>) -> Result<(), ProofError> {
         let n = self.field.n;
         let mut squares: Vec<usize> = Vec::new();
@@ -484,8 +547,8 @@ impl Checker {
         Ok(())
     }
 
-    /// Reads multipliers: base, and r of each orbit at its first square.
-    fn multipliers(&self, reader: &mut Reader<'_>) -> Result<(i128, Vec<i128>), ProofError> {
+    /// Reads multipliers: base, r of each orbit at its first square, and y of the diagonals at each distance.
+    fn multipliers(&self, reader: &mut Reader<'_>) -> Result<(i128, Vec<i128>, Vec<i128>), ProofError> {
         let field = &self.field;
         let n = field.n;
         let (ranks, levels) = (n.div_ceil(2), field.levels.len());
@@ -541,7 +604,7 @@ impl Checker {
             let term = r.min(0).checked_mul(most).ok_or_else(wild)?;
             base = base.checked_add(term).ok_or_else(wild)?;
         }
-        Ok((base, rest))
+        Ok((base, rest, of_diagonal))
     }
 }
 
@@ -550,6 +613,7 @@ impl Checker {
 enum Change {
     Closed(usize),
     Placed(usize),
+    Filled(usize),
 }
 
 /// The board while queens are placed on it.
@@ -567,16 +631,18 @@ struct Field {
     levels: Vec<Vec<usize>>,
     /// Rows, columns, diagonals, antidiagonals.
     lines: Vec<Vec<usize>>,
-    /// Open squares by row and column, and by level.
+    /// By line: must it have a queen? Rows and columns must, and full diagonals.
+    must: Vec<bool>,
+    /// Open squares by line, and by level.
     open_on_line: Vec<usize>,
     open_on_level: Vec<usize>,
-    /// The square of the queen of each row and column.
+    /// The square of the queen of each line.
     queen_on: Vec<Option<usize>>,
     queens_on_level: Vec<usize>,
     /// The least and the greatest number of queens by level.
     range: Vec<(usize, usize)>,
     changes: Vec<Change>,
-    /// Rows, columns and levels that may force something.
+    /// Lines, and behind them levels, that may force something.
     pending: Vec<usize>,
     /// Nodes of all trees so far, and how many there may be.
     work: u64,
@@ -605,9 +671,10 @@ impl Field {
             lines_of: (0..n * n).map(|square| prices::lines(n, square).map(|line| line as u16)).collect(),
             levels: vec![Vec::new(); costs.len()],
             lines: vec![Vec::new(); 6 * n],
-            open_on_line: vec![n; 2 * n],
+            must: (0..6 * n).map(|line| line < 2 * n).collect(),
+            open_on_line: vec![0; 6 * n],
             open_on_level: vec![0; costs.len()],
-            queen_on: vec![None; 2 * n],
+            queen_on: vec![None; 6 * n],
             queens_on_level: vec![0; costs.len()],
             range: vec![(0, n); costs.len()],
             changes: Vec::new(),
@@ -623,6 +690,7 @@ impl Field {
             field.open_on_level[level] += 1;
             for line in field.lines_of(square) {
                 field.lines[line].push(square);
+                field.open_on_line[line] += 1;
             }
         }
         field
@@ -660,9 +728,7 @@ impl Field {
             self.open_on_level[level] -= 1;
             for line in self.lines_of(square) {
                 self.lines[line].retain(|&other| other != square);
-            }
-            for line in &self.lines_of(square)[..2] {
-                self.open_on_line[*line] -= 1;
+                self.open_on_line[line] -= 1;
             }
         }
     }
@@ -674,9 +740,17 @@ impl Field {
         self.open_on_level[level] += 1;
         for line in self.lines_of(square) {
             insert(&mut self.lines[line], square);
+            self.open_on_line[line] += 1;
         }
-        for line in &self.lines_of(square)[..2] {
-            self.open_on_line[*line] += 1;
+    }
+
+    fn is_full(&self, distance: usize) -> bool {
+        self.must[prices::diagonals(self.n, distance)[0]]
+    }
+
+    fn set_full(&mut self, distance: usize, full: bool) {
+        for diagonal in prices::diagonals(self.n, distance) {
+            self.must[diagonal] = full;
         }
     }
 
@@ -687,7 +761,7 @@ impl Field {
 
     /// The same with queens on several squares, of which some may follow from others.
     fn search_below(&mut self, squares: &[usize], reader: &mut Reader<'_>) -> Result<(), ProofError> {
-        self.pending = (0..2 * self.n + self.levels.len()).collect();
+        self.pending = (0..self.lines.len() + self.levels.len()).collect();
         let placed = squares.iter().try_for_each(|&square| {
             if self.queen_on[square / self.n] == Some(square) { Ok(()) } else { self.place(square) }
         });
@@ -697,17 +771,18 @@ impl Field {
     }
 
     fn tree(&mut self, reader: &mut Reader<'_>) -> Result<(), ProofError> {
-        let mut line = reader.size(prices::mark(self.n))?;
+        let (mark, last) = (prices::mark(self.n), prices::filling_mark(self.n));
+        let mut line = reader.size(last)?;
         // One after the other, so that a long row of them needs no deep stack.
-        while line == prices::mark(self.n) {
+        while line == mark || line == last {
             if self.holes.is_some() {
                 return Err(refused("a part of a search has prices"));
             }
             self.count_node()?;
-            if self.prices(reader)?.is_err() {
+            if self.prices(line == last, reader)?.is_err() {
                 return Ok(());
             }
-            line = reader.size(prices::mark(self.n))?;
+            line = reader.size(last)?;
         }
         let most = self.squares();
         if line == 2 * self.n {
@@ -719,8 +794,9 @@ impl Field {
             return Ok(());
         }
         self.count_node()?;
-        if self.queen_on[line].is_some() {
-            return Err(refused("a tree branches where there is a queen"));
+        let line = if line < 2 * self.n { line } else { line - prices::in_tree(0) };
+        if self.queen_on[line].is_some() || !self.must[line] {
+            return Err(refused("a tree branches where no queen is to come"));
         }
         let open = |&square: &usize| self.open[square];
         let choices: Vec<usize> = self.lines[line].iter().copied().filter(open).collect();
@@ -740,33 +816,42 @@ impl Field {
         if self.work > self.limit { Err(ProofError::TooMuchWork(self.limit)) } else { Ok(()) }
     }
 
-    /// Reads prices, closes what they rule out and follows what is forced by that.
-    fn prices(&mut self, reader: &mut Reader<'_>) -> Result<Result<(), Contradiction>, ProofError> {
+    /// Reads prices, closes what they rule out, fills diagonals if they are there for that, and follows what is forced by it.
+    fn prices(
+        &mut self,
+        fill: bool,
+        reader: &mut Reader<'_>,
+    ) -> Result<Result<(), Contradiction>, ProofError> {
         let numbers = prices::count(self.n, self.levels.len());
         let mut price = vec![0i128; numbers];
         for _ in 0..reader.size(numbers)? {
             let number = reader.size(numbers.saturating_sub(1))?;
             price[number] = reader.signed()?.into();
         }
-        let paid = &price[2 * self.n..prices::level(self.n, 0)];
-        if paid.iter().any(|&price| price < 0) {
+        if (0..6 * self.n).any(|line| !self.must[line] && price[line] < 0) {
             return Err(refused("a queen is paid for her diagonal"));
         }
-        let Some(dear) = self.too_dear(&price) else { return Ok(Err(Contradiction)) };
-        if dear.is_empty() {
+        let Some((dear, mut full)) = self.too_dear(&price) else { return Ok(Err(Contradiction)) };
+        full.retain(|_| fill);
+        if dear.is_empty() && full.is_empty() {
             return Err(refused("prices rule nothing out"));
         }
-        self.pending.clear();
+        self.pending.clone_from(&full);
+        for diagonal in full {
+            self.must[diagonal] = true;
+            self.changes.push(Change::Filled(diagonal));
+        }
         let closed = dear.into_iter().try_for_each(|square| self.close(square));
         Ok(closed.and_then(|()| self.follow()))
     }
 
-    /// The open squares that no queen can pay for, or none if all queens that are still to come cannot. A queen pays for
-    /// her column, her diagonals and her level. All together pay once for each column, at most once for each
+    /// The open squares that no queen can pay for, and the diagonals that all queens that are still to come together cannot do without,
+    /// or none if they cannot pay at all. A queen pays for
+    /// her column, her diagonals and her level. All together pay once for each column and full diagonal, at most once for each other
     /// diagonal, and for each level as often as it has queens; and at least for the cheapest square of each row.
     ///
     /// No sum overflows: prices have 64 bits, a square has four, and there are fewer than 2^20 squares and numbers.
-    fn too_dear(&self, price: &[i128]) -> Option<Vec<usize>> {
+    fn too_dear(&self, price: &[i128]) -> Option<(Vec<usize>, Vec<usize>)> {
         let number_of = |level| prices::level(self.n, level);
         let price_of = |&square: &usize| -> i128 {
             let lines: i128 = self.lines_of(square)[1..].iter().map(|&line| price[line]).sum();
@@ -774,7 +859,8 @@ impl Field {
         };
         let open_on = |line: usize| self.lines[line].iter().copied().filter(|&square| self.open[square]);
         let lines = (self.n..6 * self.n).filter(|&line| price[line] != 0 && open_on(line).next().is_some());
-        let on_lines: i128 = lines.map(|line| price[line]).sum();
+        let lines: Vec<usize> = lines.collect();
+        let on_lines: i128 = lines.iter().map(|&line| price[line]).sum();
         let on_levels: i128 = (0..self.levels.len())
             .map(|level| {
                 let (queens, (least, most)) = (self.queens_on_level[level], self.range[level]);
@@ -790,20 +876,24 @@ impl Field {
         let too_dear = |&square: &usize| {
             cheapest[square / self.n].is_some_and(|cheapest| price_of(&square) - cheapest > between)
         };
-        (between >= 0).then(|| (0..self.n).flat_map(open_on).filter(too_dear).collect())
+        let full = |&line: &usize| !self.must[line] && price[line] > between;
+        (between >= 0).then(|| {
+            let dear = (0..self.n).flat_map(open_on).filter(too_dear).collect();
+            (dear, lines.iter().copied().filter(full).collect())
+        })
     }
 
     /// Follows what is forced.
     fn follow(&mut self) -> Result<(), Contradiction> {
         while let Some(next) = self.pending.pop() {
-            if next < 2 * self.n {
-                if self.queen_on[next].is_none() && self.open_on_line[next] <= 1 {
+            if next < self.lines.len() {
+                if self.lacks(next) && self.open_on_line[next] <= 1 {
                     let last = self.lines[next].iter().copied().find(|&square| self.open[square]);
                     self.place(last.ok_or(Contradiction)?)?;
                 }
                 continue;
             }
-            let level = next - 2 * self.n;
+            let level = next - self.lines.len();
             let (queens, open, (least, most)) =
                 (self.queens_on_level[level], self.open_on_level[level], self.range[level]);
             if queens > most || queens + open < least {
@@ -823,6 +913,11 @@ impl Field {
             }
         }
         Ok(())
+    }
+
+    /// Whether a line must still get its queen.
+    fn lacks(&self, line: usize) -> bool {
+        self.must[line] && self.queen_on[line].is_none()
     }
 
     /// As many queens as come together on a level: under quarter turns four, but for the one in the centre.
@@ -852,12 +947,13 @@ impl Field {
             return Err(Contradiction);
         }
         let lines = self.lines_of(square);
-        self.queen_on[lines[0]] = Some(square);
-        self.queen_on[lines[1]] = Some(square);
+        for line in lines {
+            self.queen_on[line] = Some(square);
+        }
         let level = self.level_of(square);
         self.queens_on_level[level] += 1;
         self.changes.push(Change::Placed(square));
-        self.pending.push(2 * self.n + level);
+        self.pending.push(self.lines.len() + level);
         self.close(square)?;
         for line in lines {
             for index in 0..self.lines[line].len() {
@@ -876,13 +972,14 @@ impl Field {
             return Ok(());
         }
         self.changes.push(Change::Closed(square));
-        let [row, column, ..] = self.lines_of(square);
+        let lines = self.lines_of(square);
         let level = self.level_of(square);
-        self.open_on_line[row] -= 1;
-        self.open_on_line[column] -= 1;
+        for line in lines {
+            self.open_on_line[line] -= 1;
+        }
         self.open_on_level[level] -= 1;
-        for line in [row, column] {
-            if self.open_on_line[line] <= 1 && self.queen_on[line].is_none() {
+        for line in lines {
+            if self.open_on_line[line] <= 1 && self.lacks(line) {
                 if self.open_on_line[line] == 0 {
                     return Err(Contradiction);
                 }
@@ -895,7 +992,7 @@ impl Field {
             return Err(Contradiction);
         }
         if possible == least {
-            self.pending.push(2 * self.n + level);
+            self.pending.push(self.lines.len() + level);
         }
         Ok(())
     }
@@ -904,18 +1001,19 @@ impl Field {
         while self.changes.len() > before {
             let Some(change) = self.changes.pop() else { break };
             match change {
+                Change::Filled(diagonal) => self.must[diagonal] = false,
                 Change::Placed(square) => {
-                    let [row, column, ..] = self.lines_of(square);
-                    self.queen_on[row] = None;
-                    self.queen_on[column] = None;
+                    for line in self.lines_of(square) {
+                        self.queen_on[line] = None;
+                    }
                     let level = self.level_of(square);
                     self.queens_on_level[level] -= 1;
                 }
                 Change::Closed(square) => {
                     self.open[square] = true;
-                    let [row, column, ..] = self.lines_of(square);
-                    self.open_on_line[row] += 1;
-                    self.open_on_line[column] += 1;
+                    for line in self.lines_of(square) {
+                        self.open_on_line[line] += 1;
+                    }
                     let level = self.level_of(square);
                     self.open_on_level[level] += 1;
                 }
@@ -970,7 +1068,7 @@ mod tests {
     #[test]
     fn prices_rule_no_solution_out() {
         let mut random = fastrand::Rng::with_seed(12);
-        let (mut ruled_out, mut told) = (0, 0);
+        let (mut ruled_out, mut filled, mut told) = (0, 0, 0);
         for case in 0..20_000 {
             let n = random.usize(5..=8);
             let solution = random_solution(n, &mut random);
@@ -993,19 +1091,27 @@ mod tests {
                     assert!(field.open[square] && field.place(square).is_ok(), "case {case}");
                 }
             }
+            let has_queen = |line: &usize| queens.iter().any(|&square| field.lines_of(square).contains(line));
+            let with_queen: Vec<usize> = (2 * n..6 * n).filter(has_queen).collect();
+            for &diagonal in &with_queen {
+                field.must[diagonal] = random.u8(0..3) == 0;
+            }
             let numbers = prices::count(n, field.levels.len());
             let mut price = vec![0i128; numbers];
             for _ in 0..random.usize(1..2 * n) {
                 let number = random.usize(0..numbers);
-                let least = if (2 * n..6 * n).contains(&number) { 0 } else { -4 };
+                let may_be_empty = (2 * n..6 * n).contains(&number) && !field.must[number];
+                let least = if may_be_empty { 0 } else { -4 };
                 price[number] = random.i128(least..5);
             }
-            let dear = field.too_dear(&price).unwrap_or_else(|| panic!("case {case} is ruled out"));
+            let (dear, full) = field.too_dear(&price).unwrap_or_else(|| panic!("case {case} is ruled out"));
             assert!(dear.iter().all(|square| field.open[*square]), "case {case}");
             assert!(queens.iter().all(|square| !dear.contains(square)), "case {case}");
+            assert!(full.iter().all(|line| with_queen.contains(line)), "case {case}");
+            filled += full.len();
             ruled_out += dear.len();
             told += usize::from(!dear.is_empty());
         }
-        assert!(told > 200, "{ruled_out} squares in {told} cases");
+        assert!(told > 200 && filled > 200, "{ruled_out} squares in {told} cases, {filled} diagonals");
     }
 }

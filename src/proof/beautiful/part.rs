@@ -19,26 +19,34 @@ pub struct Known {
     beauty: Beauty,
     /// By orbit, in the order of their first squares: may there be a queen?
     alive: Vec<bool>,
+    /// The distances of full diagonals from the main ones, ascending.
+    full: Vec<usize>,
     /// Levels, counted from 0 at the largest cost, each with the least and the greatest number of queens.
     ranges: Vec<(usize, usize, usize)>,
 }
 
 impl Known {
     /// On a board of size `n` from 1 to [`LARGEST`](super::LARGEST). `alive`: for each orbit, in the order of their first
-    /// squares, whether there may be a queen; `ranges`: levels, ascending from 0 at the largest cost, each with the least
+    /// squares, whether there may be a queen; `full`: the distances from the main diagonals, ascending, at which each diagonal must
+    /// have a queen, none where solutions turn; `ranges`: levels, ascending from 0 at the largest cost, each with the least
     /// and the greatest number of queens there.
     ///
     /// # Errors
-    /// There is no such board, orbit or level, or a range is empty.
+    /// There is no such board, orbit, diagonal or level, or a range is empty.
     pub fn new(
         n: usize,
         beauty: Beauty,
         alive: Vec<bool>,
+        full: Vec<usize>,
         ranges: Vec<(usize, usize, usize)>,
     ) -> Result<Self, ProofError> {
         let board = (1..=super::LARGEST).contains(&n);
         if !board || alive.len() != orbits(n) {
             return Err(refused("the orbits are of no such board"));
+        }
+        let has_full = full.iter().all(|&distance| distance < n && !beauty.turning);
+        if !has_full || full.windows(2).any(|pair| pair[0] >= pair[1]) {
+            return Err(refused("the diagonals are of no such board"));
         }
         let levels = levels(n, beauty.norm);
         let is_range =
@@ -47,7 +55,7 @@ impl Known {
         if !ascending || !ranges.iter().all(is_range) {
             return Err(refused("the levels are of no such board"));
         }
-        Ok(Self { n, beauty, alive, ranges })
+        Ok(Self { n, beauty, alive, full, ranges })
     }
 
     /// The board size.
@@ -63,6 +71,11 @@ impl Known {
     /// By orbit, in the order of their first squares: may there be a queen?
     pub fn alive(&self) -> &[bool] {
         &self.alive
+    }
+
+    /// The distances from the main diagonals, ascending, at which each diagonal must have a queen.
+    pub fn full(&self) -> &[usize] {
+        &self.full
     }
 
     /// Levels, ascending, each with the least and the greatest number of queens there.
@@ -143,6 +156,7 @@ impl PartChecker {
         for square in dead {
             field.close_for_good(square);
         }
+        known.full.iter().for_each(|&distance| field.set_full(distance, true));
         for &(level, least, most) in &known.ranges {
             field.range[level] = (least, most);
         }
@@ -184,7 +198,10 @@ impl PartChecker {
         squares.iter().for_each(|&square| counts[self.field.level_of(square)] += 1);
         let turns = !beauty.turning || (0..n).all(|row| columns[columns[row]] == n - 1 - row);
         let within = |&(level, least, most): &(usize, usize, usize)| (least..=most).contains(&counts[level]);
+        let has_queen =
+            |line: usize| squares.iter().any(|&square| self.field.lines_of(square).contains(&line));
         let is_in_question = turns
+            && (0..self.field.lines.len()).all(|line| !self.field.must[line] || has_queen(line))
             && squares.iter().all(|&square| self.field.open[square])
             && queens.iter().all(|queen| squares.contains(queen))
             && ranges.iter().all(within);
@@ -200,7 +217,7 @@ mod tests {
 
     fn known(n: usize, ranges: Vec<(usize, usize, usize)>) -> Arc<Known> {
         let alive = vec![true; orbits(n)];
-        Arc::new(Known::new(n, Beauty::default(), alive, ranges).expect("of a board"))
+        Arc::new(Known::new(n, Beauty::default(), alive, vec![], ranges).expect("of a board"))
     }
 
     #[test]
@@ -282,13 +299,14 @@ mod tests {
         let ranged = |least, most| PartChecker::new(known(4, vec![(1, least, most)]));
         assert_eq!(ranged(4, 4).check_solution(&[], &columns), Ok(()));
         assert!(ranged(0, 3).check_solution(&[], &columns).is_err());
-        let dead = Known::new(4, Beauty::default(), vec![true, false, true], vec![]).expect("of a board");
+        let dead =
+            Known::new(4, Beauty::default(), vec![true, false, true], vec![], vec![]).expect("of a board");
         assert!(PartChecker::new(Arc::new(dead)).check_solution(&[], &columns).is_err());
     }
 
     #[test]
     fn what_is_of_no_board_is_refused() {
-        let new = |n, orbits, ranges| Known::new(n, Beauty::default(), vec![true; orbits], ranges);
+        let new = |n, orbits, ranges| Known::new(n, Beauty::default(), vec![true; orbits], vec![], ranges);
         assert!(new(4, 3, vec![]).is_ok());
         for (n, orbits, ranges) in [
             (0, 0, vec![]),
@@ -313,7 +331,7 @@ mod tests {
             turning in any::<bool>(),
         ) {
             let beauty = Beauty { norm: Norm::Euclidean, turning };
-            let known = Known::new(n, beauty, vec![true; orbits(n)], vec![]).expect("of a board");
+            let known = Known::new(n, beauty, vec![true; orbits(n)], vec![], vec![]).expect("of a board");
             let mut checker = PartChecker::new(Arc::new(known));
             let queens: Vec<usize> = queens.iter().map(|queen| queen.index(n * n)).collect();
             let once = checker.check(&queens, &tree, 40);
