@@ -1042,6 +1042,88 @@ mod tests {
         }
     }
 
+    /// A record with these multipliers, by number, and these numbers behind them.
+    fn by_multipliers(record: u8, multipliers: &[(usize, i64)], behind: &[usize]) -> Vec<u8> {
+        let mut writer = Writer::new();
+        writer.byte(record);
+        writer.size(multipliers.len());
+        for &(number, y) in multipliers {
+            writer.size(number);
+            writer.signed(y);
+        }
+        behind.iter().for_each(|&number| writer.size(number));
+        writer.finish()
+    }
+
+    #[test]
+    fn diagonals_are_full_only_where_multipliers_prove_it_and_as_long_as_that_holds() {
+        let n = 4;
+        // Its queens are on the squares beside the corners. Numbers: two distances from the border, four of diagonals.
+        let checker = || Checker::new(n, Beauty::default(), Some(&[1, 3, 0, 2]));
+        let enter = |checker: &mut Checker, record: &[u8]| checker.record(&mut Reader::new(record));
+        // What is not in the corners is beside them or in the middle: both are on diagonals at distance 1.
+        let beside = [(0, 1), (1, 1), (3, -2)];
+        let fills = |distances: &[usize]| by_multipliers(record::FULL_BY_MULTIPLIERS, &beside, distances);
+        let empty = Err(refused("multipliers leave a diagonal empty"));
+        // With a corner that is just not enough.
+        assert_eq!(enter(&mut checker(), &fills(&[1, 1])), empty);
+        let mut board = checker();
+        enter(&mut board, &[record::NEXT]).expect("no queens in the corners");
+        for (distances, of) in [
+            (vec![1, 2], &beside),
+            (vec![1, 0], &beside),
+            (vec![1, 1], &[(0, 1), (1, 1), (3, -4)]),
+            (vec![1, 1], &[(0, 1), (1, 2), (3, -2)]),
+        ] {
+            let record = by_multipliers(record::FULL_BY_MULTIPLIERS, of, &distances);
+            assert_eq!(enter(&mut board, &record), empty, "{distances:?} {of:?}");
+        }
+        let nothing = Err(refused("multipliers are there for nothing"));
+        assert_eq!(enter(&mut board, &fills(&[0])), nothing);
+        // In a trial it holds as long as that, ...
+        let too_few = by_multipliers(record::REFUTED_BY_MULTIPLIERS, &[(0, 1), (2 + n + 1, -1)], &[]);
+        enter(&mut board, &[record::AT_LEAST, 4]).expect("a trial");
+        enter(&mut board, &fills(&[1, 1])).expect("it is proved");
+        assert!(board.field.is_full(1) && !board.field.is_full(2));
+        enter(&mut board, &too_few).expect("three are not enough");
+        assert!(!board.field.is_full(1));
+        // ... and then for good, once.
+        enter(&mut board, &fills(&[1, 1])).expect("it is proved");
+        assert!(board.field.is_full(1));
+        assert_eq!(
+            enter(&mut board, &fills(&[1, 1])),
+            Err(refused("diagonals are filled that need not or cannot be"))
+        );
+        let turning = Beauty { turning: true, ..Beauty::default() };
+        let mut turned = Checker::new(n, turning, Some(&[1, 3, 0, 2]));
+        enter(&mut turned, &[record::NEXT]).expect("no queens in the corners");
+        assert!(enter(&mut turned, &fills(&[1, 1])).is_err(), "its queens come in fours");
+    }
+
+    #[test]
+    fn trees_branch_on_diagonals_that_are_full_and_on_no_others() {
+        let n = 4;
+        let mut field = Field::new(n, Norm::Euclidean, false);
+        // The squares of its solutions, without those of one of them.
+        let open = [1, 2, 4, 7, 8, 11, 13, 14];
+        (0..16).filter(|square| !open.contains(square)).for_each(|square| field.close_for_good(square));
+        let diagonal = prices::diagonals(n, 1)[0];
+        let tree = |field: &mut Field, line: usize| {
+            let mut tree = Writer::new();
+            tree.size(line);
+            field.search(None, &mut Reader::new(&tree.finish()))
+        };
+        let nowhere = Err(refused("a tree branches where no queen is to come"));
+        assert_eq!(tree(&mut field, prices::in_tree(diagonal)), nowhere);
+        // Both solutions have a queen there, so that branching on it leaves them.
+        field.set_full(1, true);
+        assert!(field.must[diagonal] && !field.must[prices::diagonals(n, 2)[0]]);
+        assert_eq!(tree(&mut field, prices::in_tree(diagonal)), tree(&mut field, 0));
+        // No queen can be on a main diagonal.
+        field.set_full(0, true);
+        assert_eq!(field.search(None, &mut Reader::new(&[])), Ok(()));
+    }
+
     #[test]
     fn prices_on_diagonals_are_not_negative_and_none_are_there_for_nothing() {
         let n = 6;
