@@ -177,11 +177,13 @@ mod tests {
 
     use super::*;
     use crate::board::Norm;
+    use crate::optimise::beautiful::exact::{Engine, Stage};
+    use crate::optimise::beautiful::weighed::Pace;
     use crate::optimise::beautiful::{Place, Question, most_beautiful_by, most_beautiful_exactly};
     use crate::optimise::{Unwatched, Verdict};
     use crate::proof;
     use crate::proof::Beauty;
-    use crate::proof::beautiful::PartChecker;
+    use crate::proof::beautiful::{PartChecker, check, claim};
 
     /// Searches and checks at once, and counts.
     struct Desk {
@@ -239,6 +241,37 @@ mod tests {
         assert_eq!(question.norm.fingerprint(&columns), question.norm.fingerprint(&alone));
         let proved = proof::check(&certificate).expect("it proves");
         assert_eq!(proved.solution, Some(columns));
+    }
+
+    /// All of it by three desks; how many programmes and parts there were.
+    fn at_pace(pace: Pace) -> (u64, usize) {
+        let question = Question { n: 84, norm: Norm::Euclidean, turning: false, threads: 2 };
+        let orbits = Orbits::new(question.n, question.norm);
+        let asked = Arc::new(Mutex::new((0, 0)));
+        let desk = |_| -> Box<dyn Asking> {
+            Box::new(Desk { searcher: Searcher::default(), asked: Arc::clone(&asked) })
+        };
+        let (mut watch, mut keep) = (Unwatched, |_: &Stage<'_>| {});
+        let desks = (0..3).map(desk).collect();
+        let mut engine = Engine::new(&orbits, question, desks, &mut watch, &mut keep);
+        engine.pace = pace;
+        engine.run(None).expect("nobody stops it");
+        let best = engine.best.expect("a solution");
+        let mut proof = claim(question.norm, false, Some(&best));
+        proof.bytes(engine.log.as_bytes());
+        assert_eq!(check(question.n, &proof.finish()).expect("it proves that").solution, Some(best));
+        let parts = asked.lock().expect("nobody panics").0;
+        (engine.programmes, parts)
+    }
+
+    #[test]
+    fn what_takes_desks_too_long_is_settled_with_the_programme() {
+        let short = at_pace(Pace { siege: 20_000, plain: 20_000, ..Pace::default() });
+        let long = at_pace(Pace::default());
+        assert!(
+            short.0 > long.0 && (1..long.1).contains(&short.1),
+            "{short:?} {long:?} programmes and parts"
+        );
     }
 
     /// Leaves a hole with these queens.

@@ -530,8 +530,8 @@ impl Engine<'_> {
         self.facts.known(n, Beauty { norm, turning }).map(Arc::new)
     }
 
-    /// Goes on with a long search for some nodes: here at first, then by others, if there are others; if there are none, with
-    /// the programme when so many are spent without it.
+    /// Goes on with a long search for some nodes: here at first, then by others, if there are others; and with the programme, here, when
+    /// each of them has spent so many without it.
     fn conquer(
         &mut self,
         core: &Core,
@@ -550,20 +550,16 @@ impl Engine<'_> {
         };
         let limit = conquest.nodes().saturating_add(nodes);
         // The programme knows nothing of men who bring images with them.
-        let weighed = known.is_none() && !self.question.turning;
-        let plain = match known {
-            Some(_) => HERE,
-            None if weighed => plain,
-            None => limit,
-        };
-        let here = limit.min(plain);
+        let weighed = !self.question.turning;
+        let plain = if weighed { limit.min(plain.saturating_mul(desks.len().max(1) as u64)) } else { limit };
+        let here = if known.is_some() { plain.min(HERE) } else { plain };
         let mut end = End::Spent;
         if conquest.nodes() < here {
             end = conquest.go_on(core, here - conquest.nodes(), threads, &mut look);
         }
         if let Some(known) = known
             && end == End::Spent
-            && conquest.nodes() < limit
+            && conquest.nodes() < plain
             && look(conquest.nodes())
         {
             let pulse = Pulse::default();
@@ -574,7 +570,7 @@ impl Engine<'_> {
                 hands.push(There { core, n, known, pulse: &pulse, desk: &mut **desk, weights });
             }
             let hands = hands.iter_mut().map(|hand| hand as &mut dyn Hand).collect();
-            end = conquest.go_on_by(core, limit - conquest.nodes(), hands, &pulse, &mut look);
+            end = conquest.go_on_by(core, plain - conquest.nodes(), hands, &pulse, &mut look);
         }
         if weighed && end == End::Spent && conquest.nodes() < limit && look(conquest.nodes()) {
             conquest.begin_weighing();
