@@ -17,7 +17,9 @@ mod quotient;
 mod reduction;
 pub mod resume;
 mod search;
+mod siege;
 mod weighed;
+mod witnesses;
 
 use crate::board::{Norm, Square};
 

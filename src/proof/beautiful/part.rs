@@ -198,10 +198,8 @@ impl PartChecker {
         squares.iter().for_each(|&square| counts[self.field.level_of(square)] += 1);
         let turns = !beauty.turning || (0..n).all(|row| columns[columns[row]] == n - 1 - row);
         let within = |&(level, least, most): &(usize, usize, usize)| (least..=most).contains(&counts[level]);
-        let has_queen =
-            |line: usize| squares.iter().any(|&square| self.field.lines_of(square).contains(&line));
         let is_in_question = turns
-            && (0..self.field.lines.len()).all(|line| !self.field.must[line] || has_queen(line))
+            && self.field.has_what_it_must(&squares)
             && squares.iter().all(|&square| self.field.open[square])
             && queens.iter().all(|queen| squares.contains(queen))
             && ranges.iter().all(within);
@@ -213,6 +211,7 @@ impl PartChecker {
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::field::tests::write_wide;
     use super::*;
 
     fn known(n: usize, ranges: Vec<(usize, usize, usize)>) -> Arc<Known> {
@@ -249,21 +248,6 @@ mod tests {
         let priced = [&[9, 0], &tree[..]].concat();
         assert_eq!(checker.check(&[], &priced, 9), Err(refused("a part of a search has prices")));
         assert!(checker.check(&[], &[10], 9).is_err(), "there is no such line");
-    }
-
-    /// The tree of the first `rows` rows without a queen, with a hole wherever they leave something.
-    fn write_wide(field: &mut Field, rows: usize, tree: &mut Vec<u8>) {
-        let row = (0..field.n).find(|&row| field.queen_on[row].is_none());
-        let Some(row) = row.filter(|_| rows > 0) else { return tree.push(2 * field.n as u8) };
-        tree.push(row as u8);
-        let before = field.changes.len();
-        for square in field.lines[row].clone() {
-            field.pending.clear();
-            if field.open[square] && field.place(square).and_then(|()| field.follow()).is_ok() {
-                write_wide(field, rows - 1, tree);
-            }
-            field.undo(before);
-        }
     }
 
     #[test]

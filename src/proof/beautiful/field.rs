@@ -1,0 +1,569 @@
+//! The board of the checker while queens are placed on it: searches, and the prices in them.
+
+use super::{prices, refused};
+use crate::board::{Norm, Square};
+use crate::proof::ProofError;
+use crate::proof::bytes::Reader;
+
+/// What has to be undone.
+#[derive(Clone, Copy)]
+enum Change {
+    Closed(usize),
+    Placed(usize),
+    Filled(usize),
+}
+
+/// The board while queens are placed on it.
+pub(super) struct Field {
+    pub(super) n: usize,
+    pub(super) turning: bool,
+    /// By square: may there be a queen?
+    pub(super) open: Vec<bool>,
+    /// The first square of each square's orbit.
+    pub(super) first_of: Vec<usize>,
+    level_of: Vec<u16>,
+    /// The row, column, diagonal and antidiagonal of each square. Small, since this is asked all the time.
+    lines_of: Vec<[u16; 4]>,
+    /// The squares of each level that are not closed for good, ascending; so for all lines below.
+    pub(super) levels: Vec<Vec<usize>>,
+    /// Rows, columns, diagonals, antidiagonals.
+    lines: Vec<Vec<usize>>,
+    /// By line: must it have a queen? Rows and columns must, and full diagonals.
+    must: Vec<bool>,
+    /// Open squares by line, and by level.
+    open_on_line: Vec<usize>,
+    open_on_level: Vec<usize>,
+    /// The square of the queen of each line.
+    queen_on: Vec<Option<usize>>,
+    queens_on_level: Vec<usize>,
+    /// The least and the greatest number of queens by level.
+    pub(super) range: Vec<(usize, usize)>,
+    changes: Vec<Change>,
+    /// Lines, and behind them levels, that may force something.
+    pending: Vec<usize>,
+    /// Nodes of all trees so far, and how many there may be.
+    pub(super) work: u64,
+    pub(super) limit: u64,
+    /// The queens where a tree leaves something open, if it may. One that goes deep first leaves at most the squares of the
+    /// lines on one path, so there are at most n².
+    pub(super) holes: Option<Vec<Vec<usize>>>,
+}
+
+/// Nothing is possible any more.
+struct Contradiction;
+
+impl Field {
+    pub(super) fn new(n: usize, norm: Norm, turning: bool) -> Self {
+        let cost = |square: usize| norm.cost(n, Square::new(square / n, square % n));
+        let mut costs: Vec<u64> = (0..n * n).map(cost).collect();
+        costs.sort_unstable_by(|a, b| b.cmp(a));
+        costs.dedup();
+        let level = |square: usize| costs.partition_point(|&other| other > cost(square));
+        let mut field = Self {
+            n,
+            turning,
+            open: vec![true; n * n],
+            first_of: Vec::new(),
+            level_of: (0..n * n).map(|square| level(square) as u16).collect(),
+            lines_of: (0..n * n).map(|square| prices::lines(n, square).map(|line| line as u16)).collect(),
+            levels: vec![Vec::new(); costs.len()],
+            lines: vec![Vec::new(); 6 * n],
+            must: (0..6 * n).map(|line| line < 2 * n).collect(),
+            open_on_line: vec![0; 6 * n],
+            open_on_level: vec![0; costs.len()],
+            queen_on: vec![None; 6 * n],
+            queens_on_level: vec![0; costs.len()],
+            range: vec![(0, n); costs.len()],
+            changes: Vec::new(),
+            pending: Vec::new(),
+            work: 0,
+            limit: u64::MAX,
+            holes: None,
+        };
+        for square in 0..n * n {
+            field.first_of.push(field.orbit(square)[0]);
+            let level = field.level_of(square);
+            field.levels[level].push(square);
+            field.open_on_level[level] += 1;
+            for line in field.lines_of(square) {
+                field.lines[line].push(square);
+                field.open_on_line[line] += 1;
+            }
+        }
+        field
+    }
+
+    pub(super) fn squares(&self) -> usize {
+        self.n * self.n
+    }
+
+    pub(super) fn lines_of(&self, square: usize) -> [usize; 4] {
+        self.lines_of[square].map(usize::from)
+    }
+
+    pub(super) fn level_of(&self, square: usize) -> usize {
+        self.level_of[square].into()
+    }
+
+    /// The squares that the symmetries make of `square`, ascending, each once.
+    pub(super) fn orbit(&self, square: usize) -> Vec<usize> {
+        let (n, row, column) = (self.n, square / self.n, square % self.n);
+        let (below, right) = (n - 1 - row, n - 1 - column);
+        let mut orbit: Vec<usize> = [(row, column), (row, right), (below, column), (below, right)]
+            .into_iter()
+            .flat_map(|(a, b)| [a * n + b, b * n + a])
+            .collect();
+        orbit.sort_unstable();
+        orbit.dedup();
+        orbit
+    }
+
+    pub(super) fn close_for_good(&mut self, square: usize) {
+        if std::mem::take(&mut self.open[square]) {
+            let level = self.level_of(square);
+            self.levels[level].retain(|&other| other != square);
+            self.open_on_level[level] -= 1;
+            for line in self.lines_of(square) {
+                self.lines[line].retain(|&other| other != square);
+                self.open_on_line[line] -= 1;
+            }
+        }
+    }
+
+    pub(super) fn open_again(&mut self, square: usize) {
+        self.open[square] = true;
+        let level = self.level_of(square);
+        insert(&mut self.levels[level], square);
+        self.open_on_level[level] += 1;
+        for line in self.lines_of(square) {
+            insert(&mut self.lines[line], square);
+            self.open_on_line[line] += 1;
+        }
+    }
+
+    /// Whether queens on these squares leave no line empty that must have one.
+    pub(super) fn has_what_it_must(&self, squares: &[usize]) -> bool {
+        let has_queen = |line: usize| squares.iter().any(|&square| self.lines_of(square).contains(&line));
+        (0..self.lines.len()).all(|line| !self.must[line] || has_queen(line))
+    }
+
+    pub(super) fn is_full(&self, distance: usize) -> bool {
+        self.must[prices::diagonals(self.n, distance)[0]]
+    }
+
+    pub(super) fn set_full(&mut self, distance: usize, full: bool) {
+        for diagonal in prices::diagonals(self.n, distance) {
+            self.must[diagonal] = full;
+        }
+    }
+
+    /// Follows a tree from the board as it is, or with a queen on `square`, to contradictions everywhere.
+    pub(super) fn search(
+        &mut self,
+        square: Option<usize>,
+        reader: &mut Reader<'_>,
+    ) -> Result<(), ProofError> {
+        self.search_below(square.as_slice(), reader)
+    }
+
+    /// The same with queens on several squares, of which some may follow from others.
+    pub(super) fn search_below(
+        &mut self,
+        squares: &[usize],
+        reader: &mut Reader<'_>,
+    ) -> Result<(), ProofError> {
+        self.pending = (0..self.lines.len() + self.levels.len()).collect();
+        let placed = squares.iter().try_for_each(|&square| {
+            if self.queen_on[square / self.n] == Some(square) { Ok(()) } else { self.place(square) }
+        });
+        let done = if placed.and_then(|()| self.follow()).is_ok() { self.tree(reader) } else { Ok(()) };
+        self.undo(0);
+        done
+    }
+
+    fn tree(&mut self, reader: &mut Reader<'_>) -> Result<(), ProofError> {
+        let (mark, last) = (prices::mark(self.n), prices::filling_mark(self.n));
+        let mut line = reader.size(last)?;
+        // One after the other, so that a long row of them needs no deep stack.
+        while line == mark || line == last {
+            if self.holes.is_some() {
+                return Err(refused("a part of a search has prices"));
+            }
+            self.count_node()?;
+            if self.prices(line == last, reader)?.is_err() {
+                return Ok(());
+            }
+            line = reader.size(last)?;
+        }
+        let most = self.squares();
+        if line == 2 * self.n {
+            let holes = self.holes.as_mut().ok_or_else(|| refused("a tree has a hole"))?;
+            if holes.len() == most {
+                return Err(refused("a tree has more holes than the board has squares"));
+            }
+            holes.push(self.queen_on[..self.n].iter().copied().flatten().collect());
+            return Ok(());
+        }
+        self.count_node()?;
+        let line = if line < 2 * self.n { line } else { line - prices::in_tree(0) };
+        if self.queen_on[line].is_some() || !self.must[line] {
+            return Err(refused("a tree branches where no queen is to come"));
+        }
+        let open = |&square: &usize| self.open[square];
+        let choices: Vec<usize> = self.lines[line].iter().copied().filter(open).collect();
+        let before = self.changes.len();
+        for square in choices {
+            self.pending.clear();
+            if self.place(square).and_then(|()| self.follow()).is_ok() {
+                self.tree(reader)?;
+            }
+            self.undo(before);
+        }
+        Ok(())
+    }
+
+    fn count_node(&mut self) -> Result<(), ProofError> {
+        self.work += 1;
+        if self.work > self.limit { Err(ProofError::TooMuchWork(self.limit)) } else { Ok(()) }
+    }
+
+    /// Reads prices, closes what they rule out, fills diagonals if they are there for that, and follows what is forced by it.
+    fn prices(
+        &mut self,
+        fill: bool,
+        reader: &mut Reader<'_>,
+    ) -> Result<Result<(), Contradiction>, ProofError> {
+        let numbers = prices::count(self.n, self.levels.len());
+        let mut price = vec![0i128; numbers];
+        for _ in 0..reader.size(numbers)? {
+            let number = reader.size(numbers.saturating_sub(1))?;
+            price[number] = reader.signed()?.into();
+        }
+        if (0..6 * self.n).any(|line| !self.must[line] && price[line] < 0) {
+            return Err(refused("a queen is paid for her diagonal"));
+        }
+        let Some((dear, mut full)) = self.too_dear(&price) else { return Ok(Err(Contradiction)) };
+        full.retain(|_| fill);
+        if dear.is_empty() && full.is_empty() {
+            return Err(refused("prices rule nothing out"));
+        }
+        self.pending.clone_from(&full);
+        for diagonal in full {
+            self.must[diagonal] = true;
+            self.changes.push(Change::Filled(diagonal));
+        }
+        let closed = dear.into_iter().try_for_each(|square| self.close(square));
+        Ok(closed.and_then(|()| self.follow()))
+    }
+
+    /// The open squares that no queen can pay for, and the diagonals that all queens that are still to come together cannot do without,
+    /// or none if they cannot pay at all. A queen pays for
+    /// her column, her diagonals and her level. All together pay once for each column and full diagonal, at most once for each other
+    /// diagonal, and for each level as often as it has queens; and at least for the cheapest square of each row.
+    ///
+    /// No sum overflows: prices have 64 bits, a square has four, and there are fewer than 2^20 squares and numbers.
+    fn too_dear(&self, price: &[i128]) -> Option<(Vec<usize>, Vec<usize>)> {
+        let number_of = |level| prices::level(self.n, level);
+        let price_of = |&square: &usize| -> i128 {
+            let lines: i128 = self.lines_of(square)[1..].iter().map(|&line| price[line]).sum();
+            lines + price[number_of(self.level_of(square))]
+        };
+        let open_on = |line: usize| self.lines[line].iter().copied().filter(|&square| self.open[square]);
+        let lines = (self.n..6 * self.n).filter(|&line| price[line] != 0 && open_on(line).next().is_some());
+        let lines: Vec<usize> = lines.collect();
+        let on_lines: i128 = lines.iter().map(|&line| price[line]).sum();
+        let on_levels: i128 = (0..self.levels.len())
+            .map(|level| {
+                let (queens, (least, most)) = (self.queens_on_level[level], self.range[level]);
+                let price = price[number_of(level)];
+                let at_most = most.saturating_sub(queens).min(self.open_on_level[level]);
+                let to_come = if price > 0 { at_most } else { least.saturating_sub(queens) };
+                price * to_come as i128
+            })
+            .sum();
+        let cheapest: Vec<Option<i128>> =
+            (0..self.n).map(|row| open_on(row).map(|square| price_of(&square)).min()).collect();
+        let between = on_lines + on_levels - cheapest.iter().flatten().sum::<i128>();
+        let too_dear = |&square: &usize| {
+            cheapest[square / self.n].is_some_and(|cheapest| price_of(&square) - cheapest > between)
+        };
+        let full = |&line: &usize| !self.must[line] && price[line] > between;
+        (between >= 0).then(|| {
+            let dear = (0..self.n).flat_map(open_on).filter(too_dear).collect();
+            (dear, lines.iter().copied().filter(full).collect())
+        })
+    }
+
+    /// Follows what is forced.
+    fn follow(&mut self) -> Result<(), Contradiction> {
+        while let Some(next) = self.pending.pop() {
+            if next < self.lines.len() {
+                if self.lacks(next) && self.open_on_line[next] <= 1 {
+                    let last = self.lines[next].iter().copied().find(|&square| self.open[square]);
+                    self.place(last.ok_or(Contradiction)?)?;
+                }
+                continue;
+            }
+            let level = next - self.lines.len();
+            let (queens, open, (least, most)) =
+                (self.queens_on_level[level], self.open_on_level[level], self.range[level]);
+            if queens > most || queens + open < least {
+                return Err(Contradiction);
+            }
+            let full = queens + self.at_once(level) > most;
+            if open > 0 && (full || queens + open == least) {
+                let squares: Vec<usize> =
+                    self.levels[level].iter().copied().filter(|&square| self.open[square]).collect();
+                for square in squares {
+                    if full {
+                        self.close(square)?;
+                    } else if self.queen_on[square / self.n] != Some(square) {
+                        self.place(square)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a line must still get its queen.
+    fn lacks(&self, line: usize) -> bool {
+        self.must[line] && self.queen_on[line].is_none()
+    }
+
+    /// As many queens as come together on a level: under quarter turns four, but for the one in the centre.
+    fn at_once(&self, level: usize) -> usize {
+        let in_centre = !self.n.is_multiple_of(2) && level == self.level_of(self.squares() / 2);
+        if self.turning && !in_centre { 4 } else { 1 }
+    }
+
+    /// Places a queen, and her images if solutions turn, and closes what she attacks.
+    fn place(&mut self, square: usize) -> Result<(), Contradiction> {
+        self.place_one(square)?;
+        if self.turning {
+            let mut image = square;
+            loop {
+                image = image % self.n * self.n + self.n - 1 - image / self.n;
+                if image == square {
+                    break;
+                }
+                self.place_one(image)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn place_one(&mut self, square: usize) -> Result<(), Contradiction> {
+        if !self.open[square] {
+            return Err(Contradiction);
+        }
+        let lines = self.lines_of(square);
+        for line in lines {
+            self.queen_on[line] = Some(square);
+        }
+        let level = self.level_of(square);
+        self.queens_on_level[level] += 1;
+        self.changes.push(Change::Placed(square));
+        self.pending.push(self.lines.len() + level);
+        self.close(square)?;
+        for line in lines {
+            for index in 0..self.lines[line].len() {
+                let other = self.lines[line][index];
+                if self.open[other] {
+                    self.close(other)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes a square, if it is open. What is forced by that is pending; what is impossible is seen at once.
+    fn close(&mut self, square: usize) -> Result<(), Contradiction> {
+        if !std::mem::take(&mut self.open[square]) {
+            return Ok(());
+        }
+        self.changes.push(Change::Closed(square));
+        let lines = self.lines_of(square);
+        let level = self.level_of(square);
+        for line in lines {
+            self.open_on_line[line] -= 1;
+        }
+        self.open_on_level[level] -= 1;
+        for line in lines {
+            if self.open_on_line[line] <= 1 && self.lacks(line) {
+                if self.open_on_line[line] == 0 {
+                    return Err(Contradiction);
+                }
+                self.pending.push(line);
+            }
+        }
+        let (possible, least) =
+            (self.queens_on_level[level] + self.open_on_level[level], self.range[level].0);
+        if possible < least {
+            return Err(Contradiction);
+        }
+        if possible == least {
+            self.pending.push(self.lines.len() + level);
+        }
+        Ok(())
+    }
+
+    fn undo(&mut self, before: usize) {
+        while self.changes.len() > before {
+            let Some(change) = self.changes.pop() else { break };
+            match change {
+                Change::Filled(diagonal) => self.must[diagonal] = false,
+                Change::Placed(square) => {
+                    for line in self.lines_of(square) {
+                        self.queen_on[line] = None;
+                    }
+                    let level = self.level_of(square);
+                    self.queens_on_level[level] -= 1;
+                }
+                Change::Closed(square) => {
+                    self.open[square] = true;
+                    for line in self.lines_of(square) {
+                        self.open_on_line[line] += 1;
+                    }
+                    let level = self.level_of(square);
+                    self.open_on_level[level] += 1;
+                }
+            }
+        }
+    }
+}
+
+fn insert(squares: &mut Vec<usize>, square: usize) {
+    let place = squares.partition_point(|&other| other < square);
+    squares.insert(place, square);
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::board::{Piece, Placement, Problem};
+    use crate::proof::bytes::Writer;
+
+    /// A random solution by queens in random order, by rows.
+    fn random_solution(n: usize, random: &mut fastrand::Rng) -> Vec<usize> {
+        loop {
+            let mut columns: Vec<usize> = (0..n).collect();
+            random.shuffle(&mut columns);
+            if Placement::check_solution(&Problem::empty(Piece::Queen, n), &columns).is_ok() {
+                return columns;
+            }
+        }
+    }
+
+    /// The tree of the first `rows` rows without a queen, with a hole wherever they leave something.
+    pub(in super::super) fn write_wide(field: &mut Field, rows: usize, tree: &mut Vec<u8>) {
+        let row = (0..field.n).find(|&row| field.queen_on[row].is_none());
+        let Some(row) = row.filter(|_| rows > 0) else { return tree.push(2 * field.n as u8) };
+        tree.push(row as u8);
+        let before = field.changes.len();
+        for square in field.lines[row].clone() {
+            field.pending.clear();
+            if field.open[square] && field.place(square).and_then(|()| field.follow()).is_ok() {
+                write_wide(field, rows - 1, tree);
+            }
+            field.undo(before);
+        }
+    }
+
+    #[test]
+    fn trees_branch_on_diagonals_that_are_full_and_on_no_others() {
+        let n = 4;
+        let mut field = Field::new(n, Norm::Euclidean, false);
+        // The squares of its solutions, without those of one of them.
+        let open = [1, 2, 4, 7, 8, 11, 13, 14];
+        (0..16).filter(|square| !open.contains(square)).for_each(|square| field.close_for_good(square));
+        let diagonal = prices::diagonals(n, 1)[0];
+        let tree = |field: &mut Field, line: usize| {
+            let mut tree = Writer::new();
+            tree.size(line);
+            field.search(None, &mut Reader::new(&tree.finish()))
+        };
+        let nowhere = Err(refused("a tree branches where no queen is to come"));
+        assert_eq!(tree(&mut field, prices::in_tree(diagonal)), nowhere);
+        // Both solutions have a queen there, so that branching on it leaves them.
+        field.set_full(1, true);
+        assert!(field.must[diagonal] && !field.must[prices::diagonals(n, 2)[0]]);
+        assert_eq!(tree(&mut field, prices::in_tree(diagonal)), tree(&mut field, 0));
+        // No queen can be on a main diagonal.
+        field.set_full(0, true);
+        assert_eq!(field.search(None, &mut Reader::new(&[])), Ok(()));
+    }
+
+    #[test]
+    fn prices_on_diagonals_are_not_negative_and_none_are_there_for_nothing() {
+        let n = 6;
+        let diagonal = prices::lines(n, 2 * n + 3)[2];
+        let row = prices::lines(n, 0)[0];
+        for (number, price, why) in [
+            (diagonal, -1, Some("a queen is paid for her diagonal")),
+            (diagonal, 0, Some("prices rule nothing out")),
+            (row, 1, Some("prices rule nothing out")),
+            (prices::count(n, Field::new(n, Norm::Euclidean, false).levels.len()), 1, None),
+        ] {
+            let mut tree = Writer::new();
+            tree.size(prices::mark(n));
+            tree.size(1);
+            tree.size(number);
+            tree.signed(price);
+            let tree = tree.finish();
+            let checked = Field::new(n, Norm::Euclidean, false).search(None, &mut Reader::new(&tree));
+            let expected = why.map_or(ProofError::Damaged("a number is too large"), refused);
+            assert_eq!(checked, Err(expected), "{number}: {price}");
+        }
+    }
+
+    #[test]
+    fn prices_rule_no_solution_out() {
+        let mut random = fastrand::Rng::with_seed(12);
+        let (mut ruled_out, mut filled, mut told) = (0, 0, 0);
+        for case in 0..20_000 {
+            let n = random.usize(5..=8);
+            let solution = random_solution(n, &mut random);
+            let mut field = Field::new(n, Norm::Euclidean, false);
+            let queens: Vec<usize> = (0..n).map(|row| row * n + solution[row]).collect();
+            let mut counts = vec![0; field.levels.len()];
+            queens.iter().for_each(|&square| counts[field.level_of(square)] += 1);
+            for (level, &count) in counts.iter().enumerate() {
+                if random.bool() {
+                    field.range[level] = (count - random.usize(0..=count), count + random.usize(0..2));
+                }
+            }
+            for square in 0..n * n {
+                if !queens.contains(&square) && random.u8(0..3) == 0 {
+                    field.close_for_good(square);
+                }
+            }
+            for &square in &queens {
+                if random.u8(0..3) == 0 {
+                    assert!(field.open[square] && field.place(square).is_ok(), "case {case}");
+                }
+            }
+            let has_queen = |line: &usize| queens.iter().any(|&square| field.lines_of(square).contains(line));
+            let with_queen: Vec<usize> = (2 * n..6 * n).filter(has_queen).collect();
+            for &diagonal in &with_queen {
+                field.must[diagonal] = random.u8(0..3) == 0;
+            }
+            let numbers = prices::count(n, field.levels.len());
+            let mut price = vec![0i128; numbers];
+            for _ in 0..random.usize(1..2 * n) {
+                let number = random.usize(0..numbers);
+                let may_be_empty = (2 * n..6 * n).contains(&number) && !field.must[number];
+                let least = if may_be_empty { 0 } else { -4 };
+                price[number] = random.i128(least..5);
+            }
+            let (dear, full) = field.too_dear(&price).unwrap_or_else(|| panic!("case {case} is ruled out"));
+            assert!(dear.iter().all(|square| field.open[*square]), "case {case}");
+            assert!(queens.iter().all(|square| !dear.contains(square)), "case {case}");
+            assert!(full.iter().all(|line| with_queen.contains(line)), "case {case}");
+            filled += full.len();
+            ruled_out += dear.len();
+            told += usize::from(!dear.is_empty());
+        }
+        assert!(told > 200 && filled > 200, "{ruled_out} squares in {told} cases, {filled} diagonals");
+    }
+}
