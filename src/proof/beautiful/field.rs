@@ -520,7 +520,7 @@ pub(super) mod tests {
     #[test]
     fn prices_rule_no_solution_out() {
         let mut random = fastrand::Rng::with_seed(12);
-        let (mut ruled_out, mut filled, mut told) = (0, 0, 0);
+        let (mut ruled_out, mut filled, mut told, mut only_filled) = (0, 0, 0, 0);
         for case in 0..20_000 {
             let n = random.usize(5..=8);
             let solution = random_solution(n, &mut random);
@@ -563,7 +563,23 @@ pub(super) mod tests {
             filled += full.len();
             ruled_out += dear.len();
             told += usize::from(!dear.is_empty());
+            if dear.is_empty() && !full.is_empty() {
+                // Prices of the first kind fill no diagonals, and are there for nothing then.
+                let mut writer = Writer::new();
+                writer.size(numbers);
+                for (number, &price) in price.iter().enumerate() {
+                    writer.size(number);
+                    writer.signed(price as i64);
+                }
+                let written = writer.finish();
+                let mut read = |fill| field.prices(fill, &mut Reader::new(&written)).map(|open| open.is_ok());
+                assert_eq!(read(false), Err(refused("prices rule nothing out")), "case {case}");
+                assert_eq!(read(true), Ok(true), "case {case}");
+                assert!(full.iter().all(|&line| field.must[line]), "case {case}");
+                only_filled += 1;
+            }
         }
         assert!(told > 200 && filled > 200, "{ruled_out} squares in {told} cases, {filled} diagonals");
+        assert!(only_filled > 200, "{only_filled}");
     }
 }
