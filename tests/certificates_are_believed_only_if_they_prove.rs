@@ -70,22 +70,34 @@ fn certified(n: usize) -> (Option<Vec<usize>>, Vec<u8>) {
     (found.solution, certificate.expect("the engine's certificates are accepted"))
 }
 
-#[test]
-fn the_kept_certificates_prove_first_solutions() {
+/// The board sizes of the kept certificates of a kind, each accepted. Their names say which: kind-n.proof, or kind-n-what.proof.
+fn kept_sizes(prefix: &str, kind: Kind) -> Vec<usize> {
     let mut sizes = Vec::new();
     for entry in fs::read_dir(kept("")).expect("the folder of certificates") {
         let path = entry.expect("a readable folder").path();
         let name = path.file_name().and_then(|name| name.to_str()).expect("a name");
-        let Some(n) = name.strip_prefix("first-").and_then(|rest| rest.strip_suffix(".proof")) else {
-            continue;
-        };
+        let Some(rest) = name.strip_prefix(prefix) else { continue };
+        let n = rest.split(['-', '.']).next().expect("a size");
         let certificate = fs::read(&path).expect("a readable file");
         assert!(certificate.len() <= 1 << 20, "{name} is too large to be kept");
         let proved = proof::check(&certificate).unwrap_or_else(|error| panic!("{name}: {error}"));
-        assert_eq!((proved.kind, proved.n.to_string().as_str()), (Kind::First, n));
+        assert_eq!((proved.kind, proved.n.to_string().as_str()), (kind, n));
         sizes.push(proved.n);
     }
+    sizes.sort_unstable();
+    sizes
+}
+
+#[test]
+fn the_kept_certificates_prove_first_solutions() {
+    let sizes = kept_sizes("first-", Kind::First);
     assert!(sizes.contains(&62), "{sizes:?}");
+}
+
+#[test]
+fn the_kept_certificates_of_every_format_prove_most_beautiful_solutions() {
+    // With prices of the first kind, and of that which fills diagonals; from before there were full ones; a large one.
+    assert_eq!(kept_sizes("beautiful-", Kind::Beautiful), [13, 13, 80, 144]);
 }
 
 #[test]
