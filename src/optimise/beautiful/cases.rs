@@ -271,7 +271,7 @@ pub(super) mod tests {
                     let piece: Vec<u8> = match random.u8(0..6) {
                         0 => vec![record::ASSUME, random.u8(0..12), random.u8(0..2), random.u8(0..4)],
                         1 => vec![random.u8(0..10)],
-                        // Of what the multipliers are there for a distance is altered, or one more is filled.
+                        // Diagonals that no multipliers fill.
                         5 => vec![record::FULL_BY_MULTIPLIERS, 0, 1, random.u8(0..n as u8)],
                         4 => {
                             let begin = if random.bool() { vec![record::REFUTED] } else { Vec::new() };

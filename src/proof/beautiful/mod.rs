@@ -24,8 +24,8 @@
 //! | 5 | multipliers, count, squares | their orbits are dead: base + r(o) > 0 |
 //! | 6 | count, squares | they attack each other: a clique, which multipliers may name |
 //! | 7 | | as many queens as S has were shown on this level (if it has none, there is nothing to show): the next one comes |
-//! | 9 | multipliers, count, distances | the diagonals at these distances are full: base − y(d) > 0; not where solutions turn |
 //! | 8 | level, side, v | in a trial, an assumption begins: another level, counted from 0, has at most v − 1 queens (side 0), or at least v (side 1). The next refutation ends it, what died in it lives again, what it showed of levels and diagonals is forgotten, and the level has at least v, or at most v − 1 |
+//! | 9 | multipliers, count, distances | the diagonals at these distances are full: base − y(d) > 0; not where solutions turn |
 //!
 //! All is proved when the levels that were passed hold n queens.
 //! If there is no solution at all, there are no levels: one refutation is all that is asked for; and none where
