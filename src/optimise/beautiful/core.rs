@@ -45,7 +45,7 @@ pub(super) struct Core {
     attacks: Attacks,
     /// By the number of a square.
     man_of: Vec<u32>,
-    /// What stands in a tree for a hole, and before prices: more than any line.
+    /// What stands in a tree for a hole, and before prices: numbers that no line has there.
     pub(super) hole: usize,
     pub(super) priced: usize,
 }

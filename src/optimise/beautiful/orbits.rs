@@ -38,6 +38,11 @@ pub(super) struct Orbits {
     pub(super) orbit_of: Vec<OrbitId>,
 }
 
+/// How many diagonals are at a distance from the main ones, and so how many queens can be there.
+pub(super) const fn most_on_diagonals(distance: usize) -> i64 {
+    if distance == 0 { 2 } else { 4 }
+}
+
 impl Orbits {
     pub(super) fn new(n: usize, norm: Norm) -> Self {
         let mut orbit_of = vec![usize::MAX; n * n];
@@ -70,6 +75,14 @@ impl Orbits {
             }
         }
         Self { n, orbits, levels, orbit_of }
+    }
+
+    /// How far the diagonal and the antidiagonal of an orbit's first square are from the main ones. Each queen on the orbit
+    /// stands on diagonals at these distances.
+    pub(super) fn diagonals_of(&self, orbit: OrbitId) -> [usize; 2] {
+        let square = self.orbits[orbit].squares[0];
+        let (row, column) = (square / self.n, square % self.n);
+        [row.abs_diff(column), (row + column).abs_diff(self.n - 1)]
     }
 
     /// How many queens of a solution stand on each level.

@@ -9,10 +9,10 @@
 //!
 //! A solver's multipliers are rounded to 2⁻²⁰ and judged in integers: for multipliers y with the right signs and
 //! r = −yA, base = Σ y·b + Σ min(0, r)·most is at most 0 if there is a solution, and base + r(o) is at most 0 if
-//! there is one with a queen on o.
+//! there is one with a queen on o, as base − y(d) is if there is one with an empty diagonal at distance d.
 
 use super::facts::Facts;
-use super::orbits::{OrbitId, Orbits};
+use super::orbits::{OrbitId, Orbits, most_on_diagonals};
 use crate::optimise::model::Direction;
 use crate::optimise::simplex::{Ended, Simplex};
 use crate::optimise::solver::Linear as _;
@@ -122,14 +122,14 @@ impl<'a> Quotient<'a> {
             })
             .collect();
         let mut diagonals: Vec<Sum> = (0..n)
-            .map(|d| Sum { line: Line::Diagonal(d), terms: Vec::new(), bound: if d == 0 { 2 } else { 4 } })
+            .map(|d| Sum { line: Line::Diagonal(d), terms: Vec::new(), bound: most_on_diagonals(d) })
             .collect();
         for orbit in facts.alive() {
             let (row, col) = (orbits.orbits[orbit].squares[0] / n, orbits.orbits[orbit].squares[0] % n);
             for rank in [row, col] {
                 add_term(&mut ranks[rank.min(n - 1 - rank)].terms, orbit, 1);
             }
-            for d in [row.abs_diff(col), (row + col).abs_diff(n - 1)] {
+            for d in orbits.diagonals_of(orbit) {
                 add_term(&mut diagonals[d].terms, orbit, 1);
             }
         }

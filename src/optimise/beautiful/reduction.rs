@@ -3,8 +3,8 @@
 use super::cliques;
 use super::core::{Agenda, Core};
 use super::exact::Engine;
-use super::orbits::OrbitId;
-use super::quotient::{Answered, Multipliers, Quotient};
+use super::orbits::{OrbitId, most_on_diagonals};
+use super::quotient::{Answered, Multipliers, Proof, Quotient};
 use super::witnesses::ONE;
 use crate::optimise::verdict::Doubt;
 
@@ -181,11 +181,7 @@ impl Engine<'_> {
                     multipliers
                 }
             };
-            let proof = self.quotient.prove(&multipliers);
-            if proof.refutes() {
-                self.log.refuted_by(&proof, self.orbits, &self.cliques);
-                return Ok(None);
-            }
+            let Some(proof) = self.prove(&multipliers) else { return Ok(None) };
             let dead: Vec<OrbitId> = self.facts.alive().filter(|&orbit| proof.kills(orbit)).collect();
             if dead.is_empty() {
                 continue;
@@ -199,6 +195,16 @@ impl Engine<'_> {
             possible = self.possible_shown();
         }
         Ok(Some(deaths))
+    }
+
+    /// What multipliers prove; `None`: that there is no solution, and the log says so.
+    fn prove(&mut self, multipliers: &Multipliers) -> Option<Proof> {
+        let proof = self.quotient.prove(multipliers);
+        if proof.refutes() {
+            self.log.refuted_by(&proof, self.orbits, &self.cliques);
+            return None;
+        }
+        Some(proof)
     }
 
     /// Asks the programme, which was told the facts, for the fewest queens on the diagonals at each distance: if each must have
@@ -229,11 +235,7 @@ impl Engine<'_> {
                     multipliers
                 }
             };
-            let proof = self.quotient.prove(&multipliers);
-            if proof.refutes() {
-                self.log.refuted_by(&proof, self.orbits, &self.cliques);
-                return Ok(None);
-            }
+            let Some(proof) = self.prove(&multipliers) else { return Ok(None) };
             let mut full = proof.fills();
             full.retain(|&distance| !self.facts.is_full(distance));
             if full.is_empty() {
@@ -259,14 +261,11 @@ impl Engine<'_> {
 
     /// By distance of diagonals: whether a point leaves as much as one of them empty.
     fn emptiness_at(&self, point: &[f64]) -> Vec<bool> {
-        let n = self.question.n;
-        let mut on = vec![0.0; n];
-        for (orbit, &value) in self.orbits.orbits.iter().zip(point) {
-            let (row, column) = (orbit.squares[0] / n, orbit.squares[0] % n);
-            on[row.abs_diff(column)] += value;
-            on[(row + column).abs_diff(n - 1)] += value;
+        let mut on = vec![0.0; self.question.n];
+        for (orbit, &value) in point.iter().enumerate() {
+            self.orbits.diagonals_of(orbit).into_iter().for_each(|distance| on[distance] += value);
         }
-        on.iter().zip(0..).map(|(&on, distance)| on < if distance == 0 { 2.0 } else { 4.0 } - ONE).collect()
+        on.iter().zip(0..).map(|(&on, distance)| on < most_on_diagonals(distance) as f64 - ONE).collect()
     }
 
     /// Asks the programme, which was told the facts, for the fewest and the most queens on each level below `level`, in a
@@ -291,9 +290,7 @@ impl Engine<'_> {
                 let (objective, values, multipliers) = match answered {
                     Answered::Optimal { objective, values, multipliers } => (objective, values, multipliers),
                     Answered::Infeasible(multipliers) => {
-                        let proof = self.quotient.prove(&multipliers);
-                        if proof.refutes() {
-                            self.log.refuted_by(&proof, self.orbits, &self.cliques);
+                        if self.prove(&multipliers).is_none() {
                             return Ok(None);
                         }
                         continue;

@@ -8,7 +8,7 @@
 //! What it says is believed only in whole numbers. Prices on columns, diagonals and levels make each square dear or cheap.
 //! What all queens that are still to come pay together has an upper bound, since no diagonal has two of them, and a lower
 //! one, since each row pays for its cheapest square at least. Where they cross there is no solution; a square
-//! that costs more above the cheapest of its row than lies between them has no queen.
+//! that costs more above the cheapest of its row than lies between them has no queen, and a diagonal dearer than that has one.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
