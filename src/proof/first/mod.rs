@@ -17,6 +17,7 @@
 //! | 4 | multipliers, number of squares, the squares, a tree | squares that die, and what refutes the position then |
 //! | 5 | | the checker tries everything by itself, in the rows that ran out of squares before |
 //! | 6 | number of blocks, for each the number of its rows and these | the same, but one of these blocks of rows after the other, and then the rest |
+//! | 7 | the same | the same, but also in the columns that ran out of squares before |
 //!
 //! Lines are the rows from 0, the columns from n, the diagonals c - r + n - 1 from 2n, the antidiagonals r + c from
 //! 4n - 1; the square of row r and column c is r n + c. Multipliers are those of the columns (signed), diagonals and
@@ -286,7 +287,7 @@ impl Checker<'_> {
     fn search(&mut self, position: &mut Position, order: &Order) -> Result<(), ProofError> {
         let line = match order {
             Order::Smallest => position.smallest_line(),
-            Order::Weightiest(blocks) => position.weightiest_line(blocks),
+            Order::Weightiest(lines) => position.weightiest_line(lines),
         };
         let Some(line) = line else {
             return Err(ProofError::Refused("there is a completion".into()));
@@ -311,6 +312,7 @@ impl Checker<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::refutation::Weightiest;
     use super::*;
 
     /// Every completion of `prefix`, by the plain definition.
@@ -369,8 +371,8 @@ mod tests {
     /// Any tree at all, of any squares and lines.
     fn tree(n: usize, depth: usize, random: &mut fastrand::Rng) -> Refutation {
         match random.u8(0..if depth == 0 { 1 } else { 7 }) {
-            0 if random.bool() => Refutation::search_in_blocks(&blocks(n, random)),
-            0 => SEARCHES[random.usize(0..2)](),
+            0 if random.bool() => in_blocks(random.u8(6..=7), &blocks(n, random)),
+            0 => SEARCHES[random.usize(0..3)](),
             6 => {
                 let then = tree(n, depth - 1, random);
                 let squares: Vec<usize> =
@@ -431,8 +433,10 @@ mod tests {
             let n = random.usize(1..=9);
             let prefix = peaceful_prefix(n, &mut random);
             let budgets: usize = random.usize(0..6);
-            let searches = [Refutation::search(), Refutation::search_in_blocks(&blocks(n, &mut random))];
-            let search = searches[random.usize(0..2)].clone();
+            let blocks = blocks(n, &mut random);
+            let searches =
+                [Refutation::search(), in_blocks(6, &blocks), Refutation::search_by_weight(&blocks)];
+            let search = searches[random.usize(0..3)].clone();
             let refutation = (0..budgets).fold(search, |then, _| {
                 Refutation::budget(&multipliers(n, &mut random), random.bool(), &then)
             });
@@ -442,22 +446,44 @@ mod tests {
     }
 
     #[test]
+    fn columns_are_branched_over_where_they_ran_out_of_squares_before() {
+        let lines = |blocks: &[u128]| Weightiest { blocks: blocks.to_vec(), columns: true };
+        let mut position = Position::new(6, &[]);
+        assert!(!position.conclude());
+        let mark = position.mark();
+        // Column 4 loses all its squares.
+        (0..6).for_each(|row| position.kill(row * 6 + 4));
+        assert!(position.conclude());
+        position.back_to(&mark);
+        assert!(!position.conclude());
+        assert_eq!(position.weightiest_line(&lines(&[])), Some(6 + 4));
+        assert_eq!(position.weightiest_line(&Weightiest::default()), Some(0));
+        // It is shared by rows that are not of the block.
+        assert_eq!(position.weightiest_line(&lines(&[0b1100])), Some(2));
+        (0..6).filter(|row| ![2, 3].contains(row)).for_each(|row| position.kill(row * 6 + 4));
+        assert_eq!(position.weightiest_line(&lines(&[0b1100])), Some(6 + 4));
+    }
+
+    #[test]
     fn a_search_in_blocks_begins_with_them_and_passes_over_no_row() {
         let mut position = Position::new(8, &[]);
         assert!(!position.conclude());
-        assert_eq!(position.weightiest_line(&[]), Some(0));
-        assert_eq!(position.weightiest_line(&[vec![], vec![5, 3], vec![0]]), Some(5));
+        let rows = |blocks: &[u128]| Weightiest { blocks: blocks.to_vec(), columns: false };
+        assert_eq!(position.weightiest_line(&rows(&[])), Some(0));
+        assert_eq!(position.weightiest_line(&rows(&[0, 1 << 5 | 1 << 6, 1])), Some(5));
         position.place(5 * 8);
         assert!(!position.conclude());
-        assert_eq!(position.weightiest_line(&[vec![5, 3], vec![0]]), Some(3));
-        assert_eq!(position.weightiest_line(&[vec![5]]), position.weightiest_line(&[]));
+        assert_eq!(position.weightiest_line(&rows(&[1 << 5 | 1 << 3, 1])), Some(3));
+        assert_eq!(position.weightiest_line(&rows(&[1 << 5])), position.weightiest_line(&rows(&[])));
         // Blocks with rows that the board does not have are damaged.
         for (blocks, accepted) in [(vec![vec![0, 1]], true), (vec![vec![8]], false), (vec![vec![]; 9], false)]
         {
-            let refutation = Refutation::search_in_blocks(&blocks);
-            let checked = check_refutation(8, &[0, 2, 4, 1, 3], &refutation, u64::MAX);
-            let damaged = matches!(checked, Err(ProofError::Damaged(_)));
-            assert_eq!((checked.is_ok(), damaged), (accepted, !accepted), "{blocks:?}");
+            for byte in [6, 7] {
+                let refutation = in_blocks(byte, &blocks);
+                let checked = check_refutation(8, &[0, 2, 4, 1, 3], &refutation, u64::MAX);
+                let damaged = matches!(checked, Err(ProofError::Damaged(_)));
+                assert_eq!((checked.is_ok(), damaged), (accepted, !accepted), "{byte}, {blocks:?}");
+            }
         }
     }
 
@@ -526,7 +552,15 @@ mod tests {
     }
 
     /// The ways to have the checker try everything.
-    const SEARCHES: [fn() -> Refutation; 2] = [Refutation::search, Refutation::search_by_weight];
+    const SEARCHES: [fn() -> Refutation; 3] =
+        [Refutation::search, || Refutation::from_bytes(vec![5]), || Refutation::search_by_weight(&[])];
+
+    /// A search in blocks of rows, by rows only (6) or by columns too (7).
+    fn in_blocks(byte: u8, blocks: &[Vec<usize>]) -> Refutation {
+        let mut bytes = Refutation::search_by_weight(blocks).as_bytes().to_vec();
+        bytes[0] = byte;
+        Refutation::from_bytes(bytes)
+    }
 
     /// The first solution and a search for each refutation.
     fn searched(n: usize) -> (Option<Vec<usize>>, Vec<Refutation>) {

@@ -17,11 +17,12 @@
 use std::ops::ControlFlow;
 
 use super::knapsack::{Heaviest, Item, Outcome, heaviest};
+use super::refutation::Weightiest;
 
 /// Four: row, column, diagonal, antidiagonal.
 type LinesOf = [usize; 4];
 
-/// After so many failures the weights of rows are halved.
+/// After so many failures of rows their weights are halved; so are those of columns.
 const HALVING: usize = 20_000;
 
 /// This many budgets are kept at most: the first one and the last ones.
@@ -44,10 +45,10 @@ pub(super) struct Position {
     units: Vec<usize>,
     trail: Vec<Change>,
     refuted: bool,
-    /// By row: how often it ran out of squares, and 1.
+    /// By row and column: how often it ran out of squares, and 1.
     weights: Vec<usize>,
-    /// How often rows did so since the weights were halved.
-    failures: usize,
+    /// How often rows did so since their weights were halved, and columns.
+    failures: [usize; 2],
 }
 
 #[derive(Clone, Copy)]
@@ -117,7 +118,7 @@ impl Position {
         let refuted = open.clone().any(|line| count[line] == 0);
         let units = open.filter(|&line| count[line] == 1).collect();
         let (budgets, trail) = (Vec::new(), Vec::new());
-        let (weights, failures) = (vec![1; n], 0);
+        let (weights, failures) = (vec![1; 2 * n], [0; 2]);
         Self { n, lines, squares, alive, count, taken, budgets, units, trail, refuted, weights, failures }
     }
 
@@ -177,20 +178,25 @@ impl Position {
             .min_by_key(|&line| self.count[line])
     }
 
-    /// A column or a mandatory diagonal with two choices; else the row with the fewest for its weight: one that ran out of
-    /// squares before will do so again. That row is in the first of these blocks of rows that has an open one. What the
-    /// blocks are makes no difference to what is proved: any open row must get a queen. `None` if the board is full.
-    pub(super) fn weightiest_line(&self, blocks: &[Vec<usize>]) -> Option<usize> {
-        let mut short = (self.n..2 * self.n)
-            .chain(self.heavy())
-            .filter(|&line| self.is_open(line) && self.count[line] <= 2);
-        let fewer = |&a: &usize, &b: &usize| {
-            (self.count[a] * self.weights[b]).cmp(&(self.count[b] * self.weights[a]))
-        };
-        let weightiest =
-            |rows: &mut dyn Iterator<Item = usize>| rows.filter(|&row| self.is_open(row)).min_by(fewer);
-        let in_blocks = || blocks.iter().find_map(|rows| weightiest(&mut rows.iter().copied()));
-        short.next().or_else(in_blocks).or_else(|| weightiest(&mut (0..self.n)))
+    /// A column or a mandatory diagonal with two choices; else the row or column with the fewest for its weight: one that
+    /// ran out of squares before will do so again. Which lines are compared makes no difference to what is proved: any
+    /// open row or column must get a queen. `None` if the board is full.
+    pub(super) fn weightiest_line(&self, of: &Weightiest) -> Option<usize> {
+        let n = self.n;
+        let short = (n..2 * n).chain(self.heavy()).find(|&line| self.is_open(line) && self.count[line] <= 2);
+        if short.is_some() {
+            return short;
+        }
+        let open_rows = |block: u128| (0..n).filter(move |&row| block >> row & 1 == 1 && self.is_open(row));
+        let block = of.blocks.iter().copied().find(|&block| open_rows(block).next().is_some());
+        let block = block.unwrap_or(u128::MAX);
+        let columns = if of.columns { n..2 * n } else { 0..0 };
+        let columns = columns.filter(|&column| {
+            self.is_open(column) && self.alive_on(column).all(|square| block >> (square / n) & 1 == 1)
+        });
+        open_rows(block)
+            .chain(columns)
+            .min_by(|&a, &b| (self.count[a] * self.weights[b]).cmp(&(self.count[b] * self.weights[a])))
     }
 
     /// Whether a line has no queen, but alive squares.
@@ -203,13 +209,15 @@ impl Position {
         self.budgets.iter().flat_map(Budget::heavy_diagonals)
     }
 
-    /// A row ran out of squares.
-    fn fail(&mut self, row: usize) {
-        self.weights[row] += 1;
-        self.failures += 1;
-        if self.failures == HALVING {
-            self.failures = 0;
-            self.weights.iter_mut().for_each(|weight| *weight = weight.div_ceil(2));
+    /// A row or column ran out of squares.
+    fn fail(&mut self, line: usize) {
+        self.weights[line] += 1;
+        let kind = line / self.n;
+        self.failures[kind] += 1;
+        if self.failures[kind] == HALVING {
+            self.failures[kind] = 0;
+            let all = &mut self.weights[kind * self.n..][..self.n];
+            all.iter_mut().for_each(|weight| *weight = weight.div_ceil(2));
         }
     }
 
@@ -249,9 +257,7 @@ impl Position {
             match self.count[line] {
                 0 if line < 2 * self.n => {
                     self.refuted = true;
-                    if line < self.n {
-                        self.fail(line);
-                    }
+                    self.fail(line);
                 }
                 0 => {
                     let direction = direction(self.n, line);

@@ -28,6 +28,7 @@ const BRANCH: u8 = 3;
 const DEAD: u8 = 4;
 const SEARCH_BY_WEIGHT: u8 = 5;
 const SEARCH_IN_BLOCKS: u8 = 6;
+const SEARCH_BY_LINES: u8 = 7;
 
 /// The lines, as they are numbered in a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,18 +61,11 @@ impl Refutation {
         Self(vec![SEARCH])
     }
 
-    /// The same, in the rows first that ran out of squares before.
-    pub fn search_by_weight() -> Self {
-        Self(vec![SEARCH_BY_WEIGHT])
-    }
-
-    /// The same, but some blocks of rows one after the other, and then the rest.
-    pub fn search_in_blocks(blocks: &[Vec<usize>]) -> Self {
-        if blocks.is_empty() {
-            return Self::search_by_weight();
-        }
+    /// The same, in the rows and columns first that ran out of squares before; but these blocks of rows one after the
+    /// other, and then the rest.
+    pub fn search_by_weight(blocks: &[Vec<usize>]) -> Self {
         let mut writer = Writer::new();
-        writer.byte(SEARCH_IN_BLOCKS);
+        writer.byte(SEARCH_BY_LINES);
         writer.size(blocks.len());
         for rows in blocks {
             writer.size(rows.len());
@@ -164,9 +158,17 @@ impl Multipliers {
 pub(super) enum Order {
     /// The one with the fewest squares.
     Smallest,
-    /// The row that has the fewest for how often it ran out of them, among those of the first of these blocks that is
-    /// not full.
-    Weightiest(Vec<Vec<usize>>),
+    /// The one that has the fewest for how often it ran out of them.
+    Weightiest(Weightiest),
+}
+
+/// Which lines are compared by weight.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Weightiest {
+    /// Blocks of rows, a bit for each: those of the first block that is not full, and all rows at the end.
+    pub(super) blocks: Vec<u128>,
+    /// Besides the rows the columns that have squares in no others.
+    pub(super) columns: bool,
 }
 
 /// One node of a tree, as it is read.
@@ -182,8 +184,11 @@ pub(super) fn read(reader: &mut Reader<'_>, n: usize) -> Result<Node, ProofError
     let tag = reader.byte()?;
     Ok(match tag {
         SEARCH => Node::Search(Order::Smallest),
-        SEARCH_BY_WEIGHT => Node::Search(Order::Weightiest(Vec::new())),
-        SEARCH_IN_BLOCKS => Node::Search(Order::Weightiest(read_blocks(reader, n)?)),
+        SEARCH_BY_WEIGHT => Node::Search(Order::Weightiest(Weightiest::default())),
+        SEARCH_IN_BLOCKS | SEARCH_BY_LINES => {
+            let columns = tag == SEARCH_BY_LINES;
+            Node::Search(Order::Weightiest(Weightiest { blocks: read_blocks(reader, n)?, columns }))
+        }
         PLAIN | KNAPSACK => Node::Budget { knapsack: tag == KNAPSACK, y: read_multipliers(reader, n)? },
         BRANCH => Node::Branch { line: reader.size(usize::MAX)?, children: reader.size(n)? },
         DEAD => {
@@ -196,13 +201,16 @@ pub(super) fn read(reader: &mut Reader<'_>, n: usize) -> Result<Node, ProofError
     })
 }
 
-/// Rows by block.
-fn read_blocks(reader: &mut Reader<'_>, n: usize) -> Result<Vec<Vec<usize>>, ProofError> {
+/// Blocks of rows, a bit for each row.
+fn read_blocks(reader: &mut Reader<'_>, n: usize) -> Result<Vec<u128>, ProofError> {
     let mut blocks = Vec::new();
     for _ in 0..reader.size(n)? {
         let rows = reader.size(n)?;
-        let row = |_| reader.size(n.saturating_sub(1));
-        blocks.push((0..rows).map(row).collect::<Result<_, _>>()?);
+        let mut block = 0;
+        for _ in 0..rows {
+            block |= 1 << reader.size(n.saturating_sub(1))?;
+        }
+        blocks.push(block);
     }
     Ok(blocks)
 }

@@ -15,7 +15,8 @@
 //! | `programme.rs` | the linear programmes that propose them, and the generation of their columns |
 //! | `knapsack.rs` | the heaviest set of diagonals of a given number and sum |
 //! | `resume.rs` | what a run has refuted, for a later one |
-//! | `weights.rs` | which rows run out of cells, to branch over them sooner |
+//! | `sizes.rs` | how many cells each column has |
+//! | `weights.rs` | which rows and columns run out of cells, to branch over them sooner |
 //! | `width.rs` | sets in machine words |
 //! | `window.rs` | the open part of a board in narrow words |
 //!
@@ -36,6 +37,7 @@ mod programme;
 mod query;
 mod residual;
 pub mod resume;
+mod sizes;
 #[cfg(test)]
 mod tests;
 mod weights;

@@ -391,7 +391,7 @@ impl<W: Width> Query<'_, W> {
 
     /// What a cheap search has just refuted.
     fn refuted_by_search(&self) -> Refutation {
-        Refutation::search_in_blocks(&self.blocks.rows())
+        Refutation::search_by_weight(&self.blocks.rows())
     }
 
     /// The values of the plain programme, by row × n + column.

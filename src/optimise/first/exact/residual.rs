@@ -4,6 +4,7 @@
 //! four families at once, up to three, in bit-sliced counters over the rows.
 
 use super::budget::{Budget, LEVELS, Room};
+use super::sizes::Sizes;
 use super::width::{Set, Width};
 use super::window::Window;
 use crate::board::{Piece, Square};
@@ -32,8 +33,8 @@ pub(super) struct Residual<'a, W: Width> {
     budgets: [Option<&'a Budget<W>>; BUDGETS],
     rooms: [Room; BUDGETS],
     levels: [usize; BUDGETS],
-    /// The row that ran out of cells, if that has refuted the board.
-    exhausted: Option<u8>,
+    /// The row or column that ran out of cells, if that has refuted the board.
+    exhausted: Option<Branch>,
 }
 
 /// A line to branch over.
@@ -197,9 +198,25 @@ impl<'a, W: Width> Residual<'a, W> {
         *cells = cells.without(W::Columns::one(column));
     }
 
-    /// The row of the whole board that ran out of cells, if that has refuted the board.
-    pub(super) fn exhausted(&self) -> Option<usize> {
-        self.exhausted.map(|row| self.corner.row + usize::from(row))
+    /// The row or column of the whole board that ran out of cells, if that has refuted the board.
+    pub(super) fn exhausted(&self) -> Option<Branch> {
+        self.exhausted.map(|line| match line {
+            Branch::Row(row) => Branch::Row(self.corner.row + row),
+            Branch::Column(column) => Branch::Column(self.corner.col + column),
+            diagonal => diagonal,
+        })
+    }
+
+    /// The open columns whose alive cells are all in these open rows.
+    #[inline]
+    pub(super) fn columns_within(&self, rows: W::Columns) -> W::Columns {
+        self.rows.without(rows).iter().fold(self.columns, |within, row| within.without(self.alive(row)))
+    }
+
+    /// How many alive cells each column has.
+    #[inline]
+    pub(super) fn column_sizes(&self) -> Sizes {
+        Sizes::new(self.rows.iter().map(|row| self.alive(row)))
     }
 
     /// The diagonals of each direction on which queens stand, of those in these rows.
@@ -247,7 +264,7 @@ impl<'a, W: Width> Residual<'a, W> {
             let cells = &mut self.alive.as_mut()[other];
             *cells = cells.without(attacked);
             if cells.is_empty() {
-                self.exhausted = Some(other as u8);
+                self.exhausted = Some(Branch::Row(other));
                 return true;
             }
         }
@@ -269,11 +286,13 @@ impl<'a, W: Width> Residual<'a, W> {
             let counted = match self.count() {
                 Ok(counted) => counted,
                 Err(row) => {
-                    self.exhausted = Some(row as u8);
+                    self.exhausted = Some(Branch::Row(row));
                     return State::Refuted;
                 }
             };
-            if !self.columns.without(counted.columns[0]).is_empty() {
+            let lost = self.columns.without(counted.columns[0]);
+            if !lost.is_empty() {
+                self.exhausted = Some(Branch::Column(lost.least()));
                 return State::Refuted;
             }
             match self.bury(&counted) {
