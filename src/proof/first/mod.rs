@@ -18,6 +18,7 @@
 //! | 5 | | the checker tries everything by itself, in the rows that ran out of squares before |
 //! | 6 | number of blocks, for each the number of its rows and these | the same, but one of these blocks of rows after the other, and then the rest |
 //! | 7 | the same | the same, but also in the columns that ran out of squares before |
+//! | 8 | by row and column how often it did so, and as after 7 | the same, as if that had happened already |
 //!
 //! Lines are the rows from 0, the columns from n, the diagonals c - r + n - 1 from 2n, the antidiagonals r + c from
 //! 4n - 1; the square of row r and column c is r n + c. Multipliers are those of the columns (signed), diagonals and
@@ -187,7 +188,12 @@ impl Checker<'_> {
         }
         match read(&mut self.reader, self.n)? {
             Node::Search(_) if refuted => Ok(()),
-            Node::Search(order) => self.search(position, &order),
+            Node::Search(order) => {
+                if let Order::Weightiest(lines) = &order {
+                    position.learn(lines);
+                }
+                self.search(position, &order)
+            }
             Node::Budget { .. } if refuted => self.refute(position, refuted, depth + 1),
             Node::Budget { knapsack, y } => {
                 self.work.add(Work::BUDGET)?;
@@ -368,10 +374,16 @@ mod tests {
         (0..random.usize(0..=n.min(3))).map(|_| block(random)).collect()
     }
 
+    /// Any weights of rows and columns.
+    fn learned(n: usize, random: &mut fastrand::Rng) -> Vec<u32> {
+        (0..2 * n).map(|_| random.choice([0, 1, 2, 100, u32::MAX]).unwrap_or(1)).collect()
+    }
+
     /// Any tree at all, of any squares and lines.
     fn tree(n: usize, depth: usize, random: &mut fastrand::Rng) -> Refutation {
         match random.u8(0..if depth == 0 { 1 } else { 7 }) {
             0 if random.bool() => in_blocks(random.u8(6..=7), &blocks(n, random)),
+            0 if random.bool() => Refutation::search_by_weight(&blocks(n, random), &learned(n, random)),
             0 => SEARCHES[random.usize(0..3)](),
             6 => {
                 let then = tree(n, depth - 1, random);
@@ -434,9 +446,13 @@ mod tests {
             let prefix = peaceful_prefix(n, &mut random);
             let budgets: usize = random.usize(0..6);
             let blocks = blocks(n, &mut random);
-            let searches =
-                [Refutation::search(), in_blocks(6, &blocks), Refutation::search_by_weight(&blocks)];
-            let search = searches[random.usize(0..3)].clone();
+            let searches = [
+                Refutation::search(),
+                in_blocks(6, &blocks),
+                Refutation::search_by_weight(&blocks, &[]),
+                Refutation::search_by_weight(&blocks, &learned(n, &mut random)),
+            ];
+            let search = searches[random.usize(0..4)].clone();
             let refutation = (0..budgets).fold(search, |then, _| {
                 Refutation::budget(&multipliers(n, &mut random), random.bool(), &then)
             });
@@ -447,7 +463,8 @@ mod tests {
 
     #[test]
     fn columns_are_branched_over_where_they_ran_out_of_squares_before() {
-        let lines = |blocks: &[u128]| Weightiest { blocks: blocks.to_vec(), columns: true };
+        let lines =
+            |blocks: &[u128]| Weightiest { blocks: blocks.to_vec(), columns: true, ..Weightiest::default() };
         let mut position = Position::new(6, &[]);
         assert!(!position.conclude());
         let mark = position.mark();
@@ -465,10 +482,35 @@ mod tests {
     }
 
     #[test]
+    fn a_search_begins_with_what_was_learned() {
+        let mut position = Position::new(6, &[]);
+        assert!(!position.conclude());
+        let mut learned = vec![1; 12];
+        learned[6 + 2] = 5;
+        learned[3] = 0;
+        let lines = Weightiest { columns: true, learned, ..Weightiest::default() };
+        position.learn(&lines);
+        assert_eq!(position.weightiest_line(&lines), Some(6 + 2));
+        // Nothing is known: what was learned stays.
+        position.learn(&Weightiest::default());
+        assert_eq!(position.weightiest_line(&lines), Some(6 + 2));
+        // A weight for each line, and no larger ones than 32 bits.
+        let whole = Refutation::search_by_weight(&[], &[1; 16]);
+        assert!(check_refutation(8, &[0, 2, 4, 1, 3], &whole, u64::MAX).is_ok());
+        let short = Refutation::search_by_weight(&[], &[1; 14]);
+        let mut large = whole.as_bytes().to_vec();
+        large.splice(1..2, [0xff, 0xff, 0xff, 0xff, 0xff, 0x01]);
+        for damaged in [short, Refutation::from_bytes(large)] {
+            let checked = check_refutation(8, &[0, 2, 4, 1, 3], &damaged, u64::MAX);
+            assert!(matches!(checked, Err(ProofError::Damaged(_))), "{checked:?}");
+        }
+    }
+
+    #[test]
     fn a_search_in_blocks_begins_with_them_and_passes_over_no_row() {
         let mut position = Position::new(8, &[]);
         assert!(!position.conclude());
-        let rows = |blocks: &[u128]| Weightiest { blocks: blocks.to_vec(), columns: false };
+        let rows = |blocks: &[u128]| Weightiest { blocks: blocks.to_vec(), ..Weightiest::default() };
         assert_eq!(position.weightiest_line(&rows(&[])), Some(0));
         assert_eq!(position.weightiest_line(&rows(&[0, 1 << 5 | 1 << 6, 1])), Some(5));
         position.place(5 * 8);
@@ -553,11 +595,11 @@ mod tests {
 
     /// The ways to have the checker try everything.
     const SEARCHES: [fn() -> Refutation; 3] =
-        [Refutation::search, || Refutation::from_bytes(vec![5]), || Refutation::search_by_weight(&[])];
+        [Refutation::search, || Refutation::from_bytes(vec![5]), || Refutation::search_by_weight(&[], &[])];
 
     /// A search in blocks of rows, by rows only (6) or by columns too (7).
     fn in_blocks(byte: u8, blocks: &[Vec<usize>]) -> Refutation {
-        let mut bytes = Refutation::search_by_weight(blocks).as_bytes().to_vec();
+        let mut bytes = Refutation::search_by_weight(blocks, &[]).as_bytes().to_vec();
         bytes[0] = byte;
         Refutation::from_bytes(bytes)
     }

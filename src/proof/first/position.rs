@@ -209,6 +209,11 @@ impl Position {
         self.budgets.iter().flat_map(Budget::heavy_diagonals)
     }
 
+    /// Begins a search with what is known about rows and columns, if something is.
+    pub(super) fn learn(&mut self, of: &Weightiest) {
+        self.weights.iter_mut().zip(&of.learned).for_each(|(weight, &learned)| *weight = learned.max(1));
+    }
+
     /// A row or column ran out of squares.
     fn fail(&mut self, line: usize) {
         self.weights[line] += 1;

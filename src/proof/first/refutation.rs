@@ -29,6 +29,7 @@ const DEAD: u8 = 4;
 const SEARCH_BY_WEIGHT: u8 = 5;
 const SEARCH_IN_BLOCKS: u8 = 6;
 const SEARCH_BY_LINES: u8 = 7;
+const SEARCH_AFTER_LEARNING: u8 = 8;
 
 /// The lines, as they are numbered in a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,10 +63,12 @@ impl Refutation {
     }
 
     /// The same, in the rows and columns first that ran out of squares before; but these blocks of rows one after the
-    /// other, and then the rest.
-    pub fn search_by_weight(blocks: &[Vec<usize>]) -> Self {
+    /// other, and then the rest. `weights` say of each row and column how often it did so already; nothing is known of any if
+    /// there are none.
+    pub fn search_by_weight(blocks: &[Vec<usize>], weights: &[u32]) -> Self {
         let mut writer = Writer::new();
-        writer.byte(SEARCH_BY_LINES);
+        writer.byte(if weights.is_empty() { SEARCH_BY_LINES } else { SEARCH_AFTER_LEARNING });
+        weights.iter().for_each(|&weight| writer.number(weight.into()));
         writer.size(blocks.len());
         for rows in blocks {
             writer.size(rows.len());
@@ -169,6 +172,8 @@ pub(super) struct Weightiest {
     pub(super) blocks: Vec<u128>,
     /// Besides the rows the columns that have squares in no others.
     pub(super) columns: bool,
+    /// How often each row and column ran out of squares already; empty if nothing is known.
+    pub(super) learned: Vec<usize>,
 }
 
 /// One node of a tree, as it is read.
@@ -186,8 +191,8 @@ pub(super) fn read(reader: &mut Reader<'_>, n: usize) -> Result<Node, ProofError
         SEARCH => Node::Search(Order::Smallest),
         SEARCH_BY_WEIGHT => Node::Search(Order::Weightiest(Weightiest::default())),
         SEARCH_IN_BLOCKS | SEARCH_BY_LINES => {
-            let columns = tag == SEARCH_BY_LINES;
-            Node::Search(Order::Weightiest(Weightiest { blocks: read_blocks(reader, n)?, columns }))
+            let (columns, learned) = (tag == SEARCH_BY_LINES, Vec::new());
+            Node::Search(Order::Weightiest(Weightiest { blocks: read_blocks(reader, n)?, columns, learned }))
         }
         PLAIN | KNAPSACK => Node::Budget { knapsack: tag == KNAPSACK, y: read_multipliers(reader, n)? },
         BRANCH => Node::Branch { line: reader.size(usize::MAX)?, children: reader.size(n)? },
@@ -196,6 +201,12 @@ pub(super) fn read(reader: &mut Reader<'_>, n: usize) -> Result<Node, ProofError
             let number = reader.size(n * n)?;
             let square = |_| reader.size((n * n).saturating_sub(1));
             Node::Dead { y, squares: (0..number).map(square).collect::<Result<_, _>>()? }
+        }
+        SEARCH_AFTER_LEARNING => {
+            let weight = |_| reader.size(u32::MAX as usize);
+            let learned = (0..2 * n).map(weight).collect::<Result<_, _>>()?;
+            let blocks = read_blocks(reader, n)?;
+            Node::Search(Order::Weightiest(Weightiest { blocks, columns: true, learned }))
         }
         _ => return Err(ProofError::Damaged("there is no such step of a refutation")),
     })

@@ -105,6 +105,7 @@ pub fn first_by(
         refuted: options.refuted,
         witness: (n == 0).then(Vec::new),
         control: Control::default(),
+        settled_with: BTreeMap::new(),
         watch,
         keep,
     };
@@ -122,6 +123,9 @@ struct Run<'a> {
     /// The earliest solution that is known. It begins with the rows that are decided.
     witness: Option<Vec<usize>>,
     control: Control,
+    /// By number of queens: what the last prefix was worth that a query settled. Its neighbour is about as hard, and cheaper queries
+    /// would be for nothing: measured on n = 97, 19 instead of 27 s of search; n = 58 to 93 about the same.
+    settled_with: BTreeMap<usize, u64>,
     watch: &'a mut dyn Watch,
     keep: &'a mut dyn FnMut(&Refutations),
 }
@@ -244,7 +248,7 @@ impl Run<'_> {
     /// The same for one prefix, whatever it takes. Nobody knows beforehand which way is the shortest, so all are gone in
     /// turn with more and more work: one long query, many short ones in other orders, and those about more rows.
     fn settle(&mut self, prefix: &[usize]) -> ControlFlow<(), Decision> {
-        let mut programmes = SHORT;
+        let mut programmes = self.settled_with.get(&prefix.len()).copied().unwrap_or(SHORT);
         let mut attempt = 0;
         loop {
             let before = self.control.work();
@@ -256,6 +260,9 @@ impl Run<'_> {
             let questions: Vec<Question<'_>> =
                 std::iter::once(programmes).chain(short).map(&mut question).collect();
             let found = self.ask(&questions, Wanted::AnyAnswer)?;
+            if found.is_some() || self.refuted.contains_key(prefix) {
+                self.settled_with.insert(prefix.len(), programmes);
+            }
             if self.refuted.contains_key(prefix) {
                 // What is refuted about more rows is of no use any more.
                 self.refuted.retain(|other, _| other.len() <= prefix.len() || !other.starts_with(prefix));

@@ -326,7 +326,10 @@ impl<W: Width> Query<'_, W> {
         }
         if board.has_budget() {
             match cheap(&board, CHEAP, (self.weights, &self.blocks), self.task) {
-                Cheap::Refuted => return Outcome::Refuted(self.refuted_by_search()),
+                Cheap::Refuted => {
+                    let search = Refutation::search_by_weight(&self.blocks.rows(), &[]);
+                    return Outcome::Refuted(search);
+                }
                 Cheap::Full(solution) => return Outcome::Completed(solution),
                 Cheap::GivenUp => {}
             }
@@ -378,7 +381,11 @@ impl<W: Width> Query<'_, W> {
         let nodes = std::mem::take(&mut self.left.searching);
         if nodes > 0 {
             match cheap(&board, nodes, (self.weights, &self.blocks), self.task) {
-                Cheap::Refuted => return Outcome::Refuted(refuted(&self.refuted_by_search())),
+                Cheap::Refuted => {
+                    let learned = self.weights.rounded();
+                    let search = Refutation::search_by_weight(&self.blocks.rows(), &learned);
+                    return Outcome::Refuted(refuted(&search));
+                }
                 Cheap::Full(solution) => return Outcome::Completed(solution),
                 Cheap::GivenUp => {}
             }
@@ -387,11 +394,6 @@ impl<W: Width> Query<'_, W> {
             Outcome::Refuted(then) => Outcome::Refuted(refuted(&then)),
             other => other,
         }
-    }
-
-    /// What a cheap search has just refuted.
-    fn refuted_by_search(&self) -> Refutation {
-        Refutation::search_by_weight(&self.blocks.rows())
     }
 
     /// The values of the plain programme, by row × n + column.

@@ -332,20 +332,18 @@ impl<'a, W: Width> Residual<'a, W> {
     #[inline]
     fn count(&self) -> Result<Counted<W>, usize> {
         let mut counted = Counted {
-            row: 0,
-            in_row: usize::MAX,
+            single: None,
             columns: [W::Columns::EMPTY; 3],
             falling: [W::Diagonals::EMPTY; 3],
             rising: [W::Diagonals::EMPTY; 3],
         };
         for row in self.rows.iter() {
             let cells = self.alive(row);
-            let number = cells.len();
-            if number < counted.in_row {
-                if number == 0 {
-                    return Err(row);
-                }
-                (counted.row, counted.in_row) = (row, number);
+            if cells.is_empty() {
+                return Err(row);
+            }
+            if counted.single.is_none() && cells.but_least().is_empty() {
+                counted.single = Some(row);
             }
             add(&mut counted.columns, cells);
             add(&mut counted.falling, W::moved(cells, self.height - 1 - row));
@@ -383,8 +381,8 @@ impl<'a, W: Width> Residual<'a, W> {
     /// two cells before a larger row.
     #[inline]
     fn forced_or_branch(&self, counted: &Counted<W>) -> Result<(usize, usize), Branch> {
-        if counted.in_row == 1 {
-            return Ok((counted.row, self.alive(counted.row).least()));
+        if let Some(row) = counted.single {
+            return Ok((row, self.alive(row).least()));
         }
         let single = self.columns.without(counted.columns[1]);
         if !single.is_empty() {
@@ -405,7 +403,9 @@ impl<'a, W: Width> Residual<'a, W> {
         if !single.is_empty() {
             return Ok(self.only_cell(Branch::Antidiagonal(single.least())));
         }
-        if counted.in_row > 2 {
+        let sizes = self.rows.iter().map(|row| (self.alive(row).len(), row));
+        let (size, row) = sizes.min().unwrap_or_default();
+        if size > 2 {
             let double = self.columns.without(counted.columns[2]);
             if !double.is_empty() {
                 return Err(Branch::Column(double.least()));
@@ -419,7 +419,7 @@ impl<'a, W: Width> Residual<'a, W> {
                 return Err(Branch::Antidiagonal(double.least()));
             }
         }
-        Err(Branch::Row(counted.row))
+        Err(Branch::Row(row))
     }
 
     fn only_cell(&self, line: Branch) -> (usize, usize) {
@@ -452,9 +452,8 @@ fn on<S: Set>(cells: S, column: usize, width: usize) -> S {
 
 /// The lines with at least one, two, three alive cells.
 struct Counted<W: Width> {
-    row: usize,
-    /// The fewest alive cells in a row: this one.
-    in_row: usize,
+    /// The first row with a single alive cell.
+    single: Option<usize>,
     columns: [W::Columns; 3],
     falling: [W::Diagonals; 3],
     rising: [W::Diagonals; 3],

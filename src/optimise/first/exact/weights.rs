@@ -41,6 +41,11 @@ impl Weights {
         }
     }
 
+    /// The weights of the rows, then the columns.
+    pub(super) fn rounded(&self) -> Vec<u32> {
+        self.rows.iter().chain(&self.columns).map(|share| (1.0 / share).round() as u32).collect()
+    }
+
     /// The line to branch over, where `branch` is the smallest: instead of a row the row or column with the fewest cells for its
     /// weight, in the first of the blocks that is open. `noise` multiplies each number of cells.
     pub(super) fn choose<W: Width>(
@@ -97,6 +102,7 @@ mod tests {
         assert_eq!(choose(&weights, Branch::Row(0)), Branch::Row(0));
         weights.learn(&without_row);
         assert_eq!(choose(&weights, Branch::Row(0)), Branch::Row(2));
+        assert_eq!(weights.rounded(), [1, 1, 2, 1, 1, 1, 1, 1]);
         assert_eq!(choose(&weights, Branch::Diagonal(1)), Branch::Diagonal(1), "what is forced comes first");
         for _ in 0..2 * HALVING {
             weights.learn(&without_row);
