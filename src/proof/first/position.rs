@@ -189,12 +189,12 @@ impl Position {
         }
         let open_rows = |block: u128| (0..n).filter(move |&row| block >> row & 1 == 1 && self.is_open(row));
         let block = of.blocks.iter().copied().find(|&block| open_rows(block).next().is_some());
-        let block = block.unwrap_or(u128::MAX);
+        let within = |column: usize| {
+            block.is_none_or(|block| self.alive_on(column).all(|square| block >> (square / n) & 1 == 1))
+        };
         let columns = if of.columns { n..2 * n } else { 0..0 };
-        let columns = columns.filter(|&column| {
-            self.is_open(column) && self.alive_on(column).all(|square| block >> (square / n) & 1 == 1)
-        });
-        open_rows(block)
+        let columns = columns.filter(|&column| self.is_open(column) && within(column));
+        open_rows(block.unwrap_or(u128::MAX))
             .chain(columns)
             .min_by(|&a, &b| (self.count[a] * self.weights[b]).cmp(&(self.count[b] * self.weights[a])))
     }
