@@ -2,6 +2,7 @@
 
 use fastrand::Rng;
 
+use super::blocks::Blocks;
 use super::budget::Budget;
 use super::eliminate::{Eliminated, Elimination};
 use super::in_order::{Control, Question, Task};
@@ -10,6 +11,7 @@ use super::lexicographic::is_free;
 use super::programme::{Master, Plain};
 use super::query::{Answering, Desk, Outcome};
 use super::residual::{Branch, Residual, State};
+use super::weights::Weights;
 use super::width::{Low, Narrow, Set, Tiny, Wide, Width};
 use super::*;
 use crate::board::{Piece, Square, first_attack, is_solution};
@@ -137,7 +139,26 @@ fn propagation_keeps_every_completion_and_branches_over_lines_that_all_use() {
 }
 
 /// Whether propagation in the window of a board does what it does on the whole of it.
-fn assert_same_within<W: Width, V: Width>(n: usize, prefix: &[usize], multipliers: &[Multipliers]) {
+/// Weights of lines that ran out of cells at random.
+fn random_weights(n: usize, random: &mut Rng) -> Weights {
+    let mut weights = Weights::new(n);
+    for _ in 0..random.usize(0..20) {
+        let mut board = Residual::<Wide>::new(n, &[]);
+        let line = random.usize(0..n);
+        let row = random.bool();
+        (0..n).for_each(|i| if row { board.kill(line, i) } else { board.kill(i, line) });
+        assert_eq!(board.propagate(), State::Refuted);
+        weights.learn(&board);
+    }
+    weights
+}
+
+fn assert_same_within<W: Width, V: Width>(
+    n: usize,
+    prefix: &[usize],
+    multipliers: &[Multipliers],
+    weights: &Weights,
+) {
     let mut board = Residual::<W>::new(n, &squares(prefix));
     let made =
         multipliers.iter().map(|multipliers| Budget::new(&board, multipliers, &mut Knapsack::default()));
@@ -165,6 +186,9 @@ fn assert_same_within<W: Width, V: Width>(n: usize, prefix: &[usize], multiplier
         (State::Full, State::Full) => assert_eq!(board.solution(), part.solution()),
         (State::Open(branch), State::Open(part_branch)) => {
             assert_eq!(branch, on_board(part_branch));
+            let chosen = weights.choose(&board, branch, &Blocks::default(), || 1.0);
+            let part_chosen = weights.choose(&part, part_branch, &Blocks::default(), || 1.0);
+            assert_eq!(chosen, on_board(part_chosen), "{prefix:?} of {n}");
             let cells = |(row, column): (usize, usize)| (top + row, left + column);
             let part_cells: Vec<_> = part.cells(part_branch).map(cells).collect();
             assert_eq!(board.cells(branch).collect::<Vec<_>>(), part_cells);
@@ -190,10 +214,11 @@ fn what_is_open_of_a_board_is_the_same_in_narrower_words() {
         let prefix = random_prefix(n, &mut random);
         let multipliers: Vec<Multipliers> =
             (0..random.usize(0..4)).map(|_| random_multipliers(n, &mut random)).collect();
-        assert_same_within::<Narrow, Tiny>(n, &prefix, &multipliers);
-        assert_same_within::<Wide, Tiny>(n, &prefix, &multipliers);
-        assert_same_within::<Wide, Narrow>(n, &prefix, &multipliers);
-        assert_same_within::<Wide, Low>(n, &prefix, &multipliers);
+        let weights = random_weights(n, &mut random);
+        assert_same_within::<Narrow, Tiny>(n, &prefix, &multipliers, &weights);
+        assert_same_within::<Wide, Tiny>(n, &prefix, &multipliers, &weights);
+        assert_same_within::<Wide, Narrow>(n, &prefix, &multipliers, &weights);
+        assert_same_within::<Wide, Low>(n, &prefix, &multipliers, &weights);
     }
 }
 
