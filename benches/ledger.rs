@@ -40,11 +40,14 @@ fn done(job: JobHash, unit: u64) -> Entry {
         unit,
         tally,
         worker: format!("worker-{:04}.example.org", unit % 1000),
+        owner: String::new(),
         kernel: "avx512".into(),
         device: "cpu".into(),
         build: "0.1.0".into(),
         attempt: 1,
         elapsed_s: 60.0 + (unit % 100) as f64 / 7.0,
+        checks: None,
+        sub_sums: Default::default(),
         at_ms: 1_790_000_000_000 + unit,
     })
 }

@@ -17,6 +17,8 @@
 //! ("Putting Queens in Carry Chains, No. 27", 2017; the program is q27). The values of toroidal queens at
 //! n divisible by 2 or 3 are 0 by Pólya's theorem (1918).
 
+use crate::board::{Piece, Problem};
+
 /// A sequence of published values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Sequence {
@@ -98,6 +100,21 @@ impl Sequence {
             Self::Rooks => (0, &[]),
         }
     }
+}
+
+/// Returns the sequence of the totals of a piece.
+pub const fn totals_of(piece: Piece) -> Sequence {
+    match piece {
+        Piece::Queen => Sequence::Total,
+        Piece::Rook => Sequence::Rooks,
+        Piece::Superqueen => Sequence::Superqueens,
+        Piece::Toroidal => Sequence::Toroidal,
+    }
+}
+
+/// Returns the published number of solutions of a problem; none if squares are decided, or none is known here.
+pub fn published(problem: &Problem) -> Option<u128> {
+    if problem.is_empty() { lookup(totals_of(problem.piece()), problem.n()) } else { None }
 }
 
 /// The published value of `sequence` at n; `None` where none is known here.

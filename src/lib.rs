@@ -5,7 +5,7 @@
 //!
 //! | floor | rooms |
 //! |---|---|
-//! | 0 | [`board`]: squares, pieces, problems, checkers, drawings; `whole_file`: files that appear whole |
+//! | 0 | [`board`]: squares, pieces, problems, checkers, drawings; `whole_file`: files that appear whole; `net`: connections of servers |
 //! | 1 | [`symmetry`]: the group of the square; [`known`]: published values; [`proof`]: certificates and their checker |
 //! | 2 | [`preplacement`]: canonical weighted prefixes, jobs, units; [`tally`]: exact sums |
 //! | 3 | [`kernel`]: what counts one subproblem; [`search`]: what places queens; [`ledger`]: what keeps a finished unit |
@@ -46,6 +46,7 @@ pub mod engine;
 pub mod kernel;
 pub mod known;
 pub mod ledger;
+mod net;
 pub mod optimise;
 pub mod preplacement;
 pub mod proof;

@@ -13,9 +13,9 @@ use std::time::Duration;
 use fastrand::Rng;
 use nqueens::board::{Piece, Problem};
 use nqueens::ledger::{
-    CampaignFile, Entry, JobState, JobSubmitted, JobTotals, LedgerDamage, LedgerError, Loaded, Note, Phase,
-    Recount, Refusal, UnitDone, UnitReason, UnitRevived, WorkerQuarantined, WorkerReleased, WorkerSeen,
-    check, export, show,
+    CampaignFile, CheckDepth, DrawnChecks, Entry, JobState, JobSubmitted, JobTotals, LedgerDamage,
+    LedgerError, Loaded, Note, Phase, Recount, Refusal, SpotCheck, SubSums, UnitDone, UnitReason,
+    UnitRevived, WorkerDrained, WorkerQuarantined, WorkerReleased, WorkerSeen, check, export, show,
 };
 use nqueens::preplacement::{Job, JobHash, Scheme};
 use nqueens::tally::{Residues, Tally};
@@ -136,11 +136,19 @@ fn done(job: JobHash, unit: u64, solutions: u128) -> Entry {
         unit,
         tally: tally(solutions),
         worker: format!("worker-{}", unit % 5),
+        owner: if unit.is_multiple_of(2) { String::new() } else { format!("owner-{}", unit % 3) },
         kernel: "avx512".into(),
         device: "cpu".into(),
         build: "0.1.0".into(),
         attempt: 1,
         elapsed_s: 0.1 + unit as f64 / 7.0,
+        checks: match unit % 3 {
+            0 => None,
+            1 => Some(DrawnChecks { peer: None, audit: None }),
+            _ => Some(DrawnChecks { peer: Some(CheckDepth::Spot), audit: Some(CheckDepth::Full) }),
+        },
+        // As thirds of which none fits in a number of JSON.
+        sub_sums: SubSums(if unit % 3 == 2 { vec![3 * solutions, 0] } else { Vec::new() }),
         at_ms: u64::MAX,
     })
 }
@@ -159,6 +167,7 @@ fn recount(job: JobHash, unit: u64, solutions: u128, agrees: bool) -> Entry {
         unit,
         tally: tally(solutions),
         worker: "other".into(),
+        owner: "another".into(),
         kernel: "wgsl".into(),
         device: "vulkan".into(),
         build: "0.1.0".into(),
@@ -166,6 +175,23 @@ fn recount(job: JobHash, unit: u64, solutions: u128, agrees: bool) -> Entry {
         agrees,
         elapsed_s: 0.5,
         at_ms: 9,
+    })
+}
+
+fn spot_check(job: JobHash, unit: u64, sum: u128, agrees: bool) -> Entry {
+    Entry::SpotCheck(SpotCheck {
+        job,
+        unit,
+        sub_ranges: vec![0, 31],
+        sums: SubSums(vec![sum, u128::MAX]),
+        worker: "other".into(),
+        owner: "another".into(),
+        kernel: "wgsl".into(),
+        device: "vulkan".into(),
+        build: "0.1.0".into(),
+        agrees,
+        elapsed_s: 0.25,
+        at_ms: 10,
     })
 }
 
@@ -208,6 +234,7 @@ impl Model {
                 let result = self.result(job, r.unit);
                 result.is_some_and(|(_, d)| (d.tally.thirds() == r.tally.thirds()) == r.agrees)
             }
+            Entry::SpotCheck(c) => self.result(job, c.unit).is_some(),
             Entry::UnitVoided(v) => self.result(job, v.unit).is_some(),
             Entry::UnitPoisoned(p) => p.unit < UNITS && self.result(job, p.unit).is_none(),
             Entry::UnitRevived(r) => r.unit < UNITS,
@@ -252,6 +279,10 @@ impl Model {
                     totals.recounts += 1;
                     totals.disagreements += u64::from(!r.agrees);
                 }
+                Entry::SpotCheck(c) => {
+                    totals.recounts += 1;
+                    totals.disagreements += u64::from(!c.agrees);
+                }
                 Entry::UnitVoided(_) => totals.voided += 1,
                 _ => {}
             }
@@ -285,11 +316,14 @@ impl Model {
                 }
                 Loaded::Unit(done) => history.push(Entry::UnitDone(done)),
                 Loaded::Recount(recount) => history.push(Entry::Recount(recount)),
+                Loaded::SpotCheck(check) => history.push(Entry::SpotCheck(check)),
                 Loaded::Quarantined(worker) => history.push(Entry::WorkerQuarantined(worker)),
                 Loaded::Released(worker) => history.push(Entry::WorkerReleased(worker)),
+                Loaded::Drained(worker) => history.push(Entry::WorkerDrained(worker)),
                 Loaded::Poisoned(poisoned) => poisons.push(poisoned),
                 Loaded::Worker(worker) => {
-                    workers.insert(worker.worker.clone(), (worker.owner, worker.quarantined.map(|q| q.0)));
+                    let quarantined = worker.quarantined.map(|q| q.0);
+                    workers.insert(worker.worker.clone(), (worker.owner, quarantined, worker.drained));
                 }
             }
         }
@@ -298,7 +332,8 @@ impl Model {
         let stands = |(place, entry): &(usize, &Entry)| match entry {
             Entry::UnitDone(d) => self.result(d.job, d.unit).is_some_and(|(at, _)| at == *place),
             Entry::Recount(r) => self.result(r.job, r.unit).is_some_and(|(at, _)| at < *place),
-            Entry::WorkerQuarantined(_) | Entry::WorkerReleased(_) => true,
+            Entry::SpotCheck(c) => self.result(c.job, c.unit).is_some_and(|(at, _)| at < *place),
+            Entry::WorkerQuarantined(_) | Entry::WorkerReleased(_) | Entry::WorkerDrained(_) => true,
             _ => false,
         };
         let standing = self.0.iter().enumerate().filter(stands).map(|(_, entry)| entry.clone());
@@ -309,7 +344,7 @@ impl Model {
             set_aside.extend((0..UNITS).filter_map(|unit| self.is_poisoned(hash, unit).cloned()));
         }
         assert_eq!(poisons, set_aside);
-        let mut expected = BTreeMap::<String, (Option<String>, Option<String>)>::new();
+        let mut expected = BTreeMap::<String, (Option<String>, Option<String>, Option<u64>)>::new();
         for entry in &self.0 {
             match entry {
                 Entry::WorkerSeen(w) => {
@@ -319,6 +354,7 @@ impl Model {
                     expected.entry(w.worker.clone()).or_default().1 = Some(w.reason.clone());
                 }
                 Entry::WorkerReleased(w) => expected.entry(w.worker.clone()).or_default().1 = None,
+                Entry::WorkerDrained(w) => expected.entry(w.worker.clone()).or_default().2 = Some(w.boot),
                 _ => {}
             }
         }
@@ -350,11 +386,18 @@ fn anything(rng: &mut Rng, model: &Model, wild: bool) -> Entry {
                 _ => recount(job, unit, solutions, wild && rng.bool()),
             }
         }
+        13 if rng.bool() => spot_check(job, unit, rng.u128(..), rng.u8(..4) > 0),
         13 => voided(job, unit),
         14 => poisoned(job, unit),
         15 => Entry::UnitRevived(UnitRevived { job, unit, at_ms }),
+        16 if rng.bool() => Entry::WorkerDrained(WorkerDrained { worker, boot: rng.u64(..), at_ms }),
         16 => Entry::WorkerSeen(WorkerSeen { worker, owner: format!("owner-{}", rng.u8(..3)), at_ms }),
-        17 => Entry::WorkerQuarantined(WorkerQuarantined { worker, reason: "it lied".into(), at_ms }),
+        17 => Entry::WorkerQuarantined(WorkerQuarantined {
+            worker,
+            reason: "it lied".into(),
+            widen: rng.bool(),
+            at_ms,
+        }),
         18 => Entry::WorkerReleased(WorkerReleased { worker, at_ms }),
         19 => Entry::Note(Note { text: "x".repeat(rng.usize(..9000) / rng.usize(1..100)), at_ms }),
         20 => submitted(8 + rng.usize(..3)),

@@ -7,6 +7,7 @@ use std::process::{Command, Output, Stdio};
 
 use fastrand::Rng;
 use nqueens::optimise::{Unwatched, exact};
+use nqueens::proof::first::Refutation;
 use nqueens::proof::{self, Kind, ProofError};
 use serde_json::{Value, json};
 
@@ -177,7 +178,12 @@ fn altered_certificates_of_the_engine_prove_the_same_or_nothing() {
                 Ok(proved) => {
                     assert_eq!(proved.solution, solution, "n = {n}, seed {seed}, mutation {mutation}")
                 }
-                Err(ProofError::Damaged(_) | ProofError::Refused(_) | ProofError::TooMuchWork(_)) => {
+                Err(
+                    ProofError::Damaged(_)
+                    | ProofError::Refused(_)
+                    | ProofError::TooMuchWork(_)
+                    | ProofError::UnknownStep { .. },
+                ) => {
                     refused += 1;
                 }
                 Err(other) => panic!("n = {n}, seed {seed}, mutation {mutation}: {other}"),
@@ -268,4 +274,100 @@ fn a_file_that_cannot_be_written_at_last_does_not_hide_the_answer() {
             assert!(told.contains("cannot be written") && told.lines().count() == 1, "{told}");
         }
     }
+}
+
+/// The same, for any command.
+fn assert_ends(arguments: &[&str], code: i32, words: &[&str]) {
+    let output = run(arguments);
+    let complaint = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {complaint}");
+    assert!(output.stdout.is_empty() && complaint.lines().count() == 1, "{arguments:?}: {complaint}");
+    assert!(words.iter().all(|word| complaint.contains(word)), "{arguments:?}: {complaint}");
+}
+
+/// A certificate of 56 bytes: the checker is to try everything on the board of 128 rows, and has as long as it likes.
+fn endless() -> Vec<u8> {
+    let mut proof = vec![0xff; 9];
+    proof.extend([0x01, 0, 0]);
+    proof::seal(Kind::First, 128, &proof)
+}
+
+#[test]
+fn what_asks_for_endless_work_ends_at_the_checkers_own_limit_and_is_neither_accepted_nor_refused() {
+    let scratch = Scratch::new("endless");
+    let path = scratch.path("endless.proof");
+    assert_eq!(endless().len(), 56);
+    fs::write(&path, endless()).expect("a file");
+    assert_ends(&["check", &path, "--max-work", "20000"], 4, &["20 000 steps", "--max-work"]);
+    // What it takes is enough, and one step less is not.
+    let good = scratch.path("good.proof");
+    fs::write(&good, certified(10).1).expect("a file");
+    let work = accepted(&good)["work"].as_str().expect("a number").to_owned();
+    let less = (work.parse::<u64>().expect("a number") - 1).to_string();
+    assert_eq!(run(&["check", &good, "--max-work", &work]).status.code(), Some(0));
+    assert_eq!(run(&["check", &good, "--max-work", "unlimited"]).status.code(), Some(0));
+    assert_ends(&["check", &good, "--max-work", &less], 4, &["--max-work"]);
+    assert_ends(&["check", &good, "--max-work", "0"], 2, &["--max-work", "unlimited"]);
+    // So are the files of earlier runs, which stay as they are.
+    let state = scratch.path("first.state");
+    let refuted = exact::Refutations::from([(vec![0], Refutation::search())]);
+    let bytes = exact::resume::write(128, &refuted);
+    fs::write(&state, &bytes).expect("a file");
+    let resume = ["first", "128", "--resume", &state, "--max-work"];
+    assert_ends(&[&resume[..], &["20000"]].concat(), 4, &["20 000 steps", "--max-work", &state]);
+    let timed = [&resume[..], &["unlimited", "--time-limit", "0.2s"]].concat();
+    assert_ends(&timed, 4, &["time limit", &state]);
+    assert_eq!(fs::read(&state).expect("the file"), bytes);
+    let state = scratch.path("beautiful.state");
+    assert_eq!(run(&["beautiful", "12", "--resume", &state, "--quiet"]).status.code(), Some(0));
+    let before = fs::read(&state).expect("the file");
+    assert_ends(&["beautiful", "12", "--resume", &state, "--max-work", "1"], 4, &["1 step;", "--max-work"]);
+    assert_eq!(fs::read(&state).expect("the file"), before);
+    assert_ends(
+        &["first", "8", "--method", "cp", "--max-work", "9"],
+        2,
+        &["--max-work is for --method exact"],
+    );
+}
+
+#[test]
+fn a_step_of_a_newer_version_is_unreadable_and_not_refused() {
+    let scratch = Scratch::new("newer");
+    let path = scratch.path("newer.proof");
+    fs::write(&path, proof::seal(Kind::First, 8, &[9, 0, 9])).expect("a file");
+    assert_refused(&path, 7, "kind 9");
+    fs::write(&path, proof::seal(Kind::Beautiful, 3, &[0, 0, 0, 77])).expect("a file");
+    assert_refused(&path, 7, "kind 77");
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_no_file_or_too_large_is_one_clear_line() {
+    let scratch = Scratch::new("no-files");
+    let folder = scratch.path("folder");
+    fs::create_dir_all(&folder).expect("a folder");
+    let pipe = scratch.path("folder/pipe.run");
+    assert!(Command::new("mkfifo").arg(&pipe).status().is_ok_and(|made| made.success()));
+    let large = scratch.path("large");
+    fs::File::create(&large).and_then(|file| file.set_len(2 << 30)).expect("a sparse file");
+    for (file, word) in
+        [(&*folder, "folder"), (&*pipe, "regular file"), ("/dev/zero", "regular file"), (&*large, "bytes")]
+    {
+        for arguments in [
+            &["check", file][..],
+            &["first", "8", "--resume", file],
+            &["beautiful", "8", "--resume", file],
+            &["--config", file, "config", "show"],
+            &["merge", file, "."],
+            &["solve", "8", "--method", "ilp", "--weights", file],
+        ] {
+            assert_ends(arguments, 7, &[word, file]);
+        }
+        // Engines of others are told in their words.
+        assert_ends(&["run-unit", file, "--index", "0", "--out", &folder], 42, &[word]);
+    }
+    // Results of parts, too.
+    let plan = scratch.path("plan");
+    assert_eq!(run(&["plan", "8", "--out", &plan]).status.code(), Some(0));
+    assert_ends(&["merge", &plan, &folder], 7, &["regular file"]);
 }

@@ -433,15 +433,22 @@ fn an_authority_is_made_once_and_gives_and_revokes_tokens() {
     );
     assert_eq!((&created["role"], &created["uses"]), (&"worker".into(), &1.into()));
     assert_eq!(created["expires_in_s"], 3600);
+    assert_eq!(created["owner"], format!("token:{}", created["id"].as_str().expect("a string")));
+    let annas = json(&["token", "create", "--data", &data, "--owner", "anna", "--json"]);
+    assert_eq!(annas["owner"], "anna");
     let plain =
         run(&["token", "create", "--data", &data, "--role", "operator", "--uses", "3", "--expires", "7d"]);
     assert!(text(&plain.stdout).starts_with("nqt1.") && plain.stderr.is_empty());
 
     let listed = json(&["token", "list", "--data", &data, "--json"]);
-    assert_eq!(listed["tokens"].as_array().map(Vec::len), Some(2));
+    let owners: Vec<_> = listed["tokens"].as_array().expect("a list").iter().map(|t| &t["owner"]).collect();
+    assert_eq!(owners.len(), 3);
+    assert!(owners.contains(&&created["owner"]) && owners.contains(&&"anna".into()), "{owners:?}");
     assert!(!listed.to_string().contains(&token[5 + 53..]), "the secret is shown once");
     let list = run(&["token", "list", "--data", &data]);
-    assert!(text(&list.stdout).contains("3 of 3 left, expires in 6 d 23 h"), "{}", text(&list.stdout));
+    for part in ["3 of 3 left, expires in 6 d 23 h, owner token:", ", owner anna\n"] {
+        assert!(text(&list.stdout).contains(part), "{}", text(&list.stdout));
+    }
 
     let id = created["id"].as_str().expect("a string");
     let revoked = run(&["token", "revoke", "--data", &data, id]);
@@ -449,9 +456,12 @@ fn an_authority_is_made_once_and_gives_and_revokes_tokens() {
     assert_refused(&["token", "revoke", "--data", &data, id], 2, &["no token", id]);
     assert_refused(&["revoke", "--data", &data, "gpu-1"], 2, &["gpu-1", "token list"]);
     assert_refused(&["revoke", "--data", &data, "GPU"], 2, &["GPU", "a-z"]);
-    for (flag, value, word) in
-        [("--role", "admin", "viewer"), ("--uses", "0", "1 to"), ("--expires", "1w", "1h")]
-    {
+    for (flag, value, word) in [
+        ("--role", "admin", "viewer"),
+        ("--uses", "0", "1 to"),
+        ("--expires", "1w", "1h"),
+        ("--owner", "A:b", "a-z"),
+    ] {
         assert_refused(&["token", "create", "--data", &data, flag, value], 2, &[value, word]);
     }
     assert_refused(&["token"], 2, &["no command"]);

@@ -177,6 +177,11 @@ async fn what_was_acknowledged_is_there_after_a_kill_and_a_lost_reply_changes_no
         let first = worker.complete(&results).await.expect("answered");
         coordinator.restart();
         worker.link = coordinator.link();
+        // Until it has synced, the new coordinator does not know what it counts with, and takes nothing from it.
+        let early = worker.complete(&results).await.expect_err("it is not known");
+        assert_eq!(early.code(), Code::Unavailable, "{early:?}");
+        worker.held.insert(0, lease);
+        worker.sync().await.expect("answered");
         let again = worker.complete(&results).await.expect("answered");
         for (first, again) in first.iter().zip(&again) {
             assert!(
@@ -230,6 +235,41 @@ async fn jobs_go_by_priority_then_age_and_people_can_stop_them() {
     assert_eq!(worker.sync().await.expect("answered"), 0);
     worker.boot += 1;
     assert!(worker.sync().await.expect("answered") > 0);
+}
+
+#[tokio::test]
+async fn a_drained_worker_gets_nothing_from_a_coordinator_that_restarts_until_it_restarts_itself() {
+    let scratch = Scratch::new("drained");
+    let mut coordinator = Coordinator::start(&scratch.path("data"), &FAST);
+    submit(&coordinator.link(), 10, 0).await;
+    let mut workers = ["weary", "other"].map(|name| Worker::new(name, coordinator.link()));
+    for worker in &mut workers {
+        assert!(worker.sync().await.expect("answered") > 0);
+        worker.held.clear();
+    }
+    let [mut weary, mut other] = workers;
+    printed(&["drain", "weary", "--data", coordinator.data()]);
+    assert_eq!(weary.sync().await.expect("answered"), 0);
+    for _ in 0..2 {
+        coordinator.restart();
+        (weary.link, other.link) = (coordinator.link(), coordinator.link());
+        assert_eq!(weary.sync().await.expect("answered"), 0);
+        assert!(other.sync().await.expect("answered") > 0, "nobody else is meant");
+        other.held.clear();
+    }
+    let shown = coordinator.link().operations().workers(v1::WorkersRequest {}).await;
+    let shown = shown.expect("told").into_inner().workers;
+    let draining: Vec<&str> = shown.iter().filter(|w| w.draining).map(|w| &w.name[..]).collect();
+    assert_eq!(draining, ["weary"]);
+    // Its restart ends that, whether or not the coordinator was there to see it.
+    coordinator.restart();
+    weary.link = coordinator.link();
+    weary.boot = weary.boot.wrapping_add(1);
+    assert!(weary.sync().await.expect("answered") > 0);
+    weary.held.clear();
+    coordinator.restart();
+    weary.link = coordinator.link();
+    assert!(weary.sync().await.expect("answered") > 0, "it was drained long ago, in another life");
 }
 
 #[tokio::test]
@@ -294,16 +334,18 @@ async fn a_unit_that_nobody_can_count_is_set_aside_and_shown_and_the_rest_goes_o
 #[tokio::test]
 async fn liars_are_quarantined_and_named_and_the_total_is_right() {
     /// Another count that its own residues confirm.
-    fn plus(completion: &mut nqueens::campaign::Completion, more: u64) {
+    fn plus(completion: &mut nqueens::campaign::UnitResult, more: u64) {
         completion.parts.add(24, more, Residues::of(more.into()), 0u64).expect("small");
         completion.tally = completion.parts.total().expect("agrees");
+        completion.sub_sums[0] += 24 * u128::from(more);
     }
-    type Lie = fn(&mut nqueens::campaign::Completion);
+    type Lie = fn(&mut nqueens::campaign::UnitResult);
     let lies: [(&str, Lie); 4] = [
         ("plus-one", |completion| plus(completion, 1)),
         ("zeros", |completion| {
             completion.parts = Parts::default();
             completion.tally = completion.parts.total().expect("nothing");
+            completion.sub_sums.fill(0);
         }),
         ("one-in-ten", |completion| {
             if completion.unit.unit % 10 == 0 {
@@ -461,50 +503,63 @@ fn prometheus_finds_what_it_asks_for() {
 }
 
 #[tokio::test]
-async fn a_worker_cannot_grant_itself_a_recount_of_its_own_lies() {
-    let scratch = Scratch::new("forged");
-    let coordinator = Coordinator::start(&scratch.path("data"), &FAST);
-    let link = coordinator.link();
-    submit(&link, 9, 0).await;
-    let mut liar = Worker::new("liar", link.clone());
-    let lie = |completion: &mut nqueens::campaign::Completion| {
-        completion.parts.add(24, 1u64, Residues::of(1), 0u64).expect("small");
-        completion.tally = completion.parts.total().expect("agrees");
-    };
-    let mut told = Vec::new();
-    while liar.sync().await.expect("answered") > 0 {
-        let leases = liar.held.clone();
-        if leases.iter().any(|lease| lease.mirrored) {
-            break;
+async fn a_worker_cannot_grant_itself_a_recount_of_its_own_results() {
+    for lies in [false, true] {
+        let scratch = Scratch::new("forged");
+        let coordinator = Coordinator::start(&scratch.path("data"), &FAST);
+        let link = coordinator.link();
+        submit(&link, 9, 0).await;
+        let mut forger = Worker::new("forger", link.clone());
+        forger.kernels.push("another".into());
+        let tamper = |result: &mut nqueens::campaign::UnitResult| {
+            if lies {
+                result.parts.add(24, 1u64, Residues::of(1), 0u64).expect("small");
+                result.tally = result.parts.total().expect("agrees");
+                result.sub_sums.clear();
+            }
+        };
+        let mut told = Vec::new();
+        while forger.sync().await.expect("answered") > 0 {
+            let leases = forger.held.clone();
+            assert!(leases.iter().all(|lease| !lease.mirrored), "it is alone");
+            forger.work(tamper).await.expect("answered");
+            told.extend(leases);
         }
-        liar.work(lie).await.expect("answered");
-        told.extend(leases);
-    }
-    // It says that it was asked to count them again, in numbers old and new, and "agrees" as another kernel.
-    let coming = told.last().expect("a lease").attempt + 1;
-    for attempt in [told[0].attempt, coming, u64::MAX] {
-        liar.held = told
-            .iter()
-            .map(|lease| nqueens::campaign::Assignment { attempt, mirrored: true, ..lease.clone() })
-            .collect();
-        let forged = liar.held.clone();
-        liar.sync().await.expect("answered");
-        for lease in forged {
-            for unit in lease.units.clone() {
-                let plain = nqueens::campaign::Assignment { mirrored: false, ..lease.clone() };
-                let mut again = liar.count(&plain, unit);
-                again.attempt = attempt;
-                lie(&mut again);
-                again.source.kernel = "another".into();
-                liar.complete(&[again]).await.expect("answered");
+        // It says that it was asked to count them again, in numbers old and new, and "agrees" as another kernel.
+        let coming = told.last().expect("a lease").attempt + 1;
+        for attempt in [told[0].attempt, coming, u64::MAX] {
+            let forge = |lease: &nqueens::campaign::Assignment| nqueens::campaign::Assignment {
+                attempt,
+                mirrored: true,
+                ..lease.clone()
+            };
+            forger.held = told.iter().map(forge).collect();
+            forger.sync().await.expect("answered");
+            for lease in &told {
+                for unit in lease.units.clone() {
+                    let mut again = forger.count(lease, unit);
+                    again.attempt = attempt;
+                    tamper(&mut again);
+                    again.source.kernel = "another".into();
+                    let verdicts = forger.complete(&[again]).await.expect("answered");
+                    assert_ne!(verdicts, [v1::Verdict::Accepted], "lies: {lies}, attempt {attempt}");
+                }
             }
         }
+        assert!(coordinator.last_job().await.done > 0);
+        let report = printed(&["status", "--data", coordinator.data(), "--json"]);
+        let report: serde_json::Value = serde_json::from_str(&report).expect("an object");
+        let by = report["jobs"][0]["by"].as_array().expect("a list");
+        let its = |what: &str| -> u64 {
+            let of_forger = by.iter().filter(|source| source["worker"] == "forger");
+            of_forger.map(|source| source[what].as_u64().expect("a number")).sum()
+        };
+        // The coordinator looks itself at what a new owner counts, and takes back all that a liar has counted.
+        assert_eq!((its("verified_of_others"), its("units") == 0), (0, lies), "{report}");
+        let mut honest = Worker::new("honest", link.clone());
+        honest.work_until_done().await;
+        assert_eq!(solutions(&coordinator.last_job().await), 352);
     }
-    let job = coordinator.last_job().await;
-    assert!(job.done > 0 && job.checked == 0, "{} of {} checked", job.checked, job.done);
-    let mut honest = Worker::new("honest", link.clone());
-    honest.work_until_done().await;
-    assert_eq!(solutions(&coordinator.last_job().await), 352);
 }
 
 #[tokio::test]
@@ -589,5 +644,96 @@ async fn screens_are_told_the_units_the_history_and_what_has_happened_also_after
         let request = v1::UnitMapRequest { job: job.to_owned(), version: 0 };
         let answer = link.operations().unit_map(request).await;
         assert_eq!(answer.err().map_or(Code::Ok, |status| status.code()), code, "'{job}'");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn on_a_full_disk_a_coordinator_starts_reads_and_says_so_and_writes_once_there_is_room() {
+    use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
+    use std::process::{Command, Stdio};
+    use support::Process;
+    // After a kill SQLite's journal is there, after a stop it is not.
+    for killed in [true, false] {
+        let scratch = Scratch::new("full");
+        let data = scratch.path("data");
+        let ours = authority(&data);
+        let mut coordinator = Coordinator::start(&data, &FAST);
+        let job = submit(&coordinator.link(), 8, 0).await;
+        let held = Box::new(credentials(&ours, "w", Role::Worker));
+        let security = Security::Tls(ours.fingerprint(), Some(held));
+        let address = coordinator.address.clone();
+        let worker_link = || Link::new(&address, &security, PATIENCE).expect("a link");
+        let mut worker = Worker::new("w", worker_link());
+        worker.sync().await.expect("answered");
+        let lease = worker.held[0].clone();
+        let done = [worker.count(&lease, lease.units.start)];
+        assert_eq!(worker.complete(&done).await.expect("answered"), [v1::Verdict::Accepted]);
+        match killed {
+            true => coordinator.process.kill(),
+            false => {
+                coordinator.process.terminate();
+                coordinator.process.wait("coordinator that stops");
+            }
+        }
+
+        // No file takes a byte more, until the limit is lifted.
+        let mut command = Command::new("sh");
+        command.args(["-c", "trap '' XFSZ; ulimit -S -f 0; exec \"$0\" \"$@\"", support::NQUEENS]);
+        command.args(["coordinator", "--listen", &coordinator.address.to_string(), "--data"]).arg(&data);
+        command.args(["--log-level", "error"]).args(FAST).stdin(Stdio::null()).stdout(Stdio::null());
+        coordinator.process = Process(command.stderr(Stdio::piped()).spawn().expect("a shell"));
+        let link = coordinator.link();
+        let status = async || link.operations().status(v1::StatusRequest::default()).await;
+        let began = std::time::Instant::now();
+        let told = loop {
+            match status().await {
+                Ok(told) => break told.into_inner(),
+                Err(error) => assert!(began.elapsed() < PATIENCE, "killed {killed}: {error}"),
+            }
+            let ended = coordinator.process.0.try_wait().expect("ours");
+            assert!(ended.is_none(), "killed {killed}: it ended with {ended:?}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        };
+        for what in ["ledger.db", "address.json"] {
+            assert!(told.trouble.contains(what), "killed {killed}: {}", told.trouble);
+        }
+        assert_eq!((told.jobs.len(), told.jobs[0].done), (1, 1), "killed {killed}");
+        let map = v1::UnitMapRequest { job: job.clone(), version: 0 };
+        let map = link.operations().unit_map(map).await.expect("told").into_inner();
+        assert_eq!(map.units, told.jobs[0].units);
+        worker.link = worker_link();
+        let new = worker.count(&lease, lease.units.start + 1);
+        worker.sync().await.expect("answered");
+        let unwritten =
+            worker.complete(std::slice::from_ref(&new)).await.expect_err("nothing is acknowledged");
+        assert_eq!(unwritten.code(), Code::Unavailable, "{unwritten:?}");
+        let more = v1::SubmitRequest { piece: "queen".into(), n: 9, ..Default::default() };
+        let unwritten = link.operations().submit(more).await.expect_err("nothing is acknowledged");
+        assert_eq!(unwritten.code(), Code::Unavailable);
+
+        let pid = Pid::from_raw(coordinator.process.0.id().try_into().expect("a pid"));
+        let Rlimit { maximum, .. } = getrlimit(Resource::Fsize);
+        let lifted = Rlimit { current: maximum, maximum };
+        prlimit(pid, Resource::Fsize, lifted).expect("there is room again");
+        let began = std::time::Instant::now();
+        while !status().await.expect("told").into_inner().trouble.is_empty() {
+            assert!(began.elapsed() < PATIENCE, "killed {killed}: it is still in trouble");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        let verdict = loop {
+            match worker.complete(std::slice::from_ref(&new)).await {
+                // What it knew of workers is gone once it has read its ledger anew.
+                Err(status) if status.message().contains("sync first") => {
+                    worker.sync().await.expect("answered")
+                }
+                answered => break answered.expect("answered"),
+            };
+        };
+        assert_eq!(verdict, [v1::Verdict::Accepted]);
+        assert_eq!(coordinator.last_job().await.done, 2);
+        printed(&["status", "--data", coordinator.data()]);
+        coordinator.process.kill();
+        printed(&["ledger", "check", &scratch.file("data/ledger.db")]);
     }
 }

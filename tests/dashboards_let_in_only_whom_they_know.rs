@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use nqueens::authority::{Fingerprint, Role, client_config};
-use nqueens::campaign::Completion;
+use nqueens::campaign::UnitResult;
 use nqueens::coordinator::AddressFile;
 use nqueens::tally::{Parts, Residues};
 use nqueens::wire::{Link, Security};
@@ -337,7 +337,7 @@ async fn an_operator_releases_who_is_in_quarantine() {
     let mut liar = Worker::new("liar", Link::new(&coordinator.address, &security, PATIENCE).expect("a link"));
     liar.sync().await.expect("leases");
     // A count that its own residues contradict.
-    let lie = |completion: &mut Completion| {
+    let lie = |completion: &mut UnitResult| {
         completion.parts = Parts::default();
         completion.parts.add(24, 5u64, Residues::of(6), 0u64).expect("small");
     };

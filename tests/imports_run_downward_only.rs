@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use proc_macro2::{TokenStream, TokenTree};
 
 /// Every room of ARCHITECTURE.md, those to come included, with its floor.
-const FLOORS: [(&str, u32); 21] = [
+const FLOORS: [(&str, u32); 22] = [
     ("board", 0),
+    ("net", 0),
     ("whole_file", 0),
     ("symmetry", 1),
     ("known", 1),

@@ -1,12 +1,15 @@
 //! Every kernel equals the naive oracle, subproblem by subproblem, not only in the total.
 
+use std::collections::BTreeMap;
 use std::io::Write;
+use std::ops::Range;
 use std::sync::Once;
 
 use nqueens::board::{Piece, Problem, Square};
 use nqueens::kernel::reference::completions;
-use nqueens::kernel::{KernelKind, count_range};
-use nqueens::preplacement::{Decomposition, Job};
+use nqueens::kernel::{KernelKind, count_parts, count_range, count_sub_ranges};
+use nqueens::preplacement::{Decomposition, Job, MOST_SUB_RANGES, UnitLimits, sub_ranges_of};
+use nqueens::tally::{Parts, Thirds};
 use proptest::prelude::*;
 
 /// The kernels that count `piece` on this machine.
@@ -96,6 +99,124 @@ proptest! {
     fn every_subproblem_agrees_on_boards_with_decided_squares(problem in problems(), depth in 0usize..5) {
         for kind in kernels(problem.piece()) {
             assert_every_subproblem_agrees(&problem, kind, depth);
+        }
+    }
+}
+
+/// Completions and nodes by weight.
+fn by_weight(parts: &Parts) -> BTreeMap<Thirds, (u128, u128)> {
+    parts.iter().map(|part| (part.weight, (part.completions, part.nodes))).collect()
+}
+
+/// The completions of a range by weight, as the oracle has them.
+fn expected(decomposition: &Decomposition, range: Range<u64>) -> BTreeMap<Thirds, u128> {
+    let mut sums = BTreeMap::new();
+    decomposition.for_each(range, |plan, prefix| {
+        *sums.entry(plan.weight()).or_default() += u128::from(completions(plan, prefix).0);
+    });
+    sums
+}
+
+fn assert_within(limits: &UnitLimits, parts: &Parts, what: &str) {
+    assert!(parts.iter().all(|part| limits.weights.contains(&part.weight)), "{what}: a weight of no plan");
+    let total = parts.total().expect("agrees with its residues");
+    assert!(total.thirds() <= limits.most_thirds, "{what}: {total:?} in {limits:?}");
+    let nodes = limits.least_nodes..=limits.most_nodes;
+    assert!(nodes.contains(&total.nodes()), "{what}: {total:?} in {limits:?}");
+}
+
+/// Every unit of both images, in one go and by sub-ranges.
+fn assert_sub_ranges_add_up(problem: &Problem, kind: KernelKind, depth: usize, unit_prefixes: u64) {
+    let itself = decompose(problem, kind, depth).with_unit_prefixes(unit_prefixes);
+    let mut kernel = kind.build(problem.piece()).expect("a kernel that runs here");
+    for decomposition in [&itself, &itself.mirrored()] {
+        for unit in 0..decomposition.units() {
+            let what = format!("{kind}, {problem:?}, {}, unit {unit}", decomposition.job());
+            let range = decomposition.unit(unit);
+            let whole = count_parts(&mut *kernel, decomposition, range.clone()).expect("a small sum");
+            assert_within(&decomposition.unit_limits(unit), &whole, &what);
+            let ranges: Vec<Range<u64>> = decomposition.sub_ranges(unit).collect();
+            let counted = count_sub_ranges(&mut *kernel, decomposition, ranges.clone()).expect("a small sum");
+            assert_eq!(counted.len(), ranges.len(), "{what}");
+            let mut sum = Parts::default();
+            for (range, parts) in ranges.into_iter().zip(counted) {
+                assert_within(&decomposition.limits(range.clone()), &parts, &what);
+                let found: BTreeMap<Thirds, u128> = by_weight(&parts)
+                    .into_iter()
+                    .map(|(weight, (completions, _))| (weight, completions))
+                    .collect();
+                assert_eq!(found, expected(decomposition, range.clone()), "{what}, prefixes {range:?}");
+                sum.merge(&parts).expect("a small sum");
+            }
+            assert_eq!(by_weight(&sum), by_weight(&whole), "{what}");
+        }
+    }
+}
+
+#[test]
+fn sub_ranges_of_empty_boards_add_up_to_their_units() {
+    for (piece, n, depth, unit_prefixes) in [
+        (Piece::Queen, 8, 3, 61),
+        (Piece::Queen, 9, 4, 300),
+        (Piece::Toroidal, 7, 3, 500),
+        (Piece::Rook, 6, 0, 1),
+    ] {
+        for kind in kernels(piece) {
+            assert_sub_ranges_add_up(&Problem::empty(piece, n), kind, depth, unit_prefixes);
+        }
+    }
+}
+
+#[test]
+fn nodes_have_no_lower_limit_for_a_unit_may_have_none() {
+    // The top row has no open square, and the rows below the block come first.
+    let blocked = (0..8).map(|col| Square::new(0, col)).collect();
+    let problem = Problem::new(Piece::Queen, 8, Vec::new(), blocked).expect("squares on the board");
+    let decomposition = decompose(&problem, KernelKind::Scalar, 8);
+    assert!(decomposition.prefixes() > 0);
+    for kind in kernels(Piece::Queen).into_iter().filter(|kind| *kind != KernelKind::Textbook) {
+        let mut kernel = kind.build(Piece::Queen).expect("a kernel that runs here");
+        let nodes = (0..decomposition.prefixes()).map(|at| {
+            let tally = count_range(&mut *kernel, &decomposition, at..at + 1).expect("a small sum");
+            assert_eq!(tally.thirds(), 0);
+            tally.nodes()
+        });
+        assert_eq!(nodes.min(), Some(decomposition.unit_limits(0).least_nodes), "{kind}");
+    }
+}
+
+#[test]
+fn sub_ranges_cut_a_unit_into_ranges_as_equal_as_possible() {
+    let decomposition = decompose(&Problem::empty(Piece::Queen, 11), KernelKind::Scalar, 4);
+    for unit_prefixes in [1, 2, 31, 32, 33, 63, 64, 100, decomposition.prefixes()] {
+        let decomposition = decomposition.clone().with_unit_prefixes(unit_prefixes);
+        for unit in [0, decomposition.units() / 2, decomposition.units() - 1, decomposition.units()] {
+            let whole = decomposition.unit(unit);
+            let ranges: Vec<Range<u64>> = decomposition.sub_ranges(unit).collect();
+            let length = |range: &Range<u64>| range.end - range.start;
+            assert_eq!(ranges.len() as u64, sub_ranges_of(length(&whole)));
+            assert!(ranges.len() as u64 <= MOST_SUB_RANGES);
+            assert_eq!(ranges.first().map(|first| first.start), (!whole.is_empty()).then_some(whole.start));
+            assert_eq!(ranges.last().map(|last| last.end), (!whole.is_empty()).then_some(whole.end));
+            assert!(ranges.windows(2).all(|pair| pair[0].end == pair[1].start), "{ranges:?}");
+            assert!(ranges.iter().all(|range| !range.is_empty()), "{ranges:?}");
+            let lengths = ranges.iter().map(length);
+            let (least, most) = (lengths.clone().min(), lengths.max());
+            assert!(most.zip(least).is_none_or(|(most, least)| most - least <= 1), "{ranges:?}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+    #[test]
+    fn sub_ranges_add_up_to_their_units_on_boards_with_decided_squares(
+        problem in problems(),
+        depth in 0usize..5,
+        unit_prefixes in 1u64..200,
+    ) {
+        for kind in kernels(problem.piece()) {
+            assert_sub_ranges_add_up(&problem, kind, depth, unit_prefixes);
         }
     }
 }

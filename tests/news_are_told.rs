@@ -7,9 +7,9 @@ use std::net::TcpListener;
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 
-use nqueens::wire::{peer, v1};
+use nqueens::wire::{messages, peer, v1};
 use support::program::assert_refused;
-use support::{Coordinator, NQUEENS, Process, Scratch, eventually, printed};
+use support::{Coordinator, NQUEENS, Process, Scratch, Worker, eventually, printed, submit};
 
 /// A web server that refuses the first request and takes the others; what is posted to it.
 fn web() -> (String, mpsc::Receiver<serde_json::Value>) {
@@ -57,26 +57,24 @@ fn a_finished_job_and_a_quarantine_are_told_to_a_command_and_posted_until_they_a
     let mut worker = Command::new(NQUEENS);
     worker.args(["worker", "--join", &coordinator.address.to_string(), "--log-level", "error", "--data"]);
     let worker = worker.arg(scratch.path("worker")).stdin(Stdio::null()).stdout(Stdio::null()).spawn();
-    let _worker = Process(worker.expect("starts"));
+    let mut worker = Process(worker.expect("starts"));
     let first = posted.recv_timeout(support::PATIENCE).expect("news");
     assert_eq!(first["kind"], "finished");
     let job = first["job"].as_str().expect("a name").to_owned();
 
+    // A worker that was lent units hands in a sum that disagrees with its residues.
+    worker.kill();
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {
-        // A sum that disagrees with its residues.
-        let tally = v1::Tally { thirds: vec![0; 16], residues: vec![1, 2], nodes: vec![0; 16] };
-        let name: Vec<u8> =
-            (0..16).map(|i| u8::from_str_radix(&job[2 * i..2 * i + 2], 16).expect("digits")).collect();
-        let result = v1::Result {
-            job: name,
-            tally: Some(tally),
-            kernel: "scalar".into(),
-            device: "cpu".into(),
-            ..v1::Result::default()
-        };
-        let request = v1::CompleteRequest { peer: peer(), worker: "liar".into(), results: vec![result] };
-        coordinator.link().work().complete(request).await.expect("a verdict");
+        let link = coordinator.link();
+        submit(&link, 9, 0).await;
+        let mut liar = Worker::new("liar", link.clone());
+        assert!(liar.sync().await.expect("answered") > 0, "nothing was leased to it");
+        let lease = liar.held[0].clone();
+        let mut result = messages::result(&liar.count(&lease, lease.units.start));
+        result.tally.as_mut().expect("a sum").residues = vec![1, 2];
+        let request = v1::CompleteRequest { peer: peer(), worker: liar.name, results: vec![result] };
+        link.work().complete(request).await.expect("a verdict");
     });
     let second = posted.recv_timeout(support::PATIENCE).expect("news");
     assert_eq!((&second["kind"], &second["worker"]), (&"quarantined".into(), &"liar".into()));

@@ -9,9 +9,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
 
 use nqueens::authority::{
-    AccessError, Action, Authority, Credentials, Fingerprint, KeyRequest, Name, PinnedAuthority, Role,
-    ServerIdentity, client_config,
+    AccessError, Action, Authority, Credentials, Fingerprint, KeyRequest, Name, PinnedAuthority, Renewal,
+    Role, ServerIdentity, client_config,
 };
+use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, Issuer, KeyPair};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::server::{ClientHello, ResolvesServerCert};
@@ -239,13 +240,73 @@ async fn an_expired_server_is_refused_and_one_near_its_end_is_renewed_while_it_s
     let address = made.serve(Arc::clone(&identity).config(&made.authority).expect("a configuration")).await;
     assert_refused(&call(address, "localhost", config(made.pin(), None)).await, "expired");
     let renew = |now_ms| identity.renew_if_due(&made.authority, now_ms).expect("renewed");
-    assert!(!renew(long_ago_ms + 59 * DAY_MS));
-    assert!(renew(now_ms()) && !renew(now_ms()));
+    assert_eq!(renew(long_ago_ms + 59 * DAY_MS), None);
+    assert_eq!((renew(now_ms()), renew(now_ms())), (Some(Renewal::Due), None));
     call(address, "localhost", config(made.pin(), None)).await.expect("a conversation");
 
     made.authority.add_server_names(&["new.test".into()], now_ms()).expect("a name");
-    assert!(renew(now_ms()));
+    assert_eq!(renew(now_ms()), Some(Renewal::Due));
     call(address, "new.test", config(made.pin(), None)).await.expect("a conversation");
+}
+
+#[tokio::test]
+async fn a_server_whose_clock_was_set_back_replaces_its_certificate() {
+    let made = Made::new();
+    let ahead_ms = now_ms() + 3 * DAY_MS;
+    let identity = Arc::new(ServerIdentity::new(&made.authority, ahead_ms).expect("an identity"));
+    let address = made.serve(Arc::clone(&identity).config(&made.authority).expect("a configuration")).await;
+    assert_refused(&call(address, "localhost", config(made.pin(), None)).await, "not valid yet");
+    let renew = |now_ms| identity.renew_if_due(&made.authority, now_ms).expect("renewed");
+    // It is dated back by a day.
+    assert_eq!(renew(ahead_ms - DAY_MS), None);
+    match renew(now_ms()) {
+        Some(Renewal::ClockSetBack { by_ms }) => {
+            assert!((2 * DAY_MS..=3 * DAY_MS).contains(&by_ms), "{by_ms}")
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(renew(now_ms()), None);
+    call(address, "localhost", config(made.pin(), None)).await.expect("a conversation");
+}
+
+#[tokio::test]
+async fn a_certificate_that_is_not_valid_yet_gets_as_far_as_the_handlers_and_a_strangers_does_not() {
+    let (made, another) = (Made::new(), Made::new());
+    let address = made.serve(made.server_config(now_ms())).await;
+    let ahead_ms = now_ms() + DAY_MS;
+    let early = made.credentials("early", Role::Worker, ahead_ms);
+    let answer = call(address, "localhost", config(made.pin(), Some(&early))).await.expect("a conversation");
+    assert!(answer.contains("not valid yet"), "{answer}");
+    let strange = another.credentials("early", Role::Worker, ahead_ms);
+    let answer = call(address, "localhost", config(made.pin(), Some(&strange))).await;
+    assert!(answer.is_err(), "{answer:?}");
+
+    // Somebody makes a certificate: by an authority of the same name, and of no authority at all.
+    let issuer = |certificate: &CertificateDer<'static>, key: KeyPair| {
+        Issuer::from_ca_cert_der(certificate, key).expect("it reads as one")
+    };
+    let forged = issuer(made.authority.certificate(), KeyPair::generate().expect("a key"));
+    let (key, own) = (KeyPair::generate().expect("a key"), KeyPair::generate().expect("a key"));
+    let mut params = CertificateParams::default();
+    params.distinguished_name.push(DnType::CommonName, "early");
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+    params.not_before = rcgen::date_time_ymd(2100, 1, 1);
+    params.not_after = rcgen::date_time_ymd(2101, 1, 1);
+    let by_namesake = params.signed_by(&key, &forged).expect("signed");
+    let by_itself = params.self_signed(&own).expect("signed");
+    for (certificate, key) in [(by_namesake, key), (by_itself, own)] {
+        let (certificate, key) =
+            (certificate.der().clone(), PrivateKeyDer::Pkcs8(key.serialize_der().into()));
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(provider);
+        let builder = builder.with_protocol_versions(&[&rustls::version::TLS13]).expect("TLS 1.3");
+        let builder =
+            builder.dangerous().with_custom_certificate_verifier(Arc::new(PinnedAuthority::new(made.pin())));
+        let mut config = builder.with_client_auth_cert(vec![certificate], key).expect("they fit");
+        config.alpn_protocols = vec![b"h2".to_vec()];
+        let answer = call(address, "localhost", config).await;
+        assert!(answer.is_err(), "{answer:?}");
+    }
 }
 
 /// Lets workers through to the service behind, as a handler would.

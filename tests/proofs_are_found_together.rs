@@ -448,3 +448,32 @@ fn an_idle_worker_proves_before_it_ends() {
     assert_eq!(*solutions[1], serde_json::Value::Null);
     assert_eq!(*solutions[2], alone("12"));
 }
+
+#[test]
+fn a_worker_of_a_newer_version_is_told_and_never_quarantined() {
+    let scratch = Scratch::new("newer");
+    let coordinator = Coordinator::start(&scratch.path("data"), &FAST);
+    printed(&["submit", "first", "20", "--data", coordinator.data()]);
+    let call = |number, holding: &[u64], answers| prove(&coordinator, "newer", number, holding, answers);
+    // A step of a refutation that this version does not know.
+    let task = call(1, &[], vec![]).tasks.pop().expect("a task");
+    let answer = Some(v1::task_answer::Answer::Refutation(vec![200]));
+    call(2, &[], vec![v1::TaskAnswer { task: task.task, answer, ..Default::default() }]);
+    let mut number = 2;
+    let told = eventually("what it is told", || {
+        number += 1;
+        let reply = call(number, &[], vec![]);
+        assert_eq!(reply.quarantined, "");
+        (!reply.unreadable.is_empty()).then_some(reply)
+    });
+    let version = env!("CARGO_PKG_VERSION");
+    assert!(told.unreadable.contains("kind 200") && told.unreadable.contains(version), "{}", told.unreadable);
+    // It is asked for no more of this kind, however often it asks.
+    assert_eq!(told.tasks.len() + call(number + 1, &[], vec![]).tasks.len(), 0);
+    let _honest = worker(&coordinator, &scratch.path("honest"), &[]);
+    let report = printed(&["submit", "first", "20", "--wait", "--json", "--data", coordinator.data()]);
+    let report = object(&report);
+    assert_eq!(report["solution"], alone("20"));
+    assert!(report["notes"].to_string().contains("answers of newer cannot be read"), "{report}");
+    assert!(!report["notes"].to_string().contains("not believed"), "{report}");
+}

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use nqueens::authority::{
     AccessError, Action, Authority, AuthorityError, Credentials, EnrollError, HolderError, Issued,
-    KeyRequest, Name, Role, Token,
+    KeyRequest, Name, Renewal, Role, Token,
 };
 use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair, SanType};
 use rustls::pki_types::CertificateDer;
@@ -303,6 +303,52 @@ fn a_certificate_is_valid_for_a_week_and_from_five_minutes_before() {
 }
 
 #[test]
+fn a_certificate_that_is_not_valid_yet_is_good_for_its_renewal_alone() {
+    let (folder, another_folder) = (Folder::new(), Folder::new());
+    let (authority, another) = (made(&folder), made(&another_folder));
+    let early_ms = NOW_MS - DAY_MS;
+    for role in Role::ALL {
+        let issued = enrolled(&authority, role.name(), role);
+        for action in Action::ALL {
+            let answer = authority.authorize(Some(&certificate(&issued)), action, early_ms);
+            match action {
+                Action::Renew => assert_eq!(answer.expect("let in"), issued.identity),
+                _ => assert!(matches!(answer, Err(AccessError::NotYetValid)), "{role} {action}: {answer:?}"),
+            }
+        }
+        let renewed = authority.renew(&certificate(&issued), &request(), early_ms).expect("renewed");
+        let known = authority.identify(&certificate(&renewed), early_ms).expect("valid");
+        let Issued { identity, .. } = issued;
+        assert_eq!((known.name, known.role, known.owner), (identity.name, identity.role, identity.owner));
+    }
+
+    // Whoever has been shut out is so at any time.
+    let revoked = enrolled(&authority, "r", Role::Worker);
+    authority.revoke(&name("r"), early_ms).expect("revoked");
+    let replaced = enrolled(&authority, "s", Role::Worker);
+    let next = authority.renew(&certificate(&replaced), &request(), NOW_MS).expect("renewed");
+    authority.renew(&certificate(&next), &request(), early_ms).expect("renewed");
+    let strange = enrolled(&another, "w", Role::Worker);
+    let mut changed = certificate(&enrolled(&authority, "c", Role::Worker)).to_vec();
+    *changed.last_mut().expect("bytes") ^= 1;
+    for (what, shown) in [
+        ("revoked", certificate(&revoked)),
+        ("replaced", certificate(&replaced)),
+        ("of another authority", certificate(&strange)),
+        ("changed", changed.into()),
+    ] {
+        let refused = authority.renew(&shown, &request(), early_ms);
+        let unknown = AccessError::Unknown.to_string();
+        let said = refused.expect_err(what).to_string();
+        assert!(
+            said == unknown || (what == "revoked" && said == AccessError::Revoked.to_string()),
+            "{what}: {said}"
+        );
+        assert!(authority.authorize(Some(&shown), Action::Renew, early_ms).is_err(), "{what}");
+    }
+}
+
+#[test]
 fn a_certificate_of_another_authority_is_unknown() {
     let (folder, another_folder) = (Folder::new(), Folder::new());
     let (authority, another) = (made(&folder), made(&another_folder));
@@ -352,6 +398,99 @@ fn a_renewal_keeps_name_and_role_and_replaces_what_was_never_received() {
     authority.renew(&certificate(&second), &request(), later_ms).expect("renewed");
     assert!(matches!(authority.identify(&certificate(&first), later_ms), Err(AccessError::Unknown)));
     assert_eq!(authority.certificates().expect("readable").len(), 2);
+}
+
+fn token_of(authority: &Authority, owner: &str, uses: u32) -> Token {
+    let uses = NonZeroU32::new(uses).expect("some");
+    authority.create_token_for(Some(&name(owner)), Role::Worker, uses, HOUR_MS, NOW_MS).expect("a token")
+}
+
+#[test]
+fn tokens_of_one_owner_join_their_holders_and_others_stay_apart() {
+    let folder = Folder::new();
+    let authority = made(&folder);
+    let enrol = |token: &Token, who: &str| {
+        let issued = authority.enroll(token, &name(who), &request(), NOW_MS).expect("enrolled");
+        issued.identity.owner
+    };
+    let (one, two) = (token_of(&authority, "anna", 2), token_of(&authority, "anna", 1));
+    for (token, who) in [(&one, "w1"), (&one, "w2"), (&two, "w3")] {
+        assert_eq!(enrol(token, who).as_str(), "anna", "{who}");
+    }
+    let (lone, other) = (token(&authority, Role::Worker, 2), token(&authority, Role::Worker, 1));
+    let owner = enrol(&lone, "w4");
+    assert_eq!(owner.as_str(), format!("token:{}", lone.id()));
+    assert_eq!(enrol(&lone, "w5"), owner, "one token, one owner");
+    assert_ne!(enrol(&other, "w6"), owner);
+}
+
+#[test]
+fn nobody_becomes_the_owner_of_anothers_workers_by_choosing_a_name() {
+    let folder = Folder::new();
+    let authority = made(&folder);
+    let (anna, lone) = (token_of(&authority, "anna", 1), token(&authority, Role::Worker, 1));
+    let id = lone.id();
+    let owner_of = |token: &Token, who: &str| {
+        authority.enroll(token, &name(who), &request(), NOW_MS).expect("enrolled").identity.owner
+    };
+    let taken = [owner_of(&anna, "w1"), owner_of(&lone, "w2")];
+    // A worker chooses its name, and a friend may choose the owner's name of its token.
+    for (token, who) in [
+        (token(&authority, Role::Worker, 1), "anna".to_owned()),
+        (token(&authority, Role::Worker, 1), format!("token-{id}")),
+        (token_of(&authority, &format!("token-{id}"), 1), "w3".to_owned()),
+        (token_of(&authority, &id.to_string(), 1), "w4".to_owned()),
+        (token_of(&authority, "w2", 1), "w5".to_owned()),
+    ] {
+        let owner = owner_of(&token, &who);
+        assert!(!taken.contains(&owner), "{who} is of {owner}");
+    }
+    for owner in [format!("token:{id}"), format!("token:{}", id.to_string().to_uppercase())] {
+        assert!(owner.parse::<Name>().is_err(), "{owner}");
+    }
+}
+
+#[test]
+fn an_owner_stays_through_lost_answers_and_renewals_and_when_the_token_is_forgotten() {
+    let folder = Folder::new();
+    let authority = made(&folder);
+    let enrolled = [(token_of(&authority, "anna", 1), "a"), (token(&authority, Role::Worker, 1), "b")];
+    let mut held = enrolled.map(|(token, who)| {
+        let asked = request();
+        let lost = authority.enroll(&token, &name(who), &asked, NOW_MS).expect("enrolled");
+        let found = authority.enroll(&token, &name(who), &asked, NOW_MS).expect("once more");
+        assert_eq!(found.identity.owner, lost.identity.owner);
+        found
+    });
+    let owners = [0, 1].map(|which| held[which].identity.owner.clone());
+    for days in [4, 8, 12, 16] {
+        let now_ms = NOW_MS + days * DAY_MS;
+        for (held, owner) in held.iter_mut().zip(&owners) {
+            *held = authority.renew(&certificate(held), &request(), now_ms).expect("renewed");
+            let known = authority.identify(&certificate(held), now_ms).expect("known");
+            assert_eq!((&held.identity.owner, &known.owner), (owner, owner), "after {days} days");
+        }
+    }
+    assert!(authority.tokens().expect("readable").is_empty(), "nothing else remembers them");
+    let reopened = Authority::open(&folder.path("authority")).expect("opens");
+    for entry in reopened.certificates().expect("readable") {
+        assert_eq!(entry.owner(), owners[usize::from(entry.name != name("a"))], "{}", entry.name);
+    }
+}
+
+#[test]
+fn a_name_that_is_enrolled_again_by_another_token_has_that_ones_owner() {
+    let folder = Folder::new();
+    let authority = made(&folder);
+    let first = authority.enroll(&token_of(&authority, "anna", 1), &name("w"), &request(), NOW_MS);
+    assert_eq!(first.expect("enrolled").identity.owner.as_str(), "anna");
+    let bert = token_of(&authority, "bert", 1);
+    let refused = authority.enroll(&bert, &name("w"), &request(), NOW_MS);
+    assert!(matches!(refused, Err(EnrollError::NameInUse(_))), "{refused:?}");
+    authority.revoke(&name("w"), NOW_MS).expect("revoked");
+    let second = authority.enroll(&bert, &name("w"), &request(), NOW_MS).expect("enrolled");
+    assert_eq!(second.identity.owner.as_str(), "bert");
+    assert_eq!(authority.identify(&certificate(&second), NOW_MS).expect("known").owner.as_str(), "bert");
 }
 
 #[test]
@@ -489,7 +628,17 @@ fn credentials_survive_on_disk_or_are_refused() {
     let loaded = Credentials::load(&worker).expect("there");
     assert_eq!((loaded.name(), loaded.role()), (&name("a"), Role::Worker));
     assert_eq!((loaded.authority(), loaded.not_after_ms()), (authority.fingerprint(), NOW_MS + 7 * DAY_MS));
-    assert!(!loaded.renewal_is_due(NOW_MS + 3 * DAY_MS) && loaded.renewal_is_due(NOW_MS + 4 * DAY_MS));
+    for (at_ms, renewal) in [
+        (NOW_MS, None),
+        (NOW_MS + 3 * DAY_MS, None),
+        (NOW_MS + 4 * DAY_MS, Some(Renewal::Due)),
+        (NOW_MS + 400 * DAY_MS, Some(Renewal::Due)),
+        (NOW_MS - 5 * MINUTE_MS, None),
+        (NOW_MS - DAY_MS, Some(Renewal::ClockSetBack { by_ms: DAY_MS })),
+        (0, Some(Renewal::ClockSetBack { by_ms: NOW_MS })),
+    ] {
+        assert_eq!(loaded.renewal(at_ms), renewal, "at {at_ms}");
+    }
     assert!(!format!("{loaded:?}").contains("PRIVATE"));
 
     damaged(&worker.join("credentials.json"), |damage| match Credentials::load(&worker) {

@@ -1,6 +1,11 @@
 //! A worker that only pretends to count: it syncs and hands in as real ones do, and what it hands in is nonsense.
 
-use nqueens::campaign::{Assignment, Completion, Held, Source, UnitId};
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use nqueens::campaign::{Assignment, HeldLease, Source, UnitId, UnitResult};
+use nqueens::preplacement::{Decomposition, Job, JobHash};
 use nqueens::tally::{Parts, Residues};
 use nqueens::wire::{Link, messages, peer, v1};
 use tonic::Status;
@@ -15,14 +20,14 @@ pub(crate) struct Pretender {
     units_per_s: f64,
     boot: u64,
     /// The jobs that it heard of.
-    jobs: Vec<Vec<u8>>,
+    jobs: HashMap<JobHash, Arc<Decomposition>>,
     /// Leases in hand, with the next unit to pretend.
     held: Vec<(Assignment, u64)>,
 }
 
 impl Pretender {
     pub(crate) fn new(name: String, link: Link, units_per_s: f64) -> Self {
-        Self { name, link, units_per_s, boot: fastrand::u64(..), jobs: Vec::new(), held: Vec::new() }
+        Self { name, link, units_per_s, boot: fastrand::u64(..), jobs: HashMap::new(), held: Vec::new() }
     }
 
     /// Whether it has nothing in hand.
@@ -32,12 +37,11 @@ impl Pretender {
 
     /// One sync, in which it says that it has this device.
     pub(crate) async fn sync(&mut self, device: Option<v1::Device>) -> Result<(), Status> {
-        let held = self.held.iter().map(|(a, next)| {
-            let Assignment { attempt, job, units, mirrored, not_kernel } = a.clone();
-            let left = units.end - next;
-            messages::held(&Held { attempt, job, units, left, mirrored, not_kernel })
+        let held = self.held.iter().map(|(lease, next)| {
+            let left = lease.units.end - next;
+            messages::held(&HeldLease { lease: lease.clone(), left, unstarted: left })
         });
-        let rate = |job: &Vec<u8>| v1::Rate { job: job.clone(), units_per_s: self.units_per_s };
+        let rate = |job: &JobHash| v1::Rate { job: job.to_bytes().into(), units_per_s: self.units_per_s };
         let request = v1::SyncRequest {
             peer: peer(),
             worker: self.name.clone(),
@@ -45,18 +49,18 @@ impl Pretender {
             capacity: 4,
             kernels: vec![KERNEL.into()],
             held: held.collect(),
-            rates: self.jobs.iter().map(rate).collect(),
+            rates: self.jobs.keys().map(rate).collect(),
             devices: device.into_iter().collect(),
             ..v1::SyncRequest::default()
         };
         let answer = self.link.work().sync(request).await?.into_inner();
-        self.jobs = answer.jobs.iter().map(|job| job.job.clone()).collect();
-        let desired = messages::desired(answer.desired).expect("leases");
-        self.held.retain(|(held, _)| desired.iter().any(|d| d.attempt == held.attempt));
-        for assignment in desired {
-            if self.held.iter().all(|(held, _)| held.attempt != assignment.attempt) {
-                let first = assignment.units.start;
-                self.held.push((assignment, first));
+        self.jobs = answer.jobs.iter().map(|job| decomposed(&job.text)).collect();
+        let before = std::mem::take(&mut self.held).into_iter().map(|(lease, next)| (lease.attempt, next));
+        let before: HashMap<u64, u64> = before.collect();
+        for lease in messages::desired(answer.desired).expect("leases") {
+            let next = before.get(&lease.attempt).copied().unwrap_or(lease.units.start);
+            if next < lease.units.end {
+                self.held.push((lease, next));
             }
         }
         Ok(())
@@ -66,10 +70,14 @@ impl Pretender {
     pub(crate) async fn complete(&mut self, most: usize) -> Result<u64, Status> {
         let mut results = Vec::new();
         for (lease, next) in &mut self.held {
+            let Some(decomposition) = self.jobs.get(&lease.job) else { continue };
             while results.len() < most && *next < lease.units.end {
-                let unit = UnitId { job: lease.job, unit: *next };
-                let elapsed_s = 1.0 / self.units_per_s;
-                results.push(messages::result(&pretended(unit, lease.attempt, &self.name, elapsed_s)));
+                results.push(messages::result(&pretended(
+                    lease,
+                    *next,
+                    decomposition,
+                    1.0 / self.units_per_s,
+                )));
                 *next += 1;
             }
         }
@@ -83,14 +91,51 @@ impl Pretender {
     }
 }
 
-/// A result that every pretender would get for this unit.
-fn pretended(unit: UnitId, attempt: u64, worker: &str, elapsed_s: f64) -> Completion {
-    let count = 1000 + unit.unit % 977;
-    let mut parts = Parts::default();
-    for weight in [24u32, 12] {
-        parts.add(weight, count, Residues::of(count.into()), 3 * count).expect("small");
+/// Returns the units of a job, which all pretenders share: a large board takes seconds.
+fn decomposed(text: &str) -> (JobHash, Arc<Decomposition>) {
+    static KNOWN: Mutex<Option<HashMap<JobHash, Arc<Decomposition>>>> = Mutex::new(None);
+    let job: Job = text.parse().expect("a job's text");
+    let hash = job.hash();
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let made = known.get_or_insert_default().entry(hash).or_insert_with(|| Arc::new(Decomposition::new(job)));
+    (hash, Arc::clone(made))
+}
+
+/// Returns the result that every pretender would get for this unit, or for the sub-ranges that the lease names.
+fn pretended(lease: &Assignment, unit: u64, decomposition: &Decomposition, elapsed_s: f64) -> UnitResult {
+    let named = |number| lease.sub_ranges.is_empty() || lease.sub_ranges.numbers().any(|n| n == number);
+    let ranges = decomposition.sub_ranges(unit).zip(0u32..).filter(|&(_, number)| named(number));
+    let (mut parts, mut sub_sums) = (Parts::default(), Vec::new());
+    for sub_range in ranges.map(|(range, _)| invented(decomposition, range)) {
+        parts.merge(&sub_range).expect("small");
+        sub_sums.push(sub_range.total().expect("agrees").thirds());
     }
-    let (worker, kernel) = (worker.to_owned(), KERNEL.to_owned());
-    let source = Source { worker, kernel, device: "cpu".into(), build: String::new() };
-    Completion { unit, attempt, tally: parts.total().expect("small"), parts, source, elapsed_s }
+    // The coordinator knows who calls.
+    let (worker, owner) = (String::new(), String::new());
+    let source =
+        Source { worker, owner, kernel: KERNEL.to_owned(), device: "cpu".into(), build: String::new() };
+    UnitResult {
+        unit: UnitId { job: lease.job, unit },
+        attempt: lease.attempt,
+        grant: lease.grant.clone(),
+        tally: parts.total().expect("small"),
+        parts,
+        sub_sums,
+        source,
+        elapsed_s,
+    }
+}
+
+/// Returns nonsense for a range of prefixes that its limits allow.
+fn invented(decomposition: &Decomposition, range: Range<u64>) -> Parts {
+    let seed = range.start;
+    let limits = decomposition.limits(range);
+    let mut parts = Parts::default();
+    if let Some(&weight) = limits.weights.first() {
+        let most = limits.most_thirds / u128::from(weight);
+        let count = most.min(u128::from(1000 + seed % 977));
+        let nodes = limits.most_nodes.min(3 * count);
+        parts.add(weight, count, Residues::of(count), nodes).expect("small");
+    }
+    parts
 }

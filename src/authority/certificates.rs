@@ -15,6 +15,7 @@ use x509_parser::prelude::FromDer;
 
 use super::fingerprint::base32;
 use super::name::Name;
+use super::renewal::Renewal;
 use super::role::Role;
 
 const MINUTE_MS: u64 = 60 * 1000;
@@ -30,10 +31,10 @@ pub(super) const SERVER_LIFE_MS: u64 = 90 * DAY_MS;
 pub(super) const CLIENT_LIFE_MS: u64 = 7 * DAY_MS;
 
 /// Client certificates are valid from a little before they were issued: clocks differ.
-const CLIENT_BACKDATED_MS: u64 = 5 * MINUTE_MS;
+pub(super) const CLIENT_BACKDATED_MS: u64 = 5 * MINUTE_MS;
 
 /// Those that clients check are so by more: it costs nothing, and their clocks are anybody's.
-const SERVER_BACKDATED_MS: u64 = DAY_MS;
+pub(super) const SERVER_BACKDATED_MS: u64 = DAY_MS;
 
 /// How the role stands in a client certificate, as a URI among its alternative names.
 const ROLE_URI: &str = "nqueens:role:";
@@ -79,6 +80,16 @@ impl Validity {
         let whole = |ms: u64| ms - ms % 1000;
         let not_before_ms = whole(now_ms.saturating_sub(backdated_ms));
         Self { not_before_ms, not_after_ms: whole(now_ms.saturating_add(life_ms)) }
+    }
+
+    /// By how much the clock was set back at least, if what was issued with this validity, `backdated_ms` after its
+    /// beginning, is not valid yet at `now_ms`.
+    pub(super) const fn set_back(self, backdated_ms: u64, now_ms: u64) -> Option<Renewal> {
+        if now_ms >= self.not_before_ms {
+            return None;
+        }
+        let issued_ms = self.not_before_ms.saturating_add(backdated_ms);
+        Some(Renewal::ClockSetBack { by_ms: issued_ms - now_ms })
     }
 }
 
@@ -145,15 +156,15 @@ pub(super) fn server_names(names: &[String]) -> Result<Vec<String>, CertificateE
     Ok(good)
 }
 
-/// A certificate for the server of these names, which must be good ones.
+/// A certificate for the server of these names, which must be good ones, and when it is valid.
 pub(super) fn server(
     names: &[String],
     key: &KeyPair,
     issuer: &Issuer<'_, KeyPair>,
     now_ms: u64,
-) -> Result<Certificate, CertificateError> {
-    let mut params =
-        params("nqueens coordinator", Validity::new(now_ms, SERVER_BACKDATED_MS, SERVER_LIFE_MS))?;
+) -> Result<(Certificate, Validity), CertificateError> {
+    let validity = Validity::new(now_ms, SERVER_BACKDATED_MS, SERVER_LIFE_MS);
+    let mut params = params("nqueens coordinator", validity)?;
     for name in names.iter().map(String::as_str).chain(OWN_NAMES) {
         params.subject_alt_names.push(match name.parse::<IpAddr>() {
             Ok(address) => SanType::IpAddress(address),
@@ -163,7 +174,7 @@ pub(super) fn server(
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     params.use_authority_key_identifier_extension = true;
-    Ok(params.signed_by(key, issuer)?)
+    Ok((params.signed_by(key, issuer)?, validity))
 }
 
 /// A client's certificate as it was made.

@@ -74,7 +74,7 @@ pub(super) fn create_private_folder(path: &Path) -> io::Result<()> {
 
 /// Puts `bytes` at `path`, in place of what was there; before this returns, they would survive a power loss.
 /// A crash leaves what was there, or all of `bytes`. The file, which is still open, is returned.
-pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<File, FileError> {
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<File, FileError> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     let mut beside = OsString::from(".");
@@ -115,9 +115,16 @@ pub(super) fn folder_of(path: &Path) -> &Path {
 }
 
 /// Reads a file of at most `most` bytes, and keeps it open.
-pub(super) fn read_at_most(path: &Path, most: u64) -> Result<(File, Vec<u8>), FileError> {
+pub(crate) fn read_at_most(path: &Path, most: u64) -> Result<(File, Vec<u8>), FileError> {
     let read = || {
+        let regular = |metadata: fs::Metadata| {
+            let refuse = || io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file");
+            if metadata.is_file() { Ok(()) } else { Err(refuse()) }
+        };
+        // To open a pipe would wait for whoever writes into it.
+        regular(fs::metadata(path)?)?;
         let file = File::open(path)?;
+        regular(file.metadata()?)?;
         let mut bytes = Vec::new();
         (&file).take(most + 1).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > most {

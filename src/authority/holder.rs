@@ -9,10 +9,11 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde::{Deserialize, Serialize};
 
-use super::certificates::{self, CertificateError, ReadFromClient};
+use super::certificates::{self, CLIENT_BACKDATED_MS, CertificateError, ReadFromClient};
 use super::files::{self, FileError};
 use super::fingerprint::Fingerprint;
 use super::name::Name;
+use super::renewal::Renewal;
 use super::role::Role;
 
 const CREDENTIALS: &str = "credentials.json";
@@ -188,10 +189,13 @@ impl Credentials {
         self.said.validity.not_after_ms
     }
 
-    /// Whether it is time to renew: half of the certificate's life is over.
-    pub const fn renewal_is_due(&self, now_ms: u64) -> bool {
+    /// Whether it is time to renew, and why: half of the certificate's life is over, or it is not valid yet.
+    pub const fn renewal(&self, now_ms: u64) -> Option<Renewal> {
         let validity = self.said.validity;
-        now_ms >= validity.not_before_ms.midpoint(validity.not_after_ms)
+        if now_ms >= validity.not_before_ms.midpoint(validity.not_after_ms) {
+            return Some(Renewal::Due);
+        }
+        validity.set_back(CLIENT_BACKDATED_MS, now_ms)
     }
 
     /// The fingerprint of the authority's certificate.

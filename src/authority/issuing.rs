@@ -16,6 +16,7 @@ use super::certificates::{self, CertificateError};
 use super::files::{self, FileError};
 use super::fingerprint::Fingerprint;
 use super::name::Name;
+use super::owner::Owner;
 use super::register::{CertificateEntry, Content, Register, RegisterError, TokenEntry, TokenId};
 use super::role::{Action, Role};
 use super::token::Token;
@@ -83,6 +84,8 @@ pub struct Identity {
     pub name: Name,
     /// What the holder is.
     pub role: Role,
+    /// Who enrolled the holder.
+    pub owner: Owner,
     /// The certificate's serial number, in hexadecimal digits.
     pub serial: String,
     /// Until when the certificate is valid, in ms since 1970.
@@ -301,6 +304,22 @@ impl Authority {
         life_ms: u64,
         now_ms: u64,
     ) -> Result<Token, AuthorityError> {
+        self.create_token_for(None, role, uses, life_ms, now_ms)
+    }
+
+    /// Makes a token as [`Self::create_token`] does. What it buys belongs to `owner`, together with what other tokens of
+    /// that owner buy; without one the token is an owner of its own.
+    ///
+    /// # Errors
+    /// The register cannot be used, or there are no random numbers.
+    pub fn create_token_for(
+        &self,
+        owner: Option<&Name>,
+        role: Role,
+        uses: NonZeroU32,
+        life_ms: u64,
+        now_ms: u64,
+    ) -> Result<Token, AuthorityError> {
         self.register.change(now_ms, |content| {
             let mut token = Token::random(self.fingerprint).map_err(CertificateError::Random)?;
             while content.tokens.contains_key(&token.id()) {
@@ -308,7 +327,9 @@ impl Authority {
             }
             let (uses, expires_ms) = (uses.get(), now_ms.saturating_add(life_ms));
             let hash = token.hash();
-            let entry = TokenEntry { role, uses, uses_left: uses, created_ms: now_ms, expires_ms, hash };
+            let owner = owner.cloned();
+            let entry =
+                TokenEntry { role, uses, uses_left: uses, created_ms: now_ms, expires_ms, hash, owner };
             content.tokens.insert(token.id(), entry);
             Ok(token)
         })
@@ -413,33 +434,34 @@ impl Authority {
                 let entry = content.tokens.get_mut(&id).ok_or(EnrollError::UnknownToken)?;
                 entry.uses_left = entry.uses_left.checked_sub(1).ok_or(EnrollError::TokenUsed)?;
             }
-            self.issue(content, name, role, &key, Some(id), now_ms)
+            let owner = content.tokens.get(&id).ok_or(EnrollError::UnknownToken)?.owner(id);
+            self.issue(content, (name, role, owner), &key, Some(id), now_ms)
         })
     }
 
-    /// Issues the next certificate to the holder of `presented` (DER), with the same name and role, for the key
+    /// Issues the next certificate to the holder of `presented` (DER), with the same name, role and owner, for the key
     /// of `request`. Both are valid then; all others of that name are not any more.
     ///
     /// # Errors
-    /// The certificate is not one that is let in; the request is none; the register cannot be used.
+    /// The certificate is not one that is let in, or that will be once it is valid; the request is none; the register
+    /// cannot be used.
     pub fn renew(&self, presented: &[u8], request: &[u8], now_ms: u64) -> Result<Issued, EnrollError> {
-        identify(&*self.register.read().map_err(AccessError::Register)?, presented, now_ms)?;
+        identify_for_renewal(&*self.register.read().map_err(AccessError::Register)?, presented, now_ms)?;
         let key = certificates::requested_key(request)?;
         self.register.change(now_ms, |content| {
-            let Identity { name, role, .. } = identify(content, presented, now_ms)?;
+            let Identity { name, role, owner, .. } = identify_for_renewal(content, presented, now_ms)?;
             let presented = Fingerprint::of(presented);
             content
                 .certificates
                 .retain(|print, entry| *print == presented || entry.name != name || !entry.is_live(now_ms));
-            self.issue(content, &name, role, &key, None, now_ms)
+            self.issue(content, (&name, role, owner), &key, None, now_ms)
         })
     }
 
     fn issue(
         &self,
         content: &mut Content,
-        name: &Name,
-        role: Role,
+        (name, role, owner): (&Name, Role, Owner),
         key: &SubjectPublicKeyInfo,
         token: Option<TokenId>,
         now_ms: u64,
@@ -454,6 +476,7 @@ impl Authority {
             revoked_ms: None,
             key: Fingerprint::of(&key.subject_public_key_info()),
             token,
+            owner: Some(owner),
         };
         let identity = Identity::of(&entry);
         content.certificates.insert(Fingerprint::of(made.certificate.der()), entry);
@@ -473,7 +496,8 @@ impl Authority {
         identify(&content, certificate, now_ms)
     }
 
-    /// Who shows this certificate (DER), if its role is enough for `action`.
+    /// Who shows this certificate (DER), if its role is enough for `action`. One that is not valid yet is good for its
+    /// renewal.
     ///
     /// # Errors
     /// There is none, it is not let in, or the role is another's; or the register cannot be used.
@@ -483,7 +507,12 @@ impl Authority {
         action: Action,
         now_ms: u64,
     ) -> Result<Identity, AccessError> {
-        let identity = self.identify(certificate.ok_or(AccessError::NoCertificate)?, now_ms)?;
+        let certificate = certificate.ok_or(AccessError::NoCertificate)?;
+        let content = self.register.read()?;
+        let identity = match action {
+            Action::Renew => identify_for_renewal(&content, certificate, now_ms)?,
+            _ => identify(&content, certificate, now_ms)?,
+        };
         let role = identity.role;
         if role.may(action) { Ok(identity) } else { Err(AccessError::Forbidden { role, action }) }
     }
@@ -496,7 +525,8 @@ impl Authority {
 impl Identity {
     fn of(entry: &CertificateEntry) -> Self {
         let CertificateEntry { serial, name, role, not_after_ms, .. } = entry;
-        Self { name: name.clone(), role: *role, serial: serial.clone(), not_after_ms: *not_after_ms }
+        let (name, serial) = (name.clone(), serial.clone());
+        Self { name, role: *role, owner: entry.owner(), serial, not_after_ms: *not_after_ms }
     }
 }
 
@@ -525,6 +555,15 @@ fn identify(content: &Content, certificate: &[u8], now_ms: u64) -> Result<Identi
         Err(AccessError::Expired)
     } else {
         Ok(Identity::of(entry))
+    }
+}
+
+/// Who shows a certificate that may be renewed: one that is not valid yet may, since the clock was set back after it was
+/// issued. That it was issued, and neither revoked nor replaced, is what the register says, whatever the time.
+fn identify_for_renewal(content: &Content, certificate: &[u8], now_ms: u64) -> Result<Identity, AccessError> {
+    match (identify(content, certificate, now_ms), content.certificates.get(&Fingerprint::of(certificate))) {
+        (Err(AccessError::NotYetValid), Some(entry)) => Ok(Identity::of(entry)),
+        (identified, _) => identified,
     }
 }
 
@@ -630,6 +669,7 @@ mod tests {
                     revoked_ms: None,
                     key: hash,
                     token: None,
+                    owner: None,
                 };
                 content.certificates.insert(hash, entry);
             }
@@ -656,6 +696,42 @@ mod tests {
                 authority.identify(&der, NOW_MS).expect("known");
             }
         });
+    }
+
+    #[test]
+    fn a_register_without_owners_opens_and_each_certificate_has_one_of_its_own() {
+        let folder = Folder::new("older");
+        let authority = Authority::init(&folder.0, &[], NOW_MS).expect("made");
+        let (bought, renewed) = (b"a certificate".as_slice(), b"another".as_slice());
+        let json = format!(
+            concat!(
+                r#"{{"format":"nqueens-register/1","authority":"{authority}","server_names":[],"tokens":{{"aaaaaaaa":"#,
+                r#"{{"role":"worker","uses":2,"uses_left":1,"created_ms":1799999990000,"expires_ms":1800003600000,"#,
+                r#""hash":"{hash}"}}}},"certificates":{{"{bought}":{{"serial":"41","name":"anna","role":"worker","#,
+                r#""not_before_ms":1799999700000,"not_after_ms":1800604800000,"key":"{hash}","token":"aaaaaaaa"}},"#,
+                r#""{renewed}":{{"serial":"42","name":"bert","role":"worker","not_before_ms":1799999700000,"#,
+                r#""not_after_ms":1800604800000,"key":"{hash}"}}}}}}"#,
+            ),
+            authority = authority.fingerprint(),
+            bought = Fingerprint::of(bought),
+            renewed = Fingerprint::of(renewed),
+            hash = "a".repeat(52),
+        );
+        let line = format!("{} {json}\n", Fingerprint::of(json.as_bytes()));
+        fs::write(folder.0.join(Register::FILE), line).expect("written");
+        drop(authority);
+
+        let authority = Authority::open(&folder.0).expect("it opens");
+        let (id, token) = authority.tokens().expect("readable").remove(0);
+        assert_eq!(token.owner(id).as_str(), "token:aaaaaaaa");
+        let request = KeyRequest::new(&name("a")).expect("a key");
+        for (certificate, owner) in [(bought, "token:aaaaaaaa"), (renewed, "certificate:bert")] {
+            let holder = authority.identify(certificate, NOW_MS).expect("known");
+            assert_eq!(holder.owner.as_str(), owner);
+            let issued = authority.renew(certificate, request.request(), NOW_MS).expect("renewed");
+            assert_eq!(issued.identity.owner.as_str(), owner, "it is inherited");
+        }
+        Authority::open(&folder.0).expect("what was written in its place opens, too");
     }
 
     #[test]

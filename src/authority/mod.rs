@@ -16,9 +16,13 @@
 //! - Only a certificate that stands in the register, entire, is known; what it may do is what the register says.
 //! - A token's use is on disk, together with the certificate that it bought, before the certificate is handed
 //!   out. Who lost the answer asks again with the same key: that is no second use.
+//! - Each certificate has an owner, who enrolled its holder: that of the token that bought it, also after renewals. Nobody
+//!   becomes another's owner by choosing a name.
 //! - The register is replaced as a whole: a crash leaves the old one or the new one. One that is not as it was
 //!   written is refused, and then nobody is let in.
 //! - Other processes may create tokens and revoke while a coordinator serves: it sees each at the next call.
+//! - A clock that is set back locks nobody out for long: a certificate that stands in the register and is not valid yet is
+//!   good for one thing, its renewal; the coordinator replaces its own.
 //! - There is no clock in here: `now_ms`, in ms since 1970, is always given.
 //!
 //! An older copy of the folder that is put back forgets uses and revocations made since; no file can tell.
@@ -29,7 +33,9 @@ mod fingerprint;
 mod holder;
 mod issuing;
 mod name;
+mod owner;
 mod register;
+mod renewal;
 mod role;
 mod server;
 mod sessions;
@@ -38,11 +44,14 @@ mod token;
 
 pub use certificates::CertificateError;
 pub use files::FileError;
+pub(crate) use files::{read_at_most as read_private, replace as write_private};
 pub use fingerprint::{Fingerprint, FingerprintError};
 pub use holder::{Credentials, HolderError, KeyRequest};
 pub use issuing::{AccessError, Authority, AuthorityError, EnrollError, Identity, Issued, Revoked};
 pub use name::{Name, NameError};
+pub use owner::{Owner, OwnerError};
 pub use register::{CertificateEntry, RegisterError, TokenEntry, TokenId, TokenIdError};
+pub use renewal::Renewal;
 pub use role::{Action, Role, RoleError};
 pub use server::ServerIdentity;
 pub use sessions::{SessionEntry, SessionError, SessionSecret, SessionSecretError, Vouched};

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::files::{self, FileError, Stamp};
 use super::fingerprint::{Fingerprint, base32, from_base32};
 use super::name::Name;
+use super::owner::Owner;
 use super::role::Role;
 use super::sessions::SessionEntry;
 
@@ -46,6 +47,16 @@ pub struct TokenEntry {
     pub expires_ms: u64,
     /// The hash of the secret.
     pub(super) hash: Fingerprint,
+    /// The owner that it was created for, if it was for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) owner: Option<Name>,
+}
+
+impl TokenEntry {
+    /// The owner of the certificates that the token buys; `id` is its own.
+    pub fn owner(&self, id: TokenId) -> Owner {
+        Owner::of(self.owner.as_ref(), id)
+    }
 }
 
 /// A certificate that was issued.
@@ -70,9 +81,18 @@ pub struct CertificateEntry {
     /// The token that bought it; none if it was issued for an earlier certificate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<TokenId>,
+    /// Who enrolled its holder: kept here, because tokens are forgotten. None in entries of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) owner: Option<Owner>,
 }
 
 impl CertificateEntry {
+    /// Who enrolled its holder.
+    pub fn owner(&self) -> Owner {
+        let of_token = || self.token.map(Owner::of_token);
+        self.owner.clone().or_else(of_token).unwrap_or_else(|| Owner::of_certificate(&self.name))
+    }
+
     /// Whether it is good for anything.
     pub fn is_live(&self, now_ms: u64) -> bool {
         self.revoked_ms.is_none() && now_ms <= self.not_after_ms

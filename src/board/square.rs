@@ -32,7 +32,7 @@ impl Square {
 
 impl fmt::Display for Square {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{},{}", self.row + 1, self.col + 1)
+        write!(f, "{},{}", self.row.saturating_add(1), self.col.saturating_add(1))
     }
 }
 

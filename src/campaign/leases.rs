@@ -1,10 +1,14 @@
 //! Leases: who counts which unit at the moment. Volatile; a worker's next sync tells again what it has in hand.
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
+use std::net::IpAddr;
 use std::ops::Range;
 
-use super::state::{Campaign, Event, Job, JobState, WorkerState};
+use super::checks::Depth;
+use super::key::{Grant, Grantee};
+use super::lease::{Assignment, HeldLease, SubRangeSet};
+use super::state::{Campaign, Event, WorkerState};
 use super::units::Status;
 use super::{UnitId, WorkerName};
 use crate::preplacement::JobHash;
@@ -15,47 +19,26 @@ pub(super) struct Lease {
     pub(super) worker: WorkerName,
     pub(super) job: JobHash,
     pub(super) units: Range<u64>,
+    /// Whether it is a recount.
     pub(super) mirrored: bool,
-    /// For a recount by the worker that counted first: the kernel that it must not use again.
-    pub(super) not_kernel: Option<String>,
-    /// Whether others have these units too: recounts, and copies of a straggler's.
+    /// The sub-ranges that a recount is asked for; empty for all.
+    pub(super) sub_ranges: SubRangeSet,
+    /// The sum that a recount is to confirm, in thirds.
+    pub(super) thirds: Option<u128>,
+    /// Whether others have these units too: recounts, and copies of what others take too long for.
     pub(super) copy: bool,
+    /// Units that the worker had not begun when it was heard of last.
+    pub(super) unstarted: u64,
     pub(super) granted_ms: u64,
     pub(super) deadline_ms: u64,
     /// Seconds that it should take, if the worker's rate is known.
     pub(super) predicted_s: Option<f64>,
 }
 
-/// Work for a worker.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Assignment {
-    /// The lease's number.
-    pub attempt: u64,
-    /// The job.
-    pub job: JobHash,
-    /// The units.
-    pub units: Range<u64>,
-    /// Whether their mirror images are to be counted.
-    pub mirrored: bool,
-    /// For a recount by the worker that counted first: a kernel that must not be used again.
-    pub not_kernel: Option<String>,
-}
-
-/// What a worker has in hand.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Held {
-    /// The lease's number.
-    pub attempt: u64,
-    /// The job.
-    pub job: JobHash,
-    /// The units of the lease.
-    pub units: Range<u64>,
-    /// Units of it whose results were not acknowledged yet. A worker has a lease in hand until there are none.
-    pub left: u64,
-    /// Whether mirror images are counted.
-    pub mirrored: bool,
-    /// The kernel that must not be used.
-    pub not_kernel: Option<String>,
+impl Lease {
+    fn len(&self) -> u64 {
+        self.units.end - self.units.start
+    }
 }
 
 /// A worker's sync.
@@ -63,16 +46,22 @@ pub struct Held {
 pub struct SyncRequest {
     /// The worker.
     pub worker: WorkerName,
+    /// Who enrolled it.
+    pub owner: String,
+    /// Where it calls from.
+    pub address: Option<IpAddr>,
     /// Changes when the worker restarts.
     pub boot: u64,
     /// Units that it counts at once; 0 asks for nothing.
     pub capacity: u32,
     /// Kernels that it has, the fastest first.
     pub kernels: Vec<String>,
+    /// Devices that it has, as its results name them.
+    pub devices: Vec<String>,
     /// Units a second that it measured, by job.
     pub units_per_s: Vec<(JobHash, f64)>,
     /// What it has in hand.
-    pub held: Vec<Held>,
+    pub held: Vec<HeldLease>,
     /// It will stop soon: it asks for nothing more.
     pub draining: bool,
 }
@@ -84,18 +73,23 @@ pub struct SyncResponse {
     pub desired: Vec<Assignment>,
     /// Leases that it has and is to drop.
     pub cancel: Vec<u64>,
+    /// How many of the desired ones are new.
+    pub granted: usize,
     /// When it is to sync again, in ms from now, before jitter.
     pub next_sync_ms: u64,
 }
-
-/// Units that a worker may bring along in a sync, from before a restart of the coordinator, say.
-const MOST_ADOPTED: u64 = 1 << 16;
 
 /// Leases that are remembered after their end: a worker gives a lease back and then tells what failed in it.
 const MOST_ENDED: usize = 4096;
 
 /// New leases in one sync.
-const MOST_GRANTED: u32 = 64;
+pub(super) const MOST_GRANTED: u32 = 64;
+
+/// Kernels and devices that are remembered of a worker.
+const MOST_ANNOUNCED: usize = 512;
+
+/// Workers that have a unit at the same time.
+const MOST_COPIES: usize = 3;
 
 impl Campaign {
     /// A worker says what it has; it is told what it is to have.
@@ -104,46 +98,34 @@ impl Campaign {
         self.greet(request, now_ms);
         let mut desired = Vec::new();
         let mut cancel = Vec::new();
-        let mut work_s = 0.0;
-        let mut room = MOST_ADOPTED;
         for held in &request.held {
-            if self.keep(request, held, &mut room, now_ms) {
-                work_s += self.predicted_s(&request.worker, held.job, held.left).unwrap_or(0.0);
-                desired.push(Assignment {
-                    attempt: held.attempt,
-                    job: held.job,
-                    units: held.units.clone(),
-                    mirrored: held.mirrored,
-                    not_kernel: held.not_kernel.clone(),
-                });
-            } else {
-                cancel.push(held.attempt);
+            match self.keep(request, held, now_ms) {
+                Some(units) => desired.push(Assignment { units, ..held.lease.clone() }),
+                None => cancel.push(held.lease.attempt),
             }
         }
         // A lease that was granted, and the reply lost: it is told again.
-        let told: BTreeSet<u64> = request.held.iter().map(|held| held.attempt).collect();
+        let told: BTreeSet<u64> = request.held.iter().map(|held| held.lease.attempt).collect();
         let forgotten: Vec<u64> = self
             .leases
             .iter()
             .filter(|(attempt, lease)| lease.worker == request.worker && !told.contains(attempt))
             .map(|(&attempt, _)| attempt)
             .collect();
-        forgotten.into_iter().for_each(|attempt| self.drop_lease(attempt));
+        forgotten.into_iter().for_each(|attempt| self.end_lease(attempt));
+        let kept = desired.len();
 
         let draining = self.workers.get(&request.worker).is_none_or(|worker| worker.draining);
-        if request.capacity == 0 || draining || self.trust.is_quarantined(&request.worker) {
-            return SyncResponse { desired, cancel, next_sync_ms };
+        let quarantined = self.reputation.is_quarantined(&request.worker, &request.owner);
+        if request.capacity > 0 && !draining && !quarantined {
+            self.draw_checkers(now_ms);
+            while desired.len() < kept + MOST_GRANTED as usize {
+                let idle = desired.is_empty();
+                let Some(assignment) = self.grant(request, idle, now_ms) else { break };
+                desired.push(assignment);
+            }
         }
-        let mut granted = 0;
-        while granted < MOST_GRANTED && (desired.is_empty() || work_s < self.settings.lease_s / 2.0) {
-            granted += 1;
-            let Some(assignment) = self.grant(request, desired.is_empty(), now_ms) else { break };
-            let units = assignment.units.end - assignment.units.start;
-            let unknown = self.settings.lease_s / 2.0;
-            work_s += self.predicted_s(&request.worker, assignment.job, units).unwrap_or(unknown);
-            desired.push(assignment);
-        }
-        SyncResponse { desired, cancel, next_sync_ms }
+        SyncResponse { granted: desired.len() - kept, desired, cancel, next_sync_ms }
     }
 
     /// Remembers what the worker says of itself; leases of an earlier boot are void.
@@ -151,84 +133,135 @@ impl Campaign {
         let known = self.workers.get(&request.worker);
         if known.is_some_and(|worker| worker.boot != request.boot) {
             for job in self.jobs.values_mut() {
-                job.one_kernel.remove(&request.worker);
                 job.unsuited.remove(&request.worker);
             }
             let before: Vec<u64> =
                 self.leases.iter().filter(|(_, l)| l.worker == request.worker).map(|(&a, _)| a).collect();
             before.into_iter().for_each(|attempt| self.drop_lease(attempt));
         }
+        self.reputation.owner(&request.worker, &request.owner);
+        let drained = self.drained.remove(&request.worker) == Some(request.boot);
         let entry = self.workers.entry(request.worker.clone());
         let worker = entry.or_insert_with(|| WorkerState {
             boot: request.boot,
+            owner: String::new(),
+            address: None,
             capacity: 0,
             kernels: Vec::new(),
-            units_per_s: Default::default(),
+            announced: BTreeSet::new(),
+            units_per_s: HashMap::new(),
             seen_ms: now_ms,
-            draining: false,
+            draining: drained,
             units_done: 0,
+            lease_units: HashMap::new(),
         });
         if worker.boot != request.boot {
             worker.draining = false;
         }
         worker.boot = request.boot;
+        worker.owner.clone_from(&request.owner);
+        worker.address = request.address;
         worker.capacity = request.capacity;
         worker.kernels.clone_from(&request.kernels);
+        for name in request.kernels.iter().chain(&request.devices) {
+            if worker.announced.len() < MOST_ANNOUNCED {
+                worker.announced.insert(name.clone());
+            }
+        }
         worker.seen_ms = now_ms;
         worker.draining |= request.draining;
         let plausible = |rate: &f64| rate.is_finite() && *rate > 0.0;
         worker.units_per_s =
             request.units_per_s.iter().copied().filter(|(_, rate)| plausible(rate)).collect();
+        if worker.draining || worker.capacity == 0 {
+            self.put_back_all_of(&request.worker);
+        }
     }
 
-    /// Whether the worker may keep a lease; one that is not known any more is adopted if it is still of use.
-    /// `room` is how many units may yet be adopted.
-    fn keep(&mut self, request: &SyncRequest, held: &Held, room: &mut u64, now_ms: u64) -> bool {
-        let owner = self.leases.get(&held.attempt).map(|lease| &lease.worker);
-        if owner.is_some_and(|owner| *owner != request.worker) {
-            return false;
+    /// Returns the units of a lease that the worker may keep; none if it is to drop it. One that is not known any more is
+    /// adopted if it is still of use and its grant shows that it was this worker's.
+    fn keep(&mut self, request: &SyncRequest, held: &HeldLease, now_ms: u64) -> Option<Range<u64>> {
+        let HeldLease { lease: Assignment { attempt, job: hash, .. }, left, unstarted } = held;
+        if self.leases.get(attempt).is_some_and(|lease| lease.worker != request.worker) {
+            return None;
         }
-        if self.trust.is_quarantined(&request.worker) || held.left == 0 {
-            self.drop_lease(held.attempt);
-            return false;
+        if self.reputation.is_quarantined(&request.worker, &request.owner) || *left == 0 {
+            self.end_lease(*attempt);
+            return None;
         }
         let deadline_ms = now_ms + self.settings.lease_ms;
-        let Some(job) = self.jobs.get_mut(&held.job) else { return false };
-        if job.state != JobState::Running {
-            self.drop_lease(held.attempt);
-            return false;
+        if !self.jobs.get(hash)?.state.is_counted() {
+            self.drop_lease(*attempt);
+            return None;
         }
-        if let Some(lease) = self.leases.get_mut(&held.attempt) {
+        if let Some(lease) = self.leases.get(attempt) {
+            // All of it is somebody else's by now, or nobody has need of the check any more.
+            let unneeded = lease.mirrored && !self.is_check_leased(*hash, lease.units.start, *attempt);
+            if lease.units.is_empty() || unneeded {
+                self.end_lease(*attempt);
+                return None;
+            }
+        }
+        if let Some(lease) = self.leases.get_mut(attempt) {
             lease.deadline_ms = deadline_ms;
-            return true;
+            lease.unstarted = (*unstarted).min(lease.len());
+            return Some(lease.units.clone());
         }
-        // Only what could have been granted is adopted. Recounts are granted anew: whoever says that it was asked for
-        // one is not believed.
-        let size = held.units.end.saturating_sub(held.units.start);
-        let granted = held.attempt < self.next_attempt && size <= self.settings.most_lease_units;
-        if held.mirrored || !granted || size > *room {
-            return false;
+        self.adopt(request, held, now_ms)
+    }
+
+    /// Takes up a lease that expired or was granted before the coordinator restarted. Its units may be in the hands of
+    /// another by now.
+    fn adopt(&mut self, request: &SyncRequest, held: &HeldLease, now_ms: u64) -> Option<Range<u64>> {
+        let HeldLease { lease: Assignment { attempt, job: hash, grant, .. }, unstarted, .. } = held;
+        let grantee = Grantee {
+            attempt: *attempt,
+            worker: &request.worker,
+            owner: &request.owner,
+            job: hash,
+            thirds: None,
+        };
+        // Recounts are drawn anew.
+        let Grant { units, .. } = self.key.open(grant, &grantee).filter(|grant| !grant.mirrored)?;
+        let room = self.room_of(request);
+        let job = self.jobs.get_mut(hash)?;
+        let start = held.lease.units.start.max(units.start);
+        let end = held.lease.units.end.min(units.end).min(start.saturating_add(room)).min(job.units.len());
+        if start >= end || job.units.adopt(start..end) == 0 {
+            return None;
         }
-        *room -= size;
-        // It expired, or the coordinator restarted. The units may be in the hands of another by now.
-        let end = held.units.end.min(job.units.len());
-        let start = held.units.start.min(end);
-        let of_use = job.units.adopt(start..end) > 0;
-        if of_use {
-            let lease = Lease {
-                worker: request.worker.clone(),
-                job: held.job,
-                units: start..end,
-                mirrored: false,
-                not_kernel: None,
-                copy: false,
-                granted_ms: now_ms,
-                deadline_ms,
-                predicted_s: None,
-            };
-            self.leases.insert(held.attempt, lease);
+        let lease = Lease {
+            worker: request.worker.clone(),
+            job: *hash,
+            units: start..end,
+            mirrored: false,
+            sub_ranges: SubRangeSet::default(),
+            thirds: None,
+            copy: false,
+            unstarted: (*unstarted).min(end - start),
+            granted_ms: now_ms,
+            deadline_ms: now_ms + self.settings.lease_ms,
+            predicted_s: None,
+        };
+        self.leases.insert(*attempt, lease);
+        Some(start..end)
+    }
+
+    /// Returns how many units more a worker may have in hand: new owners have few.
+    fn room_of(&self, request: &SyncRequest) -> u64 {
+        let Some(owner) = self.reputation.known_owner(&request.worker, &request.owner) else { return 0 };
+        let few = self.settings.new_owner_units;
+        if !self.reputation.is_new(owner, few) {
+            return u64::MAX;
         }
-        of_use
+        let of_owner = |lease: &&Lease| {
+            !lease.mirrored
+                && self.workers.get(&lease.worker).is_some_and(|worker| {
+                    self.reputation.known_owner(&lease.worker, &worker.owner) == Some(owner)
+                })
+        };
+        let leased: u64 = self.leases.values().filter(of_owner).map(Lease::len).sum();
+        few.saturating_sub(leased + self.reputation.unproven(owner))
     }
 
     fn predicted_s(&self, worker: &str, job: JobHash, units: u64) -> Option<f64> {
@@ -236,26 +269,83 @@ impl Campaign {
         Some(units as f64 / rate)
     }
 
-    /// A new lease: a recount that is due, else open units of the most urgent job, else, if the worker would be idle, a
-    /// copy of what a straggler has.
+    /// A new lease: a spot check that is kept for the worker, or, if it has not enough in hand, a full check, open units
+    /// of the most urgent job, or, if it is idle, what others have not begun or take too long for.
     fn grant(&mut self, request: &SyncRequest, idle: bool, now_ms: u64) -> Option<Assignment> {
+        if let Some(check) = self.grant_check(request, Depth::Spot, now_ms) {
+            return Some(check);
+        }
         let mut order: Vec<(Reverse<i32>, u64, JobHash)> = self
             .jobs
             .iter()
-            .filter(|(_, job)| job.state == JobState::Running && !job.unsuited.contains(&request.worker))
+            .filter(|(_, job)| job.state.is_counted() && !job.unsuited.contains(&request.worker))
             .map(|(&hash, job)| (Reverse(job.priority), job.submitted_ms, hash))
             .collect();
         order.sort_unstable_by_key(|&(priority, age, hash)| (priority, age, hash.to_string()));
-        for (_, _, hash) in order {
-            let found = self.grant_recount(request, hash, now_ms);
-            let found = found.or_else(|| self.grant_open(request, hash, now_ms));
-            let copy = || idle.then(|| self.grant_straggler(request, hash, now_ms)).flatten();
-            let found = found.or_else(copy);
+        let most_urgent = order.first().map(|&(_, _, hash)| hash)?;
+        if !self.has_room(request, most_urgent) {
+            return None;
+        }
+        if let Some(check) = self.grant_check(request, Depth::Full, now_ms) {
+            return Some(check);
+        }
+        for &(_, _, hash) in &order {
+            let found = self.grant_open(request, hash, now_ms);
             if found.is_some() {
                 return found;
             }
         }
-        None
+        if !idle {
+            return None;
+        }
+        order.into_iter().find_map(|(_, _, hash)| {
+            let taken = self.take_over(request, hash, now_ms);
+            taken.or_else(|| self.grant_copy(request, hash, now_ms))
+        })
+    }
+
+    /// Returns whether a worker may have another lease: it has less in hand than its next lease of the job would be.
+    fn has_room(&self, request: &SyncRequest, hash: JobHash) -> bool {
+        let of_worker = self.leases.values().filter(|lease| lease.worker == request.worker);
+        let in_hand: u64 =
+            of_worker.filter(|lease| lease.sub_ranges.is_empty()).map(|lease| lease.unstarted).sum();
+        in_hand < self.lease_units(request, hash)
+    }
+
+    /// Returns how many units the next lease of a job has for a worker, by how it has counted so far: its first lease is
+    /// about a second's work by what is known of the job's units, each later one at most twice as large as one that it
+    /// has finished, up to the time that a lease is to take.
+    fn lease_units(&self, request: &SyncRequest, hash: JobHash) -> u64 {
+        let Some(worker) = self.workers.get(&request.worker) else { return 1 };
+        let Some(job) = self.jobs.get(&hash) else { return 1 };
+        let capacity = f64::from(request.capacity.max(1));
+        let first = || {
+            let unit_s = if job.units.done() > 0 { job.counting_s / job.units.done() as f64 } else { 0.0 };
+            let in_time = capacity * self.settings.first_lease_s / unit_s.max(1e-3);
+            // Of the first units of all nothing is known.
+            if unit_s > 0.0 { in_time.max(1.0) as u64 } else { u64::from(request.capacity.max(1)) }
+        };
+        let grown = worker.lease_units.get(&hash).copied().unwrap_or_else(first);
+        // The cast saturates.
+        let in_time = worker.units_per_s.get(&hash).map(|rate| (rate * self.settings.lease_s / 2.0) as u64);
+        grown.min(in_time.unwrap_or(u64::MAX)).clamp(1, self.settings.most_lease_units.max(1))
+    }
+
+    /// Returns the worker's share of the rates of all that are at work, as far as they are known.
+    fn share(&self, worker: &str, hash: JobHash, now_ms: u64) -> f64 {
+        let at_work: Vec<(&WorkerName, Option<f64>)> = self
+            .workers
+            .iter()
+            .filter(|(name, state)| self.is_at_work(name, state, self.settings.lease_ms, now_ms))
+            .map(|(name, state)| (name, state.units_per_s.get(&hash).copied()))
+            .collect();
+        let known: Vec<f64> = at_work.iter().filter_map(|(_, rate)| *rate).collect();
+        // Who is not known yet counts as much as the others on average.
+        let usual = if known.is_empty() { 1.0 } else { known.iter().sum::<f64>() / known.len() as f64 };
+        let total: f64 = at_work.iter().map(|(_, rate)| rate.unwrap_or(usual)).sum();
+        let own =
+            at_work.iter().find(|(name, _)| *name == worker).map_or(usual, |(_, rate)| rate.unwrap_or(usual));
+        own / total.max(own)
     }
 
     fn lease(
@@ -263,87 +353,56 @@ impl Campaign {
         request: &SyncRequest,
         job: JobHash,
         units: Range<u64>,
-        (mirrored, copy): (bool, bool),
+        copy: bool,
         now_ms: u64,
     ) -> Assignment {
-        let attempt = self.next_attempt;
-        self.next_attempt += 1;
+        let attempt = self.next_attempt();
         // What it has in hand already goes first.
         let of_worker = self.leases.values().filter(|lease| lease.worker == request.worker);
-        let before_s: f64 = of_worker
-            .filter_map(|l| self.predicted_s(&request.worker, l.job, l.units.end - l.units.start))
-            .sum();
+        let before_s: f64 = of_worker.filter_map(|l| self.predicted_s(&request.worker, l.job, l.len())).sum();
         let own_s = self.predicted_s(&request.worker, job, units.end - units.start);
         let predicted_s = own_s.map(|own_s| before_s + own_s);
         let lease = Lease {
             worker: request.worker.clone(),
             job,
             units: units.clone(),
-            mirrored,
-            not_kernel: None,
+            mirrored: false,
+            sub_ranges: SubRangeSet::default(),
+            thirds: None,
             copy,
+            unstarted: units.end - units.start,
             granted_ms: now_ms,
             deadline_ms: now_ms + self.settings.lease_ms,
             predicted_s,
         };
         self.leases.insert(attempt, lease);
-        Assignment { attempt, job, units, mirrored, not_kernel: None }
+        let grant = Grant { units: units.clone(), mirrored: false, sub_ranges: SubRangeSet::default() };
+        let grantee =
+            Grantee { attempt, worker: &request.worker, owner: &request.owner, job: &job, thirds: None };
+        let grant = self.key.seal(&grant, &grantee);
+        let (mirrored, not_kernel, sub_ranges) = (false, None, SubRangeSet::default());
+        Assignment { attempt, job, units, mirrored, not_kernel, sub_ranges, grant }
     }
 
-    /// The oldest recount that is due and that this worker may make: of another worker's unit, or of its own with
-    /// another kernel if it is alone.
-    fn grant_recount(&mut self, request: &SyncRequest, hash: JobHash, now_ms: u64) -> Option<Assignment> {
-        /// Entries that are looked at; more would make a sync slow.
-        const LOOK_AT: usize = 256;
-        let others = self.workers.iter().filter(|(name, _)| **name != request.worker);
-        let lease_ms = self.settings.lease_ms;
-        let unsuited =
-            |name: &WorkerName| self.jobs.get(&hash).is_some_and(|job| job.unsuited.contains(name));
-        let alone = !others
-            .into_iter()
-            .any(|(name, worker)| !unsuited(name) && self.is_at_work(name, worker, lease_ms, now_ms));
-        let being_checked: BTreeSet<u64> = self
-            .leases
-            .values()
-            .filter(|lease| lease.mirrored && lease.job == hash)
-            .map(|lease| lease.units.start)
-            .collect();
-        let job = self.jobs.get_mut(&hash)?;
-        let unchecked =
-            |job: &Job, unit: u64| job.units.outcome(unit).is_some_and(|outcome| outcome.checker.is_none());
-        while job.to_check.front().is_some_and(|&unit| !unchecked(job, unit)) {
-            job.to_check.pop_front();
-        }
-        let (unit, not_kernel) = job.to_check.iter().take(LOOK_AT).copied().find_map(|unit| {
-            let outcome = job.units.outcome(unit).filter(|outcome| outcome.checker.is_none())?;
-            let first = self.trust.source(outcome.source);
-            if being_checked.contains(&unit) || job.disputes.contains_key(&unit) {
-                return None;
-            }
-            if first.worker != request.worker {
-                return Some((unit, None));
-            }
-            let another = request.kernels.iter().any(|kernel| *kernel != first.kernel)
-                && !job.one_kernel.contains(&request.worker);
-            (alone && another).then(|| (unit, Some(first.kernel.clone())))
-        })?;
-        let assignment = self.lease(request, hash, unit..unit + 1, (true, true), now_ms);
-        if let Some(lease) = self.leases.get_mut(&assignment.attempt) {
-            lease.not_kernel.clone_from(&not_kernel);
-        }
-        Some(Assignment { not_kernel, ..assignment })
-    }
-
-    /// Open units: as many as the worker counts in the time of a lease, fewer near the end, fewer of those that were in
-    /// leases that expired, and fewer as long as all that it counts is counted again: the sooner others have done that
-    /// with its first units, the fewer there are.
+    /// Open units: as many as a lease of the worker has, fewer near the end, fewer of those that were in leases that
+    /// expired, and few of those of an owner that is new.
     fn grant_open(&mut self, request: &SyncRequest, hash: JobHash, now_ms: u64) -> Option<Assignment> {
-        let active = self.workers.values().filter(|worker| worker.capacity > 0).count() as u64;
-        let rate = self.workers.get(&request.worker)?.units_per_s.get(&hash).copied();
-        let (lease_s, most) = (self.settings.lease_s, self.settings.most_lease_units);
-        let capacity = u64::from(request.capacity);
-        let proven = self.trust.is_proven(&request.worker, &self.settings);
-        let most = if proven { most } else { most.min(self.settings.full_check.max(capacity)) };
+        if self.jobs.get(&hash)?.units.open() == 0 {
+            return None;
+        }
+        let room = self.room_of(request);
+        if room == 0 {
+            return None;
+        }
+        let mut in_hand =
+            self.leases.values().filter(|l| l.worker == request.worker && !l.mirrored).peekable();
+        let is_idle = in_hand.peek().is_none();
+        // A unit that is to be alone stays alone, so that it is known what failed.
+        if in_hand.any(|lease| lease.len() == 1 && self.is_suspect(lease.job, lease.units.start)) {
+            return None;
+        }
+        let usual = self.lease_units(request, hash);
+        let share = self.share(&request.worker, hash, now_ms);
         let often = self.settings.poison_failures.div_ceil(2);
         let job = self.jobs.get_mut(&hash)?;
         // What failed here again and again is for others.
@@ -353,43 +412,127 @@ impl Campaign {
             .filter(|(_, workers)| workers.get(&request.worker).is_some_and(|times| *times >= often))
             .map(|(&unit, _)| unit)
             .collect();
-        // The cast saturates.
-        let in_time = rate.map_or(capacity, |rate| (rate * lease_s) as u64).max(capacity);
-        let share = job.units.open().div_ceil(2 * active.max(1));
-        let mut size = in_time.min(share.max(capacity)).clamp(1, most.max(1));
+        // Half of its share of what is left (Hummel, Schonberg and Flynn, "Factoring", 1992).
+        let fair = (job.units.open() as f64 * share / 2.0).ceil() as u64;
+        let mut size = usual.min(fair).min(room).max(1);
         let range = job.units.lease(size, &avoid)?;
         if let Some(&smaller) = range.clone().filter_map(|unit| job.suspects.get(&unit)).min()
             && smaller < range.end - range.start
         {
             job.units.release(range, |_| false);
             size = smaller.max(1);
+            if size == 1 && !is_idle {
+                return None;
+            }
             let range = job.units.lease(size, &avoid)?;
-            return Some(self.lease(request, hash, range, (false, false), now_ms));
+            return Some(self.lease(request, hash, range, false, now_ms));
         }
-        Some(self.lease(request, hash, range, (false, false), now_ms))
+        Some(self.lease(request, hash, range, false, now_ms))
     }
 
-    /// Near the end: a unit of a lease that takes too long, once for each lease.
-    fn grant_straggler(&mut self, request: &SyncRequest, hash: JobHash, now_ms: u64) -> Option<Assignment> {
+    /// Returns whether a unit was in leases that expired, and is to be alone in its next one.
+    fn is_suspect(&self, hash: JobHash, unit: u64) -> bool {
+        self.jobs.get(&hash).is_some_and(|job| job.suspects.get(&unit) == Some(&1))
+    }
+
+    /// Where no unit is open: takes units that another worker has not begun from the end of its lease.
+    fn take_over(&mut self, request: &SyncRequest, hash: JobHash, now_ms: u64) -> Option<Assignment> {
+        let room = self.room_of(request);
+        let usual = self.lease_units(request, hash);
+        let own = self.share(&request.worker, hash, now_ms);
+        let mut most: Option<(u64, u64, f64)> = None;
+        for (&attempt, lease) in &self.leases {
+            if lease.job != hash || lease.mirrored || lease.copy || lease.worker == request.worker {
+                continue;
+            }
+            let seen_ms = self.workers.get(&lease.worker)?.seen_ms;
+            // What it has begun is known once it has said so.
+            if seen_ms <= lease.granted_ms {
+                continue;
+            }
+            let since_s = now_ms.saturating_sub(seen_ms) as f64 / 1000.0;
+            let rate = self.workers.get(&lease.worker).and_then(|w| w.units_per_s.get(&hash).copied());
+            let begun = (rate.unwrap_or(0.0) * since_s) as u64;
+            let left = lease.unstarted.saturating_sub(begun).min(lease.len());
+            let left_s = left as f64 / rate.unwrap_or(1.0).max(1e-9);
+            if left > 0 && most.is_none_or(|(_, _, most_s)| left_s > most_s) {
+                most = Some((attempt, left, left_s));
+            }
+        }
+        let (attempt, left, _) = most?;
+        let victim = self.leases.get(&attempt)?;
+        let theirs = self.share(&victim.worker, hash, now_ms);
+        let taken = (left as f64 * own / (own + theirs)).ceil() as u64;
+        let taken = taken.clamp(1, left).min(usual).min(room);
+        let (start, end) = (victim.units.end - taken, victim.units.end);
         let job = self.jobs.get(&hash)?;
-        if job.units.open() > 0 {
+        // What is done by now needs no lease.
+        let start = (start..end).find(|&unit| job.units.status(unit) == Some(Status::Leased))?;
+        if taken == 0 {
             return None;
         }
-        let copied = |unit: u64| {
-            self.leases.values().any(|l| l.job == hash && l.copy && !l.mirrored && l.units.contains(&unit))
+        let victim = self.leases.get_mut(&attempt)?;
+        victim.units.end = start;
+        victim.unstarted = victim.unstarted.saturating_sub(taken);
+        Some(self.lease(request, hash, start..end, false, now_ms))
+    }
+
+    /// A copy of a unit that another worker takes so long for that this one would have counted it by now, or that takes
+    /// longer than it should.
+    fn grant_copy(&mut self, request: &SyncRequest, hash: JobHash, now_ms: u64) -> Option<Assignment> {
+        if self.room_of(request) == 0 {
+            return None;
+        }
+        let job = self.jobs.get(&hash)?;
+        let own_s =
+            self.predicted_s(&request.worker, hash, 1).map(|s| s * f64::from(request.capacity.max(1)));
+        // Whoever has had it for very long does not keep others from it.
+        let recent = |l: &Lease| now_ms.saturating_sub(l.granted_ms) < self.settings.patience_ms;
+        let copies = |unit: u64| {
+            let of_unit = |l: &&Lease| l.job == hash && !l.mirrored && l.units.contains(&unit) && recent(l);
+            self.leases.values().filter(of_unit).count()
+        };
+        let has_it = |unit: u64| {
+            let its_own = |l: &Lease| l.worker == request.worker && l.job == hash && l.units.contains(&unit);
+            self.leases.values().any(its_own)
         };
         let late = |lease: &Lease| {
             let took_s = now_ms.saturating_sub(lease.granted_ms) as f64 / 1000.0;
-            let predicted_s = lease.predicted_s.unwrap_or(self.settings.lease_s);
-            took_s > self.settings.straggler * predicted_s
+            // Its own word: one that calls itself slow enough is never late by it.
+            let most_s = self.settings.patience_ms as f64 / 1000.0;
+            let predicted_s = lease.predicted_s.unwrap_or(self.settings.lease_s).min(most_s);
+            took_s > self.settings.straggler * predicted_s || own_s.is_some_and(|own_s| took_s > own_s)
         };
-        let unit = self
+        let mut oldest: Vec<&Lease> = self
             .leases
             .values()
-            .filter(|l| l.job == hash && !l.copy && l.worker != request.worker && late(l))
-            .flat_map(|lease| lease.units.clone())
-            .find(|&unit| job.units.status(unit) == Some(Status::Leased) && !copied(unit))?;
-        Some(self.lease(request, hash, unit..unit + 1, (false, true), now_ms))
+            .filter(|l| l.job == hash && !l.mirrored && l.worker != request.worker && late(l))
+            .collect();
+        oldest.sort_by_key(|lease| lease.granted_ms);
+        let unit = oldest.into_iter().flat_map(|lease| lease.units.clone()).find(|&unit| {
+            job.units.status(unit) == Some(Status::Leased) && copies(unit) < MOST_COPIES && !has_it(unit)
+        })?;
+        Some(self.lease(request, hash, unit..unit + 1, true, now_ms))
+    }
+
+    /// A worker has nothing more to do with a lease: if it has counted all of it, its next one may be larger.
+    fn end_lease(&mut self, attempt: u64) {
+        if let Some(lease) = self.leases.get(&attempt)
+            && !lease.mirrored
+            && let Some(job) = self.jobs.get(&lease.job)
+            && lease.units.clone().all(|unit| job.units.status(unit) == Some(Status::Done))
+            && let Some(worker) = self.workers.get_mut(&lease.worker)
+        {
+            let (twice, most) = (2 * lease.len().max(1), self.settings.most_lease_units);
+            let next = worker.lease_units.entry(lease.job).or_insert(1);
+            *next = (*next).max(twice).min(most.max(1));
+        }
+        self.drop_lease(attempt);
+    }
+
+    /// Returns a lease that ended lately.
+    pub(super) fn ended(&self, attempt: u64) -> Option<&Lease> {
+        self.ended.iter().rev().find(|(ended, _)| *ended == attempt).map(|(_, lease)| lease)
     }
 
     /// Ends a lease; its units that nobody else has are open again.
@@ -400,7 +543,7 @@ impl Campaign {
         }
         self.ended.push_back((attempt, lease.clone()));
         if lease.mirrored {
-            return;
+            return self.check_lease_ended(&lease, attempt);
         }
         let overlaps =
             |other: &Lease| other.units.start < lease.units.end && lease.units.start < other.units.end;
@@ -421,66 +564,45 @@ impl Campaign {
         let expired: Vec<u64> =
             self.leases.iter().filter(|(_, lease)| lease.deadline_ms <= now_ms).map(|(&a, _)| a).collect();
         let mut events = Vec::new();
+        let mut in_hand: HashMap<WorkerName, usize> = HashMap::new();
+        if !expired.is_empty() {
+            for lease in self.leases.values().filter(|lease| !lease.mirrored && !lease.units.is_empty()) {
+                *in_hand.entry(lease.worker.clone()).or_default() += 1;
+            }
+        }
         for attempt in expired {
             if let Some(lease) = self.leases.get(&attempt).cloned() {
                 self.drop_lease(attempt);
-                events.extend(self.suspect(&lease));
+                let alone = in_hand.get(&lease.worker) == Some(&1);
+                events.extend(self.suspect(&lease, alone));
             }
         }
-        for (&hash, job) in &self.jobs {
-            let all_done = job.units.done() == job.units.len();
-            let settled = all_done && job.disputes.is_empty();
-            if job.state == JobState::Running && settled && !self.checks_due(job, now_ms) {
-                events.push(Event::JobState { job: hash, state: JobState::Finished });
-            }
-        }
+        self.expire_kept(now_ms);
+        self.draw_checkers(now_ms);
+        events.extend(self.conclude());
         events
     }
 
     /// Whether a worker that is believed was heard of in the last `within_ms`, and takes work.
-    fn is_at_work(&self, name: &str, worker: &WorkerState, within_ms: u64, now_ms: u64) -> bool {
+    pub(super) fn is_at_work(&self, name: &str, worker: &WorkerState, within_ms: u64, now_ms: u64) -> bool {
         worker.capacity > 0 && self.is_about(name, worker, within_ms, now_ms)
     }
 
     /// The same, also if it rests at the moment.
-    fn is_about(&self, name: &str, worker: &WorkerState, within_ms: u64, now_ms: u64) -> bool {
+    pub(super) fn is_about(&self, name: &str, worker: &WorkerState, within_ms: u64, now_ms: u64) -> bool {
         !worker.draining
             && now_ms.saturating_sub(worker.seen_ms) < within_ms
-            && !self.trust.is_quarantined(name)
+            && !self.reputation.is_quarantined(name, &worker.owner)
     }
 
-    /// Whether a recount is due that somebody can make; after a start, whoever was there before may yet come back.
-    fn checks_due(&self, job: &Job, now_ms: u64) -> bool {
-        let patience_ms = self.settings.patience_ms;
-        let just_started = self.started_ms.is_none_or(|started| now_ms.saturating_sub(started) < patience_ms);
-        let at_work: Vec<(&WorkerName, &WorkerState)> = self
-            .workers
-            .iter()
-            .filter(|(name, worker)| self.is_about(name, worker, patience_ms, now_ms))
-            .collect();
-        job.to_check.iter().any(|&unit| {
-            job.units.outcome(unit).filter(|outcome| outcome.checker.is_none()).is_some_and(|outcome| {
-                let first = self.trust.source(outcome.source);
-                let can = |(name, worker): &(&WorkerName, &WorkerState)| {
-                    let another = || {
-                        worker.kernels.iter().any(|kernel| *kernel != first.kernel)
-                            && !job.one_kernel.contains(*name)
-                    };
-                    !job.unsuited.contains(*name) && (**name != first.worker || another())
-                };
-                just_started || at_work.iter().any(can)
-            })
-        })
-    }
-
-    /// Units of a lease that expired may be what killed its worker: they go in ever smaller leases, and one that is
-    /// alone in its lease has failed.
-    fn suspect(&mut self, lease: &Lease) -> Option<Event> {
-        let count = lease.units.end - lease.units.start;
+    /// Units of a lease that expired may be what killed its worker: they go in ever smaller leases, and one that its
+    /// worker had `alone` has failed.
+    fn suspect(&mut self, lease: &Lease, alone: bool) -> Option<Event> {
+        let count = lease.len();
         if lease.mirrored {
             return None;
         }
-        if count == 1 {
+        if count == 1 && alone {
             let unit = UnitId { job: lease.job, unit: lease.units.start };
             return self.failed(unit, &lease.worker, "its lease expired");
         }
@@ -495,25 +617,27 @@ impl Campaign {
 
     /// A worker has no kernel that can count a unit as its lease says: it is not asked again until it restarts.
     pub fn unsuited(&mut self, unit: UnitId, attempt: u64, worker: &str) {
-        let own = self.leases.get(&attempt).filter(|lease| lease.mirrored).is_some_and(|lease| {
-            let first = self.jobs.get(&lease.job).and_then(|job| job.units.outcome(lease.units.start));
-            first.is_some_and(|first| self.trust.source(first.source).worker == worker)
-        });
         if self.leases.get(&attempt).is_some_and(|lease| lease.worker == worker) {
             self.drop_lease(attempt);
         }
         if let Some(job) = self.jobs.get_mut(&unit.job) {
-            if own { &mut job.one_kernel } else { &mut job.unsuited }.insert(worker.to_owned());
+            job.unsuited.insert(worker.to_owned());
         }
+        self.put_back_all_of(worker);
     }
 
     /// A worker could not count a unit of a lease that it has or had. Says so if the unit is to be set aside now. Whoever was
     /// not asked is not heard.
     pub fn fail(&mut self, unit: UnitId, attempt: u64, worker: &str, reason: &str) -> Option<Event> {
-        let ended = || self.ended.iter().rev().find(|(ended, _)| *ended == attempt).map(|(_, lease)| lease);
-        let lease = self.leases.get(&attempt).or_else(ended)?;
-        let asked = lease.worker == worker && lease.job == unit.job && lease.units.contains(&unit.unit);
-        if asked { self.failed(unit, worker, reason) } else { None }
+        if self.was_asked(unit, attempt, worker) { self.failed(unit, worker, reason) } else { None }
+    }
+
+    /// Returns whether a unit is or was leased to a worker under this number.
+    pub fn was_asked(&self, unit: UnitId, attempt: u64, worker: &str) -> bool {
+        let lease = self.leases.get(&attempt).or_else(|| self.ended(attempt));
+        lease.is_some_and(|lease| {
+            lease.worker == worker && lease.job == unit.job && lease.units.contains(&unit.unit)
+        })
     }
 
     fn failed(&mut self, unit: UnitId, worker: &str, reason: &str) -> Option<Event> {
@@ -525,21 +649,29 @@ impl Campaign {
         let workers = job.failures.entry(unit.unit).or_default();
         *workers.entry(worker.to_owned()).or_default() += 1;
         let failures: u32 = workers.values().sum();
-        let poison = failures >= settings.poison_failures && workers.len() >= settings.poison_workers;
+        let owner = |name: &WorkerName| {
+            let owner = self.workers.get(name).map(|worker| &worker.owner[..]).unwrap_or_default();
+            self.reputation.known_owner(name, owner)
+        };
+        let owners: BTreeSet<_> = workers.keys().map(owner).collect();
+        // Where several owners count, one of them alone sets nothing aside.
+        let all: BTreeSet<_> = self.workers.keys().map(owner).collect();
+        let enough = workers.len() >= settings.poison_workers
+            && owners.len() >= all.len().min(settings.poison_workers);
+        let poison = failures >= settings.poison_failures && enough;
         let reason = format!("failed {failures} times on {} workers, at last: {reason}", workers.len());
         poison.then_some(Event::UnitPoisoned { unit, reason })
     }
 
-    /// Every unit that nobody confirmed is to be counted again: some result of the job is wrong.
-    pub fn recount_all(&mut self, job: JobHash) {
-        let Some(job) = self.jobs.get_mut(&job) else { return };
-        let unconfirmed = job.units.outcomes().filter(|(_, outcome)| outcome.checker.is_none());
-        job.to_check = unconfirmed.map(|(unit, _)| unit).collect();
-    }
-
     /// A worker is to take nothing more. False if it is not known.
     pub fn drain(&mut self, worker: &str) -> bool {
+        self.put_back_all_of(worker);
         self.workers.get_mut(worker).map(|worker| worker.draining = true).is_some()
+    }
+
+    /// At the start, a worker was told earlier to take nothing more: that holds if it comes back with the same boot.
+    pub fn restore_draining(&mut self, worker: &str, boot: u64) {
+        self.drained.insert(worker.to_owned(), boot);
     }
 
     /// Whether a worker takes nothing more.

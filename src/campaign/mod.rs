@@ -2,29 +2,43 @@
 //! network; the time and the seed of the random numbers come in.
 //!
 //! **At-least-once execution, exactly-once accounting.** Leases are volatile: they may be lost, expire or be granted
-//! twice, and cost only time. What counts are [`Event`]s. Whatever a worker reports is first *judged*
-//! ([`Campaign::judge`]), which changes nothing and yields events; the coordinator writes these to its ledger, and only
+//! twice, and cost only time. What counts are [`Event`]s. Whatever a worker reports is first *validated*
+//! ([`Campaign::validate`]), which changes nothing and yields events; the coordinator writes these to its ledger, and only
 //! then are they *applied* ([`Campaign::apply`]) and the worker told. Replaying the events of a ledger gives the same
 //! campaign, whatever crashed in between.
 //!
-//! **Nobody is believed for ever.** The first units of each source (worker, kernel, device, build) are counted again by
-//! somebody else, as their mirror image; later ones with a probability that falls with its good record. Two results that
-//! differ go to a referee, and whoever was wrong is quarantined: what it counted and nobody confirmed is counted again.
+//! **Nobody is believed for ever, and nobody chooses whom it checks.** A share of all units is counted again as a mirror
+//! image, some of it or all of it, by a worker of another owner that the campaign draws, and another share by the
+//! coordinator's arbiter, which nobody can collude with. Where two results differ the arbiter decides, whoever was wrong
+//! is quarantined, and whatever nobody has confirmed is counted again. A job whose total contradicts a published value
+//! is not finished but disputed. `docs/trust.md` has the model and the figures.
 
 mod cells;
-mod judge;
+mod checks;
+mod finish;
+mod key;
+mod lease;
 mod leases;
+mod reputation;
+mod rulings;
 mod settings;
 mod state;
-mod trust;
+mod unit_result;
 mod units;
+mod validate;
 
 pub use cells::{Cell, MOST_CELLS, UnitMap};
-pub use judge::{Completion, Judgement, Verdict};
-pub use leases::{Assignment, Held, SyncRequest, SyncResponse};
+pub use checks::{CheckPlan, Depth};
+pub use finish::DisputeStage;
+pub use key::CampaignKey;
+pub use lease::{Assignment, HeldLease, SubRangeSet};
+pub use leases::{SyncRequest, SyncResponse};
+pub use reputation::COORDINATOR;
+pub use rulings::{ArbiterTask, Ruling};
 pub use settings::Settings;
 pub use state::{Campaign, Event, JobProgress, JobState, SourceShare, WorkerState};
-pub use trust::Source;
+pub use unit_result::{Source, UnitResult};
+pub use validate::{Validation, Verdict};
 
 use std::fmt;
 

@@ -1,12 +1,18 @@
 //! The campaign's state, and the events that change it.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::net::IpAddr;
 
 use super::cells::UnitMap;
+use super::checks::{Check, CheckPlan, Checks, Depth};
+use super::finish::DisputeStage;
+use super::key::{CampaignKey, Draws};
+use super::lease::SubRangeSet;
 use super::leases::Lease;
+use super::reputation::{OwnerId, Reputation};
 use super::settings::Settings;
-use super::trust::{Source, Trust};
-use super::units::Units;
+use super::unit_result::Source;
+use super::units::{Proof, Units};
 use super::{UnitId, WorkerName};
 use crate::preplacement::JobHash;
 use crate::tally::Tally;
@@ -24,6 +30,8 @@ pub enum Event {
         priority: i32,
         /// When, in ms.
         at_ms: u64,
+        /// The number of solutions, if it is published. It is not kept: who reads a ledger looks it up.
+        published: Option<u128>,
     },
     /// A job's state changed.
     JobState {
@@ -36,12 +44,31 @@ pub enum Event {
     UnitDone {
         /// The unit.
         unit: UnitId,
-        /// Under which lease; 0 for the referee.
+        /// Under which lease; 0 for the arbiter.
         attempt: u64,
         /// What was counted.
         tally: Tally,
         /// By whom.
         source: Source,
+        /// Seconds that it took.
+        elapsed_s: f64,
+        /// Which checks were drawn for it; none in ledgers of before, where they are drawn when it is read.
+        checks: Option<CheckPlan>,
+        /// The sums of its sub-ranges, in thirds, if a check needs them.
+        sub_sums: Vec<u128>,
+    },
+    /// Some sub-ranges of a unit that is done were counted again.
+    SpotCheck {
+        /// The unit.
+        unit: UnitId,
+        /// Which sub-ranges.
+        sub_ranges: SubRangeSet,
+        /// Their sums, in thirds.
+        sums: Vec<u128>,
+        /// By whom.
+        source: Source,
+        /// Whether these are the sums that the result came with.
+        agrees: bool,
         /// Seconds that it took.
         elapsed_s: f64,
     },
@@ -85,6 +112,8 @@ pub enum Event {
         worker: WorkerName,
         /// Why.
         reason: String,
+        /// Whether it lied: then whatever nobody has confirmed is counted again.
+        widen: bool,
     },
     /// A worker may begin anew.
     WorkerReleased {
@@ -102,8 +131,26 @@ pub enum JobState {
     Paused,
     /// It was given up.
     Cancelled,
-    /// Every unit is done, and every recount that was due agrees.
+    /// Every unit is done, every recount that was due agrees, and no published value is contradicted.
     Finished,
+    /// Every unit is done, and the total cannot be, or is not the published one: units are counted again.
+    Disputed,
+}
+
+impl JobState {
+    /// Returns whether units of the job are handed out.
+    pub const fn is_counted(self) -> bool {
+        matches!(self, Self::Running | Self::Disputed)
+    }
+}
+
+/// A second result that differs from the first.
+#[derive(Clone, Debug)]
+pub(super) enum Claim {
+    /// Of the whole unit.
+    Whole(Tally),
+    /// The sums of some sub-ranges.
+    Spot(SubRangeSet, Vec<u128>),
 }
 
 /// A job.
@@ -113,16 +160,22 @@ pub(super) struct Job {
     pub(super) priority: i32,
     pub(super) submitted_ms: u64,
     pub(super) state: JobState,
-    /// Units that are to be counted again, oldest first. May hold units that are confirmed by now.
-    pub(super) to_check: VecDeque<u64>,
-    /// Units of which two results differ, until the referee has spoken: who came second, with what.
-    pub(super) disputes: BTreeMap<u64, (Source, Tally)>,
+    /// The number of solutions, if it is published.
+    pub(super) published: Option<u128>,
+    /// Owners of workers that counted units of it.
+    pub(super) owners: BTreeSet<OwnerId>,
+    /// Units that are to be counted again.
+    pub(super) checks: Checks,
+    /// The sums of sub-ranges of units that have a spot check due.
+    pub(super) sub_sums: HashMap<u64, Box<[u128]>>,
+    /// Units of which two results differ, until the arbiter has spoken: who came second, with what.
+    pub(super) disputes: BTreeMap<u64, (Source, Claim)>,
+    /// How far a dispute about the total is.
+    pub(super) stage: DisputeStage,
     /// Failures of units: on which workers, how often.
     pub(super) failures: HashMap<u64, BTreeMap<WorkerName, u32>>,
     /// Units that were in leases that expired: they go in leases of at most so many units.
     pub(super) suspects: HashMap<u64, u64>,
-    /// Workers that have no other kernel for their own units.
-    pub(super) one_kernel: HashSet<WorkerName>,
     /// Workers that have no kernel for the job at all.
     pub(super) unsuited: HashSet<WorkerName>,
     /// Seconds of counting and of recounting.
@@ -130,15 +183,30 @@ pub(super) struct Job {
     pub(super) checking_s: f64,
 }
 
+impl Job {
+    /// Returns whether sums of sub-ranges are those that a unit's result came with; none if these are not known.
+    pub(super) fn agrees_with(&self, unit: u64, sub_ranges: SubRangeSet, sums: &[u128]) -> Option<bool> {
+        let known = self.sub_sums.get(&unit)?;
+        let same = |(number, sum): (u32, &u128)| known.get(number as usize) == Some(sum);
+        Some(sub_ranges.len() == sums.len() && sub_ranges.numbers().zip(sums).all(same))
+    }
+}
+
 /// A worker as the coordinator knows it; volatile.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorkerState {
     /// Changes when the worker restarts.
     pub boot: u64,
+    /// Who enrolled it; empty if nobody knows.
+    pub owner: String,
+    /// Where it calls from.
+    pub address: Option<IpAddr>,
     /// Units that it counts at once.
     pub capacity: u32,
     /// Kernels that it has.
     pub kernels: Vec<String>,
+    /// Kernels and devices that it has named since it was heard of first: results of others are not its own.
+    pub announced: BTreeSet<String>,
     /// Units a second that it measured, by job.
     pub units_per_s: HashMap<JobHash, f64>,
     /// When it was heard of last, in ms.
@@ -147,6 +215,8 @@ pub struct WorkerState {
     pub draining: bool,
     /// Units that it counted since the coordinator started.
     pub units_done: u64,
+    /// How many units of a job its next lease may have: twice as many as one that it has finished.
+    pub lease_units: HashMap<JobHash, u64>,
 }
 
 /// How far a job is.
@@ -162,14 +232,22 @@ pub struct JobProgress {
     pub units: u64,
     /// Units counted.
     pub done: u64,
-    /// Units counted and confirmed by another worker, kernel or device.
+    /// Units counted again as a whole and confirmed, by workers of other owners or the coordinator.
     pub checked: u64,
+    /// Units that the coordinator confirmed as a whole; part of `checked`.
+    pub audited: u64,
+    /// Units of which workers of other owners or the coordinator confirmed some sub-ranges.
+    pub spot_checked: u64,
+    /// Units that only their own owner confirmed.
+    pub self_checked: u64,
     /// Units set aside.
     pub poisoned: u64,
     /// Units that nobody counts at the moment.
     pub open: u64,
-    /// Recounts that are still due.
+    /// Recounts that are still due, audits included.
     pub checks_due: u64,
+    /// Recounts that are still due from the coordinator.
+    pub audits_due: u64,
     /// Units of which two results differ.
     pub disputes: u64,
     /// The sum of the units that are done.
@@ -198,76 +276,95 @@ pub struct SourceShare {
 pub struct Campaign {
     pub(super) settings: Settings,
     pub(super) jobs: HashMap<JobHash, Job>,
-    pub(super) trust: Trust,
+    pub(super) reputation: Reputation,
     pub(super) leases: BTreeMap<u64, Lease>,
     /// The last leases that ended.
     pub(super) ended: VecDeque<(u64, Lease)>,
     pub(super) workers: BTreeMap<WorkerName, WorkerState>,
-    /// The next lease's number. Higher than that of any lease of an earlier run.
-    pub(super) next_attempt: u64,
-    pub(super) random: fastrand::Rng,
+    /// Workers that were told before the start to take nothing more, and were not heard of since: which boot of each.
+    pub(super) drained: BTreeMap<WorkerName, u64>,
+    /// The number of the last lease. Higher than that of any lease of an earlier run.
+    attempts: u64,
+    /// That of the last lease before the start, at most.
+    first_attempt: u64,
+    pub(super) key: CampaignKey,
+    pub(super) random: Draws,
+    /// Checks that are kept for each worker.
+    pub(super) kept: HashMap<WorkerName, BTreeSet<(JobHash, u64)>>,
+    /// Until when, in ms.
+    pub(super) kept_until: BTreeSet<(u64, JobHash, u64)>,
     /// The time of the first tick, in ms.
     pub(super) started_ms: Option<u64>,
 }
 
 impl Campaign {
-    /// A campaign without jobs. `epoch` must be greater than at any earlier start of the same campaign (the time
-    /// in ms will do), so that leases of before are known as such.
-    pub fn new(settings: Settings, epoch: u64, seed: u64) -> Self {
+    /// Creates a campaign without jobs. `epoch` must be greater than at any earlier start of the same campaign (the time
+    /// in ms will do), so that leases of before are known as such. `key` must be the same at each start, and nobody
+    /// else's.
+    pub fn new(settings: Settings, epoch: u64, key: CampaignKey) -> Self {
         Self {
             settings,
             jobs: HashMap::new(),
-            trust: Trust::default(),
+            reputation: Reputation::default(),
             leases: BTreeMap::new(),
             ended: VecDeque::new(),
             workers: BTreeMap::new(),
-            next_attempt: epoch << 20,
-            random: fastrand::Rng::with_seed(seed),
+            drained: BTreeMap::new(),
+            attempts: epoch << 20,
+            first_attempt: epoch << 20,
+            key,
+            random: Draws::new(epoch),
+            kept: HashMap::new(),
+            kept_until: BTreeSet::new(),
             started_ms: None,
         }
+    }
+
+    /// Returns the number of a new lease.
+    pub(super) fn next_attempt(&mut self) -> u64 {
+        self.attempts += 1;
+        self.attempts
+    }
+
+    /// Returns whether a lease was granted before this start.
+    pub(super) const fn is_of_before(&self, attempt: u64) -> bool {
+        attempt <= self.first_attempt
     }
 
     /// Applies an event: one that was just written to the ledger, or, at the start, one that is read from it. Events
     /// that make no sense (a second result for a unit, say) change nothing.
     pub fn apply(&mut self, event: &Event) {
         match event {
-            Event::JobSubmitted { job, units, priority, at_ms } => {
+            Event::JobSubmitted { job, units, priority, at_ms, published } => {
                 self.jobs.entry(*job).or_insert_with(|| Job {
                     units: Units::new(*units),
                     priority: *priority,
                     submitted_ms: *at_ms,
                     state: JobState::Running,
-                    to_check: VecDeque::new(),
+                    published: *published,
+                    owners: BTreeSet::new(),
+                    checks: Checks::default(),
+                    sub_sums: HashMap::new(),
                     disputes: BTreeMap::new(),
+                    stage: DisputeStage::Unconfirmed,
                     failures: HashMap::new(),
                     suspects: HashMap::new(),
-                    one_kernel: HashSet::new(),
                     unsuited: HashSet::new(),
                     counting_s: 0.0,
                     checking_s: 0.0,
                 });
             }
-            Event::JobState { job, state } => {
-                if let Some(job) = self.jobs.get_mut(job) {
-                    job.state = *state;
-                }
+            Event::JobState { job, state } => self.apply_state(job, *state),
+            Event::UnitDone { unit, tally, source, elapsed_s, checks, sub_sums, .. } => {
+                self.apply_done(*unit, tally, source, *elapsed_s, (*checks, sub_sums));
             }
-            Event::UnitDone { unit, tally, source, elapsed_s, .. } => {
-                self.apply_done(*unit, tally, source, *elapsed_s);
+            Event::SpotCheck { unit, sub_ranges, sums, source, agrees, elapsed_s } => {
+                self.apply_spot_check(*unit, (*sub_ranges, sums), source, *agrees, *elapsed_s);
             }
             Event::Recount { unit, tally, source, agrees, elapsed_s, .. } => {
                 self.apply_recount(*unit, tally, source, *agrees, *elapsed_s);
             }
-            Event::UnitVoided { unit, .. } => {
-                if let Some(job) = self.jobs.get_mut(&unit.job) {
-                    job.units.take_back(unit.unit);
-                    job.disputes.remove(&unit.unit);
-                    // What was finished is not any more.
-                    if job.state == JobState::Finished {
-                        job.state = JobState::Running;
-                    }
-                }
-            }
+            Event::UnitVoided { unit, .. } => self.apply_voided(*unit),
             Event::UnitPoisoned { unit, .. } => {
                 if let Some(job) = self.jobs.get_mut(&unit.job) {
                     job.units.poison(unit.unit);
@@ -279,73 +376,237 @@ impl Campaign {
                     job.failures.remove(&unit.unit);
                 }
             }
-            Event::WorkerQuarantined { worker, reason } => self.apply_quarantine(worker, reason),
-            Event::WorkerReleased { worker } => self.trust.release(worker),
+            Event::WorkerQuarantined { worker, reason, widen } => {
+                self.apply_quarantine(worker, reason, *widen);
+            }
+            Event::WorkerReleased { worker } => self.reputation.release(worker),
         }
     }
 
-    fn apply_done(&mut self, unit: UnitId, tally: &Tally, source: &Source, elapsed_s: f64) {
-        let number = self.trust.number(source);
+    fn apply_state(&mut self, hash: &JobHash, state: JobState) {
+        let Some(job) = self.jobs.get_mut(hash) else { return };
+        job.state = state;
+        job.stage = DisputeStage::Unconfirmed;
+        match state {
+            JobState::Disputed => drop(Self::widen(job)),
+            // Nobody is asked to check what is settled.
+            JobState::Finished => {
+                job.checks.clear();
+                job.sub_sums.clear();
+            }
+            JobState::Running | JobState::Paused | JobState::Cancelled => {}
+        }
+    }
+
+    fn apply_done(
+        &mut self,
+        unit: UnitId,
+        tally: &Tally,
+        source: &Source,
+        elapsed_s: f64,
+        (checks, sub_sums): (Option<CheckPlan>, &[u128]),
+    ) {
+        let number = self.reputation.number(source);
+        let owner = self.reputation.owner_of(number);
+        let fresh = self.reputation.is_new(owner, self.settings.new_owner_units);
+        let own = self.reputation.is_coordinator(number);
+        let plan = match checks {
+            _ if own => CheckPlan::default(),
+            Some(plan) => plan,
+            None => self.plan_checks(unit, Some(owner), !sub_sums.is_empty(), &source.worker),
+        };
         let Some(job) = self.jobs.get_mut(&unit.job) else { return };
-        if !job.units.finish(unit.unit, tally, number) {
+        // There are at most 32.
+        let sub_ranges = sub_sums.len().min(usize::from(u8::MAX)) as u8;
+        if !job.units.finish(unit.unit, tally, (number, owner), (sub_ranges, fresh)) {
             return;
         }
         job.counting_s += elapsed_s;
         job.suspects.remove(&unit.unit);
         job.failures.remove(&unit.unit);
-        if self.random.f64() < self.trust.counted(number, &self.settings) {
-            job.to_check.push_back(unit.unit);
+        if own {
+            let proof = job.units.confirm(unit.unit, number, true);
+            self.note_proof(proof);
+            return;
+        }
+        job.owners.insert(owner);
+        self.reputation.change_unproven(owner, 1);
+        let depth = |depth: Depth| if sub_sums.is_empty() { Depth::Full } else { depth };
+        if let Some(wanted) = plan.peer {
+            job.checks.insert(unit.unit, Check::new(depth(wanted), None));
+        }
+        if let Some(wanted) = plan.audit {
+            job.checks.insert_audit(unit.unit, depth(wanted));
+        }
+        if plan.has_spot() && !sub_sums.is_empty() {
+            job.sub_sums.insert(unit.unit, sub_sums.into());
         }
         if let Some(worker) = self.workers.get_mut(&source.worker) {
             worker.units_done += 1;
         }
     }
 
-    fn apply_recount(&mut self, unit: UnitId, tally: &Tally, source: &Source, agrees: bool, elapsed_s: f64) {
-        let number = self.trust.number(source);
+    /// Keeps the record of an owner whose unit was confirmed, or is not any more.
+    fn note_proof(&mut self, proof: Option<Proof>) {
+        let Some(Proof { owner, before, after }) = proof else { return };
+        if before != after && !self.reputation.is_coordinator_owner(owner) {
+            self.reputation.change_unproven(owner, if after { -1 } else { 1 });
+            if after {
+                self.reputation.confirmed(owner);
+            }
+        }
+    }
+
+    /// Forgets sums of sub-ranges of which no check has need.
+    fn tidy_sums(&mut self, unit: UnitId) {
+        if let Some(job) = self.jobs.get_mut(&unit.job)
+            && !job.checks.is_due(unit.unit)
+            && !job.disputes.contains_key(&unit.unit)
+        {
+            job.sub_sums.remove(&unit.unit);
+        }
+    }
+
+    fn apply_spot_check(
+        &mut self,
+        unit: UnitId,
+        (sub_ranges, sums): (SubRangeSet, &[u128]),
+        source: &Source,
+        agrees: bool,
+        elapsed_s: f64,
+    ) {
+        let number = self.reputation.number(source);
+        let (owner, own) = (self.reputation.owner_of(number), self.reputation.is_coordinator(number));
         let Some(job) = self.jobs.get_mut(&unit.job) else { return };
         let Some(outcome) = job.units.outcome(unit.unit).copied() else { return };
         job.checking_s += elapsed_s;
         if agrees {
-            job.disputes.remove(&unit.unit);
-            if outcome.checker.is_none() {
-                job.units.check(unit.unit, Some(number));
-                self.trust.confirmed(outcome.source);
+            let mut proof = None;
+            if owner != outcome.owner {
+                proof = job.units.confirm_spots(unit.unit, sub_ranges, owner);
             }
+            let depth = job.checks.get(unit.unit).map(|check| check.depth);
+            if own {
+                job.checks.remove_audit(unit.unit);
+            }
+            // What the coordinator checks nobody else needs to check as shallowly.
+            if depth == Some(Depth::Spot) {
+                self.remove_check(unit.job, unit.unit);
+            }
+            self.note_proof(proof);
+            self.tidy_sums(unit);
         } else {
-            job.disputes.entry(unit.unit).or_insert_with(|| (source.clone(), *tally));
+            self.dispute(unit, source, Claim::Spot(sub_ranges, sums.to_vec()));
         }
     }
 
-    /// What the worker confirmed is not confirmed any more, and what it disputes is for another to count again.
-    fn apply_quarantine(&mut self, worker: &str, reason: &str) {
-        self.trust.quarantine(worker, reason);
-        let numbers = self.trust.of_worker(worker);
-        for job in self.jobs.values_mut() {
-            let confirmed_by = |checker: &Option<u32>| checker.is_some_and(|c| numbers.contains(&c));
-            let unconfirmed: Vec<u64> = job
+    fn dispute(&mut self, unit: UnitId, source: &Source, claim: Claim) {
+        let Some(job) = self.jobs.get_mut(&unit.job) else { return };
+        job.disputes.entry(unit.unit).or_insert_with(|| (source.clone(), claim));
+        // The arbiter counts all of it.
+        job.checks.remove_audit(unit.unit);
+        let vouched = job.checks.get(unit.unit).and_then(|check| check.vouched);
+        self.remove_check(unit.job, unit.unit);
+        if let (Some(_), Some(job)) = (vouched, self.jobs.get_mut(&unit.job)) {
+            // Who confirmed it before must still be known.
+            job.checks.insert(unit.unit, Check::new(Depth::Full, vouched));
+        }
+    }
+
+    fn apply_recount(&mut self, unit: UnitId, tally: &Tally, source: &Source, agrees: bool, elapsed_s: f64) {
+        let number = self.reputation.number(source);
+        let (owner, own) = (self.reputation.owner_of(number), self.reputation.is_coordinator(number));
+        let Some(job) = self.jobs.get_mut(&unit.job) else { return };
+        let Some(outcome) = job.units.outcome(unit.unit).copied() else { return };
+        job.checking_s += elapsed_s;
+        if !agrees {
+            return self.dispute(unit, source, Claim::Whole(*tally));
+        }
+        // What the coordinator has counted itself it may be asked to count again, by whoever contradicts it.
+        if owner == outcome.owner && !own {
+            // Before there were owners, workers that were alone counted their own units again.
+            let _ = job.units.confirm_by_owner(unit.unit);
+            return;
+        }
+        let disputed = job.disputes.contains_key(&unit.unit);
+        if disputed && !own {
+            return;
+        }
+        job.disputes.remove(&unit.unit);
+        let mut proof = None;
+        if outcome.checker.is_none() || own {
+            proof = job.units.confirm(unit.unit, number, own);
+        }
+        if own {
+            job.checks.remove_audit(unit.unit);
+        }
+        self.remove_check(unit.job, unit.unit);
+        self.note_proof(proof);
+        self.tidy_sums(unit);
+    }
+
+    fn apply_voided(&mut self, unit: UnitId) {
+        let Some(job) = self.jobs.get_mut(&unit.job) else { return };
+        let taken = job.units.take_back(unit.unit);
+        job.stage = DisputeStage::Unconfirmed;
+        job.disputes.remove(&unit.unit);
+        job.sub_sums.remove(&unit.unit);
+        job.checks.remove_audit(unit.unit);
+        // What was finished is not any more.
+        if job.state == JobState::Finished {
+            job.state = JobState::Running;
+        }
+        self.remove_check(unit.job, unit.unit);
+        if let Some(outcome) = taken
+            && !outcome.is_proven()
+            && !self.reputation.is_coordinator_owner(outcome.owner)
+        {
+            self.reputation.change_unproven(outcome.owner, -1);
+        }
+    }
+
+    /// What the worker's owner confirmed is not confirmed any more, nor is what only workers confirmed of its own; what
+    /// the worker disputes is for another to count again. If it lied, everything that nobody confirmed is counted again.
+    fn apply_quarantine(&mut self, worker: &str, reason: &str, widen: bool) {
+        let owners = self.reputation.quarantine(worker, reason);
+        let mut proofs = Vec::new();
+        for job in self
+            .jobs
+            .values_mut()
+            .filter(|job| !matches!(job.state, JobState::Cancelled | JobState::Finished))
+        {
+            let suspect = |number: u32| owners.contains(&self.reputation.owner_of(number));
+            let doubtful: Vec<(u64, Option<u32>)> = job
                 .units
                 .outcomes()
-                .filter(|(_, outcome)| confirmed_by(&outcome.checker))
-                .map(|(unit, _)| unit)
+                .filter(|(_, outcome)| {
+                    let by_it = outcome.checker.is_some_and(suspect)
+                        || (!outcome.spots.is_empty() && owners.contains(&outcome.spot_owner));
+                    let of_it = outcome.checker.is_some() && owners.contains(&outcome.owner) && widen;
+                    (by_it || of_it) && !outcome.audited
+                })
+                .map(|(unit, outcome)| (unit, outcome.checker))
                 .collect();
-            for unit in unconfirmed {
-                job.units.check(unit, None);
-                job.to_check.push_back(unit);
+            for (unit, checker) in doubtful {
+                proofs.push(job.units.unconfirm(unit));
+                job.checks.insert(unit, Check::new(Depth::Full, checker));
             }
-            let by_worker = |(source, _): &(Source, Tally)| source.worker == worker;
+            let by_worker = |(source, _): &(Source, Claim)| source.worker == worker;
             let disputed: Vec<u64> =
                 job.disputes.iter().filter(|(_, second)| by_worker(second)).map(|(&unit, _)| unit).collect();
             for unit in disputed {
                 job.disputes.remove(&unit);
-                if !job.to_check.contains(&unit) {
-                    job.to_check.push_back(unit);
-                }
+                job.checks.insert(unit, Check::new(Depth::Full, None));
+            }
+            if widen {
+                Self::widen(job);
             }
         }
+        proofs.into_iter().for_each(|proof| self.note_proof(proof));
         let attempts: Vec<u64> =
             self.leases.iter().filter(|(_, lease)| lease.worker == worker).map(|(&a, _)| a).collect();
         attempts.into_iter().for_each(|attempt| self.drop_lease(attempt));
+        self.put_back_all_of(worker);
     }
 
     /// A job's state.
@@ -356,7 +617,6 @@ impl Campaign {
     /// How far a job is.
     pub fn progress(&self, job: &JobHash) -> Option<JobProgress> {
         let job = self.jobs.get(job)?;
-        let unchecked = |unit: &&u64| job.units.outcome(**unit).is_some_and(|o| o.checker.is_none());
         Some(JobProgress {
             state: job.state,
             priority: job.priority,
@@ -364,9 +624,13 @@ impl Campaign {
             units: job.units.len(),
             done: job.units.done(),
             checked: job.units.checked(),
+            audited: job.units.audited(),
+            spot_checked: job.units.spot_checked(),
+            self_checked: job.units.self_checked(),
             poisoned: job.units.poisoned(),
             open: job.units.open(),
-            checks_due: job.to_check.iter().filter(unchecked).count() as u64,
+            checks_due: (job.checks.len() + job.checks.audits()) as u64,
+            audits_due: job.checks.audits() as u64,
             disputes: job.disputes.len() as u64,
             total: *job.units.total(),
             counting_s: job.counting_s,
@@ -386,7 +650,7 @@ impl Campaign {
             .units
             .shares()
             .map(|(&number, share)| SourceShare {
-                source: self.trust.source(number).clone(),
+                source: self.reputation.source(number).clone(),
                 units: share.units,
                 confirmed: share.confirmed,
                 confirmations: share.confirmations,
@@ -394,6 +658,17 @@ impl Campaign {
             .collect();
         shares.sort_by(|a, b| a.source.cmp(&b.source));
         shares
+    }
+
+    /// Units in force that each worker counted first, over all jobs, and those of them that others confirmed as a whole.
+    pub fn records(&self) -> HashMap<&WorkerName, (u64, u64)> {
+        let mut records: HashMap<&WorkerName, (u64, u64)> = HashMap::new();
+        for (&number, share) in self.jobs.values().flat_map(|job| job.units.shares()) {
+            let (units, confirmed) = records.entry(&self.reputation.source(number).worker).or_default();
+            *units += share.units;
+            *confirmed += share.confirmed;
+        }
+        records
     }
 
     /// Units of a job that are set aside.
@@ -422,10 +697,21 @@ impl Campaign {
 
     /// Workers that are not believed, with the reason.
     pub fn quarantined(&self) -> &HashMap<WorkerName, String> {
-        self.trust.quarantined()
+        self.reputation.quarantined()
     }
 
-    /// Units of which two results differ: the referee is to count them.
+    /// How far the dispute about a job's total is; none if there is no dispute.
+    pub fn dispute_stage(&self, job: &JobHash) -> Option<DisputeStage> {
+        let job = self.jobs.get(job).filter(|job| job.state == JobState::Disputed)?;
+        Some(job.stage)
+    }
+
+    /// Returns whether a worker was heard of since the start: only then is it known what it counts with.
+    pub fn knows(&self, worker: &str) -> bool {
+        self.workers.contains_key(worker)
+    }
+
+    /// Units of which two results differ: the arbiter is to count them.
     pub fn disputes(&self) -> impl Iterator<Item = UnitId> {
         self.jobs
             .iter()
@@ -435,6 +721,6 @@ impl Campaign {
     /// Who counted a unit that is done, with what.
     pub fn outcome(&self, unit: UnitId) -> Option<(&Source, &Tally)> {
         let outcome = self.jobs.get(&unit.job)?.units.outcome(unit.unit)?;
-        Some((self.trust.source(outcome.source), &outcome.tally))
+        Some((self.reputation.source(outcome.source), &outcome.tally))
     }
 }

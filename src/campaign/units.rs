@@ -1,9 +1,11 @@
-//! The units of a job, in memory: about 64 bytes each.
+//! The units of a job, in memory: about 90 bytes each.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::cells::{Cell, UnitMap};
+use super::lease::SubRangeSet;
+use super::reputation::OwnerId;
 use crate::tally::Tally;
 
 /// What is known of a unit.
@@ -25,8 +27,57 @@ pub(super) struct Outcome {
     pub(super) tally: Tally,
     /// The source, as a number.
     pub(super) source: u32,
-    /// Who confirmed it, as the number of a source.
+    /// Its owner.
+    pub(super) owner: OwnerId,
+    /// Who of another owner confirmed all of it, as the number of a source.
     pub(super) checker: Option<u32>,
+    /// The sub-ranges that others confirmed.
+    pub(super) spots: SubRangeSet,
+    /// The last of those others.
+    pub(super) spot_owner: OwnerId,
+    /// How many sub-ranges the result was taken apart into; 0 if it was not.
+    pub(super) sub_ranges: u8,
+    /// Whether its owner was new then: such units are checked more often.
+    pub(super) fresh: bool,
+    /// Whether the coordinator confirmed all of it.
+    pub(super) audited: bool,
+    /// Whether a worker of the same owner confirmed it.
+    pub(super) self_checked: bool,
+}
+
+impl Outcome {
+    /// Returns what share of the unit others confirmed, in units of 1/[`WHOLE`].
+    fn credit(&self) -> u64 {
+        match self.sub_ranges {
+            _ if self.checker.is_some() => WHOLE,
+            0 => 0,
+            all => (WHOLE * self.spots.len() as u64 / u64::from(all)).min(WHOLE),
+        }
+    }
+
+    /// Returns whether others confirmed anything of it.
+    pub(super) fn is_proven(&self) -> bool {
+        self.checker.is_some() || !self.spots.is_empty()
+    }
+}
+
+/// A unit that is confirmed as a whole. Sub-ranges are at most 32.
+pub(super) const WHOLE: u64 = 32;
+
+/// How much of an owner's units, first counted while it was new or while it was not, others confirmed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Stratum {
+    pub(super) units: u64,
+    /// In units of 1/[`WHOLE`] of a unit.
+    pub(super) credit: u64,
+}
+
+/// What changed for an owner when its unit was confirmed, or was not any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Proof {
+    pub(super) owner: OwnerId,
+    pub(super) before: bool,
+    pub(super) after: bool,
 }
 
 /// What a source has done.
@@ -60,9 +111,14 @@ pub(super) struct Units {
     done: u64,
     poisoned: u64,
     checked: u64,
+    audited: u64,
+    spot_checked: u64,
+    self_checked: u64,
     total: Tally,
     /// By the number of the source.
     shares: BTreeMap<u32, Share>,
+    /// By owner, and whether it was new.
+    strata: BTreeMap<(OwnerId, bool), Stratum>,
     map: UnitMap,
 }
 
@@ -76,8 +132,12 @@ impl Units {
             done: 0,
             poisoned: 0,
             checked: 0,
+            audited: 0,
+            spot_checked: 0,
+            self_checked: 0,
             total: Tally::default(),
             shares: BTreeMap::new(),
+            strata: BTreeMap::new(),
             map: UnitMap::new(units),
         }
     }
@@ -111,6 +171,26 @@ impl Units {
 
     pub(super) const fn checked(&self) -> u64 {
         self.checked
+    }
+
+    /// Units that the coordinator confirmed.
+    pub(super) const fn audited(&self) -> u64 {
+        self.audited
+    }
+
+    /// Units of which others confirmed some sub-ranges.
+    pub(super) const fn spot_checked(&self) -> u64 {
+        self.spot_checked
+    }
+
+    /// Units that only their own owner confirmed.
+    pub(super) const fn self_checked(&self) -> u64 {
+        self.self_checked
+    }
+
+    /// Returns how much of whose units others confirmed: by owner, and whether it was new.
+    pub(super) fn strata(&self) -> impl Iterator<Item = ((OwnerId, bool), Stratum)> {
+        self.strata.iter().map(|(&of, &stratum)| (of, stratum)).filter(|(_, stratum)| stratum.units > 0)
     }
 
     /// The sum of the units that are done.
@@ -232,8 +312,14 @@ impl Units {
         }
     }
 
-    /// Enters a result. False if the unit does not exist, is done, or the sum leaves 128 bits.
-    pub(super) fn finish(&mut self, unit: u64, tally: &Tally, source: u32) -> bool {
+    /// Enters a result. Returns false if the unit does not exist, is done, or the sum leaves 128 bits.
+    pub(super) fn finish(
+        &mut self,
+        unit: u64,
+        tally: &Tally,
+        (source, owner): (u32, OwnerId),
+        (sub_ranges, fresh): (u8, bool),
+    ) -> bool {
         if !matches!(self.status(unit), Some(status) if status != Status::Done) {
             return false;
         }
@@ -242,7 +328,19 @@ impl Units {
         }
         self.set(unit, Status::Done);
         self.shares.entry(source).or_default().units += 1;
-        self.outcomes[unit as usize] = Some(Outcome { tally: *tally, source, checker: None });
+        self.strata.entry((owner, fresh)).or_default().units += 1;
+        self.outcomes[unit as usize] = Some(Outcome {
+            tally: *tally,
+            source,
+            owner,
+            checker: None,
+            spots: SubRangeSet::default(),
+            spot_owner: owner,
+            sub_ranges,
+            fresh,
+            audited: false,
+            self_checked: false,
+        });
         true
     }
 
@@ -251,35 +349,88 @@ impl Units {
         let slot = self.outcomes.get(usize::try_from(unit).ok()?)?.as_ref()?;
         // What was merged can be taken out.
         self.total.take_back(&slot.tally).ok()?;
-        self.check(unit, None);
+        let standing = *slot;
+        self.unconfirm(unit);
+        self.change(unit, |outcome| outcome.self_checked = false);
         let outcome = self.outcomes[unit as usize].take()?;
         if let Some(share) = self.shares.get_mut(&outcome.source) {
             share.units -= 1;
         }
+        if let Some(stratum) = self.strata.get_mut(&(outcome.owner, outcome.fresh)) {
+            stratum.units -= 1;
+        }
         self.set(unit, Status::Open);
-        Some(outcome)
+        Some(standing)
     }
 
-    /// Notes who confirmed a unit, or that nobody did.
-    pub(super) fn check(&mut self, unit: u64, checker: Option<u32>) {
-        let Some(Some(outcome)) = self.outcomes.get_mut(unit as usize) else { return };
-        let before = std::mem::replace(&mut outcome.checker, checker);
-        let first = outcome.source;
-        let mut change = |checker: u32, by: i64| {
-            self.checked = self.checked.saturating_add_signed(by);
-            let confirmed = &mut self.shares.entry(first).or_default().confirmed;
-            *confirmed = confirmed.saturating_add_signed(by);
-            let confirmations = &mut self.shares.entry(checker).or_default().confirmations;
-            *confirmations = confirmations.saturating_add_signed(by);
+    /// Changes what is known of a result, and all sums with it.
+    fn change(&mut self, unit: u64, act: impl FnOnce(&mut Outcome)) -> Option<Proof> {
+        let outcome = self.outcomes.get_mut(usize::try_from(unit).ok()?)?.as_mut()?;
+        let before = *outcome;
+        act(outcome);
+        let after = *outcome;
+        let adjust = |count: &mut u64, was: bool, is: bool| {
+            *count = *count + u64::from(is) - u64::from(was);
         };
-        before.into_iter().for_each(|checker| change(checker, -1));
-        checker.into_iter().for_each(|checker| change(checker, 1));
-        if before.is_some() != checker.is_some() {
-            self.map.change(unit, |cell| match checker {
+        adjust(&mut self.checked, before.checker.is_some(), after.checker.is_some());
+        adjust(&mut self.audited, before.audited, after.audited);
+        adjust(&mut self.spot_checked, !before.spots.is_empty(), !after.spots.is_empty());
+        let only_self = |outcome: &Outcome| outcome.self_checked && !outcome.is_proven();
+        adjust(&mut self.self_checked, only_self(&before), only_self(&after));
+        let stratum = self.strata.entry((after.owner, after.fresh)).or_default();
+        stratum.credit = stratum.credit + after.credit() - before.credit();
+        if before.checker != after.checker {
+            let mut share = |checker: u32, by: i64| {
+                let confirmed = &mut self.shares.entry(after.source).or_default().confirmed;
+                *confirmed = confirmed.saturating_add_signed(by);
+                let confirmations = &mut self.shares.entry(checker).or_default().confirmations;
+                *confirmations = confirmations.saturating_add_signed(by);
+            };
+            before.checker.into_iter().for_each(|checker| share(checker, -1));
+            after.checker.into_iter().for_each(|checker| share(checker, 1));
+        }
+        if before.checker.is_some() != after.checker.is_some() {
+            self.map.change(unit, |cell| match after.checker {
                 Some(_) => cell.verified += 1,
                 None => cell.verified -= 1,
             });
         }
+        Some(Proof { owner: after.owner, before: before.is_proven(), after: after.is_proven() })
+    }
+
+    /// Notes who of another owner confirmed all of a unit, and whether that is the coordinator.
+    pub(super) fn confirm(&mut self, unit: u64, checker: u32, coordinator: bool) -> Option<Proof> {
+        self.change(unit, |outcome| {
+            outcome.checker = Some(checker);
+            outcome.audited = coordinator;
+        })
+    }
+
+    /// Notes that another owner confirmed some sub-ranges of a unit.
+    pub(super) fn confirm_spots(
+        &mut self,
+        unit: u64,
+        sub_ranges: SubRangeSet,
+        owner: OwnerId,
+    ) -> Option<Proof> {
+        self.change(unit, |outcome| {
+            outcome.spots = outcome.spots.union(sub_ranges);
+            outcome.spot_owner = owner;
+        })
+    }
+
+    /// Notes that a unit's own owner confirmed it.
+    pub(super) fn confirm_by_owner(&mut self, unit: u64) -> Option<Proof> {
+        self.change(unit, |outcome| outcome.self_checked = true)
+    }
+
+    /// Forgets that anybody confirmed a unit.
+    pub(super) fn unconfirm(&mut self, unit: u64) -> Option<Proof> {
+        self.change(unit, |outcome| {
+            outcome.checker = None;
+            outcome.audited = false;
+            outcome.spots = SubRangeSet::default();
+        })
     }
 
     /// Sets a unit aside, if it is not done.
@@ -310,14 +461,17 @@ mod tests {
         tally
     }
 
+    /// Of a source that is its own owner.
+    fn finish(units: &mut Units, unit: u64, solutions: u64, source: u32) -> bool {
+        units.finish(unit, &tally(solutions), (source, source), (32, unit.is_multiple_of(2)))
+    }
+
     #[test]
     fn a_result_is_entered_once_and_can_be_taken_back() {
         let mut units = Units::new(3);
-        assert!(
-            units.finish(1, &tally(7), 0) && !units.finish(1, &tally(7), 0) && !units.finish(3, &tally(1), 0)
-        );
+        assert!(finish(&mut units, 1, 7, 0) && !finish(&mut units, 1, 7, 0) && !finish(&mut units, 3, 1, 0));
         assert_eq!((units.done(), units.open(), units.total().thirds()), (1, 2, 21));
-        units.check(1, Some(4));
+        units.confirm(1, 4, false);
         assert_eq!(units.checked(), 1);
         assert_eq!(units.take_back(1).map(|o| o.tally), Some(tally(7)));
         assert_eq!((units.done(), units.open(), units.total().thirds(), units.checked()), (0, 3, 0, 0));
@@ -353,11 +507,11 @@ mod tests {
                 match what {
                     0 => drop(units.lease(unit, &BTreeSet::new())),
                     1 => units.release(unit / 2..unit, |_| false),
-                    2 | 3 => drop(units.finish(unit, &tally(unit), 1)),
+                    2 | 3 => drop(finish(&mut units, unit, unit, 1)),
                     4 => drop(units.take_back(unit)),
                     5 => units.poison(unit),
-                    6 => units.check(unit, Some(2)),
-                    7 => units.check(unit, None),
+                    6 => drop(units.confirm(unit, 2, unit % 3 == 0)),
+                    7 => drop(units.unconfirm(unit)),
                     _ => units.revive(unit),
                 }
                 // What is the same has the same number, and what has the same number is the same.
@@ -373,7 +527,7 @@ mod tests {
         }
 
         #[test]
-        fn stretches_of_open_units_follow_every_change(steps in proptest::collection::vec((0u8..8, 0u64..12), 0..60)) {
+        fn stretches_of_open_units_follow_every_change(steps in proptest::collection::vec((0u8..10, 0u64..12), 0..60)) {
             let mut units = Units::new(12);
             for (what, unit) in steps {
                 match what {
@@ -383,11 +537,13 @@ mod tests {
                         prop_assert!(range.is_none_or(|range| avoid.iter().all(|unit| !range.contains(unit))));
                     }
                     1 => units.release(unit / 2..unit, |_| false),
-                    2 => drop(units.finish(unit, &tally(unit), 1)),
+                    2 => drop(finish(&mut units, unit, unit, 1)),
                     3 => drop(units.take_back(unit)),
                     4 => units.poison(unit),
-                    5 => units.check(unit, Some(2)),
-                    6 => units.check(unit, None),
+                    5 => drop(units.confirm(unit, 2, unit % 3 == 0)),
+                    6 => drop(units.unconfirm(unit)),
+                    7 => drop(units.confirm_spots(unit, SubRangeSet::from_bits(5 << unit), 2)),
+                    8 => drop(units.confirm_by_owner(unit)),
                     _ => units.revive(unit),
                 }
                 let open: Vec<u64> = (0..12).filter(|&u| units.status(u) == Some(Status::Open)).collect();
@@ -403,6 +559,15 @@ mod tests {
                 let checked = |by: u32| units.outcomes().filter(|(_, o)| o.checker == Some(by)).count() as u64;
                 prop_assert_eq!((share(1).units, share(1).confirmed), (done, checked(2)));
                 prop_assert_eq!((share(2).confirmations, units.checked()), (checked(2), checked(2)));
+                let count = |which: &dyn Fn(&Outcome) -> bool| {
+                    units.outcomes().filter(|(_, outcome)| which(outcome)).count() as u64
+                };
+                prop_assert_eq!(units.audited(), count(&|o| o.audited));
+                prop_assert_eq!(units.spot_checked(), count(&|o| !o.spots.is_empty()));
+                prop_assert_eq!(units.self_checked(), count(&|o| o.self_checked && !o.is_proven()));
+                let credit: u64 = units.outcomes().map(|(_, o)| o.credit()).sum();
+                prop_assert_eq!(units.strata().map(|(_, s)| s.credit).sum::<u64>(), credit);
+                prop_assert_eq!(units.strata().map(|(_, s)| s.units).sum::<u64>(), done);
             }
         }
     }

@@ -13,7 +13,7 @@ use super::report::counted;
 use super::{Exit, Failure, print};
 use crate::cluster::{Htcondor, Kubernetes, PlanFile, Shared, Slurm};
 use crate::engine::plan_for_campaign;
-use crate::whole_file::WholeFile;
+use crate::whole_file::{self, WholeFile};
 
 /// What all of them are told.
 #[derive(Debug, clap::Args)]
@@ -137,7 +137,11 @@ impl Common {
         let mut begun = Begun { plan, folder, shared, files: Vec::new() };
         let text = begun.plan.text();
         let path = begun.folder.join("plan.json");
-        if fs::read_to_string(&path).is_ok_and(|other| other != text) {
+        let another = match whole_file::read_text(&path, text.len() as u64) {
+            Ok(other) => other != text,
+            Err(error) => error.kind() != io::ErrorKind::NotFound,
+        };
+        if another {
             return Err(Failure::usage(format!("{} is another plan; give another --out", path.display())));
         }
         begun.write("plan.json", &text)?;

@@ -1,28 +1,30 @@
 //! `nqueens beautiful`.
 
 use std::fmt;
-use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use super::answer::{Format, Shape, draw, object};
-use super::first::board_size;
+use super::check::LARGEST_FILE;
+use super::first::{board_size, interrupted};
+use super::max_work::{self, MaxWork};
 use super::report::counted;
 use super::solver::SolverChoice;
 use super::stream::Stream;
 use super::terminal::{Terminal, time_limit};
 use super::verdict::{Report, placement};
-use super::whole_file::WholeFile;
+use super::whole_file::{self, WholeFile};
 use super::{Exit, Failure, note};
 use crate::board::{Drawing, Norm, Piece, Placement, Problem, RingsFormat, draw_rings};
-use crate::optimise::Answer;
+use crate::optimise::beautiful::resume::ResumeError;
 use crate::optimise::beautiful::{
     Exact, Question, Stage, all_as_beautiful, go_on_to_most_beautiful, most_beautiful, resume,
 };
-use crate::proof;
+use crate::optimise::{Answer, Doubt, Verdict};
 use crate::proof::beautiful::Begun;
+use crate::proof::{self, Meter, ProofError};
 
 /// Find a most beautiful solution: the costs of its squares, (2i−n−1)² + (2j−n−1)², sorted from the largest, are
 /// lexicographically smallest; with a proof in integers that no solution has a smaller list.
@@ -52,6 +54,8 @@ pub(super) struct Args {
     /// Keep what is proved in this file, and go on from it if it is there (exact).
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
+    #[command(flatten)]
+    max_work: MaxWork,
     /// Draw the solution on the rings of equal cost into this file.
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
@@ -61,7 +65,7 @@ pub(super) struct Args {
     /// Threads (exact); all cores by default.
     #[arg(long, value_name = "T", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
-    /// Stop after this time with the best that was found: a number and s, m or h.
+    /// Stop after this time, the check of the certificate included, with the best that was found: a number and s, m or h.
     #[arg(long, value_name = "TIME", value_parser = time_limit, allow_negative_numbers = true)]
     time_limit: Option<Duration>,
     #[command(flatten)]
@@ -132,7 +136,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     };
     // A file that cannot be written does not hide the answer.
     let mut unwritten_at_last = None;
-    let (answer, proof) = match solver {
+    let (mut answer, mut proof) = match solver {
         Some(solver) => (most_beautiful(args.n, solver, &mut terminal), None),
         None => {
             let (exact, failure) = exactly(args, question, &mut terminal)?;
@@ -140,6 +144,13 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
             (exact.answer, exact.certificate)
         }
     };
+    // There is one only if the answer is proven.
+    if let Some(certificate) = proof.as_deref().filter(|_| args.certificate.is_some())
+        && !check(certificate, &answer, &terminal)?
+    {
+        proof = None;
+        answer.verdict = Verdict::NotProven(Doubt::NotChecked);
+    }
     let all = match &answer.found {
         Some(columns) if args.all && answer.is_proven() => {
             all_as_beautiful(question, columns, &mut terminal).map(Some)
@@ -150,7 +161,6 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let found = placement(args.n, args.method.name(), &answer)?;
     let mut certified = false;
     if let (Some((path, file)), Some(proof)) = (certificate, &proof) {
-        check(proof, &answer)?;
         let written = file.finish_with(|out| out.write_all(proof));
         certified = written.is_ok();
         unwritten_at_last = written.err().map(|error| unwritten(path, &error)).or(unwritten_at_last);
@@ -175,14 +185,19 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     unwritten_at_last.map_or(exit, Err)
 }
 
-/// What is written has been checked.
-fn check(certificate: &[u8], answer: &Answer<Vec<usize>>) -> Result<(), Failure> {
+/// Checks what is to be written. Returns whether there was time for that.
+fn check(certificate: &[u8], answer: &Answer<Vec<usize>>, terminal: &Terminal) -> Result<bool, Failure> {
     let refused = |why: &dyn fmt::Display| {
         let message = format!("the certificate would be refused: {why}; please report it");
         Failure { exit: Exit::CheckFailed, message }
     };
-    let proved = proof::check(certificate).map_err(|error| refused(&error))?;
-    if proved.solution == answer.found { Ok(()) } else { Err(refused(&"it proves another solution")) }
+    let is_over = || terminal.is_over();
+    match proof::check_within(certificate, &mut Meter::new(None).stopped_by(&is_over)) {
+        Ok(proved) if proved.solution == answer.found => Ok(true),
+        Ok(_) => Err(refused(&"it proves another solution")),
+        Err(ProofError::Stopped) => Ok(false),
+        Err(error) => Err(refused(&error)),
+    }
 }
 
 /// By the exact engine, from what an earlier run has proved if there is a file of it; and whether that could not be written
@@ -193,7 +208,7 @@ fn exactly(
     terminal: &mut Terminal,
 ) -> Result<(Exact, Option<Failure>), Failure> {
     let path = args.resume.as_deref();
-    let begun = path.map(|path| go_on_from(path, &question, args.quiet)).transpose()?.flatten();
+    let begun = path.map(|path| go_on_from(path, &question, args, terminal)).transpose()?.flatten();
     let mut book = Book { path, written: Instant::now(), failure: None };
     let exact = go_on_to_most_beautiful(question, begun, terminal, &mut |stage| book.keep(stage));
     if let Some(state) = &exact.state {
@@ -203,12 +218,17 @@ fn exactly(
 }
 
 /// What the run that wrote `path` had proved; none if there is no such file.
-fn go_on_from(path: &Path, question: &Question, quiet: bool) -> Result<Option<Begun>, Failure> {
+fn go_on_from(
+    path: &Path,
+    question: &Question,
+    args: &Args,
+    terminal: &Terminal,
+) -> Result<Option<Begun>, Failure> {
     let failure = |error: &dyn fmt::Display| {
         let message = format!("{} is nothing to go on from: {error}", path.display());
         Failure { exit: Exit::File, message }
     };
-    let bytes = match fs::read(path) {
+    let bytes = match whole_file::read(path, LARGEST_FILE) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             // Whether it can be written is to be known before the search.
@@ -217,8 +237,14 @@ fn go_on_from(path: &Path, question: &Question, quiet: bool) -> Result<Option<Be
         }
         Err(error) => return Err(failure(&error)),
     };
-    let begun = resume::read(question, &bytes).map_err(|error| failure(&error))?;
-    if !quiet {
+    let is_over = || terminal.is_over();
+    let mut meter = args.max_work.meter().stopped_by(&is_over);
+    let begun = resume::read_within(question, &bytes, &mut meter).map_err(|error| match error {
+        ResumeError::Undecided(ProofError::Stopped) if terminal.is_interrupted() => interrupted(path),
+        ResumeError::Undecided(error) => max_work::failure(&path.display(), &error, Exit::File),
+        error => failure(&error),
+    })?;
+    if !args.quiet {
         let levels = counted(begun.level as u128, "level");
         note(&format!("{}: goes on after {levels} of cost, checked again", path.display()));
     }
@@ -269,6 +295,7 @@ fn refuse_flags_of_exact(args: &Args) -> Result<(), Failure> {
         ("--all", args.all),
         ("--certificate", args.certificate.is_some()),
         ("--resume", args.resume.is_some()),
+        ("--max-work", args.max_work.is_given()),
         ("--threads", args.threads.is_some()),
     ];
     match given.into_iter().find(|(_, given)| *given) {

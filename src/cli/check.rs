@@ -1,16 +1,15 @@
 //! `nqueens check`.
 
-use std::fs::File;
-use std::io::{self, Read as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use serde::Serialize;
 
+use super::max_work::{self, MaxWork};
 use super::report::{counted, duration};
-use super::{Exit, Failure, print};
+use super::{Exit, Failure, print, whole_file};
 use crate::board::{Norm, Piece, Placement, Problem};
-use crate::proof::{self, Beauty, Kind, ProofError, Proved};
+use crate::proof::{self, Beauty, Kind, Proved};
 
 /// Check a certificate that first or beautiful wrote: prove its answer again, in integers, by code that shares nothing
 /// with the search but the definition of the board.
@@ -18,13 +17,15 @@ use crate::proof::{self, Beauty, Kind, ProofError, Proved};
 pub(super) struct Args {
     /// The certificate.
     file: PathBuf,
+    #[command(flatten)]
+    max_work: MaxWork,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
 }
 
 /// Larger files are not read.
-const LARGEST_FILE: u64 = 1 << 30;
+pub(super) const LARGEST_FILE: u64 = 1 << 30;
 
 #[derive(Debug, Serialize)]
 struct Report {
@@ -45,16 +46,11 @@ struct Report {
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let file = args.file.display();
-    let certificate = read(&args.file)
+    let certificate = whole_file::read(&args.file, LARGEST_FILE)
         .map_err(|error| Failure { exit: Exit::File, message: format!("{file} cannot be read: {error}") })?;
     let began = Instant::now();
-    let proved = proof::check(&certificate).map_err(|error| {
-        let exit = match error {
-            ProofError::NoCertificate | ProofError::Version(_) => Exit::File,
-            ProofError::Damaged(_) | ProofError::Refused(_) | ProofError::TooMuchWork(_) => Exit::CheckFailed,
-        };
-        Failure { exit, message: format!("{file}: {error}") }
-    })?;
+    let proved = proof::check_within(&certificate, &mut args.max_work.meter())
+        .map_err(|error| max_work::failure(&file, &error, Exit::CheckFailed))?;
     let elapsed = began.elapsed();
     if let Some(columns) = &proved.solution {
         let problem = Problem::empty(Piece::Queen, proved.n);
@@ -80,15 +76,6 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         format!("{}\n  checked in {}, {work}, {bytes}\n", sentence(&proved), duration(elapsed))
     })?;
     Ok(Exit::Done)
-}
-
-fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let mut certificate = Vec::new();
-    File::open(path)?.take(LARGEST_FILE + 1).read_to_end(&mut certificate)?;
-    if certificate.len() as u64 > LARGEST_FILE {
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is larger than a gigabyte"));
-    }
-    Ok(certificate)
 }
 
 fn from_one(columns: &[usize]) -> Vec<usize> {

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
+use super::checks::CheckArgs;
 use super::count;
 use super::dashboard;
 use super::job_report::job_name;
@@ -14,7 +15,7 @@ use super::submit::{print_final, request, wait_for};
 use super::{Exit, Failure, note};
 use crate::board::Problem;
 use crate::campaign::Settings;
-use crate::coordinator::{self, Listening, Notify};
+use crate::coordinator::{self, ConnectionLimits, Listening, Notify};
 use crate::engine::{DeviceChoice, DeviceName};
 use crate::wire::{Address, Security};
 use crate::worker::{self, Options};
@@ -39,6 +40,8 @@ pub(super) struct Args {
     /// Where to show it to browsers on this machine.
     #[arg(long, value_name = "IP:PORT")]
     dashboard: Option<SocketAddr>,
+    #[command(flatten)]
+    checks: CheckArgs,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -102,8 +105,9 @@ async fn try_it(args: &Args, problem: &Problem) -> Result<Exit, Failure> {
             metrics: None,
             dashboard: bound.as_ref().map(|bound| bound.url(false)),
             reflection: false,
-            settings: Settings { sync_ms: 1_000, lease_ms: 10_000, ..Settings::default() },
+            settings: args.checks.apply(Settings { sync_ms: 1_000, lease_ms: 10_000, ..Settings::default() }),
             notify: Notify::default(),
+            connections: ConnectionLimits::default(),
         };
         async move {
             let until = async move { drop(closed.wait_for(|close| *close).await) };

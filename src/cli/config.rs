@@ -6,7 +6,6 @@
 use std::collections::BTreeSet;
 use std::env;
 use std::ffi::OsString;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -15,7 +14,7 @@ use etcetera::BaseStrategy;
 use serde::Serialize;
 use toml::{Table, Value};
 
-use super::{Exit, Failure, print};
+use super::{Exit, Failure, print, whole_file};
 
 /// Show where the values of flags come from.
 ///
@@ -42,6 +41,9 @@ struct ShowArgs {
     #[arg(long)]
     json: bool,
 }
+
+/// Larger files are not read.
+const LARGEST_FILE: u64 = 1 << 20;
 
 /// Whence a value is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,7 +114,11 @@ impl Sources {
                 None => return Ok(Self { file: None, variable }),
             },
         };
-        let text = match fs::read_to_string(&path) {
+        // The usual way to say that there is none.
+        if path == Path::new("/dev/null") {
+            return Ok(Self { file: None, variable });
+        }
+        let text = match whole_file::read_text(&path, LARGEST_FILE) {
             Err(error) if error.kind() == io::ErrorKind::NotFound && !must => {
                 return Ok(Self { file: None, variable });
             }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::Subcommand;
 use serde::Serialize;
 
+use super::checks::CheckArgs;
 use super::dashboard;
 use super::logs::Logs;
 use super::remote::{block_on, stop_signal, usual_data};
@@ -14,7 +15,7 @@ use super::token::time;
 use super::{Exit, Failure, print};
 use crate::authority::{Authority, AuthorityError};
 use crate::campaign::Settings;
-use crate::coordinator::{self, Listening, Notify, Options, authority_folder, now_ms};
+use crate::coordinator::{self, ConnectionLimits, Listening, Notify, Options, authority_folder, now_ms};
 
 /// Run a coordinator, which hands out units to workers and keeps the ledger.
 ///
@@ -55,7 +56,9 @@ struct ServeArgs {
     /// How often workers report.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time)]
     sync: Duration,
-    /// A command for the shell that hears of finished jobs, units that are set aside, workers in quarantine and a ledger that
+    #[command(flatten)]
+    checks: CheckArgs,
+    /// A command for the shell that hears of finished jobs, disputed totals, units that are set aside, workers in quarantine and a ledger that
     /// cannot be written: in NQUEENS_NEWS_KIND and NQUEENS_NEWS_TEXT, and as JSON on its standard input.
     #[arg(long, value_name = "COMMAND")]
     notify_command: Option<String>,
@@ -140,7 +143,7 @@ fn serve(args: &ServeArgs) -> Result<Exit, Failure> {
     let settings = Settings {
         lease_ms: milliseconds(args.lease),
         sync_ms: milliseconds(args.sync),
-        ..Settings::default()
+        ..args.checks.apply(Settings::default())
     };
     if settings.sync_ms.saturating_mul(2) > settings.lease_ms {
         return Err(Failure::usage(
@@ -160,6 +163,7 @@ fn serve(args: &ServeArgs) -> Result<Exit, Failure> {
         reflection: args.reflection,
         settings,
         notify: Notify { command: args.notify_command.clone(), url: args.notify_url.clone() },
+        connections: ConnectionLimits::default(),
     };
     block_on(async move {
         let told_to_stop = stop_signal();

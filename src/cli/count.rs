@@ -17,7 +17,7 @@ use crate::board::{Piece, Problem, Square};
 use crate::engine::{CountError, CountOptions, CountOutcome, CountTask, DeviceChoice, Event, Progress};
 use crate::kernel::symmetric::{Classes, classes};
 use crate::kernel::{KernelKind, UnknownKernel};
-use crate::known::Sequence;
+use crate::known::{Sequence, totals_of};
 use crate::preplacement::{Job, MAX_COUNT_SIZE, Scheme};
 
 /// Count all solutions, or all completions of a board on which some squares are decided.
@@ -262,7 +262,7 @@ impl Compared {
     fn new(problem: &Problem, outcome: &CountOutcome, classes: Option<&Classes>) -> Self {
         let (piece, n) = (problem.piece(), problem.n());
         let total = if problem.is_empty() {
-            Published::compare(sequence(piece), n, outcome.solutions)
+            Published::compare(totals_of(piece), n, outcome.solutions)
         } else {
             Published::Unknown
         };
@@ -294,16 +294,6 @@ impl Compared {
 
     fn differs(&self) -> bool {
         self.total == Published::Differs || self.all_classes() == Published::Differs
-    }
-}
-
-/// The sequence of the totals of a piece.
-pub(super) const fn sequence(piece: Piece) -> Sequence {
-    match piece {
-        Piece::Queen => Sequence::Total,
-        Piece::Rook => Sequence::Rooks,
-        Piece::Superqueen => Sequence::Superqueens,
-        Piece::Toroidal => Sequence::Toroidal,
     }
 }
 
@@ -365,7 +355,7 @@ fn text(
         line("why none", format!("the pieces placed on {a} and {b} attack each other"));
     }
     if problem.is_empty() {
-        line("published", compared.total.sentence(sequence(problem.piece())));
+        line("published", compared.total.sentence(totals_of(problem.piece())));
     }
     if let Some(classes) = classes {
         let values = [classes.fundamental, classes.point_symmetric, classes.quarter_turn_symmetric];

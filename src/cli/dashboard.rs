@@ -22,7 +22,9 @@ fn titled(report: &impl Serialize, title: String, sentence: Option<String>) -> V
 const REPORTS: Reports = Reports {
     job: |status, now_ms| {
         let report = JobReport::new(status, now_ms);
-        titled(&report, report.title(), report.sentence())
+        let mut value = titled(&report, report.title(), report.sentence());
+        value["assurance_sentence"] = report.assurance_sentence().into();
+        value
     },
     proof: |status, now_ms| {
         let report = ProofReport::new(status, now_ms);

@@ -6,17 +6,20 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::answer::{Format, Shape, object};
+use super::check::LARGEST_FILE;
+use super::max_work::{self, MaxWork};
 use super::report::{counted, duration};
 use super::solver::SolverChoice;
 use super::stream::Stream;
 use super::terminal::{Terminal, time_limit};
 use super::verdict::{Report, completion};
-use super::whole_file::WholeFile;
+use super::whole_file::{self, WholeFile};
 use super::{Exit, Failure, note};
 use crate::board::{Drawing, Piece, Placement, Problem, Square, SquareError, parse_squares};
-use crate::optimise::exact::{self, Found, Options, Refutations, resume};
-use crate::optimise::{Answer, BEST_SOLVER, FirstMethod, Solver, Verdict, first};
-use crate::proof;
+use crate::optimise::exact::resume::{self, ResumeError};
+use crate::optimise::exact::{self, Found, Options, Refutations};
+use crate::optimise::{Answer, BEST_SOLVER, Doubt, FirstMethod, Solver, Verdict, first};
+use crate::proof::{self, Meter, ProofError};
 
 /// Find the lexicographically first solution (OEIS A141843), with a proof in integers that none comes before it.
 #[derive(Debug, clap::Args)]
@@ -31,7 +34,8 @@ pub(super) struct Args {
     solver: SolverChoice,
     #[command(flatten)]
     engine: EngineArgs,
-    /// Stop after this time (for each board) with the best that was found: a number and s, m or h.
+    /// Stop after this time (for each board), the check of the certificate included, with the best that was found: a number
+    /// and s, m or h.
     #[arg(long, value_name = "TIME", value_parser = time_limit, allow_negative_numbers = true)]
     time_limit: Option<Duration>,
     #[command(flatten)]
@@ -56,6 +60,8 @@ struct EngineArgs {
     /// Keep what is refuted in this file, and go on from it if it is there (exact).
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
+    #[command(flatten)]
+    max_work: MaxWork,
     /// Threads (exact); all cores by default.
     #[arg(long, value_name = "T", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
@@ -222,6 +228,7 @@ impl EngineArgs {
             ("--from", self.from.is_some()),
             ("--certificate", self.certificate.is_some()),
             ("--resume", self.resume.is_some()),
+            ("--max-work", self.max_work.is_given()),
             ("--threads", self.threads.is_some()),
         ];
         match given.into_iter().find(|(_, given)| *given) {
@@ -256,7 +263,7 @@ impl EngineArgs {
         // Whether it can be written is to be known before the search, not after it.
         let certificate = self.certificate.as_deref().map(begin).transpose()?;
         let refuted = match self.resume.as_deref() {
-            Some(path) => go_on_from(path, n, quiet)?,
+            Some(path) => self.go_on_from(path, n, quiet, terminal)?,
             None => Refutations::new(),
         };
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -266,59 +273,87 @@ impl EngineArgs {
         let found = exact::first(n, options, terminal, &mut |refuted| book.keep(refuted));
         book.write(&found.refuted);
         let mut unwritten = book.failure;
-        if let Some((path, file)) = certificate.filter(|_| found.finished)
-            && let Err(failure) = write_certificate(n, &found, path, file)
-        {
-            if failure.exit != Exit::File {
-                return Err(failure);
+        let Some((path, file)) = certificate.filter(|_| found.finished) else {
+            return Ok((found.into(), unwritten));
+        };
+        match checked_certificate(n, &found, terminal)? {
+            Some(certificate) => {
+                let write = |out: &mut io::BufWriter<&fs::File>| out.write_all(&certificate);
+                let written = file.finish_with(write);
+                unwritten = written.err().map(|error| cannot_be_written(path, &error)).or(unwritten);
+                Ok((found.into(), unwritten))
             }
-            unwritten = Some(failure);
+            None => {
+                let verdict = Verdict::NotProven(Doubt::NotChecked);
+                Ok((Answer { verdict, ..Answer::from(found) }, unwritten))
+            }
         }
-        Ok((found.into(), unwritten))
     }
+
+    /// What the run that wrote `path` had refuted; nothing if there is no such file.
+    fn go_on_from(
+        &self,
+        path: &Path,
+        n: usize,
+        quiet: bool,
+        terminal: &Terminal,
+    ) -> Result<Refutations, Failure> {
+        let failure = |error: &dyn std::fmt::Display| {
+            let message = format!("{} is nothing to go on from: {error}", path.display());
+            Failure { exit: Exit::File, message }
+        };
+        let bytes = match whole_file::read(path, LARGEST_FILE) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                // Whether it can be written is to be known before the search.
+                begin(path)?;
+                return Ok(Refutations::new());
+            }
+            Err(error) => return Err(failure(&error)),
+        };
+        let is_over = || terminal.is_over();
+        let mut meter = self.max_work.meter().stopped_by(&is_over);
+        let refuted = resume::read_within(n, &bytes, &mut meter).map_err(|error| match error {
+            ResumeError::Undecided(ProofError::Stopped) if terminal.is_interrupted() => interrupted(path),
+            ResumeError::Undecided(error) => max_work::failure(&path.display(), &error, Exit::File),
+            error => failure(&error),
+        })?;
+        if !quiet {
+            let kept = counted(refuted.len() as u128, "refutation");
+            note(&format!("{}: goes on after {kept}, checked again", path.display()));
+        }
+        Ok(refuted)
+    }
+}
+
+/// How the program ends at Ctrl-C while it checks what an earlier run has kept.
+pub(super) fn interrupted(path: &Path) -> Failure {
+    let message = format!("interrupted while {} was checked; it is as it was", path.display());
+    Failure { exit: Exit::Interrupted, message }
 }
 
 fn begin(path: &Path) -> Result<(&Path, WholeFile), Failure> {
     Ok((path, WholeFile::begin(path).map_err(|error| cannot_be_written(path, &error))?))
 }
 
-fn write_certificate(n: usize, found: &Found, path: &Path, file: WholeFile) -> Result<(), Failure> {
+/// The certificate, which was checked; none if there was no time for that.
+fn checked_certificate(n: usize, found: &Found, terminal: &Terminal) -> Result<Option<Vec<u8>>, Failure> {
     let refutations = found.refutations(n);
     let refutations: Vec<_> = refutations.iter().collect();
-    let certificate =
-        proof::first::certificate(n, found.solution.as_deref(), &refutations).map_err(|error| {
+    let is_over = || terminal.is_over();
+    let mut meter = Meter::new(None).stopped_by(&is_over);
+    match proof::first::certificate_within(n, found.solution.as_deref(), &refutations, &mut meter) {
+        Ok(certificate) => Ok(Some(certificate)),
+        Err(ProofError::Stopped) => Ok(None),
+        Err(error) => {
             let message = format!("the certificate would be refused: {error}; please report it");
-            Failure { exit: Exit::CheckFailed, message }
-        })?;
-    let write = |out: &mut io::BufWriter<&fs::File>| out.write_all(&certificate);
-    file.finish_with(write).map_err(|error| cannot_be_written(path, &error))
+            Err(Failure { exit: Exit::CheckFailed, message })
+        }
+    }
 }
 
 fn cannot_be_written(path: &Path, error: &io::Error) -> Failure {
     Failure { exit: Exit::File, message: format!("{} cannot be written: {error}", path.display()) }
-}
-
-/// What the run that wrote `path` had refuted; nothing if there is no such file.
-fn go_on_from(path: &Path, n: usize, quiet: bool) -> Result<Refutations, Failure> {
-    let failure = |error: &dyn std::fmt::Display| {
-        let message = format!("{} is nothing to go on from: {error}", path.display());
-        Failure { exit: Exit::File, message }
-    };
-    let bytes = match fs::read(path) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            // Whether it can be written is to be known before the search.
-            begin(path)?;
-            return Ok(Refutations::new());
-        }
-        Err(error) => return Err(failure(&error)),
-    };
-    let refuted = resume::read(n, &bytes).map_err(|error| failure(&error))?;
-    if !quiet {
-        let kept = counted(refuted.len() as u128, "refutation");
-        note(&format!("{}: goes on after {kept}, checked again", path.display()));
-    }
-    Ok(refuted)
 }
 
 /// The file of what is refuted.
@@ -343,5 +378,21 @@ impl Book<'_> {
         let written = WholeFile::begin(path).and_then(|file| file.finish_with(write));
         self.failure = written.err().map(|error| cannot_be_written(path, &error));
         self.written = Instant::now();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::optimise::Unwatched;
+
+    #[test]
+    fn a_certificate_is_checked_only_within_the_time_limit() {
+        let found = exact::first(10, Options::default(), &mut Unwatched, &mut |_| {});
+        let checked = |limit| checked_certificate(10, &found, &Terminal::new("row", limit, true));
+        assert_eq!(checked(Some(Duration::ZERO)), Ok(None));
+        let certificate = checked(None).expect("it is right").expect("there is time");
+        assert!(proof::check(&certificate).is_ok());
+        assert_eq!(checked(Some(Duration::from_secs(3600))), Ok(Some(certificate)));
     }
 }

@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::count::sequence;
 use super::report::{Published, counted, grouped, predicted, rounded, time};
 use crate::kernel::KernelKind;
-use crate::known::Sequence;
+use crate::known::{Sequence, totals_of};
 use crate::preplacement::Job;
 use crate::tally::Tally;
 use crate::wire::v1;
@@ -26,15 +25,32 @@ pub(super) struct JobReport {
     submitter: String,
     units: u64,
     units_done: u64,
-    /// Units that another worker, kernel or device confirmed.
+    /// Units that another owner or the coordinator counted again as a whole, and confirmed.
     units_verified: u64,
+    /// Those of them that the coordinator itself counted again.
+    units_audited: u64,
+    /// Units of which another owner or the coordinator counted a part again, and confirmed it.
+    units_spot_checked: u64,
+    /// Units that only their own owner counted again.
+    units_self_checked: u64,
+    /// With what probability, at least, the checks so far would have found one owner that lied about at least one unit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    assurance: Option<f64>,
     units_poisoned: u64,
     units_open: u64,
     recounts_due: u64,
+    /// Those of them that the coordinator itself is to make.
+    audits_due: u64,
     recounts_agreed: u64,
     recounts_differed: u64,
     results_taken_back: u64,
     disputes: u64,
+    /// What is wrong with the total, and what is being done about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) dispute: Option<String>,
+    /// Nothing more can be counted again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dispute_exhausted: Option<bool>,
     /// The count, once all units are done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) solutions: Option<String>,
@@ -65,12 +81,24 @@ pub(super) struct JobReport {
 #[derive(Clone, Debug, Serialize)]
 struct Share {
     worker: String,
+    owner: String,
     kernel: String,
     device: String,
     build: String,
     units: u64,
     units_verified: u64,
     verified_of_others: u64,
+}
+
+impl Share {
+    /// "w1 of anna (avx512 on cpu)".
+    fn who(&self) -> String {
+        let Self { worker, owner, kernel, device, .. } = self;
+        let is_own = owner.is_empty() || owner == worker || worker.starts_with('(');
+        let of_owner = if is_own { String::new() } else { format!(" of {owner}") };
+        let with = if kernel.is_empty() { String::new() } else { format!(" ({kernel} on {device})") };
+        format!("{worker}{of_owner}{with}")
+    }
 }
 
 /// A state in words.
@@ -81,6 +109,7 @@ pub(super) const fn state_name(state: v1::JobState) -> &'static str {
         v1::JobState::Paused => "paused",
         v1::JobState::Cancelled => "cancelled",
         v1::JobState::Finished => "finished",
+        v1::JobState::Disputed => "disputed",
     }
 }
 
@@ -99,7 +128,7 @@ impl JobReport {
         let problem = job.as_ref().map(Job::problem);
         let squares =
             |squares: &[crate::board::Square]| squares.iter().map(|s| [s.row + 1, s.col + 1]).collect();
-        let sequence = problem.filter(|problem| problem.is_empty()).map(|problem| sequence(problem.piece()));
+        let sequence = problem.filter(|problem| problem.is_empty()).map(|problem| totals_of(problem.piece()));
         let n = problem.map_or(0, |problem| problem.n());
         let total = status.total.as_ref().and_then(|tally| Tally::try_from(tally).ok());
         // The check that the coordinator has made is made here once more.
@@ -113,6 +142,7 @@ impl JobReport {
             solutions.zip(sequence).map(|(solutions, sequence)| Published::compare(sequence, n, solutions));
         let by = status.sources.into_iter().map(|source| Share {
             worker: source.worker,
+            owner: source.owner,
             kernel: source.kernel,
             device: source.device,
             build: source.build,
@@ -123,8 +153,8 @@ impl JobReport {
         let by: Vec<Share> = by.collect();
         let counts_nodes =
             by.iter().all(|share| share.kernel.parse::<KernelKind>().map_or(true, KernelKind::counts_nodes));
-        let running = state == v1::JobState::Running;
-        let left = status.left.filter(|_| running);
+        let left = status.left.filter(|_| state == v1::JobState::Running);
+        let disputed = state == v1::JobState::Disputed;
         let until_ms = if state == v1::JobState::Finished { status.state_ms } else { now_ms };
         Self {
             job: job_name(&status.job),
@@ -138,13 +168,21 @@ impl JobReport {
             units: status.units,
             units_done: status.done,
             units_verified: status.checked,
+            units_audited: status.audited,
+            units_spot_checked: status.spot_checked,
+            units_self_checked: status.self_checked,
+            // Of no units everything is true.
+            assurance: Some(status.assurance).filter(|_| status.done > 0),
             units_poisoned: status.poisoned,
             units_open: status.open,
             recounts_due: status.checks_due,
+            audits_due: status.audits_due,
             recounts_agreed: status.agreements,
             recounts_differed: status.disagreements,
             results_taken_back: status.voided,
             disputes: status.disputes,
+            dispute: Some(status.dispute).filter(|_| disputed),
+            dispute_exhausted: Some(status.dispute_exhausted).filter(|_| disputed),
             solutions: solutions.map(|solutions| solutions.to_string()),
             published,
             fault,
@@ -183,14 +221,28 @@ impl JobReport {
         self.job.get(..8).unwrap_or(&self.job)
     }
 
+    pub(super) fn is_disputed(&self) -> bool {
+        self.state == "disputed"
+    }
+
+    /// Returns whether nothing will change any more unless people want it to.
+    pub(super) fn is_over(&self) -> bool {
+        matches!(self.state, "finished" | "cancelled") || self.dispute_exhausted == Some(true)
+    }
+
     /// How far it is, in a few words.
     pub(super) fn progress(&self) -> String {
-        if let Some(solutions) = &self.solutions {
-            let due = if self.state == "running" {
-                format!(", {} due", counted(self.recounts_due.into(), "recount"))
-            } else {
-                String::new()
+        let due = format!("{} due", counted(self.recounts_due.into(), "recount"));
+        if self.is_disputed() {
+            let total =
+                self.solutions.as_ref().map_or("the total".to_owned(), |total| format!("the total {total}"));
+            return match self.dispute_exhausted {
+                Some(true) => format!("{total} is disputed, nothing is left to be counted again"),
+                _ => format!("{total} is disputed, {due}"),
             };
+        }
+        if let Some(solutions) = &self.solutions {
+            let due = if self.state == "running" { format!(", {due}") } else { String::new() };
             return format!("{solutions} solutions{due}");
         }
         let percent = 100.0 * self.units_done as f64 / self.units.max(1) as f64;
@@ -211,6 +263,28 @@ impl JobReport {
         Some(format!("about {about} left{band}"))
     }
 
+    /// What the checks are worth, in words; none before anything is counted.
+    pub(super) fn assurance_sentence(&self) -> Option<String> {
+        let assurance = self.assurance?;
+        // Rounded down: it must not say more than it is.
+        let decimals = if assurance < 0.01 { 1e4 } else { 1e2 };
+        let least = (assurance * decimals).floor() / decimals;
+        let found = if assurance >= 1.0 {
+            "the checks would have found it".to_owned()
+        } else if least <= 0.0 {
+            "the checks could have missed it".to_owned()
+        } else {
+            format!("the checks would have found it with a probability of at least {least}")
+        };
+        Some(if self.published == Some(Published::Agrees) {
+            format!(
+                "a wrong total is excluded by the published value; if one owner had lied about units all the same, {found}"
+            )
+        } else {
+            format!("if one owner had lied about at least one unit, {found}")
+        })
+    }
+
     /// All that people want to know, on several lines.
     pub(super) fn text(&self) -> String {
         let mut lines = vec![format!("job {}  {}, {}", self.job, self.title(), self.state)];
@@ -219,28 +293,24 @@ impl JobReport {
             (Some(solutions), _) => {
                 let grouped = solutions.parse().map_or_else(|_| solutions.clone(), grouped);
                 let sentence = self.sentence().map(|sentence| format!(", {sentence}"));
-                line("solutions", format!("{grouped}{}", sentence.unwrap_or_default()));
+                let disputed = if self.is_disputed() { ", DISPUTED" } else { "" };
+                line("solutions", format!("{grouped}{}{disputed}", sentence.unwrap_or_default()));
             }
             (None, Some(fault)) => line("solutions", format!("none that could be believed: {fault}")),
             (None, None) => line("progress", self.progress()),
         }
-        let share = |part: u64| 100.0 * part as f64 / self.units.max(1) as f64;
         line("units", format!("{} of {} done", grouped(self.units_done.into()), grouped(self.units.into())));
-        line(
-            "verified",
-            format!(
-                "{} ({:.1} %), each counted again as its mirror image by another worker, kernel or device",
-                counted(self.units_verified.into(), "unit"),
-                share(self.units_verified),
-            ),
-        );
+        self.dispute.iter().for_each(|dispute| line("dispute", dispute.clone()));
+        line("verified", self.verified());
+        self.assurance_sentence().into_iter().for_each(|sentence| line("assurance", sentence));
         line(
             "recounts",
             format!(
-                "{} agreed, {} differed, {} due; {} taken back",
+                "{} agreed, {} differed, {} due{}; {} taken back",
                 grouped(self.recounts_agreed.into()),
                 grouped(self.recounts_differed.into()),
                 grouped(self.recounts_due.into()),
+                by_coordinator(self.audits_due),
                 counted(self.results_taken_back.into(), "result"),
             ),
         );
@@ -260,10 +330,8 @@ impl JobReport {
             line(
                 "by",
                 format!(
-                    "{} ({} on {}): {}, {} verified by others, {} of others verified",
-                    share.worker,
-                    share.kernel,
-                    share.device,
+                    "{}: {}, {} verified by others, {} of others verified",
+                    share.who(),
                     counted(share.units.into(), "unit"),
                     grouped(share.units_verified.into()),
                     grouped(share.verified_of_others.into()),
@@ -274,9 +342,149 @@ impl JobReport {
             let aside = counted(self.units_poisoned.into(), "unit");
             line("set aside", format!("{aside}; nqueens resume {} tries them again", self.short()));
         }
-        for note in &self.notes {
+        for note in self.notes.iter().filter(|note| Some(*note) != self.dispute.as_ref()) {
             line("note", note.clone());
         }
         lines.join("\n") + "\n"
+    }
+
+    /// "14 of 64 units (21.9 %) counted again by others (3 of them by the coordinator), 40 spot-checked".
+    fn verified(&self) -> String {
+        let percent = 100.0 * self.units_verified as f64 / self.units.max(1) as f64;
+        let mut text = format!(
+            "{} of {} ({percent:.1} %) counted again by others{}, {} spot-checked",
+            grouped(self.units_verified.into()),
+            counted(self.units.into(), "unit"),
+            by_coordinator(self.units_audited),
+            grouped(self.units_spot_checked.into()),
+        );
+        if self.units_self_checked > 0 {
+            let _ = write!(text, ", {} only by their own owner", grouped(self.units_self_checked.into()));
+        }
+        text
+    }
+}
+
+/// " (3 of them by the coordinator)", if there are any.
+fn by_coordinator(units: u64) -> String {
+    if units == 0 {
+        String::new()
+    } else {
+        format!(" ({} of them by the coordinator)", grouped(units.into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status() -> v1::JobStatus {
+        let source = v1::SourceStatus {
+            worker: "w1".into(),
+            owner: "anna".into(),
+            kernel: "avx2".into(),
+            device: "cpu".into(),
+            units: 64,
+            confirmed: 14,
+            ..v1::SourceStatus::default()
+        };
+        v1::JobStatus {
+            job: vec![0xab; 16],
+            text: "nqueens-job/1 piece=queen n=8 placed=[] blocked=[] scheme=centre-cross depth=4 unit=152"
+                .into(),
+            state: v1::JobState::Running.into(),
+            units: 64,
+            done: 64,
+            checked: 14,
+            audited: 3,
+            spot_checked: 40,
+            assurance: 0.129,
+            checks_due: 5,
+            audits_due: 2,
+            total: Some((&tally(92)).into()),
+            sources: vec![source],
+            ..v1::JobStatus::default()
+        }
+    }
+
+    fn tally(solutions: u128) -> Tally {
+        let thirds = 3 * solutions;
+        Tally::from_parts(thirds, crate::tally::Residues::of(thirds), 1000)
+    }
+
+    fn text(status: v1::JobStatus) -> String {
+        JobReport::new(status, 0).text()
+    }
+
+    #[test]
+    fn a_report_says_in_words_how_much_was_checked_by_whom() {
+        let text = text(status());
+        for line in [
+            "  verified    14 of 64 units (21.9 %) counted again by others (3 of them by the coordinator), 40 spot-checked",
+            "5 due (2 of them by the coordinator)",
+            "  by          w1 of anna (avx2 on cpu): 64 units, 14 verified by others",
+        ] {
+            assert!(text.contains(line), "{line}\n{text}");
+        }
+    }
+
+    #[test]
+    fn a_report_never_claims_more_than_its_figures() {
+        let claim = |assurance: f64, solutions: u128| {
+            let total = Some((&tally(solutions)).into());
+            let report = JobReport::new(v1::JobStatus { assurance, total, ..status() }, 0);
+            report.assurance_sentence().expect("units are done")
+        };
+        let lie = "if one owner had lied about at least one unit, the checks";
+        assert_eq!(
+            claim(0.129, 91),
+            format!("{lie} would have found it with a probability of at least 0.12")
+        );
+        assert_eq!(
+            claim(0.9999, 91),
+            format!("{lie} would have found it with a probability of at least 0.99")
+        );
+        assert_eq!(
+            claim(0.00129, 91),
+            format!("{lie} would have found it with a probability of at least 0.0012")
+        );
+        assert_eq!(claim(0.0, 91), format!("{lie} could have missed it"));
+        assert_eq!(claim(0.00001, 91), format!("{lie} could have missed it"));
+        assert_eq!(claim(1.0, 91), format!("{lie} would have found it"));
+        assert!(claim(0.5, 92).starts_with("a wrong total is excluded by the published value; "));
+        // Of a part of the units nothing is known of the total, and of no units nothing at all.
+        let part = v1::JobStatus { done: 63, ..status() };
+        assert!(!JobReport::new(part, 0).text().contains("excluded"));
+        let none = v1::JobStatus { done: 0, assurance: 1.0, ..status() };
+        let report = JobReport::new(none, 0);
+        assert_eq!(report.assurance_sentence(), None);
+        assert!(serde_json::to_value(&report).expect("JSON").get("assurance").is_none());
+    }
+
+    #[test]
+    fn a_disputed_total_is_never_shown_as_the_answer() {
+        let dispute = "the total 93 contradicts the published value 92; units are being counted again";
+        let disputed = v1::JobStatus {
+            state: v1::JobState::Disputed.into(),
+            total: Some((&tally(93)).into()),
+            dispute: dispute.into(),
+            notes: vec![dispute.into(), "another".into()],
+            ..status()
+        };
+        let report = JobReport::new(disputed.clone(), 0);
+        assert!(!report.is_over() && report.is_disputed());
+        assert_eq!(report.progress(), "the total 93 is disputed, 5 recounts due");
+        let text = report.text();
+        assert!(text.contains("DIFFERS from OEIS A000170: one of the two is wrong, DISPUTED"), "{text}");
+        assert_eq!(text.matches(dispute).count(), 1, "{text}");
+        assert!(text.contains("  note        another"), "{text}");
+        let json = serde_json::to_value(&report).expect("JSON");
+        assert_eq!((&json["state"], &json["dispute_exhausted"]), (&"disputed".into(), &false.into()));
+        let over = JobReport::new(v1::JobStatus { dispute_exhausted: true, ..disputed }, 0);
+        assert!(over.is_over());
+        assert_eq!(over.progress(), "the total 93 is disputed, nothing is left to be counted again");
+        // A job that is not disputed has no such fields.
+        let json = serde_json::to_value(JobReport::new(status(), 0)).expect("JSON");
+        assert!(json.get("dispute").is_none() && json.get("dispute_exhausted").is_none());
     }
 }

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::count::sequence;
 use super::problem::number;
 use super::report::{Published, counted, grouped};
 use super::{Exit, Failure, count, note, print};
 use crate::cluster::{Merged, PlanFile};
+use crate::known::totals_of;
 
 /// Add up the parts of a plan, check that none is missing and none contradicts another. It changes nothing.
 #[derive(Debug, clap::Args)]
@@ -72,7 +72,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let solutions = total.map(|total| total.solutions().map_err(|error| failed(&error))).transpose()?;
     let published = solutions
         .filter(|_| problem.is_empty())
-        .map(|solutions| Published::compare(sequence(problem.piece()), problem.n(), solutions));
+        .map(|solutions| Published::compare(totals_of(problem.piece()), problem.n(), solutions));
     let recounted = if whole { args.recount.min(usize::try_from(units).unwrap_or(usize::MAX)) } else { 0 };
     if args.json {
         let report = Report {
@@ -92,7 +92,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         };
         print(&(serde_json::to_string(&report).expect("numbers and strings serialise") + "\n"))?;
     } else if let Some(solutions) = solutions {
-        let sentence = published.map(|p| format!(", {}", p.sentence(sequence(problem.piece()))));
+        let sentence = published.map(|p| format!(", {}", p.sentence(totals_of(problem.piece()))));
         let mut text = format!("{}: {}\n", plan.title(), counted(solutions, "solution"));
         text += &format!("  digits   {solutions}{}\n", sentence.unwrap_or_default());
         text += &format!(

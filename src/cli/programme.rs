@@ -1,6 +1,5 @@
 //! The options of `nqueens solve --method ilp`: the formulation, the objective, cuts, model files.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -9,7 +8,7 @@ use serde::Serialize;
 use super::report::rounded;
 use super::solver::SolverChoice;
 use super::terminal::Terminal;
-use super::whole_file::WholeFile;
+use super::whole_file::{self, WholeFile};
 use super::{Exit, Failure, note};
 use crate::board::{Problem, Square};
 use crate::optimise::cuts::{Families, Separation, separate};
@@ -319,7 +318,9 @@ impl CutsReport {
 }
 
 fn read(path: &Path) -> Result<String, Failure> {
-    fs::read_to_string(path).map_err(|error| Failure {
+    /// Larger files are not read.
+    const LARGEST_FILE: u64 = 16 << 20;
+    whole_file::read_text(path, LARGEST_FILE).map_err(|error| Failure {
         exit: Exit::File,
         message: format!("the weights {} cannot be read: {error}", path.display()),
     })

@@ -11,9 +11,11 @@ use etcetera::BaseStrategy;
 use tonic::{Code, Status};
 
 use super::{Exit, Failure};
-use crate::authority::{Credentials, HolderError, Name, Token};
+use crate::authority::{Credentials, HolderError, Name, Renewal, Token};
 use crate::coordinator::{AddressFile, AddressFileError, now_ms, operator_folder};
-use crate::wire::{Address, Broken, EnrolError, Fault, Link, LinkError, Security, enrol, renew};
+use crate::wire::{
+    Address, Broken, EnrolError, Fault, Link, LinkError, Security, enrol, is_not_valid_yet, renew,
+};
 
 /// Which coordinator is asked, and who asks.
 #[derive(Clone, Debug, clap::Args)]
@@ -44,6 +46,8 @@ pub(super) struct Coordinator {
     speaks_tls: bool,
     /// Whether a call has come through.
     has_answered: Arc<AtomicBool>,
+    /// The certificate that is shown, and where it is kept, if it is for this end to renew.
+    renewable: Option<Arc<(Credentials, PathBuf)>>,
 }
 
 /// How long a call may take: planning a large board takes seconds.
@@ -65,30 +69,40 @@ impl Remote {
                 found => found,
             },
             (None, Some(address)) => {
-                let security = self.security(address).await?;
-                Coordinator::to(address.clone(), &security)
+                let folder = self.folder(address);
+                let security = self.security(address, &folder).await?;
+                let coordinator = Coordinator::to(address.clone(), &security)?;
+                let renewable = match security {
+                    Security::Tls(_, Some(credentials)) => Some(Arc::new((*credentials, folder))),
+                    _ => None,
+                };
+                Ok(Coordinator { renewable, ..coordinator })
             }
         }
     }
 
-    async fn security(&self, address: &Address) -> Result<Security, Failure> {
+    /// Where the certificate for a coordinator is kept.
+    fn folder(&self, address: &Address) -> PathBuf {
         let usual = || usual_data().with_file_name("credentials").join(address.to_string().replace(':', "_"));
-        let folder = self.credentials.clone().unwrap_or_else(usual);
-        match Credentials::load(&folder) {
+        self.credentials.clone().unwrap_or_else(usual)
+    }
+
+    async fn security(&self, address: &Address, folder: &Path) -> Result<Security, Failure> {
+        match Credentials::load(folder) {
             // A token that is given takes the place of a certificate that is of no use any more.
             Ok(credentials)
                 if self.token.as_ref().is_none_or(|token| {
                     token.authority() == credentials.authority() && now_ms() < credentials.not_after_ms()
                 }) =>
             {
-                let credentials = Self::renewed(address, credentials, &folder).await;
+                let credentials = Self::renewed(address, credentials, folder).await;
                 return Ok(Security::Tls(credentials.authority(), Some(Box::new(credentials))));
             }
             Ok(_) | Err(HolderError::Missing(_)) => {}
             Err(error) => return Err(error.into()),
         }
         if let Some(token) = &self.token {
-            let credentials = self.enrol(address, token, &folder).await?;
+            let credentials = self.enrol(address, token, folder).await?;
             return Ok(Security::Tls(token.authority(), Some(Box::new(credentials))));
         }
         if address.is_loopback() || self.insecure {
@@ -112,7 +126,8 @@ impl Remote {
 
     /// Renews a certificate that is half through, if that can be done; it is good for a while otherwise.
     async fn renewed(address: &Address, credentials: Credentials, folder: &Path) -> Credentials {
-        if !credentials.renewal_is_due(now_ms()) {
+        // Whether it is not valid yet is for the coordinator's clock to say: this machine's may be anything.
+        if credentials.renewal(now_ms()) != Some(Renewal::Due) {
             return credentials;
         }
         renew(address, &credentials, folder, DEADLINE).await.unwrap_or(credentials)
@@ -146,7 +161,7 @@ impl Coordinator {
     pub(super) fn to(address: Address, security: &Security) -> Result<Self, Failure> {
         let link = Link::new(&address, security, DEADLINE)?;
         let speaks_tls = matches!(security, Security::Tls(..));
-        Ok(Self { link, address, speaks_tls, has_answered: Arc::default() })
+        Ok(Self { link, address, speaks_tls, has_answered: Arc::default(), renewable: None })
     }
 
     /// Where it is.
@@ -167,6 +182,15 @@ impl Coordinator {
             Err(status) => status,
         };
         let mut failure = refused(&self.address, &status);
+        if is_not_valid_yet(&status)
+            && let Some((credentials, folder)) = self.renewable.as_deref()
+            && renew(&self.address, credentials, folder, DEADLINE).await.is_ok()
+        {
+            failure.message =
+                "the coordinator's clock was set back, so that the certificate was not valid yet; it was \
+                               replaced: give the command again"
+                    .to_owned();
+        }
         let is_stranger = !self.speaks_tls && !self.has_answered.load(Ordering::Relaxed);
         let is_there = |broken: Broken| broken.fault != Fault::NobodyListens;
         if is_stranger && Broken::of(&status).is_some_and(is_there) {

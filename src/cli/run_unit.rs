@@ -68,7 +68,12 @@ fn try_again(message: impl ToString) -> Failure {
 
 fn of_plan(error: PlanFileError) -> Failure {
     match error {
-        PlanFileError::Io { .. } => try_again(error),
+        // A folder, a pipe or too large a file is no plan the next time, either.
+        PlanFileError::Io { ref source, .. }
+            if !matches!(source.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::FileTooLarge) =>
+        {
+            try_again(error)
+        }
         _ => permanent(error),
     }
 }

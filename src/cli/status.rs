@@ -14,7 +14,7 @@ use crate::wire::v1;
 /// Tell how the jobs of a coordinator stand: how far, how fast, how verified, by whom.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The first digits of a job's name; all jobs if not given.
+    /// The first digits of a job's name; all jobs if not given. The exit code is 6 if the total of that one job is disputed.
     #[arg(value_parser = digits)]
     job: Option<String>,
     /// Tell it again whenever it has changed, until the jobs are over.
@@ -73,9 +73,17 @@ impl Report {
     }
 
     fn is_over(&self) -> bool {
-        let jobs = self.jobs.iter().map(|job| job.state);
-        jobs.chain(self.proofs.iter().map(|proof| proof.state))
-            .all(|state| matches!(state, "finished" | "cancelled"))
+        let mut proofs = self.proofs.iter().map(|proof| proof.state);
+        self.jobs.iter().all(JobReport::is_over)
+            && proofs.all(|state| matches!(state, "finished" | "cancelled"))
+    }
+
+    /// How the program ends: a job that was asked for by name is held to its checks.
+    fn exit(&self, args: &Args) -> Exit {
+        match (&args.job, &self.jobs[..], &self.proofs[..]) {
+            (Some(_), [job], []) if job.is_disputed() => Exit::CheckFailed,
+            _ => Exit::Done,
+        }
     }
 }
 
@@ -84,17 +92,18 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         let coordinator = args.remote.connect().await?;
         let request = v1::StatusRequest { job: args.job.clone().unwrap_or_default() };
         if args.watch {
-            return watch(&coordinator, request, args.json).await;
+            return watch(&coordinator, request, args).await;
         }
         let status = coordinator.call(coordinator.link.operations().status(request)).await?;
-        print(&Report::new(status).text(args.json))?;
-        Ok(Exit::Done)
+        let report = Report::new(status);
+        print(&report.text(args.json))?;
+        Ok(report.exit(args))
     })
 }
 
-async fn watch(coordinator: &Coordinator, request: v1::StatusRequest, json: bool) -> Result<Exit, Failure> {
+async fn watch(coordinator: &Coordinator, request: v1::StatusRequest, args: &Args) -> Result<Exit, Failure> {
     let mut stream = coordinator.call(coordinator.link.operations().watch(request)).await?;
-    let redraws = !json && std::io::stdout().is_terminal();
+    let redraws = !args.json && std::io::stdout().is_terminal();
     loop {
         let next = stream.message().await;
         let Some(status) = coordinator.call(async { next.map(tonic::Response::new) }).await? else {
@@ -102,12 +111,12 @@ async fn watch(coordinator: &Coordinator, request: v1::StatusRequest, json: bool
             return Err(Failure { exit: Exit::Coordinator, message });
         };
         let report = Report::new(status);
-        let text = report.text(json);
+        let text = report.text(args.json);
         // The screen is wiped, and drawn from its corner: lines may be longer than it is wide.
         let wipe = if redraws { "\x1b[2J\x1b[H" } else { "" };
         print(&(wipe.to_owned() + &text))?;
         if report.is_over() {
-            return Ok(Exit::Done);
+            return Ok(report.exit(args));
         }
     }
 }

@@ -10,8 +10,10 @@ use clap::Subcommand;
 use indicatif::ProgressBar;
 use serde::Serialize;
 
+use super::check::LARGEST_FILE;
 use super::count;
 use super::job_report::{JobReport, job_name, state_name};
+use super::max_work::{self, MaxWork};
 use super::problem::DecidedSquares;
 use super::proof_report::ProofReport;
 use super::remote::{Coordinator, Remote, block_on, may_pass};
@@ -19,7 +21,7 @@ use super::report::Published;
 use super::{Exit, Failure, note, print};
 use crate::board::{Piece, Problem, Square};
 use crate::optimise::exact;
-use crate::proof;
+use crate::proof::{self, Meter};
 use crate::whole_file::WholeFile;
 use crate::wire::v1::{self, submit_proof_request::What as Asked};
 
@@ -70,6 +72,8 @@ struct ProofArgs {
     #[arg(long, value_name = "FILE")]
     certificate: Option<PathBuf>,
     #[command(flatten)]
+    max_work: MaxWork,
+    #[command(flatten)]
     remote: Remote,
     /// Print one JSON object.
     #[arg(long)]
@@ -97,7 +101,8 @@ struct CountArgs {
     /// Jobs of higher priority go first; then those that were submitted first.
     #[arg(long, value_name = "P", default_value_t = 0, allow_negative_numbers = true)]
     priority: i32,
-    /// Wait until the job is finished, and print its report.
+    /// Wait until the job is finished, and print its report. A job whose total is disputed is waited for while it is counted
+    /// again.
     #[arg(long)]
     wait: bool,
     #[command(flatten)]
@@ -157,7 +162,7 @@ async fn submit_proof(args: &ProofArgs, asked: Asked) -> Result<Exit, Failure> {
     }
     if let Some((path, file)) = file {
         let certificate = fetch(&coordinator, &job).await?;
-        check(&certificate, asked, &report)?;
+        check(&certificate, asked, &report, &mut args.max_work.meter())?;
         let write = |out: &mut io::BufWriter<&fs::File>| out.write_all(&certificate);
         file.finish_with(write).map_err(|error| unwritten(path, &error))?;
     }
@@ -167,12 +172,27 @@ async fn submit_proof(args: &ProofArgs, asked: Asked) -> Result<Exit, Failure> {
 }
 
 /// Whether the certificate proves what the coordinator reports.
-fn check(certificate: &[u8], asked: Asked, report: &ProofReport) -> Result<(), Failure> {
+fn check(
+    certificate: &[u8],
+    asked: Asked,
+    report: &ProofReport,
+    meter: &mut Meter<'_>,
+) -> Result<(), Failure> {
     let wrong = |why: &dyn std::fmt::Display| {
         let message = format!("the coordinator's certificate does not prove what it reports: {why}");
         Failure { exit: Exit::CheckFailed, message }
     };
-    let proved = proof::check(certificate).map_err(|error| wrong(&error))?;
+    let proved = proof::check_within(certificate, meter).map_err(|error| {
+        if error.is_undecided() {
+            max_work::failure(
+                &"the coordinator's certificate, which is not written",
+                &error,
+                Exit::CheckFailed,
+            )
+        } else {
+            wrong(&error)
+        }
+    })?;
     let from_one = |columns: Vec<usize>| columns.into_iter().map(|column| column as u32 + 1).collect();
     let solution: Option<Vec<u32>> = proved.solution.map(from_one);
     let (kind, beauty, n) = match asked {
@@ -195,6 +215,10 @@ async fn fetch(coordinator: &Coordinator, job: &str) -> Result<Vec<u8>, Failure>
     loop {
         let next = stream.message().await;
         match coordinator.call(async { next.map(tonic::Response::new) }).await? {
+            Some(chunk) if (certificate.len() + chunk.bytes.len()) as u64 > LARGEST_FILE => {
+                let message = format!("the coordinator's certificate has more than {LARGEST_FILE} bytes");
+                return Err(Failure { exit: Exit::Coordinator, message });
+            }
             Some(chunk) => certificate.extend_from_slice(&chunk.bytes),
             None => return Ok(certificate),
         }
@@ -263,14 +287,20 @@ pub(super) fn finish(report: &JobReport) -> Result<Exit, Failure> {
         let message = format!("job {} was cancelled", report.job);
         return Err(Failure { exit: Exit::Coordinator, message });
     }
+    if report.is_disputed() {
+        let dispute = report.dispute.as_deref().unwrap_or_default();
+        let message = format!("job {} is disputed: {dispute}", report.job);
+        return Err(Failure { exit: Exit::CheckFailed, message });
+    }
     if report.published == Some(Published::Differs) {
         return Ok(Exit::CheckFailed);
     }
     Ok(Exit::Done)
 }
 
-/// Waits until a job is finished or cancelled, also while the coordinator is away. Draws its progress on a terminal, and
-/// says what people should know of: units that are set aside, results that differ, workers in quarantine.
+/// Waits until a job is finished or cancelled, or its dispute exhausted, also while the coordinator is away. Draws its
+/// progress on a terminal, and says what people should know of: units that are set aside, results that differ, workers in
+/// quarantine, what is being done about a total that is disputed.
 pub(super) async fn wait_for(coordinator: &Coordinator, job: &str) -> Result<JobReport, Failure> {
     let bar = count::progress_bar();
     let mut said: BTreeSet<String> = BTreeSet::new();
@@ -278,12 +308,11 @@ pub(super) async fn wait_for(coordinator: &Coordinator, job: &str) -> Result<Job
         let now_ms = status.now_ms;
         let job = status.jobs.into_iter().next()?;
         let (done, units) = (job.done, job.units.max(1));
-        let over = matches!(job.state(), v1::JobState::Finished | v1::JobState::Cancelled);
         let report = JobReport::new(job, now_ms);
-        if over {
+        if report.is_over() {
             return Some(report);
         }
-        tell_news(&bar, &mut said, &report.notes);
+        tell_news(&bar, &mut said, report.dispute.iter().chain(&report.notes));
         bar.set_position(count::STEPS * done / units);
         bar.set_message(format!("{}, {}: {}", report.title(), report.state, report.progress()));
         None
@@ -303,7 +332,7 @@ async fn wait_for_proof(coordinator: &Coordinator, job: &str) -> Result<ProofRep
         if over {
             return Some(report);
         }
-        tell_news(&bar, &mut said, &report.notes);
+        tell_news(&bar, &mut said, report.notes.iter());
         bar.set_position((count::STEPS as f64 * report.share()) as u64);
         bar.set_message(format!("{}, {}: {}", report.title(), report.state, report.progress()));
         None
@@ -312,7 +341,7 @@ async fn wait_for_proof(coordinator: &Coordinator, job: &str) -> Result<ProofRep
 }
 
 /// Says what was not said before.
-fn tell_news(bar: &ProgressBar, said: &mut BTreeSet<String>, notes: &[String]) {
+fn tell_news<'a>(bar: &ProgressBar, said: &mut BTreeSet<String>, notes: impl Iterator<Item = &'a String>) {
     for news in notes {
         if said.insert(news.clone()) {
             bar.suspend(|| note(news));

@@ -53,6 +53,11 @@ impl Terminal {
         self.interrupt.is_raised()
     }
 
+    /// Returns whether the run is to end: Ctrl-C was pressed, or its time is over.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_interrupted() || self.time_left().is_some_and(|left| left.is_zero())
+    }
+
     /// Clears the line of progress.
     pub(super) fn finish(&self) {
         self.bar.finish_and_clear();
@@ -79,8 +84,7 @@ impl Terminal {
 impl Watch for Terminal {
     fn look(&mut self, progress: &Progress) -> ControlFlow<()> {
         self.draw(progress);
-        let late = self.time_left().is_some_and(|left| left.is_zero());
-        if late || self.is_interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if self.is_over() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
     fn tell(&mut self, place: &dyn Fn() -> String) {

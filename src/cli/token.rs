@@ -9,7 +9,9 @@ use serde::Serialize;
 use super::coordinator::Data;
 use super::report::{counted, predicted};
 use super::{Exit, Failure, print};
-use crate::authority::{AuthorityError, CertificateEntry, Name, Role, SessionEntry, TokenEntry, TokenId};
+use crate::authority::{
+    AuthorityError, CertificateEntry, Name, Owner, Role, SessionEntry, TokenEntry, TokenId,
+};
 use crate::coordinator::now_ms;
 
 /// Create, list and revoke tokens, by which workers and people enrol with a coordinator.
@@ -40,6 +42,10 @@ struct CreateArgs {
     /// How long it can be used: a number and s, m, h or d.
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = time, allow_negative_numbers = true)]
     expires: Duration,
+    /// Who stands behind what it buys: tokens of one owner join their holders into one. Without it each token is an owner
+    /// of its own.
+    #[arg(long, value_name = "NAME")]
+    owner: Option<Name>,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -97,6 +103,7 @@ struct Created {
     token: String,
     id: String,
     role: Role,
+    owner: String,
     uses: u32,
     expires_in_s: u64,
 }
@@ -113,6 +120,7 @@ struct Listed {
 struct ListedToken {
     id: String,
     role: Role,
+    owner: String,
     uses: u32,
     uses_left: u32,
     /// Negative if it has expired.
@@ -123,6 +131,7 @@ struct ListedToken {
 struct ListedCertificate {
     name: String,
     role: Role,
+    owner: String,
     serial: String,
     revoked: bool,
     /// Negative if it has expired.
@@ -156,13 +165,15 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
 fn create(args: &CreateArgs) -> Result<Exit, Failure> {
     let authority = args.data.authority()?;
     let life_ms = args.expires.as_secs() * 1000;
-    let token = authority.create_token(args.role, args.uses, life_ms, now_ms())?;
+    let owner = args.owner.as_ref();
+    let token = authority.create_token_for(owner, args.role, args.uses, life_ms, now_ms())?;
     // The token alone, so that a script can take it as it is.
     let text = if args.json {
         let created = Created {
             token: token.to_string(),
             id: token.id().to_string(),
             role: args.role,
+            owner: Owner::of(owner, token.id()).into(),
             uses: args.uses.get(),
             expires_in_s: args.expires.as_secs(),
         };
@@ -186,6 +197,7 @@ fn list(args: &ListArgs) -> Result<Exit, Failure> {
         let tokens = tokens.iter().map(|(id, token)| ListedToken {
             id: id.to_string(),
             role: token.role,
+            owner: token.owner(*id).into(),
             uses: token.uses,
             uses_left: token.uses_left,
             expires_in_s: seconds_until(token.expires_ms, now_ms),
@@ -193,6 +205,7 @@ fn list(args: &ListArgs) -> Result<Exit, Failure> {
         let certificates = certificates.iter().map(|certificate| ListedCertificate {
             name: certificate.name.to_string(),
             role: certificate.role,
+            owner: certificate.owner().into(),
             serial: certificate.serial.clone(),
             revoked: certificate.revoked_ms.is_some(),
             expires_in_s: seconds_until(certificate.not_after_ms, now_ms),
@@ -240,14 +253,18 @@ fn text(
     let mut lines = vec![counted(tokens.len() as u128, "token")];
     lines.extend(tokens.iter().map(|(id, token)| {
         let TokenEntry { role, uses, uses_left, .. } = token;
-        format!("  {id:<19} {role:<9} {uses_left} of {uses} left, {}", expiry(token.expires_ms, now_ms))
+        let (expiry, owner) = (expiry(token.expires_ms, now_ms), token.owner(*id));
+        format!("  {id:<19} {role:<9} {uses_left} of {uses} left, {expiry}, owner {owner}")
     }));
     let held = |name: &Name, role: Role, revoked_ms: Option<u64>, not_after_ms: u64| {
         let state = if revoked_ms.is_some() { "revoked".into() } else { expiry(not_after_ms, now_ms) };
         format!("  {name:<19} {role:<9} {state}")
     };
     lines.push(counted(certificates.len() as u128, "certificate"));
-    lines.extend(certificates.iter().map(|c| held(&c.name, c.role, c.revoked_ms, c.not_after_ms)));
+    lines.extend(certificates.iter().map(|c| {
+        let held = held(&c.name, c.role, c.revoked_ms, c.not_after_ms);
+        format!("{held}, owner {}", c.owner())
+    }));
     if !sessions.is_empty() {
         lines.push(counted(sessions.len() as u128, "session"));
         lines.extend(sessions.iter().map(|s| held(&s.name, s.role, s.revoked_ms, s.not_after_ms)));

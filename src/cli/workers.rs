@@ -34,6 +34,8 @@ pub(super) struct One {
 #[derive(Debug, Serialize)]
 struct Report {
     worker: String,
+    /// Who enrolled it.
+    owner: String,
     address: String,
     build: String,
     capacity: u32,
@@ -72,6 +74,7 @@ impl Report {
         });
         Self {
             worker: worker.name,
+            owner: worker.owner,
             address: worker.address,
             build: worker.build,
             capacity: worker.capacity,
@@ -105,8 +108,11 @@ impl Report {
         } else {
             format!("{} in hand", counted(self.units_held.into(), "unit"))
         };
+        // Whoever is its own owner needs no further name.
+        let is_own = self.owner.is_empty() || self.owner == self.worker;
+        let owner = if is_own { String::new() } else { format!("owner {}; ", self.owner) };
         format!(
-            "{:<24} {}; {} done; {state}; heard of {} ago",
+            "{:<24} {owner}{}; {} done; {state}; heard of {} ago",
             self.worker,
             kernels.join(", "),
             counted(self.units_done.into(), "unit"),

@@ -9,7 +9,6 @@
 //! Part i of K (from 0) is the units i, i + K, i + 2K, …: neighbouring units are alike, so that all parts take about as
 //! long.
 
-use std::fs;
 use std::io::{self, Write as _};
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
@@ -18,9 +17,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::Part;
 use crate::preplacement::{Decomposition, Job, JobHash};
-use crate::whole_file::WholeFile;
+use crate::whole_file::{self, WholeFile};
 
 const FORMAT: &str = "nqueens-plan/1";
+
+/// Larger files are not read.
+const LARGEST_FILE: u64 = 16 << 20;
 
 /// The most parts: as many array tasks as schedulers take.
 pub const MOST_PARTS: u64 = 1_000_000;
@@ -142,7 +144,7 @@ impl PlanFile {
     pub fn read(path: &Path) -> Result<Self, PlanFileError> {
         let io = |source| PlanFileError::Io { path: path.to_owned(), action: "read", source };
         let unusable = |why: String| PlanFileError::Unusable { path: path.to_owned(), why };
-        let bytes = fs::read(path).map_err(io)?;
+        let bytes = whole_file::read(path, LARGEST_FILE).map_err(io)?;
         let content: Content = serde_json::from_slice(&bytes).map_err(|error| unusable(error.to_string()))?;
         if content.format != FORMAT {
             return Err(unusable(format!(

@@ -1,6 +1,6 @@
 //! Who calls, what they may do, and how often.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
@@ -9,8 +9,11 @@ use governor::state::keyed::HashMapStateStore;
 use governor::{Quota, RateLimiter};
 use tonic::{Code, Request, Status};
 
+use super::connection::PeerInfo;
 use super::now_ms;
-use crate::authority::{AccessError, Action, Authority, Name, Vouched};
+use crate::authority::{AccessError, Action, Authority, Identity, Name, Vouched};
+use crate::net::network;
+use crate::wire::not_valid_yet;
 
 type Limiter<K> = RateLimiter<K, HashMapStateStore<K>, DefaultClock>;
 
@@ -30,6 +33,15 @@ const STRANGERS: Quota = quota(5, 100);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Caller {
     pub(super) name: String,
+    /// Who enrolled it. Without an authority nobody did, and each caller is its own owner.
+    pub(super) owner: String,
+}
+
+impl Caller {
+    /// A caller whom nobody enrolled.
+    fn of_its_own(name: String) -> Self {
+        Self { owner: name.clone(), name }
+    }
 }
 
 /// Lets callers in.
@@ -40,14 +52,24 @@ pub(super) struct Access {
     strangers: Limiter<IpAddr>,
 }
 
-/// The address of the other end.
-pub(super) fn address<T>(request: &Request<T>) -> IpAddr {
-    request.remote_addr().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |address| address.ip())
+/// Returns who is at the other end; none for calls from within the process.
+pub(super) fn peer<T>(request: &Request<T>) -> Option<&PeerInfo> {
+    request.extensions().get::<PeerInfo>()
 }
 
-/// The certificate (DER) that the other end shows.
-pub(super) fn shown<T>(request: &Request<T>) -> Option<Vec<u8>> {
-    request.peer_certs()?.first().map(|der| der.to_vec())
+/// Returns the address and port of the other end.
+pub(super) fn remote<T>(request: &Request<T>) -> Option<SocketAddr> {
+    peer(request).map(|peer| peer.address)
+}
+
+/// Returns the address of the other end.
+pub(super) fn address<T>(request: &Request<T>) -> IpAddr {
+    remote(request).map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |address| address.ip())
+}
+
+/// Returns the certificate (DER) that the other end shows.
+pub(super) fn shown<T>(request: &Request<T>) -> Option<Arc<[u8]>> {
+    peer(request)?.certificate.clone()
 }
 
 impl Access {
@@ -71,17 +93,17 @@ impl Access {
             let (name, role) = (name.to_string(), *role);
             let forbidden = AccessError::Forbidden { role, action };
             return match role.may(action) {
-                true => self.within_quota(name),
+                true => self.within_quota(Caller::of_its_own(name)),
                 false => Err(Status::permission_denied(forbidden.to_string())),
             };
         }
         if self.authority.is_none() {
             let claimed = if claimed.is_empty() { "operator" } else { claimed };
             let name: Name = claimed.parse().map_err(|error| Status::invalid_argument(format!("{error}")))?;
-            return self.within_quota(name.to_string());
+            return self.within_quota(Caller::of_its_own(name.to_string()));
         }
         match self.authorize(shown(request).as_deref(), action) {
-            Ok(name) => self.within_quota(name),
+            Ok(caller) => self.within_quota(caller),
             Err(status) if status.code() == Code::Unauthenticated => {
                 self.stranger(request)?;
                 Err(status)
@@ -90,18 +112,18 @@ impl Access {
         }
     }
 
-    /// The name of whoever shows a certificate (DER), if it may do that at this moment. Without an authority
-    /// everybody may, and has no name.
-    pub(super) fn authorize(&self, certificate: Option<&[u8]>, action: Action) -> Result<String, Status> {
-        let Some(authority) = &self.authority else { return Ok(String::new()) };
+    /// Whoever shows a certificate (DER), if it may do that at this moment. Without an authority everybody may, and has
+    /// no name.
+    pub(super) fn authorize(&self, certificate: Option<&[u8]>, action: Action) -> Result<Caller, Status> {
+        let Some(authority) = &self.authority else { return Ok(Caller::of_its_own(String::new())) };
         match authority.authorize(certificate, action, now_ms()) {
-            Ok(identity) => Ok(identity.name.to_string()),
+            Ok(Identity { name, owner, .. }) => Ok(Caller { name: name.into(), owner: owner.into() }),
             Err(AccessError::Register(error)) => {
                 tracing::error!("nobody is let in: {error}");
                 Err(Status::unavailable("try again later"))
             }
-            // The clock was set back: that passes, and nobody is to give up for it.
-            Err(error @ AccessError::NotYetValid) => Err(Status::unavailable(error.to_string())),
+            // The clock was set back: nobody is to give up for it, but to renew.
+            Err(error @ AccessError::NotYetValid) => Err(not_valid_yet(error.to_string())),
             Err(error @ AccessError::Forbidden { .. }) => Err(Status::permission_denied(error.to_string())),
             Err(error) => Err(Status::unauthenticated(error.to_string())),
         }
@@ -109,13 +131,13 @@ impl Access {
 
     /// Whether a caller without credentials may try once more.
     pub(super) fn stranger<T>(&self, request: &Request<T>) -> Result<(), Status> {
-        let within = self.strangers.check_key(&address(request));
+        let within = self.strangers.check_key(&network(address(request)));
         within.map_err(|_| Status::resource_exhausted("too many calls without credentials; try again later"))
     }
 
-    fn within_quota(&self, name: String) -> Result<Caller, Status> {
-        match self.calls.check_key(&name) {
-            Ok(()) => Ok(Caller { name }),
+    fn within_quota(&self, caller: Caller) -> Result<Caller, Status> {
+        match self.calls.check_key(&caller.name) {
+            Ok(()) => Ok(caller),
             Err(_) => Err(Status::resource_exhausted("too many calls; wait a little")),
         }
     }
@@ -124,5 +146,43 @@ impl Access {
     pub(super) fn tidy(&self) {
         self.calls.retain_recent();
         self.strangers.retain_recent();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustls::pki_types::CertificateDer;
+    use rustls::pki_types::pem::PemObject;
+
+    use super::*;
+    use crate::authority::{KeyRequest, Role};
+
+    #[test]
+    fn a_callers_owner_is_who_enrolled_it_and_where_nobody_enrols_itself() {
+        let open = Access::new(None);
+        let caller = open.admit(&Request::new(()), Action::Sync, "w1").expect("trusted");
+        assert_eq!((&caller.name[..], &caller.owner[..]), ("w1", "w1"));
+        let mut inside = Request::new(());
+        let name: Name = "anna".parse().expect("a name");
+        inside.extensions_mut().insert(Vouched { name: name.clone(), role: Role::Operator });
+        let caller = open.admit(&inside, Action::Submit, "").expect("vouched for");
+        assert_eq!((&caller.name[..], &caller.owner[..]), ("anna", "anna"));
+
+        let folder = std::env::temp_dir().join(format!("nqueens-access-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        let authority = Arc::new(Authority::init(&folder, &[], now_ms()).expect("an authority"));
+        let access = Access::new(Some(Arc::clone(&authority)));
+        for owner in [Some(&name), None] {
+            let token = authority.create_token_for(owner, Role::Worker, NonZeroU32::MIN, 60_000, now_ms());
+            let token = token.expect("a token");
+            let worker: Name = format!("w-{}", token.id()).parse().expect("a name");
+            let key = KeyRequest::new(&worker).expect("a key");
+            let issued = authority.enroll(&token, &worker, key.request(), now_ms()).expect("enrolled");
+            let der = CertificateDer::from_pem_slice(issued.certificate_pem.as_bytes()).expect("PEM");
+            let caller = access.authorize(Some(&der), Action::Sync).expect("let in");
+            let expected = owner.map_or(format!("token:{}", token.id()), ToString::to_string);
+            assert_eq!((caller.name, caller.owner), (worker.to_string(), expected));
+        }
+        let _ = std::fs::remove_dir_all(&folder);
     }
 }

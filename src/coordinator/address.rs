@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::whole_file::{self, WholeFile};
+
 /// The content of `address.json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AddressFile {
@@ -40,7 +42,7 @@ impl AddressFile {
     /// There is none, or it cannot be read.
     pub fn read(data: &Path) -> Result<Self, AddressFileError> {
         let path = Self::path(data);
-        let text = fs::read(&path).map_err(|error| match error.kind() {
+        let text = whole_file::read(&path, 64 << 10).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => AddressFileError::NotRunning(data.to_owned()),
             _ => AddressFileError::Unreadable(path.clone(), error),
         })?;
@@ -48,10 +50,7 @@ impl AddressFile {
     }
 
     pub(super) fn write(&self, data: &Path) -> io::Result<()> {
-        let text = serde_json::to_vec(self)?;
-        let part = data.join(format!(".address.{}.part", std::process::id()));
-        fs::write(&part, text)?;
-        fs::rename(part, Self::path(data))
+        WholeFile::begin(&Self::path(data))?.finish(&serde_json::to_string(self)?)
     }
 
     pub(super) fn remove(data: &Path) {

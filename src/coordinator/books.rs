@@ -1,16 +1,19 @@
 //! What the campaign calls events, the ledger keeps as entries.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use super::chronicle::Happening;
 use super::history::History;
 use super::keeper::name;
-use crate::campaign::{Campaign, Event, JobState, Source, UnitId};
+use crate::campaign::{Campaign, CheckPlan, Depth, Event, JobState, Source, SubRangeSet, UnitId};
+use crate::known;
 use crate::ledger::{
-    CampaignFile, Entry, JobState as Changed, JobSubmitted, LedgerError, Loaded, Phase, Recount, UnitDone,
-    UnitReason, UnitRevived, WorkerQuarantined, WorkerReleased,
+    CampaignFile, CheckDepth, DrawnChecks, Entry, JobState as Changed, JobSubmitted, LedgerError, Loaded,
+    Phase, Recount, SpotCheck, SubSums, UnitDone, UnitReason, UnitRevived, WorkerDrained, WorkerQuarantined,
+    WorkerReleased,
 };
-use crate::preplacement::{Job, JobHash};
+use crate::preplacement::{Decomposition, Job, JobHash};
 use crate::wire::v1::EventKind;
 
 /// What is known of a job besides its units.
@@ -20,6 +23,8 @@ pub(super) struct JobInfo {
     pub(super) submitter: String,
     /// When its state changed last.
     pub(super) state_ms: u64,
+    /// Its units, once they were needed.
+    pub(super) decomposition: Option<Arc<Decomposition>>,
     /// Why units are set aside.
     pub(super) poison: BTreeMap<u64, String>,
 }
@@ -29,28 +34,57 @@ pub(super) fn entry(event: &Event, at_ms: u64) -> Option<Entry> {
     Some(match event.clone() {
         Event::JobSubmitted { .. } => return None,
         Event::JobState { job, state } => Entry::JobState(Changed { job, state: phase(state), at_ms }),
-        Event::UnitDone { unit: UnitId { job, unit }, attempt, tally, source, elapsed_s } => {
-            let Source { worker, kernel, device, build } = source;
+        Event::UnitDone {
+            unit: UnitId { job, unit },
+            attempt,
+            tally,
+            source,
+            elapsed_s,
+            checks,
+            sub_sums,
+        } => {
+            let Source { worker, owner, kernel, device, build } = source;
             Entry::UnitDone(UnitDone {
                 job,
                 unit,
                 tally,
                 worker,
+                owner,
                 kernel,
                 device,
                 build,
                 attempt,
                 elapsed_s,
+                checks: checks.map(drawn_checks),
+                sub_sums: SubSums(sub_sums),
+                at_ms,
+            })
+        }
+        Event::SpotCheck { unit: UnitId { job, unit }, sub_ranges, sums, source, agrees, elapsed_s } => {
+            let Source { worker, owner, kernel, device, build } = source;
+            Entry::SpotCheck(SpotCheck {
+                job,
+                unit,
+                sub_ranges: sub_ranges.numbers().collect(),
+                sums: SubSums(sums),
+                worker,
+                owner,
+                kernel,
+                device,
+                build,
+                agrees,
+                elapsed_s,
                 at_ms,
             })
         }
         Event::Recount { unit: UnitId { job, unit }, tally, source, mirrored, agrees, elapsed_s } => {
-            let Source { worker, kernel, device, build } = source;
+            let Source { worker, owner, kernel, device, build } = source;
             Entry::Recount(Recount {
                 job,
                 unit,
                 tally,
                 worker,
+                owner,
                 kernel,
                 device,
                 build,
@@ -69,8 +103,8 @@ pub(super) fn entry(event: &Event, at_ms: u64) -> Option<Entry> {
         Event::UnitRevived { unit: UnitId { job, unit } } => {
             Entry::UnitRevived(UnitRevived { job, unit, at_ms })
         }
-        Event::WorkerQuarantined { worker, reason } => {
-            Entry::WorkerQuarantined(WorkerQuarantined { worker, reason, at_ms })
+        Event::WorkerQuarantined { worker, reason, widen } => {
+            Entry::WorkerQuarantined(WorkerQuarantined { worker, reason, widen, at_ms })
         }
         Event::WorkerReleased { worker } => Entry::WorkerReleased(WorkerReleased { worker, at_ms }),
     })
@@ -86,7 +120,30 @@ pub(super) fn submission(
 ) -> (Entry, Event) {
     let (hash, text, submitter) = (job.hash(), job.to_string(), submitter.to_owned());
     let entry = Entry::JobSubmitted(JobSubmitted { job: hash, text, units, priority, submitter, at_ms });
-    (entry, Event::JobSubmitted { job: hash, units, priority, at_ms })
+    let published = known::published(job.problem());
+    (entry, Event::JobSubmitted { job: hash, units, priority, at_ms, published })
+}
+
+const fn check_depth(depth: Depth) -> CheckDepth {
+    match depth {
+        Depth::Spot => CheckDepth::Spot,
+        Depth::Full => CheckDepth::Full,
+    }
+}
+
+const fn depth(depth: CheckDepth) -> Depth {
+    match depth {
+        CheckDepth::Spot => Depth::Spot,
+        CheckDepth::Full => Depth::Full,
+    }
+}
+
+fn drawn_checks(plan: CheckPlan) -> DrawnChecks {
+    DrawnChecks { peer: plan.peer.map(check_depth), audit: plan.audit.map(check_depth) }
+}
+
+fn check_plan(drawn: DrawnChecks) -> CheckPlan {
+    CheckPlan { peer: drawn.peer.map(depth), audit: drawn.audit.map(depth) }
 }
 
 const fn phase(state: JobState) -> Phase {
@@ -95,6 +152,7 @@ const fn phase(state: JobState) -> Phase {
         JobState::Paused => Phase::Paused,
         JobState::Cancelled => Phase::Cancelled,
         JobState::Finished => Phase::Finished,
+        JobState::Disputed => Phase::Disputed,
     }
 }
 
@@ -104,6 +162,7 @@ const fn state(phase: Phase) -> JobState {
         Phase::Paused => JobState::Paused,
         Phase::Cancelled => JobState::Cancelled,
         Phase::Finished => JobState::Finished,
+        Phase::Disputed => JobState::Disputed,
     }
 }
 
@@ -132,7 +191,10 @@ pub(super) fn load(file: &mut CampaignFile, campaign: &mut Campaign) -> Result<T
     file.load(&mut |loaded| match loaded {
         Loaded::Job(record) => {
             let JobSubmitted { job: hash, text, units, priority, submitter, at_ms } = record.submitted;
-            campaign.apply(&Event::JobSubmitted { job: hash, units, priority, at_ms });
+            // The ledger takes no text that is not the job's.
+            let job: Option<Job> = text.parse().ok();
+            let published = job.as_ref().and_then(|job| known::published(job.problem()));
+            campaign.apply(&Event::JobSubmitted { job: hash, units, priority, at_ms, published });
             let state = state(record.phase);
             states.push((hash, state));
             times.insert(hash, Times { submitted_ms: at_ms, ..Times::default() });
@@ -140,20 +202,39 @@ pub(super) fn load(file: &mut CampaignFile, campaign: &mut Campaign) -> Result<T
             if state != JobState::Running {
                 told.happenings.push((record.phase_ms, changed(hash, state, "")));
             }
-            // The ledger takes no text that is not the job's.
-            if let Ok(job) = text.parse() {
-                let info = JobInfo { job, submitter, state_ms: record.phase_ms, poison: BTreeMap::new() };
+            if let Some(job) = job {
+                let info = JobInfo {
+                    job,
+                    submitter,
+                    state_ms: record.phase_ms,
+                    decomposition: None,
+                    poison: BTreeMap::new(),
+                };
                 told.jobs.insert(hash, info);
             }
         }
         Loaded::Unit(done) => {
-            let UnitDone { job, unit, tally, worker, kernel, device, build, attempt, elapsed_s, at_ms } =
-                done;
+            let UnitDone {
+                job,
+                unit,
+                tally,
+                worker,
+                owner,
+                kernel,
+                device,
+                build,
+                attempt,
+                elapsed_s,
+                checks,
+                sub_sums,
+                at_ms,
+            } = done;
             if let Some(times) = times.get_mut(&job) {
                 times.done.push(at_ms);
             }
-            let (unit, source) = (UnitId { job, unit }, Source { worker, kernel, device, build });
-            campaign.apply(&Event::UnitDone { unit, attempt, tally, source, elapsed_s });
+            let (unit, source) = (UnitId { job, unit }, Source { worker, owner, kernel, device, build });
+            let (checks, sub_sums) = (checks.map(check_plan), sub_sums.0);
+            campaign.apply(&Event::UnitDone { unit, attempt, tally, source, elapsed_s, checks, sub_sums });
         }
         Loaded::Recount(recount) => {
             let Recount {
@@ -161,6 +242,7 @@ pub(super) fn load(file: &mut CampaignFile, campaign: &mut Campaign) -> Result<T
                 unit,
                 tally,
                 worker,
+                owner,
                 kernel,
                 device,
                 build,
@@ -168,13 +250,19 @@ pub(super) fn load(file: &mut CampaignFile, campaign: &mut Campaign) -> Result<T
                 agrees,
                 elapsed_s,
                 at_ms,
-                ..
             } = recount;
             if let Some(times) = times.get_mut(&job).filter(|_| agrees) {
                 times.verified.push(at_ms);
             }
-            let (unit, source) = (UnitId { job, unit }, Source { worker, kernel, device, build });
+            let (unit, source) = (UnitId { job, unit }, Source { worker, owner, kernel, device, build });
             campaign.apply(&Event::Recount { unit, tally, source, mirrored, agrees, elapsed_s });
+        }
+        Loaded::SpotCheck(check) => {
+            let SpotCheck { job, unit, sub_ranges, sums, worker, owner, kernel, device, build, .. } = check;
+            let (unit, source) = (UnitId { job, unit }, Source { worker, owner, kernel, device, build });
+            let sub_ranges = SubRangeSet::from_numbers(sub_ranges).unwrap_or_default();
+            let (sums, agrees, elapsed_s) = (sums.0, check.agrees, check.elapsed_s);
+            campaign.apply(&Event::SpotCheck { unit, sub_ranges, sums, source, agrees, elapsed_s });
         }
         Loaded::Poisoned(UnitReason { job, unit, reason, at_ms }) => {
             if let Some(info) = told.jobs.get_mut(&job) {
@@ -184,9 +272,13 @@ pub(super) fn load(file: &mut CampaignFile, campaign: &mut Campaign) -> Result<T
             told.happenings.push((at_ms, poisoned(unit, &reason)));
             campaign.apply(&Event::UnitPoisoned { unit, reason });
         }
-        Loaded::Quarantined(WorkerQuarantined { worker, reason, at_ms }) => {
+        Loaded::Quarantined(WorkerQuarantined { worker, reason, widen, at_ms }) => {
             told.happenings.push((at_ms, quarantined(&worker, &reason)));
-            campaign.apply(&Event::WorkerQuarantined { worker, reason });
+            campaign.apply(&Event::WorkerQuarantined { worker, reason, widen });
+        }
+        Loaded::Drained(WorkerDrained { worker, boot, at_ms }) => {
+            told.happenings.push((at_ms, draining(&worker, "")));
+            campaign.restore_draining(&worker, boot);
         }
         Loaded::Released(WorkerReleased { worker, at_ms }) => {
             told.happenings.push((at_ms, released(&worker, "")));
@@ -217,8 +309,13 @@ pub(super) fn submitted(job: JobHash, text: &str, submitter: &str) -> Happening 
 }
 
 pub(super) fn changed(job: JobHash, state: JobState, who: &str) -> Happening {
-    let kind = if state == JobState::Finished { EventKind::Finished } else { EventKind::State };
-    Happening::info(kind, format!("job {job} is {}{}", name(state), by(who))).of_job(job)
+    let text = format!("job {job} is {}{}", name(state), by(who));
+    let happening = match state {
+        JobState::Finished => Happening::info(EventKind::Finished, text),
+        JobState::Disputed => Happening::error(EventKind::Disputed, text),
+        JobState::Running | JobState::Paused | JobState::Cancelled => Happening::info(EventKind::State, text),
+    };
+    happening.of_job(job)
 }
 
 pub(super) fn poisoned(unit: UnitId, reason: &str) -> Happening {

@@ -1,13 +1,15 @@
 //! The keeper: the one thread that changes the campaign and writes the ledger.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::path::PathBuf;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc as std_mpsc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
+use super::arbiter::{self, Assigned};
 use super::books::{self, JobInfo, Told};
 use super::chronicle::{Chronicle, Happening};
 use super::clock::SteadyClock;
@@ -17,13 +19,13 @@ use super::news::{Crier, Kind, News};
 use super::now_ms;
 use super::pace::Pace;
 use super::plan::Planned;
-use super::referee::{self, Dispute, Ruling};
 use super::requests::{About, Handle, Reply, Request, StateError, Submitted, Synced, Unavailable};
+use super::secret::campaign_key;
 use crate::campaign::{
-    Campaign, Completion, Event, JobState, Settings, Source, SyncRequest, UnitId, Verdict,
+    Campaign, CampaignKey, Event, JobState, Settings, Source, SyncRequest, UnitId, UnitResult, Verdict,
 };
-use crate::ledger::{CampaignFile, Entry, LedgerError, WorkerSeen};
-use crate::preplacement::JobHash;
+use crate::ledger::{CampaignFile, Entry, LedgerError, WorkerDrained, WorkerSeen};
+use crate::preplacement::{Decomposition, JobHash};
 use crate::wire::v1::{Device, EventKind, EventLevel, TimeLeft};
 
 /// How many requests may wait.
@@ -35,6 +37,8 @@ const MOST_AT_ONCE: usize = 1024;
 pub(super) struct Running {
     pub(super) handle: Handle,
     pub(super) thread: std::thread::JoinHandle<()>,
+    /// Changes when there may be something to lease that was not there before.
+    pub(super) work: watch::Receiver<u64>,
     /// Ready once the thread has ended, for whatever reason.
     pub(super) ended: oneshot::Receiver<()>,
 }
@@ -50,15 +54,16 @@ pub(super) fn start(
     (crier, chronicle): (Crier, Chronicle),
 ) -> Result<Running, StartError> {
     let (handle, requests) = mpsc::channel(MOST_WAITING);
-    // The referee must not keep the keeper alive.
+    // The arbiter must not keep the keeper alive.
     let weak = handle.downgrade();
-    let rule = move |ruling| {
+    let answer = move |answer| {
         if let Some(handle) = weak.upgrade() {
-            let _ = handle.blocking_send(Request::Ruling(ruling));
+            let _ = handle.blocking_send(Request::Ruling(answer));
         }
     };
-    let referee = referee::start(rule).map_err(StartError::Thread)?;
-    let mut keeper = Keeper::open(path, settings, (metrics, crier, chronicle), referee)?;
+    let arbiter = arbiter::start(answer).map_err(StartError::Thread)?;
+    let (work, work_changes) = watch::channel(0);
+    let mut keeper = Keeper::open(path, settings, (metrics, crier, chronicle), (arbiter, work))?;
     let (alive, ended) = oneshot::channel::<()>();
     let work = move || {
         // Dropped with the thread, also by a panic.
@@ -66,7 +71,7 @@ pub(super) fn start(
         keeper.work(requests);
     };
     let thread = std::thread::Builder::new().name("keeper".into()).spawn(work).map_err(StartError::Thread)?;
-    Ok(Running { handle, thread, ended })
+    Ok(Running { handle, thread, ended, work: work_changes })
 }
 
 /// Why the keeper does not start.
@@ -110,8 +115,10 @@ pub(super) struct Keeper {
     pub(super) settings: Settings,
     /// For the campaign. What is kept has the time of the wall's clock.
     pub(super) clock: SteadyClock,
-    /// None while it must be opened again.
+    /// None while it must be opened again; only read while it cannot be written.
     file: Option<CampaignFile>,
+    /// When to try next to open it for writing.
+    try_at: Instant,
     pub(super) campaign: Campaign,
     pub(super) jobs: BTreeMap<JobHash, JobInfo>,
     pub(super) about: HashMap<String, About>,
@@ -123,11 +130,17 @@ pub(super) struct Keeper {
     silent: HashSet<String>,
     /// New workers, to be written with the next tick: for people, and no call waits for it.
     seen: Vec<Entry>,
-    /// The unit that the referee has. It gets one at a time: a ruling may settle others.
+    /// By which the campaign knows its leases.
+    key: CampaignKey,
+    /// The unit that the arbiter has. It gets one at a time: a ruling may settle others.
     in_court: Option<UnitId>,
-    /// Units that the referee could not decide, and why.
+    /// Units that the arbiter could not decide, and why.
     pub(super) undecided: BTreeMap<UnitId, String>,
-    referee: std_mpsc::Sender<Dispute>,
+    /// Disputed jobs of which people were told that nothing more can be counted again.
+    exhausted: HashSet<JobHash>,
+    arbiter: std_mpsc::Sender<Assigned>,
+    /// Wakes calls that wait for something to lease.
+    work: watch::Sender<u64>,
     metrics: Arc<Metrics>,
     crier: Crier,
     pub(super) chronicle: Chronicle,
@@ -135,23 +148,24 @@ pub(super) struct Keeper {
     acting: Option<String>,
     /// What is wrong, for people.
     pub(super) trouble: Option<String>,
-    /// Jobs whose every unit is done, and which cannot be finished all the same.
-    pub(super) doubts: BTreeMap<JobHash, String>,
 }
 
 impl Keeper {
-    fn open(
+    pub(super) fn open(
         path: PathBuf,
         settings: Settings,
         (metrics, crier, chronicle): (Arc<Metrics>, Crier, Chronicle),
-        referee: std_mpsc::Sender<Dispute>,
+        (arbiter, work): (std_mpsc::Sender<Assigned>, watch::Sender<u64>),
     ) -> Result<Self, LedgerError> {
+        let key = campaign_key(&path);
         let mut keeper = Self {
             path,
             settings,
             clock: SteadyClock::start(),
             file: None,
-            campaign: Campaign::new(settings, 0, 0),
+            try_at: Instant::now(),
+            campaign: Campaign::new(settings, 0, key.clone()),
+            key,
             jobs: BTreeMap::new(),
             about: HashMap::new(),
             paces: HashMap::new(),
@@ -161,15 +175,20 @@ impl Keeper {
             seen: Vec::new(),
             in_court: None,
             undecided: BTreeMap::new(),
-            referee,
+            exhausted: HashSet::new(),
+            arbiter,
+            work,
             metrics,
             crier,
             chronicle,
             acting: None,
             trouble: None,
-            doubts: BTreeMap::new(),
         };
-        for (at_ms, happening) in keeper.reopen()? {
+        let happened = match keeper.reopen() {
+            Err(error) if error.is_of_the_system() => keeper.read_only(error)?,
+            opened => opened?,
+        };
+        for (at_ms, happening) in happened {
             keeper.chronicle.note_at(at_ms, happening);
         }
         keeper.chronicle.note(Happening::info(EventKind::Started, "the coordinator has started"));
@@ -178,17 +197,62 @@ impl Keeper {
 
     /// Reads everything from the ledger; what has happened, and when.
     fn reopen(&mut self) -> Result<Vec<(u64, Happening)>, LedgerError> {
-        // Its lock must go first.
+        // Its lock must go first. So must one that is only read: closing it would take the locks of another in this process.
         self.file = None;
-        let mut file = CampaignFile::open(&self.path)?;
+        let file = CampaignFile::open(&self.path)?;
+        self.adopt(file)
+    }
+
+    /// Reads everything from a ledger that cannot be opened for writing, for the reason given.
+    fn read_only(&mut self, error: LedgerError) -> Result<Vec<(u64, Happening)>, LedgerError> {
+        let Ok(file) = CampaignFile::open_read_only(&self.path) else { return Err(error) };
+        let happened = self.adopt(file)?;
+        self.fail(&error);
+        Ok(happened)
+    }
+
+    fn is_read_only(&self) -> bool {
+        self.file.as_ref().is_some_and(CampaignFile::is_read_only)
+    }
+
+    /// Opens a ledger for writing that is only read so far, now and then.
+    fn try_to_write(&mut self) {
+        const PAUSE: Duration = Duration::from_secs(5);
+        if !self.is_read_only() || Instant::now() < self.try_at {
+            return;
+        }
+        let began = Instant::now();
+        // Before all of it is read again.
+        if has_room_beside(&self.path) {
+            match self.reopen() {
+                Ok(_) => self.written(),
+                Err(error) => {
+                    self.fail(&error);
+                    // If it cannot even be read now, the next write opens it again.
+                    let _ = self.read_only(error);
+                }
+            }
+        }
+        self.try_at = Instant::now() + PAUSE.max(began.elapsed() * 20);
+    }
+
+    /// Notes that the ledger can be written.
+    fn written(&mut self) {
+        if self.trouble.take().is_some() {
+            tracing::info!("the ledger can be written again");
+            let well = Happening::info(EventKind::Trouble, "the ledger can be written again");
+            self.chronicle.note(well);
+        }
+    }
+
+    fn adopt(&mut self, mut file: CampaignFile) -> Result<Vec<(u64, Happening)>, LedgerError> {
         // No lease of before has a number as high: those of one start are fewer than 2^20 a millisecond.
         self.opened_ms = now_ms();
-        self.campaign = Campaign::new(self.settings, self.opened_ms, fastrand::u64(..));
+        self.campaign = Campaign::new(self.settings, self.opened_ms, self.key.clone());
         let Told { jobs, histories, happenings } = books::load(&mut file, &mut self.campaign)?;
         (self.jobs, self.histories) = (jobs, histories);
         self.in_court = None;
         self.undecided.clear();
-        self.doubts.clear();
         self.file = Some(file);
         Ok(happenings)
     }
@@ -206,7 +270,7 @@ impl Keeper {
             // Results first: whoever syncs in the same moment sees what they did.
             while let Some(request) = next {
                 match request {
-                    Request::Complete(completions, reply) => self.complete(completions, reply, &mut batch),
+                    Request::Complete(results, reply) => self.complete(results, reply, &mut batch),
                     other => later.push(other),
                 }
                 taken += 1;
@@ -219,47 +283,57 @@ impl Keeper {
                 }
                 self.handle(request);
             }
+            // Whoever waits for the end of a job need not wait for the clock.
+            let concluded = self.campaign.conclude();
+            self.enter(concluded);
         }
     }
 
     fn complete(
         &mut self,
-        completions: Vec<Completion>,
+        results: Vec<UnitResult>,
         reply: Reply<Result<Vec<Verdict>, Unavailable>>,
         batch: &mut Batch,
     ) {
-        let mut verdicts = Vec::with_capacity(completions.len());
+        if results.first().is_some_and(|result| !self.campaign.knows(&result.source.worker)) {
+            let _ = reply.send(Err(Unavailable::SyncFirst));
+            return;
+        }
+        let mut verdicts = Vec::with_capacity(results.len());
         let mut kept = true;
-        for completion in completions {
-            if batch.units.contains(&completion.unit) {
+        for result in results {
+            if batch.units.contains(&result.unit) {
                 kept &= self.commit(batch);
             }
-            let judgement = self.campaign.judge(&completion);
+            let limits =
+                self.decomposition(&result.unit.job).map(|units| units.unit_limits(result.unit.unit));
+            let validation = self.campaign.validate(&result, limits.as_ref());
             let convicts = |event: &Event| matches!(event, Event::WorkerQuarantined { .. });
-            if judgement.events.iter().any(convicts) {
-                // It touches many units, and what is judged next depends on it.
-                tracing::error!(worker = completion.source.worker, unit = %completion.unit, "a result contradicts itself");
+            let disputes = !validation.events.is_empty();
+            if validation.events.iter().any(convicts) {
+                // It touches many units, and what is validated next depends on it.
+                tracing::error!(worker = result.source.worker, unit = %result.unit, "a result is refused");
                 kept &= self.commit(batch);
-                let judgement = self.campaign.judge(&completion);
-                batch.add(judgement.events, now_ms());
+                let validation = self.campaign.validate(&result, limits.as_ref());
+                batch.add(validation.events, now_ms());
                 kept &= self.commit(batch);
             } else {
-                batch.units.insert(completion.unit);
-                batch.add(judgement.events, now_ms());
+                batch.units.insert(result.unit);
+                batch.add(validation.events, now_ms());
             }
-            if judgement.verdict == Verdict::Conflict {
-                tracing::warn!(worker = completion.source.worker, unit = %completion.unit, "two results differ");
-                let Source { worker, .. } = &completion.source;
-                let text =
-                    format!("{worker} has another result for {}; the referee decides", completion.unit);
+            // One line for each dispute, and there are few at a time.
+            if validation.verdict == Verdict::Conflict && disputes {
+                tracing::warn!(worker = result.source.worker, unit = %result.unit, "two results differ");
+                let Source { worker, .. } = &result.source;
+                let text = format!("{worker} has another result for {}; the arbiter decides", result.unit);
                 let conflict = Happening::warning(EventKind::Conflict, text);
-                self.chronicle.note(conflict.of_job(completion.unit.job).of_worker(worker));
+                self.chronicle.note(conflict.of_job(result.unit.job).of_worker(worker));
             }
-            verdicts.push(judgement.verdict);
+            verdicts.push(validation.verdict);
         }
         let metrics = Arc::clone(&self.metrics);
         batch.then.push(Box::new(move |written| {
-            let answer = if written && kept { Ok(verdicts) } else { Err(Unavailable) };
+            let answer = if written && kept { Ok(verdicts) } else { Err(Unavailable::Ledger) };
             if let Ok(verdicts) = &answer {
                 verdicts.iter().for_each(|&verdict| metrics.judged(verdict));
             }
@@ -267,10 +341,27 @@ impl Keeper {
         }));
     }
 
+    /// Returns the units of a job, planned when they are first needed.
+    fn decomposition(&mut self, job: &JobHash) -> Option<Arc<Decomposition>> {
+        let info = self.jobs.get_mut(job)?;
+        let units = info.decomposition.get_or_insert_with(|| Arc::new(Decomposition::new(info.job.clone())));
+        Some(Arc::clone(units))
+    }
+
+    /// Wakes calls that wait for something to lease.
+    fn offer(&self) {
+        self.work.send_modify(|changes| *changes += 1);
+    }
+
     /// Writes the batch, applies it, and tells those who wait. Whether the disk has it.
     fn commit(&mut self, batch: &mut Batch) -> bool {
         let Batch { entries, events, then, .. } = std::mem::take(batch);
         let written = self.keep(&entries, &events);
+        if !events.is_empty() {
+            // Checks may be due, and units be open again.
+            self.offer();
+            self.go_to_court();
+        }
         then.into_iter().for_each(|tell| tell(written));
         written
     }
@@ -301,6 +392,10 @@ impl Keeper {
         if entries.is_empty() {
             return Ok(());
         }
+        if self.is_read_only() {
+            // The clock tries to open it.
+            return Err(Rejected::Unwritten);
+        }
         if self.file.is_none() {
             self.reopen().map_err(|error| self.fail(&error))?;
             // What was judged before may not fit to what the disk has.
@@ -311,11 +406,7 @@ impl Keeper {
         match file.append(entries) {
             Ok(()) => {
                 self.metrics.appended(entries.len(), began.elapsed());
-                if self.trouble.take().is_some() {
-                    tracing::info!("the ledger can be written again");
-                    let well = Happening::info(EventKind::Trouble, "the ledger can be written again");
-                    self.chronicle.note(well);
-                }
+                self.written();
                 Ok(())
             }
             Err(error) => {
@@ -352,6 +443,12 @@ impl Keeper {
                 tracing::info!(%job, state = name(*state), "a job changes its state");
                 let who = self.acting.take().unwrap_or_default();
                 self.chronicle.note(books::changed(*job, *state, &who));
+                self.exhausted.remove(job);
+                if *state == JobState::Disputed {
+                    let text = format!("job {job} is disputed: {}", self.dispute(job));
+                    tracing::error!("{text}");
+                    self.tell(Kind::Disputed, Some(*job), None, text);
+                }
                 if *state == JobState::Finished {
                     let what = self.jobs.get(job).map(|info| info.job.to_string()).unwrap_or_default();
                     self.tell(Kind::Finished, Some(*job), None, format!("job {job} is finished: {what}"));
@@ -375,10 +472,9 @@ impl Keeper {
                 }
             }
             Event::UnitVoided { unit, reason } => {
-                self.doubts.remove(&unit.job);
                 tracing::warn!(%unit, reason, "a result is taken back");
             }
-            Event::WorkerQuarantined { worker, reason } => {
+            Event::WorkerQuarantined { worker, reason, .. } => {
                 tracing::error!(worker, reason, "a worker is put in quarantine");
                 self.chronicle.note(books::quarantined(worker, reason));
                 let text = format!("worker {worker} is in quarantine: {reason}");
@@ -389,7 +485,10 @@ impl Keeper {
                 let who = self.acting.take().unwrap_or_default();
                 self.chronicle.note(books::released(worker, &who));
             }
-            Event::JobSubmitted { .. } | Event::UnitDone { .. } | Event::Recount { .. } => {}
+            Event::JobSubmitted { .. }
+            | Event::UnitDone { .. }
+            | Event::Recount { .. }
+            | Event::SpotCheck { .. } => {}
         }
     }
 
@@ -411,14 +510,14 @@ impl Keeper {
     fn record(&mut self, events: Vec<Event>) -> Result<(), Unavailable> {
         let mut batch = Batch::default();
         batch.add(events, now_ms());
-        if self.commit(&mut batch) { Ok(()) } else { Err(Unavailable) }
+        if self.commit(&mut batch) { Ok(()) } else { Err(Unavailable::Ledger) }
     }
 
     fn handle(&mut self, request: Request) {
         match request {
-            Request::Complete(completions, reply) => {
+            Request::Complete(results, reply) => {
                 let mut batch = Batch::default();
-                self.complete(completions, reply, &mut batch);
+                self.complete(results, reply, &mut batch);
                 self.commit(&mut batch);
             }
             Request::Sync(request, about, reply) => {
@@ -427,6 +526,12 @@ impl Keeper {
             Request::Fail { unit, attempt, worker, unsuited: true, reply, .. } => {
                 tracing::info!(worker, job = %unit.job, "a worker has no kernel for a job");
                 self.campaign.unsuited(unit, attempt, &worker);
+                let _ = reply.send(Ok(()));
+            }
+            // Whoever was not asked is not heard.
+            Request::Fail { unit, attempt, worker, reply, .. }
+                if !self.campaign.was_asked(unit, attempt, &worker) =>
+            {
                 let _ = reply.send(Ok(()));
             }
             Request::Fail { unit, attempt, worker, reason, reply, .. } => {
@@ -444,14 +549,10 @@ impl Keeper {
                 let _ = reply.send(self.by(by, |keeper| keeper.set_state(&job, state)));
             }
             Request::Drain { worker, by, reply } => {
-                let known = self.campaign.drain(&worker);
-                if known {
-                    self.chronicle.note(books::draining(&worker, &by));
-                }
-                let _ = reply.send(known);
+                let _ = reply.send(self.drain(&worker, &by));
             }
             Request::Accuse { worker, reason } => {
-                let events = self.campaign.quarantine(&worker, &reason);
+                let events = self.campaign.quarantine(&worker, &reason, true);
                 // If it cannot be written, what the worker says is checked all the same.
                 let _ = self.record(events);
             }
@@ -473,7 +574,7 @@ impl Keeper {
             Request::Workers(reply) => {
                 let _ = reply.send(self.workers());
             }
-            Request::Ruling(ruling) => self.rule(ruling),
+            Request::Ruling(answer) => self.rule(answer),
             Request::Tick => self.tick(),
             // Seen before.
             Request::Stop => {}
@@ -497,8 +598,7 @@ impl Keeper {
                 build = about.build,
                 "a worker is here"
             );
-            let owner =
-                about.address.rsplit_once(':').map_or(&about.address[..], |(host, _)| host).to_owned();
+            let owner = request.owner.clone();
             let seen = WorkerSeen { worker: request.worker.clone(), owner, at_ms: now_ms() };
             self.seen.push(Entry::WorkerSeen(seen));
         }
@@ -508,8 +608,11 @@ impl Keeper {
         hashes.sort_unstable();
         hashes.dedup();
         let jobs = hashes.iter().filter_map(|hash| Some(self.jobs.get(hash)?.job.clone())).collect();
-        let running_jobs =
-            self.campaign.jobs().filter(|job| self.campaign.state(job) == Some(JobState::Running)).count();
+        let running_jobs = self
+            .campaign
+            .jobs()
+            .filter(|job| self.campaign.state(job).is_some_and(JobState::is_counted))
+            .count();
         Synced {
             response,
             jobs,
@@ -525,7 +628,8 @@ impl Keeper {
         priority: i32,
         submitter: &str,
     ) -> Result<Submitted, Unavailable> {
-        let Planned { job, units } = planned;
+        let Planned { decomposition } = planned;
+        let (job, units) = (decomposition.job(), decomposition.units());
         if let Some(progress) = self.campaign.progress(&job.hash()) {
             let mut state = progress.state;
             if state == JobState::Cancelled {
@@ -537,14 +641,16 @@ impl Keeper {
             return Ok(Submitted { known: true, state, priority: progress.priority });
         }
         let at_ms = now_ms();
-        let (entry, event) = books::submission(job, *units, priority, submitter, at_ms);
-        self.append(&[entry]).map_err(|_| Unavailable)?;
+        let (entry, event) = books::submission(job, units, priority, submitter, at_ms);
+        self.append(&[entry]).map_err(|_| Unavailable::Ledger)?;
         self.campaign.apply(&event);
+        self.offer();
         tracing::info!(job = %job.hash(), units, priority, submitter, text = %job, "a job is submitted");
         let info = JobInfo {
             job: job.clone(),
             submitter: submitter.to_owned(),
             state_ms: at_ms,
+            decomposition: Some(Arc::clone(decomposition)),
             poison: BTreeMap::new(),
         };
         self.jobs.insert(job.hash(), info);
@@ -569,7 +675,7 @@ impl Keeper {
         let before = self.campaign.state(&job).unwrap_or(JobState::Cancelled);
         let over = matches!(before, JobState::Finished)
             || (before == JobState::Cancelled && state == JobState::Paused)
-            || state == JobState::Finished;
+            || matches!(state, JobState::Finished | JobState::Disputed);
         if over && before != state {
             return Err(StateError::over(job, before, state));
         }
@@ -585,43 +691,60 @@ impl Keeper {
         Ok((job, before))
     }
 
-    fn rule(&mut self, ruling: Ruling) {
-        let Ruling { unit, truth, source, elapsed_s } = ruling;
+    /// Tells a worker to take nothing more until it restarts, also if the coordinator restarts meanwhile. False if it is
+    /// not known.
+    fn drain(&mut self, worker: &str, by: &str) -> Result<bool, Unavailable> {
+        let found = self.campaign.workers().find(|(name, _)| *name == worker);
+        let Some((boot, draining)) = found.map(|(_, state)| (state.boot, state.draining)) else {
+            return Ok(false);
+        };
+        if !draining {
+            let drained = WorkerDrained { worker: worker.to_owned(), boot, at_ms: now_ms() };
+            self.append(&[Entry::WorkerDrained(drained)]).map_err(|_| Unavailable::Ledger)?;
+            self.campaign.drain(worker);
+        }
+        self.chronicle.note(books::draining(worker, by));
+        Ok(true)
+    }
+
+    fn rule(&mut self, answer: arbiter::Answer) {
+        let arbiter::Answer { task, ruling, source } = answer;
         self.in_court = None;
-        match truth {
-            Ok(truth) => {
-                let events = self.campaign.referee(unit, &truth, &source, elapsed_s);
-                // If it cannot be written, the unit is in dispute still, and goes to the referee again.
+        match ruling {
+            Ok(ruling) => {
+                let events = self.campaign.ruled(&ruling, &source);
+                // If it cannot be written, the check is due still, and goes to the arbiter again.
                 let _ = self.record(events);
             }
             Err(reason) => {
-                tracing::error!(%unit, reason, "the referee cannot decide");
-                self.undecided.insert(unit, reason);
+                tracing::error!(unit = %task.unit, reason, "the arbiter cannot decide");
+                self.undecided.insert(task.unit, reason);
             }
         }
+        self.go_to_court();
     }
 
-    /// Gives the referee a unit of which two results differ, if it has none.
+    /// Gives the arbiter what it is to count next, if it has nothing.
     fn go_to_court(&mut self) {
-        if self.in_court.is_some() {
+        if self.in_court.is_some() || self.file.is_none() || self.is_read_only() {
             return;
         }
-        let dispute = self.campaign.disputes().find_map(|unit| {
-            let info = self.jobs.get(&unit.job).filter(|_| !self.undecided.contains_key(&unit))?;
-            Some(Dispute { unit, job: info.job.clone() })
-        });
-        let Some(dispute) = dispute else { return };
-        let unit = dispute.unit;
-        match self.referee.send(dispute) {
-            Ok(()) => self.in_court = Some(unit),
+        let now_ms = self.clock.now_ms();
+        let undecided = &self.undecided;
+        let task = self.campaign.next_for_arbiter(now_ms, |unit| undecided.contains_key(&unit));
+        let Some(task) = task else { return };
+        let Some(decomposition) = self.decomposition(&task.unit.job) else { return };
+        match self.arbiter.send(Assigned { task, decomposition }) {
+            Ok(()) => self.in_court = Some(task.unit),
             Err(_) => {
-                let reason = "the referee has ended; start the coordinator again".to_owned();
-                self.undecided.insert(unit, reason);
+                let reason = "the arbiter has ended; start the coordinator again".to_owned();
+                self.undecided.insert(task.unit, reason);
             }
         }
     }
 
     fn tick(&mut self) {
+        self.try_to_write();
         let seen = std::mem::take(&mut self.seen);
         // If it cannot be written, something else will say so.
         let _ = self.append(&seen);
@@ -631,42 +754,33 @@ impl Keeper {
         let jobs: Vec<JobHash> = self.campaign.jobs().collect();
         for job in jobs {
             let Some(progress) = self.campaign.progress(&job) else { continue };
-            if progress.state == JobState::Running {
+            if progress.state.is_counted() {
                 self.paces.entry(job).or_default().observe(now_ms, progress.done);
             }
-            if matches!(progress.state, JobState::Running | JobState::Paused) {
+            if matches!(progress.state, JobState::Running | JobState::Paused | JobState::Disputed) {
                 let point = Point { at_ms: super::now_ms(), done: progress.done, verified: progress.checked };
                 self.histories.entry(job).or_default().observe(point);
             }
         }
         self.note_silence(now_ms);
+        self.note_exhausted();
         self.metrics.observe(&self.campaign, self.trouble.is_some(), now_ms, self.settings.lease_ms);
     }
 
     fn expire_and_finish(&mut self) {
         let events = self.campaign.tick(self.clock.now_ms());
+        self.offer();
+        self.enter(events);
+    }
+
+    /// Writes and applies events one by one, as far as the disk takes them.
+    fn enter(&mut self, events: Vec<Event>) {
         for event in events {
-            let finished = match event {
-                Event::JobState { job, state: JobState::Finished } => Some(job),
-                _ => None,
-            };
-            if finished.is_some_and(|job| self.doubts.contains_key(&job)) {
-                continue;
-            }
             let entries: Vec<Entry> = books::entry(&event, now_ms()).into_iter().collect();
-            match (self.append(&entries), finished) {
-                (Ok(()), _) => {
-                    self.campaign.apply(&event);
-                    self.note(&event);
-                }
-                (Err(Rejected::Refused), Some(job)) => {
-                    // Some result is wrong: whatever nobody confirmed is counted again.
-                    let trouble = self.trouble.take().unwrap_or_default();
-                    self.doubts.insert(job, trouble);
-                    self.campaign.recount_all(job);
-                }
-                // It comes again.
-                (Err(_), _) => {}
+            // What cannot be written comes again.
+            if self.append(&entries).is_ok() {
+                self.campaign.apply(&event);
+                self.note(&event);
             }
         }
     }
@@ -688,6 +802,18 @@ impl Keeper {
         for device in about.devices.iter().filter(|device| !device.fault.is_empty() && !known(device)) {
             let text = format!("{} of worker {worker} is at fault: {}", device.id, device.fault);
             self.chronicle.note(Happening::warning(EventKind::Failed, text).of_worker(worker));
+        }
+    }
+
+    /// Tells people of disputes that are theirs to settle now, once.
+    fn note_exhausted(&mut self) {
+        for job in self.exhausted_disputes() {
+            if self.exhausted.insert(job) {
+                let text = format!("job {job} stays disputed: {}", self.dispute(&job));
+                tracing::error!("{text}");
+                self.chronicle.note(Happening::error(EventKind::Disputed, text.clone()).of_job(job));
+                self.tell(Kind::Disputed, Some(job), None, text);
+            }
         }
     }
 
@@ -718,6 +844,17 @@ impl Keeper {
     }
 }
 
+/// Returns whether a file beside `path` can be made and takes as much as a ledger needs to be opened.
+fn has_room_beside(path: &Path) -> bool {
+    let probe = path.with_extension("probe");
+    let written = std::fs::File::create(&probe).and_then(|mut file| {
+        file.write_all(&[0; 128 << 10])?;
+        file.sync_all()
+    });
+    let _ = std::fs::remove_file(&probe);
+    written.is_ok()
+}
+
 /// A state in words.
 pub(super) const fn name(state: JobState) -> &'static str {
     match state {
@@ -725,5 +862,163 @@ pub(super) const fn name(state: JobState) -> &'static str {
         JobState::Paused => "paused",
         JobState::Cancelled => "cancelled",
         JobState::Finished => "finished",
+        JobState::Disputed => "disputed",
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::ops::Deref;
+
+    use super::*;
+    use crate::board::{Piece, Problem};
+    use crate::campaign::COORDINATOR;
+    use crate::preplacement::{Job, Scheme};
+    use crate::tally::{Residues, Tally};
+
+    /// A keeper without a thread, whose folder goes with it.
+    pub(in crate::coordinator) struct Kept {
+        pub(in crate::coordinator) keeper: Keeper,
+        pub(in crate::coordinator) news: std_mpsc::Receiver<News>,
+        folder: PathBuf,
+        _assigned: std_mpsc::Receiver<Assigned>,
+    }
+
+    impl Drop for Kept {
+        fn drop(&mut self) {
+            self.keeper.file = None;
+            let _ = std::fs::remove_dir_all(&self.folder);
+        }
+    }
+
+    impl Deref for Kept {
+        type Target = Keeper;
+
+        fn deref(&self) -> &Keeper {
+            &self.keeper
+        }
+    }
+
+    pub(in crate::coordinator) fn keeper(name: &str) -> Kept {
+        let folder = std::env::temp_dir().join(format!("nqueens-keeper-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let (crier, news) = Crier::heard();
+        let (arbiter, assigned) = std_mpsc::channel();
+        let told = (Arc::new(Metrics::new()), crier, Chronicle::start(now_ms()));
+        let work = watch::channel(0).0;
+        let keeper = Keeper::open(folder.join("ledger.db"), Settings::default(), told, (arbiter, work));
+        Kept { keeper: keeper.expect("a new ledger"), news, folder, _assigned: assigned }
+    }
+
+    pub(in crate::coordinator) fn source(worker: &str) -> Source {
+        Source {
+            worker: worker.into(),
+            owner: worker.into(),
+            kernel: "scalar".into(),
+            device: "cpu".into(),
+            build: "0.1.0".into(),
+        }
+    }
+
+    pub(in crate::coordinator) fn done(unit: UnitId, solutions: u128, source: Source) -> Event {
+        let thirds = 3 * solutions;
+        let tally = Tally::from_parts(thirds, Residues::of(thirds), 1);
+        let (checks, sub_sums) = (Some(Default::default()), Vec::new());
+        Event::UnitDone { unit, attempt: 1, tally, source, elapsed_s: 0.5, checks, sub_sums }
+    }
+
+    impl Kept {
+        /// Submits the count of 8 queens as a job of some units.
+        pub(in crate::coordinator) fn submit(&mut self, units: u64) -> JobHash {
+            let job =
+                Job::new(Problem::empty(Piece::Queen, 8), Scheme::CentreCross, None, 64).expect("small");
+            let (entry, event) = books::submission(&job, units, 0, "anna", now_ms());
+            assert!(self.keeper.keep(&[entry], &[event]), "{:?}", self.keeper.trouble);
+            let info = JobInfo {
+                job: job.clone(),
+                submitter: "anna".into(),
+                state_ms: now_ms(),
+                decomposition: None,
+                poison: BTreeMap::new(),
+            };
+            self.keeper.jobs.insert(job.hash(), info);
+            job.hash()
+        }
+
+        /// Submits it, and counts 93 solutions in two units: one too many.
+        pub(in crate::coordinator) fn dispute(&mut self) -> JobHash {
+            let job = self.submit(2);
+            for (unit, solutions) in [(0, 46), (1, 47)] {
+                let result = done(UnitId { job, unit }, solutions, source("w1"));
+                self.keeper.record(vec![result]).expect("the disk has room");
+            }
+            self.keeper.tick();
+            assert_eq!(self.campaign.state(&job), Some(JobState::Disputed));
+            job
+        }
+
+        /// Has the coordinator confirm both units of that job.
+        pub(in crate::coordinator) fn confirm(&mut self, job: JobHash) {
+            for (unit, solutions) in [(0, 46), (1, 47)] {
+                let Event::UnitDone { unit, tally, elapsed_s, .. } =
+                    done(UnitId { job, unit }, solutions, source("w1"))
+                else {
+                    unreachable!("it is one");
+                };
+                let source = source(COORDINATOR);
+                let (mirrored, agrees) = (true, true);
+                let recount = Event::Recount { unit, tally, source, mirrored, agrees, elapsed_s };
+                self.keeper.record(vec![recount]).expect("the disk has room");
+            }
+            (0..3).for_each(|_| self.keeper.tick());
+        }
+    }
+
+    #[test]
+    fn people_are_told_of_a_dispute_and_once_when_it_is_theirs_to_settle() {
+        let mut kept = keeper("dispute");
+        let job = kept.dispute();
+        let news: Vec<News> = kept.news.try_iter().collect();
+        assert_eq!((news.len(), news[0].kind), (1, Kind::Disputed), "{news:?}");
+        assert!(news[0].text.contains("the total 93 contradicts the published value 92"), "{news:?}");
+        let errors = |kept: &Kept| {
+            let disputed = |event: &crate::wire::v1::Event| event.kind() == EventKind::Disputed;
+            let events: Vec<_> = kept.chronicle.after(0).into_iter().filter(disputed).collect();
+            assert!(events.iter().all(|event| event.level() == EventLevel::Error), "{events:?}");
+            events.len()
+        };
+        assert_eq!(errors(&kept), 1);
+        kept.confirm(job);
+        let news: Vec<News> = kept.news.try_iter().collect();
+        assert_eq!((news.len(), news[0].kind), (1, Kind::Disputed), "{news:?}");
+        assert!(
+            news[0].text.contains("stays disputed") && news[0].text.contains("please report it"),
+            "{news:?}"
+        );
+        assert_eq!(errors(&kept), 2);
+        kept.keeper.tick();
+        assert_eq!(errors(&kept), 2);
+    }
+
+    #[test]
+    fn a_disputed_job_can_be_paused_resumed_and_cancelled_but_not_declared_right() {
+        let mut kept = keeper("steered");
+        let job = kept.dispute();
+        let name = job.to_string();
+        for state in [JobState::Finished, JobState::Disputed] {
+            kept.keeper.set_state(&name, JobState::Paused).expect("it can be paused");
+            let refused = kept.keeper.set_state(&name, state).expect_err("only a count says so");
+            assert!(matches!(refused, StateError::Over(..)), "{refused}");
+            kept.keeper.tick();
+            assert_eq!(kept.campaign.state(&job), Some(JobState::Paused));
+            // It goes on, and is disputed again by itself.
+            kept.keeper.set_state(&name, JobState::Running).expect("it can be resumed");
+            (0..2).for_each(|_| kept.keeper.tick());
+            assert_ne!(kept.campaign.state(&job), Some(JobState::Finished));
+        }
+        let (_, before) = kept.keeper.set_state(&name, JobState::Cancelled).expect("it can be cancelled");
+        assert!(matches!(before, JobState::Disputed | JobState::Running), "{before:?}");
+        kept.keeper.tick();
+        assert_eq!(kept.campaign.state(&job), Some(JobState::Cancelled));
     }
 }

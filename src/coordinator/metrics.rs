@@ -67,6 +67,9 @@ pub(super) struct Metrics {
     disputes: PerJob,
     recounts_due: PerJob,
     running: PerJob,
+    disputed: PerJob,
+    units_audited: PerJob,
+    units_spot_checked: PerJob,
     units_per_s: Family<WorkerLabel, Gauge<f64, AtomicU64>>,
     worker_units: PerWorker,
     worker_held: PerWorker,
@@ -94,6 +97,9 @@ impl Metrics {
             disputes: PerJob::default(),
             recounts_due: PerJob::default(),
             running: PerJob::default(),
+            disputed: PerJob::default(),
+            units_audited: PerJob::default(),
+            units_spot_checked: PerJob::default(),
             units_per_s: Family::default(),
             worker_units: PerWorker::default(),
             worker_held: PerWorker::default(),
@@ -118,12 +124,19 @@ impl Metrics {
         r.register("workers_quarantined", "Workers in quarantine", self.quarantined.clone());
         r.register("job_units", "Units of the job", self.units.clone());
         r.register("job_units_done", "Units counted", self.units_done.clone());
-        r.register("job_units_verified", "Units confirmed by another source", self.units_verified.clone());
+        let help = "Units that another owner or the coordinator counted again as a whole, and confirmed";
+        r.register("job_units_verified", help, self.units_verified.clone());
+        let help = "Units that the coordinator itself counted again as a whole, and confirmed";
+        r.register("job_units_audited", help, self.units_audited.clone());
+        let help = "Units of which another owner or the coordinator counted a part again, and confirmed it";
+        r.register("job_units_spot_checked", help, self.units_spot_checked.clone());
         r.register("job_units_poisoned", "Units set aside", self.units_poisoned.clone());
         r.register("job_units_open", "Units that nobody counts at the moment", self.units_open.clone());
         r.register("job_disputes", "Units of which two results differ", self.disputes.clone());
         r.register("job_recounts_due", "Recounts that are due", self.recounts_due.clone());
         r.register("job_running", "1 while the job is counted", self.running.clone());
+        let help = "1 while the job's total is disputed: units are counted again, or nothing more can be";
+        r.register("job_disputed", help, self.disputed.clone());
         let help = "Units a second that the worker measured, over all jobs";
         r.register("worker_units_per_second", help, self.units_per_s.clone());
         r.register("worker_units_done", "Units since the coordinator started", self.worker_units.clone());
@@ -179,7 +192,10 @@ impl Metrics {
             set(&self.units_open, progress.open);
             set(&self.disputes, progress.disputes);
             set(&self.recounts_due, progress.checks_due);
+            set(&self.units_audited, progress.audited);
+            set(&self.units_spot_checked, progress.spot_checked);
             set(&self.running, u64::from(progress.state == JobState::Running));
+            set(&self.disputed, u64::from(progress.state == JobState::Disputed));
         }
         let held = campaign.held();
         let mut recent = 0;
@@ -220,7 +236,7 @@ impl Metrics {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::campaign::Settings;
+    use crate::campaign::{CampaignKey, Settings};
 
     #[test]
     fn what_happened_is_in_the_text() {
@@ -228,7 +244,7 @@ mod tests {
         metrics.judged(Verdict::Accepted);
         metrics.judged(Verdict::Accepted);
         metrics.appended(2, Duration::from_millis(3));
-        metrics.observe(&Campaign::new(Settings::default(), 0, 0), false, 0, 90_000);
+        metrics.observe(&Campaign::new(Settings::default(), 0, CampaignKey::from_seed(0)), false, 0, 90_000);
         let text = metrics.text();
         for line in [
             "nqueens_results_total{verdict=\"Accepted\"} 2",

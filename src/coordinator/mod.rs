@@ -14,10 +14,11 @@
 
 mod access;
 mod address;
+mod arbiter;
 mod books;
 mod chronicle;
 mod clock;
-mod gate;
+mod connection;
 mod history;
 mod keeper;
 mod metrics;
@@ -25,12 +26,14 @@ mod news;
 mod pace;
 mod plan;
 mod proofs;
-mod referee;
 mod requests;
+mod secret;
 mod serve;
 mod service;
 mod status;
+mod troubles;
 
+pub use crate::net::{ConnectionLimits, PoolLimits};
 pub use address::{AddressFile, AddressFileError};
 pub use news::Notify;
 pub use serve::{Inside, Listening, Options, ServeError, serve};

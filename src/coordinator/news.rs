@@ -24,6 +24,8 @@ pub struct Notify {
 pub(super) enum Kind {
     /// A job is finished.
     Finished,
+    /// A job's total cannot be, or is not the published one.
+    Disputed,
     /// A unit was set aside.
     Poisoned,
     /// A worker is in quarantine.
@@ -77,6 +79,15 @@ impl Crier {
         {
             tracing::warn!("news are not told: {error}");
         }
+    }
+}
+
+#[cfg(test)]
+impl Crier {
+    /// Creates one, and what it tells.
+    pub(super) fn heard() -> (Self, mpsc::Receiver<News>) {
+        let (sender, news) = mpsc::sync_channel(64);
+        (Self { sender: Some(sender) }, news)
     }
 }
 

@@ -2,17 +2,23 @@
 
 use tokio::sync::{mpsc, oneshot};
 
+use super::arbiter;
 use super::keeper::name;
 use super::plan::Planned;
-use super::referee::Ruling;
-use crate::campaign::{Completion, JobState, SyncRequest, SyncResponse, UnitId, Verdict};
+use crate::campaign::{JobState, SyncRequest, SyncResponse, UnitId, UnitResult, Verdict};
 use crate::preplacement::{Job, JobHash};
 use crate::wire::v1;
 
 /// Why nothing was acknowledged.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the coordinator cannot write its ledger, so nothing is acknowledged; try again later")]
-pub(super) struct Unavailable;
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Unavailable {
+    /// The disk does not take it.
+    #[error("the coordinator cannot write its ledger, so nothing is acknowledged; try again later")]
+    Ledger,
+    /// A worker that was not heard of since the start.
+    #[error("this coordinator has just started and does not know the worker yet; sync first")]
+    SyncFirst,
+}
 
 /// Why a job's state is not changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -72,7 +78,7 @@ pub(super) type Reply<T> = oneshot::Sender<T>;
 /// What the keeper is asked to do.
 #[derive(Debug)]
 pub(super) enum Request {
-    Complete(Vec<Completion>, Reply<Result<Vec<Verdict>, Unavailable>>),
+    Complete(Vec<UnitResult>, Reply<Result<Vec<Verdict>, Unavailable>>),
     Sync(SyncRequest, About, Reply<Synced>),
     Fail {
         unit: UnitId,
@@ -98,7 +104,7 @@ pub(super) enum Request {
     Drain {
         worker: String,
         by: String,
-        reply: Reply<bool>,
+        reply: Reply<Result<bool, Unavailable>>,
     },
     /// A worker handed in something that is wrong.
     Accuse {
@@ -124,7 +130,7 @@ pub(super) enum Request {
         reply: Reply<Result<v1::HistoryResponse, StateError>>,
     },
     Workers(Reply<v1::WorkersResponse>),
-    Ruling(Ruling),
+    Ruling(arbiter::Answer),
     Tick,
     /// Deal with what came before, and end.
     Stop,

@@ -5,6 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,24 +19,33 @@ use tonic::transport::Server;
 use super::access::Access;
 use super::address::AddressFile;
 use super::chronicle::Chronicle;
-use super::gate::{Shaken, accept};
+use super::clock::SteadyClock;
+use super::connection::Connection;
 use super::keeper::{self, Running, StartError};
 use super::metrics::Metrics;
 use super::news::{Crier, Notify};
 use super::proofs::Proofs;
 use super::requests::{Handle, Request};
 use super::service::Service;
+use super::troubles::Troubles;
 use super::{authority_folder, ledger_file, now_ms, operator_folder};
 use crate::authority::{
-    Authority, AuthorityError, Credentials, HolderError, KeyRequest, Name, Role, ServerIdentity,
+    Authority, AuthorityError, Credentials, HolderError, KeyRequest, Name, Renewal, Role, ServerIdentity,
 };
 use crate::campaign::Settings;
 use crate::ledger::LedgerError;
+use crate::net::{
+    Accepted, ConnectionLimits, Handshake, Identity, PoolLimits, accept, raise_open_files, serve_http1,
+};
 use crate::wire::MOST_MESSAGE_BYTES;
 use crate::wire::v1::enrolment_server::EnrolmentServer;
 use crate::wire::v1::operations_server::OperationsServer;
 use crate::wire::v1::proving_server::ProvingServer;
 use crate::wire::v1::work_server::WorkServer;
+
+/// What people are told of that cannot be written.
+const ADDRESS: &str = "address.json";
+const OPERATOR: &str = "the operator's certificate";
 
 /// What a coordinator is told at its start.
 #[derive(Clone, Debug)]
@@ -56,6 +66,8 @@ pub struct Options {
     pub settings: Settings,
     /// Who hears of news.
     pub notify: Notify,
+    /// How many connections there may be, and how long they may take.
+    pub connections: ConnectionLimits,
 }
 
 /// What a coordinator that listens says.
@@ -142,8 +154,9 @@ pub async fn serve(
     stop: impl Future<Output = ()> + Send + 'static,
     listening: impl FnOnce(&Listening),
 ) -> Result<(), ServeError> {
-    let Options { data, listen, insecure, metrics: metrics_at, dashboard, reflection, settings, notify } =
+    let Options { data, listen, insecure, metrics: metrics_at, dashboard, reflection, settings, .. } =
         options;
+    let (notify, connections) = (options.notify, options.connections);
     let folder = |error| ServeError::Folder(data.clone(), error);
     std::fs::create_dir_all(&data).map_err(folder)?;
     let has_authority = authority_folder(&data).exists();
@@ -159,8 +172,9 @@ pub async fn serve(
         None => None,
         Some(authority) => Some(Arc::new(ServerIdentity::new(authority, now_ms())?)),
     };
+    let troubles = Troubles::default();
     if let Some(authority) = &authority {
-        keep_operator(authority, &data)?;
+        troubles.note(OPERATOR, keep_operator_and_log(authority, &data, now_ms()));
     }
 
     let metrics = Arc::new(Metrics::new());
@@ -172,7 +186,7 @@ pub async fn serve(
         // A ledger of a million units takes seconds to read.
         tokio::task::spawn_blocking(move || keeper::start(path, settings, metrics, ears)).await
     };
-    let Running { handle: keeper, thread, ended } =
+    let Running { handle: keeper, thread, work, ended } =
         opened.map_err(|error| ServeError::Thread(error.into()))??;
 
     let proofs = {
@@ -185,6 +199,9 @@ pub async fn serve(
         Arc::new(opened.map_err(|error| ServeError::Thread(error.into()))?.map_err(ServeError::Proofs)?)
     };
 
+    /// For the ledger, proofs, metrics and the dashboard, whose connections have limits of their own.
+    const OTHER_FILES: usize = 1792;
+    let connections = connections.bounded_by(raise_open_files(), OTHER_FILES);
     let listener = TcpListener::bind(listen).await.map_err(|error| ServeError::Listen(listen, error))?;
     let address = listener.local_addr().map_err(|error| ServeError::Listen(listen, error))?;
     let (stopping, stopped) = watch::channel(false);
@@ -193,8 +210,8 @@ pub async fn serve(
         (keeper.clone(), chronicle),
         Arc::clone(&proofs),
         Arc::clone(&access),
-        Arc::clone(&metrics),
-        stopped.clone(),
+        (Arc::clone(&metrics), troubles.clone()),
+        (work, stopped.clone()),
     );
 
     // They end with this function, whatever happens.
@@ -208,7 +225,9 @@ pub async fn serve(
     beside.spawn(tick(keeper.clone()));
     beside.spawn(watch_health(reporter, Arc::clone(&metrics)));
     if let (Some(authority), Some(identity)) = (&authority, &identity) {
-        beside.spawn(renew(Arc::clone(authority), Arc::clone(identity), data.clone(), Arc::clone(&access)));
+        let (authority, identity, access) =
+            (Arc::clone(authority), Arc::clone(identity), Arc::clone(&access));
+        beside.spawn(renew(authority, identity, data.clone(), access, troubles.clone()));
     }
 
     let reflection = reflection.then(|| {
@@ -230,7 +249,10 @@ pub async fn serve(
         .add_optional_service(reflection);
 
     let tls = identity.is_some();
-    AddressFile { address: address.to_string(), tls, dashboard }.write(&data).map_err(folder)?;
+    let address_file = AddressFile { address: address.to_string(), tls, dashboard };
+    // Whoever works on this machine can still name the address.
+    troubles.note(ADDRESS, address_file.write(&data));
+    beside.spawn(write_again(address_file, authority.clone(), data.clone(), troubles));
     let inside = Inside { service, authority: authority.clone().zip(identity.clone()) };
     listening(&Listening { address, tls, metrics: metrics_address, inside });
     let end = async move {
@@ -240,25 +262,28 @@ pub async fn serve(
     let served = match (identity, &authority) {
         (Some(identity), Some(authority)) => {
             let acceptor = TlsAcceptor::from(Arc::new(identity.config(authority)?));
-            let (sender, incoming) = mpsc::channel(64);
-            beside.spawn(accept(listener, sender, move |stream| {
-                let acceptor = acceptor.clone();
+            let handshake = move |stream| {
+                let accepting = acceptor.accept(stream);
                 async move {
-                    let stream = acceptor.accept(stream).await?;
-                    let known = stream.get_ref().1.peer_certificates().is_some();
-                    Ok(Shaken { stream, known })
+                    let stream = accepting.await?;
+                    let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
+                    let identity =
+                        shown.map_or(Identity::Stranger, |der| Identity::Certified(Arc::from(der.as_ref())));
+                    Ok(Handshake { stream, identity })
                 }
-            }));
+            };
+            let (sender, incoming) = mpsc::channel(64);
+            beside.spawn(accept(listener, connections, handshake, hand_over(sender, connections)));
             within(stopped, ended, router.serve_with_incoming_shutdown(ReceiverStream::new(incoming), end))
                 .await
         }
         _ => {
+            let mut connections = connections;
+            // Workers that share an address cannot be told apart.
+            connections.certified.per_key = connections.certified.in_all.div_ceil(4);
+            let handshake = |stream| async { Ok(Handshake { stream, identity: Identity::Trusted }) };
             let (sender, incoming) = mpsc::channel(64);
-            beside.spawn(accept(
-                listener,
-                sender,
-                |stream| async move { Ok(Shaken { stream, known: true }) },
-            ));
+            beside.spawn(accept(listener, connections, handshake, hand_over(sender, connections)));
             within(stopped, ended, router.serve_with_incoming_shutdown(ReceiverStream::new(incoming), end))
                 .await
         }
@@ -270,6 +295,18 @@ pub async fn serve(
     let _ = keeper.send(Request::Stop).await;
     let _ = tokio::task::spawn_blocking(move || thread.join()).await;
     served
+}
+
+/// Returns what hands a connection over to the server.
+fn hand_over<S: Send + 'static>(
+    sender: mpsc::Sender<io::Result<Connection<S>>>,
+    limits: ConnectionLimits,
+) -> impl FnOnce(Accepted<S>) -> Pin<Box<dyn Future<Output = ()> + Send>> + Clone + Send + 'static {
+    move |accepted| {
+        Box::pin(async move {
+            let _ = sender.send(Ok(Connection::new(accepted, limits.after_enrolment))).await;
+        })
+    }
 }
 
 /// Once it is told to stop, a server has a few seconds for calls that are under way. Without its keeper it ends.
@@ -318,38 +355,100 @@ async fn watch_health(reporter: tonic_health::server::HealthReporter, metrics: A
     }
 }
 
-/// Renews the server's certificate and the operator's before they end.
-async fn renew(authority: Arc<Authority>, identity: Arc<ServerIdentity>, data: PathBuf, access: Arc<Access>) {
+/// Writes what could not be written once that is possible.
+async fn write_again(
+    address: AddressFile,
+    authority: Option<Arc<Authority>>,
+    data: PathBuf,
+    troubles: Troubles,
+) {
+    const EVERY: Duration = Duration::from_secs(5);
     loop {
-        tokio::time::sleep(Duration::from_secs(3600)).await;
+        tokio::time::sleep(EVERY).await;
+        if !troubles.is_some() {
+            continue;
+        }
+        let (address, authority) = (address.clone(), authority.clone());
+        let (data, troubles) = (data.clone(), troubles.clone());
+        let write = move || {
+            troubles.note(ADDRESS, address.write(&data));
+            if let Some(authority) = &authority {
+                troubles.note(OPERATOR, keep_operator_and_log(authority, &data, now_ms()));
+            }
+        };
+        let _ = tokio::task::spawn_blocking(write).await;
+    }
+}
+
+/// Renews the server's certificate and the operator's before they end, and soon after the clock was set back.
+async fn renew(
+    authority: Arc<Authority>,
+    identity: Arc<ServerIdentity>,
+    data: PathBuf,
+    access: Arc<Access>,
+    troubles: Troubles,
+) {
+    const EVERY: Duration = Duration::from_secs(60);
+    let mut clock = SteadyClock::start();
+    loop {
+        tokio::time::sleep(EVERY).await;
         access.tidy();
         let (authority, identity, data) = (Arc::clone(&authority), Arc::clone(&identity), data.clone());
-        let renewed = tokio::task::spawn_blocking(move || {
-            identity.renew_if_due(&authority, now_ms())?;
-            keep_operator(&authority, &data)
-        });
-        if let Ok(Err(error)) = renewed.await {
-            tracing::error!("a certificate cannot be renewed: {error}");
+        let now_ms = now_ms();
+        let renewed = tokio::task::spawn_blocking(move || renew_if_due(&authority, &identity, &data, now_ms));
+        match renewed.await {
+            Ok(Ok(renewal)) => {
+                troubles.note(OPERATOR, Ok::<(), ServeError>(()));
+                log_set_back(renewal, clock.now_ms().saturating_sub(now_ms));
+                clock = if renewal.is_some() { SteadyClock::start() } else { clock };
+            }
+            Ok(Err(error)) => troubles.note(OPERATOR, Err(error)),
+            Err(_) => {}
         }
     }
 }
 
-/// Sees to it that whoever works on this machine has a certificate.
-fn keep_operator(authority: &Authority, data: &Path) -> Result<(), ServeError> {
+/// Renews the server's certificate and the operator's if it is time to; says why if it did.
+fn renew_if_due(
+    authority: &Authority,
+    identity: &ServerIdentity,
+    data: &Path,
+    now_ms: u64,
+) -> Result<Option<Renewal>, ServeError> {
+    let of_server = identity.renew_if_due(authority, now_ms)?;
+    Ok(of_server.max(keep_operator(authority, data, now_ms)?))
+}
+
+/// Keeps the operator's certificate, and says so if it was replaced because the clock was set back.
+fn keep_operator_and_log(authority: &Authority, data: &Path, now_ms: u64) -> Result<(), ServeError> {
+    log_set_back(keep_operator(authority, data, now_ms)?, 0);
+    Ok(())
+}
+
+/// Says that the clock was set back, if certificates were replaced for that; `by_ms` is how much is known otherwise.
+fn log_set_back(renewal: Option<Renewal>, by_ms: u64) {
+    if let Some(set_back @ Renewal::ClockSetBack { .. }) = renewal {
+        let set_back = set_back.max(Renewal::ClockSetBack { by_ms });
+        tracing::warn!("{set_back}: the coordinator's own certificates that were not valid yet are replaced");
+    }
+}
+
+/// Sees to it that whoever works on this machine has a certificate. Says why if it made one.
+fn keep_operator(authority: &Authority, data: &Path, now_ms: u64) -> Result<Option<Renewal>, ServeError> {
     const A_MINUTE_MS: u64 = 60_000;
     let folder = operator_folder(data);
-    let now_ms = now_ms();
-    if let Ok(credentials) = Credentials::load(&folder)
-        && credentials.authority() == authority.fingerprint()
-        && !credentials.renewal_is_due(now_ms)
-        && authority.certificates().is_ok_and(|all| {
-            all.iter().any(|one| one.name == *credentials.name() && one.revoked_ms.is_none())
-        })
-    {
-        return Ok(());
+    let kept = Credentials::load(&folder).ok().filter(|kept| kept.authority() == authority.fingerprint());
+    let renewal = kept.as_ref().map_or(Some(Renewal::Due), |kept| kept.renewal(now_ms));
+    let is_live = |kept: &Credentials| {
+        authority
+            .certificates()
+            .is_ok_and(|all| all.iter().any(|one| one.name == *kept.name() && one.revoked_ms.is_none()))
+    };
+    if renewal.is_none() && kept.as_ref().is_some_and(is_live) {
+        return Ok(None);
     }
     // A constant that is a name.
-    let Ok(name) = "local-operator".parse::<Name>() else { return Ok(()) };
+    let Ok(name) = "local-operator".parse::<Name>() else { return Ok(None) };
     match authority.revoke(&name, now_ms) {
         Err(AuthorityError::NoSuchName(_)) => {}
         revoked => drop(revoked?),
@@ -361,7 +460,8 @@ fn keep_operator(authority: &Authority, data: &Path) -> Result<(), ServeError> {
         issued.map_err(|error| ServeError::Folder(folder.clone(), io::Error::other(error.to_string())))?;
     let credentials =
         key.answered(authority.fingerprint(), &issued.certificate_pem, &issued.authority_pem)?;
-    Ok(credentials.save(&folder)?)
+    credentials.save(&folder)?;
+    Ok(renewal.or(Some(Renewal::Due)))
 }
 
 /// Serves the metrics in plain HTTP.
@@ -370,16 +470,47 @@ async fn serve_metrics(
     at: SocketAddr,
     metrics: Arc<Metrics>,
 ) -> Result<SocketAddr, ServeError> {
+    const CONNECTIONS: PoolLimits = PoolLimits { in_all: 64, per_key: 16, local: 32 };
+    const TIME_LIMIT: Duration = Duration::from_secs(10);
     const KIND: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     let listen = |error| ServeError::Listen(at, error);
     let listener = TcpListener::bind(at).await.map_err(listen)?;
     let address = listener.local_addr().map_err(listen)?;
     let text = move || async move { ([("content-type", KIND)], metrics.text()) };
     let router = axum::Router::new().route("/metrics", axum::routing::get(text));
-    beside.spawn(async move {
-        if let Err(error) = axum::serve(listener, router).await {
-            tracing::error!("the metrics are not served any more: {error}");
-        }
-    });
+    beside.spawn(serve_http1(listener, ConnectionLimits::for_http1(CONNECTIONS, TIME_LIMIT), None, router));
     Ok(address)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW_MS: u64 = 1_800_000_000_000;
+    const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+
+    #[test]
+    fn the_operators_certificate_is_replaced_when_it_is_due_and_when_the_clock_was_set_back() {
+        let data = std::env::temp_dir().join(format!("nqueens-operator-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&data);
+        let authority = Authority::init(&authority_folder(&data), &[], NOW_MS).expect("an authority");
+        let keep = |now_ms| keep_operator(&authority, &data, now_ms).expect("kept");
+        let is_let_in = |now_ms| {
+            let kept = Credentials::load(&operator_folder(&data)).expect("there");
+            let live = authority.certificates().expect("readable").into_iter().filter(|c| c.is_live(now_ms));
+            let live: Vec<_> = live.filter(|c| c.not_before_ms <= now_ms).collect();
+            live.len() == 1 && live[0].name == *kept.name() && live[0].not_after_ms == kept.not_after_ms()
+        };
+        assert_eq!((keep(NOW_MS), keep(NOW_MS), keep(NOW_MS + DAY_MS)), (Some(Renewal::Due), None, None));
+        let back_ms = NOW_MS - DAY_MS;
+        assert!(!is_let_in(back_ms));
+        assert_eq!(keep(back_ms), Some(Renewal::ClockSetBack { by_ms: DAY_MS }));
+        assert!(is_let_in(back_ms));
+        assert_eq!(keep(back_ms), None);
+        // Once the clock is right again, nothing is amiss.
+        assert_eq!(keep(NOW_MS), None);
+        assert_eq!(keep(NOW_MS + 4 * DAY_MS), Some(Renewal::Due));
+        assert!(is_let_in(NOW_MS + 4 * DAY_MS));
+        let _ = std::fs::remove_dir_all(&data);
+    }
 }

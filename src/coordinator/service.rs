@@ -10,14 +10,15 @@ use tokio::sync::{Semaphore, oneshot, watch};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Request, Response, Status};
 
-use super::access::{Access, address, shown};
+use super::access::{Access, address, peer, remote, shown};
 use super::chronicle::Chronicle;
 use super::metrics::Metrics;
 use super::proofs::{Proofs, What};
 use super::requests::{self, About, Handle, StateError, Submitted, Synced, Unavailable};
+use super::troubles::Troubles;
 use super::{now_ms, plan};
-use crate::authority::{Action, EnrollError, Issued, Name, Token};
-use crate::campaign::{Completion, JobState, UnitId};
+use crate::authority::{AccessError, Action, EnrollError, Issued, Name, Token};
+use crate::campaign::{JobState, UnitId, UnitResult};
 use crate::wire::v1::{self, enrolment_server, operations_server, proving_server, work_server};
 use crate::wire::{self, MOST_RESULTS, Malformed, ProveCall, messages};
 
@@ -48,6 +49,9 @@ struct Shared {
     draining: Mutex<HashSet<String>>,
     access: Arc<Access>,
     metrics: Arc<Metrics>,
+    /// Changes when there may be something to lease that was not there before.
+    work: watch::Receiver<u64>,
+    troubles: Troubles,
     /// One problem is planned at a time: that may take seconds and gigabytes.
     planning: Semaphore,
     /// Streams that may be open.
@@ -86,8 +90,8 @@ impl Service {
         (keeper, chronicle): (Handle, Chronicle),
         proofs: Arc<Proofs>,
         access: Arc<Access>,
-        metrics: Arc<Metrics>,
-        stopping: watch::Receiver<bool>,
+        (metrics, troubles): (Arc<Metrics>, Troubles),
+        (work, stopping): (watch::Receiver<u64>, watch::Receiver<bool>),
     ) -> Self {
         /// Each asks the keeper once a second.
         const MOST_WATCHING: usize = 256;
@@ -100,6 +104,8 @@ impl Service {
                 draining: Mutex::default(),
                 access,
                 metrics,
+                work,
+                troubles,
                 planning,
                 watching,
                 stopping,
@@ -144,18 +150,44 @@ impl Service {
     }
 
     async fn sync(&self, request: Request<v1::SyncRequest>) -> Result<v1::SyncResponse, Status> {
+        /// Less than a worker waits for an answer.
+        const LONGEST_WAIT: Duration = Duration::from_secs(20);
+        const LOOK_AGAIN: Duration = Duration::from_secs(1);
+        /// Between two looks at what there is to lease.
+        const PAUSE: Duration = Duration::from_millis(10);
         let began = Instant::now();
         let caller = self.shared.access.admit(&request, Action::Sync, &request.get_ref().worker)?;
-        let from = request.remote_addr().map(|address| address.to_string()).unwrap_or_default();
-        let mut request = request.into_inner();
+        let from = remote(&request).map(|address| address.to_string()).unwrap_or_default();
+        let address = remote(&request).map(|address| address.ip());
+        let request = request.into_inner();
         let build = Self::build(request.peer.as_ref())?;
-        let about = About {
-            build,
-            address: from,
-            devices: messages::devices(std::mem::take(&mut request.devices)).map_err(malformed)?,
+        let devices = messages::devices(request.devices.clone()).map_err(malformed)?;
+        let about = About { build, address: from, devices };
+        let wait = Duration::from_millis(request.wait_ms.into()).min(LONGEST_WAIT);
+        let until = tokio::time::Instant::now() + wait;
+        let request = messages::sync_request(request, (caller.name.clone(), caller.owner, address))
+            .map_err(malformed)?;
+        let (mut work, mut stopping) = (self.shared.work.clone(), self.shared.stopping.clone());
+        let proofs = self.shared.proofs.running();
+        let answer = loop {
+            work.mark_unchanged();
+            let (request, about) = (request.clone(), about.clone());
+            let answer = self.ask(|reply| requests::Request::Sync(request, about, reply)).await?;
+            let idle = answer.response.desired.is_empty() && answer.response.cancel.is_empty();
+            let waits = idle && answer.quarantined.is_none() && !answer.draining;
+            if !waits || self.shared.proofs.running() > proofs || tokio::time::Instant::now() >= until {
+                break answer;
+            }
+            tokio::select! {
+                changed = work.changed() => if changed.is_err() { break answer },
+                () = tokio::time::sleep_until(until) => break answer,
+                // Proofs are not the keeper's.
+                () = tokio::time::sleep(LOOK_AGAIN) => {}
+                _ = stopping.wait_for(|stop| *stop) => break answer,
+            }
+            // What many wait for is looked at once in a while, not once for each result of others.
+            tokio::time::sleep(PAUSE).await;
         };
-        let request = messages::sync_request(request, caller.name.clone()).map_err(malformed)?;
-        let answer = self.ask(|reply| requests::Request::Sync(request, about, reply)).await?;
         let Synced { response, jobs, running_jobs, quarantined, draining } = answer;
         match draining {
             true => self.draining().insert(caller.name),
@@ -183,10 +215,11 @@ impl Service {
             return Err(malformed(Malformed::TooMany("results", request.results.len(), MOST_RESULTS)));
         }
         let results = request.results.into_iter();
-        let completions: Result<Vec<Completion>, Malformed> =
-            results.map(|result| messages::completion(result, &caller.name, &build)).collect();
-        let completions = completions.map_err(malformed)?;
-        let verdicts = self.ask(|reply| requests::Request::Complete(completions, reply)).await?;
+        let (name, owner) = (caller.name, caller.owner);
+        let results: Result<Vec<UnitResult>, Malformed> =
+            results.map(|result| messages::unit_result(result, (&name, &owner), &build)).collect();
+        let results = results.map_err(malformed)?;
+        let verdicts = self.ask(|reply| requests::Request::Complete(results, reply)).await?;
         let verdicts = verdicts.map_err(unavailable)?;
         Ok(v1::CompleteResponse {
             verdicts: verdicts.into_iter().map(|verdict| v1::Verdict::from(verdict).into()).collect(),
@@ -244,12 +277,14 @@ impl Service {
             cancel: reply.cancel,
             running_proofs: if is_done { 0 } else { proofs.running() },
             quarantined: reply.distrusted.unwrap_or_default(),
+            unreadable: reply.unreadable.unwrap_or_default(),
         })
     }
 
     async fn enroll(&self, request: Request<v1::EnrollRequest>) -> Result<v1::EnrollResponse, Status> {
         self.shared.access.stranger(&request)?;
         let from = address(&request);
+        let peer = peer(&request).cloned();
         let request = request.into_inner();
         Self::build(request.peer.as_ref())?;
         let Some(authority) = self.shared.access.authority().cloned() else {
@@ -262,18 +297,27 @@ impl Service {
         let enrolled = name.clone();
         let work = move || authority.enroll(&token, &name, &request.request, now_ms());
         let issued = issue(work).await?;
+        if let Some(peer) = peer {
+            peer.call_allowed();
+        }
         tracing::info!(name = %enrolled, %from, "somebody enrolled");
         Ok(issued)
     }
 
     async fn renew(&self, request: Request<v1::RenewRequest>) -> Result<v1::EnrollResponse, Status> {
-        self.shared.access.admit(&request, Action::Renew, "")?;
+        let caller = self.shared.access.admit(&request, Action::Renew, "")?;
         Self::build(request.get_ref().peer.as_ref())?;
         let (Some(authority), Some(shown)) = (self.shared.access.authority().cloned(), shown(&request))
         else {
             return Err(Status::failed_precondition("there is no certificate that could be renewed"));
         };
         let request = request.into_inner().request;
+        if matches!(authority.identify(&shown, now_ms()), Err(AccessError::NotYetValid)) {
+            tracing::warn!(
+                name = caller.name,
+                "the clock was set back: a certificate that is not valid yet is replaced"
+            );
+        }
         issue(move || authority.renew(&shown, &request, now_ms())).await
     }
 
@@ -285,7 +329,7 @@ impl Service {
         let planned = tokio::task::spawn_blocking(move || plan::plan(&problem)).await;
         let planned = planned.map_err(|_| Status::internal("the problem could not be planned"))?;
         let planned = planned.map_err(|error| Status::invalid_argument(error.to_string()))?;
-        let (job, priority, submitter) = (planned.job.hash(), request.priority, caller.name);
+        let (job, priority, submitter) = (planned.decomposition.job().hash(), request.priority, caller.name);
         let submitted =
             self.ask(|reply| requests::Request::Submit { planned, priority, submitter, reply }).await?;
         let Submitted { known, state, priority } = submitted.map_err(unavailable)?;
@@ -408,7 +452,8 @@ impl Service {
     async fn whole_status(&self, digits: String) -> Result<v1::StatusResponse, Status> {
         let proofs = self.shared.proofs.status(&digits);
         let status = self.ask(|reply| requests::Request::Status(digits, reply)).await?;
-        Ok(v1::StatusResponse { proofs, ..status })
+        let trouble = self.shared.troubles.added_to(status.trouble);
+        Ok(v1::StatusResponse { proofs, trouble, ..status })
     }
 }
 
@@ -570,7 +615,7 @@ impl operations_server::Operations for Service {
             let worker = request.into_inner().worker;
             let name = worker.clone();
             let known = self.ask(|reply| requests::Request::Drain { worker, by, reply }).await?;
-            if !known {
+            if !known.map_err(unavailable)? {
                 return Err(no_such_worker(&name));
             }
             self.draining().insert(name);

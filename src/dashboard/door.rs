@@ -1,6 +1,6 @@
 //! Who may come in: hosts, origins, sessions, and how often somebody may try.
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
@@ -13,6 +13,7 @@ use governor::{Quota, RateLimiter};
 use crate::authority::{
     Action, Authority, EnrollError, Name, Role, SessionEntry, SessionError, SessionSecret, Token, Vouched,
 };
+use crate::net::network;
 
 /// Who looks at the dashboard.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,18 +75,15 @@ pub(super) struct Doorkeeper {
     tries: RateLimiter<IpAddr, HashMapStateStore<IpAddr>, DefaultClock>,
 }
 
-/// Whoever has one address of this kind has all of its network.
-pub(super) fn network(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(six) => IpAddr::V6(Ipv6Addr::from_bits(six.to_bits() >> 64 << 64)),
-        four => four,
-    }
-}
-
 impl Doorkeeper {
     /// Browsers do not tell ports apart where cookies are concerned: each dashboard of a machine has one of its own.
     pub(super) fn new(authority: Option<Arc<Authority>>, port: u16) -> Self {
         Self { authority, cookie: format!("__Host-nqueens-{port}"), tries: RateLimiter::hashmap(TRIES) }
+    }
+
+    /// Returns whether visitors need a session.
+    pub(super) const fn has_sessions(&self) -> bool {
+        self.authority.is_some()
     }
 
     const fn scheme(&self) -> &'static str {
@@ -189,6 +187,8 @@ impl Doorkeeper {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv6Addr;
+
     use super::*;
 
     fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {

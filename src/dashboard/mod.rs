@@ -32,8 +32,6 @@
 mod door;
 mod live;
 mod model;
-mod patient;
-mod places;
 mod replies;
 mod routes;
 mod serve;

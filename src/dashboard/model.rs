@@ -1,7 +1,7 @@
 //! What browsers know: things by kind and name. A look at the coordinator becomes what is new, what has changed and what
 //! is gone since the last one.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use serde_json::{Map, Value, json};
 
@@ -36,23 +36,6 @@ pub(super) fn hex(bytes: &[u8]) -> String {
     data_encoding::HEXLOWER.encode(bytes)
 }
 
-/// What the sources of all jobs make of each worker.
-#[derive(Clone, Copy, Default)]
-struct Record {
-    units: u64,
-    confirmed: u64,
-}
-
-fn records(jobs: &[v1::JobStatus]) -> HashMap<String, Record> {
-    let mut records: HashMap<String, Record> = HashMap::new();
-    for source in jobs.iter().flat_map(|job| &job.sources) {
-        let record = records.entry(source.worker.clone()).or_default();
-        record.units += source.units;
-        record.confirmed += source.confirmed;
-    }
-    records
-}
-
 fn job(mut job: v1::JobStatus, reports: &Reports, now_ms: u64) -> Value {
     let (submitted_ms, state_ms) = (job.submitted_ms, job.state_ms);
     // Who counted how much is in the report, which is asked for.
@@ -78,7 +61,7 @@ fn dated(mut report: Value, submitted_ms: u64, state_ms: u64) -> Value {
     report
 }
 
-fn worker(worker: v1::WorkerStatus, record: Record) -> Value {
+fn worker(worker: v1::WorkerStatus) -> Value {
     let device = |device: v1::Device| {
         json!({
             "id": device.id, "name": device.name, "kernel": device.kernel, "capacity": device.capacity,
@@ -87,6 +70,7 @@ fn worker(worker: v1::WorkerStatus, record: Record) -> Value {
     };
     json!({
         "build": worker.build,
+        "owner": worker.owner,
         "address": worker.address,
         "capacity": worker.capacity,
         "devices": worker.devices.into_iter().map(device).collect::<Vec<_>>(),
@@ -96,8 +80,8 @@ fn worker(worker: v1::WorkerStatus, record: Record) -> Value {
         "units_done": worker.units_done,
         "units_held": worker.held,
         "quarantined": worker.quarantined,
-        "units": record.units,
-        "units_verified": record.confirmed,
+        "units": worker.units,
+        "units_verified": worker.confirmed,
     })
 }
 
@@ -122,17 +106,12 @@ impl Look {
         reports: &Reports,
     ) -> Self {
         let now_ms = status.now_ms;
-        let records = records(&status.jobs);
-        let record = |name: &str| records.get(name).copied().unwrap_or_default();
         let head = json!({
             "build": status.build, "trouble": status.trouble, "workers": status.workers, "lease_ms": status.lease_ms,
         });
         let jobs = status.jobs.into_iter().map(|each| (hex(&each.job), job(each, reports, now_ms)));
         let proofs = status.proofs.into_iter().map(|each| (hex(&each.job), proof(each, reports, now_ms)));
-        let workers = workers.into_iter().map(|each| {
-            let record = record(&each.name);
-            (each.name.clone(), worker(each, record))
-        });
+        let workers = workers.into_iter().map(|each| (each.name.clone(), worker(each)));
         let things = Things::from([
             ("coordinator", BTreeMap::from([(String::new(), head)])),
             ("job", jobs.collect()),

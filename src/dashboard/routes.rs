@@ -1,6 +1,5 @@
 //! The routes.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,10 +20,10 @@ use super::Reports;
 use super::door::{Doorkeeper, Refusal, Visitor};
 use super::live::{self, Live, Source};
 use super::model::{Look, hex};
-use super::places::Places;
 use super::replies::{Refused, file, json_of, refused, with_headers};
 use super::serve::now_ms;
 use crate::authority::{Action, Name, Token};
+use crate::net::{KeyedQuota, Overflow, PeerAddress};
 use crate::wire::v1;
 use crate::wire::v1::operations_server::Operations;
 
@@ -44,7 +43,7 @@ const LIVE: &str = "/api/live";
 /// No request has a longer body: a token and a name.
 const MOST_BODY_BYTES: usize = 4096;
 
-/// A session: whose it is, and until when.
+/// A session: whose it is, and until when; 0 where nobody signs in.
 type Session = (Name, u64);
 
 /// What the routes share.
@@ -53,14 +52,19 @@ pub(super) struct App<O> {
     pub(super) reports: Reports,
     pub(super) door: Doorkeeper,
     pub(super) live: Arc<Live>,
-    streams: Arc<Places<Session>>,
-    downloads: Arc<Places<Session>>,
+    streams: Arc<KeyedQuota<Session>>,
+    downloads: Arc<KeyedQuota<Session>>,
 }
 
 impl<O: Operations> App<O> {
     pub(super) fn new(operations: O, reports: Reports, door: Doorkeeper) -> Self {
-        let streams = Places::new(MOST_STREAMS, MOST_STREAMS_OF_A_SESSION);
-        let downloads = Places::new(MOST_DOWNLOADS, MOST_DOWNLOADS_OF_A_SESSION);
+        let quota = |most, of_a_session| {
+            // Without sessions there is nobody to tell apart.
+            let per_key = if door.has_sessions() { of_a_session } else { most };
+            KeyedQuota::new(most, per_key, Overflow::Refuse)
+        };
+        let streams = quota(MOST_STREAMS, MOST_STREAMS_OF_A_SESSION);
+        let downloads = quota(MOST_DOWNLOADS, MOST_DOWNLOADS_OF_A_SESSION);
         Self { operations, reports, door, live: Arc::new(Live::new()), streams, downloads }
     }
 }
@@ -79,10 +83,6 @@ impl<O: Operations> Source for App<O> {
         tokio::time::sleep(EVERY).await;
     }
 }
-
-/// The address of the other end.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Peer(pub(super) IpAddr);
 
 type Shared<O> = State<Arc<App<O>>>;
 
@@ -186,7 +186,7 @@ struct SignIn {
 
 async fn sign_in<O: Operations>(
     State(app): Shared<O>,
-    Extension(Peer(address)): Extension<Peer>,
+    Extension(PeerAddress(address)): Extension<PeerAddress>,
     request: Request,
 ) -> Response {
     if !app.door.may_try(address) {
@@ -251,7 +251,7 @@ async fn events<O: Operations>(
     Extension(visitor): Extension<Visitor>,
     headers: HeaderMap,
 ) -> Response {
-    let Some(open) = app.streams.take(session(&visitor)) else {
+    let Some(open) = app.streams.acquire(session(&visitor)) else {
         return refused(StatusCode::TOO_MANY_REQUESTS, "too many are watching; try again later");
     };
     let live = Arc::clone(&app.live);
@@ -263,9 +263,9 @@ async fn events<O: Operations>(
     Sse::new(live::events(live, may_look)).into_response()
 }
 
-/// Whose share of the places it is; none where nobody signs in.
-fn session(visitor: &Visitor) -> Option<Session> {
-    visitor.until_ms.map(|until_ms| (visitor.name.clone(), until_ms))
+/// Returns the session that a visitor has.
+fn session(visitor: &Visitor) -> Session {
+    (visitor.name.clone(), visitor.until_ms.unwrap_or(0))
 }
 
 /// The whole name of a job.
@@ -326,7 +326,7 @@ async fn certificate<O: Operations>(
     Path(job): Path<String>,
 ) -> Result<Response, Refused> {
     let job = job_name(&job)?;
-    let Some(place) = app.downloads.take(session(&visitor)) else {
+    let Some(place) = app.downloads.acquire(session(&visitor)) else {
         return Err(Refused::new(StatusCode::TOO_MANY_REQUESTS, "too much is on its way; try again later"));
     };
     let request = v1::StatusRequest { job: job.clone() };

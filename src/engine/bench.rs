@@ -99,7 +99,9 @@ impl<'a> Contestant<'a> {
         Ok(Self::new(kernel.name(), ContestantKind::Cpu, n, move |n, watch| {
             let mut energy = EnergyMeter::start();
             let began = Instant::now();
-            let outcome = CountTask::plan(&Problem::empty(Piece::Queen, n), &options)?.run(|event| {
+            let mut task = CountTask::plan(&Problem::empty(Piece::Queen, n), &options)?;
+            task.without_fallback();
+            let outcome = task.run(|event| {
                 energy.sample();
                 match event {
                     Event::Progress(progress) => watch(progress),

@@ -1,6 +1,6 @@
 //! Counts a job: workers take units from a queue, the caller's thread keeps the books.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -10,12 +10,13 @@ use std::time::{Duration, Instant};
 use super::devices::{Device, find_devices};
 use super::devices::{DeviceChoice, DeviceError};
 use super::estimate::{Forecast, forecast};
+use super::kernels::{CpuKernels, KernelFactory, KernelFailure, Ladder};
 use super::progress::Progress;
 use super::workers::Pace;
 use super::workers::{Message, Workers};
 use crate::board::{Piece, Problem};
 use crate::kernel::gpu::DeviceKernel;
-use crate::kernel::{KernelError, KernelKind};
+use crate::kernel::{Kernel, KernelError, KernelKind};
 use crate::ledger::{BookError, Damage, FinishedUnit, RunFile, RunFileError, UnitBook};
 use crate::preplacement::{Decomposition, Job, JobError, Scheme};
 use crate::tally::TallyError;
@@ -72,13 +73,13 @@ pub enum CountError {
     /// The run file cannot be used.
     #[error(transparent)]
     RunFile(#[from] RunFileError),
-    /// A unit's result is not to be believed.
-    #[error("unit {unit}: {source}")]
+    /// Every kernel failed on a unit.
+    #[error("unit {unit} cannot be counted here: {failures}")]
     Unit {
         /// Its index.
         unit: u64,
-        /// What is wrong.
-        source: TallyError,
+        /// How each of them failed.
+        failures: String,
     },
     /// The books do not balance.
     #[error(transparent)]
@@ -164,6 +165,9 @@ pub struct CountTask {
     decomposition: Arc<Decomposition>,
     part: Part,
     kernel: KernelKind,
+    /// Whether other kernels count what this one fails on.
+    fallback: bool,
+    factory: KernelFactory,
     threads: NonZeroUsize,
     devices: Devices,
     forecast: Option<Forecast>,
@@ -245,6 +249,23 @@ impl Books {
         }
         Ok(())
     }
+
+    /// Takes finished units back; on disk, if that is where the books are.
+    fn take_back(&mut self, units: &[u64]) -> Result<(), CountError> {
+        match self {
+            Self::InMemory(book) => units.iter().for_each(|&unit| book.reopen(unit)),
+            Self::OnDisk(file) => file.take_back(units)?,
+        }
+        Ok(())
+    }
+}
+
+/// Units that were counted in this session, by the kernel that finished units name.
+#[derive(Debug, Default)]
+struct Counted {
+    by: BTreeMap<String, BTreeSet<u64>>,
+    /// Kernels that did not know the known answers.
+    distrusted: BTreeSet<String>,
 }
 
 impl CountTask {
@@ -268,7 +289,7 @@ impl CountTask {
         let decomposition = Arc::new(decomposition);
         let devices = Devices::choose(problem, options)?;
         let part = Part::WHOLE;
-        Ok(Self { decomposition, part, kernel, threads: threads(options), devices, forecast, books })
+        Ok(Self::new(decomposition, (part, kernel), options, devices, (forecast, books)))
     }
 
     /// The same, with finished units kept in the run file at `path`, and those already in it not counted
@@ -299,7 +320,7 @@ impl CountTask {
         let books = Books::OnDisk(run_file);
         let devices = Devices::choose(problem, options)?;
         let part = Part::WHOLE;
-        Ok(Self { decomposition, part, kernel, threads: threads(options), devices, forecast, books })
+        Ok(Self::new(decomposition, (part, kernel), options, devices, (forecast, books)))
     }
 
     /// A part of a job that was planned, with finished units kept in the run file at `path`, and those already in it not
@@ -333,9 +354,34 @@ impl CountTask {
         // It takes seconds for large boards, and only devices need it.
         let forecast =
             if options.devices.has_adapters() { forecast_if_long(decomposition, kernel) } else { None };
-        let (books, threads) = (Books::OnDisk(run_file), threads(options));
         let decomposition = Arc::new(decomposition.clone());
-        Ok(Self { decomposition, part, kernel, threads, devices, forecast, books })
+        let books = Books::OnDisk(run_file);
+        Ok(Self::new(decomposition, (part, kernel), options, devices, (forecast, books)))
+    }
+
+    fn new(
+        decomposition: Arc<Decomposition>,
+        (part, kernel): (Part, KernelKind),
+        options: &CountOptions,
+        devices: Devices,
+        (forecast, books): (Option<Forecast>, Books),
+    ) -> Self {
+        let (fallback, factory, threads) = (true, KernelFactory::default(), threads(options));
+        Self { decomposition, part, kernel, fallback, factory, threads, devices, forecast, books }
+    }
+
+    /// Makes the kernels of the CPU by `make` instead of [`KernelKind::build`]: kernels of one's own.
+    pub fn set_kernels(
+        &mut self,
+        make: impl Fn(KernelKind, Piece) -> Result<Box<dyn Kernel>, KernelError> + Send + Sync + 'static,
+    ) {
+        self.factory = KernelFactory::new(make);
+    }
+
+    /// Ends the count where the kernel fails, so that what was counted was counted by it: for measurements of a
+    /// kernel, and tests.
+    pub fn without_fallback(&mut self) {
+        self.fallback = false;
     }
 
     /// Adds a device that is open already: a backend of one's own.
@@ -428,15 +474,18 @@ impl CountTask {
         let mut finished_nodes = self.finished_nodes();
         let fraction_before = self.fraction(finished_nodes);
         let mut workers = self.start();
-        let mut kernels = BTreeSet::new();
-        while missing > 0 {
+        let mut counted = Counted::default();
+        while missing > 0 || workers.doubted() {
+            let mut failures: Vec<KernelFailure> = Vec::new();
+            let mut fatal = None;
             let mut batch: Vec<FinishedUnit> = Vec::new();
             let mut next = workers.next(TICK);
             // Together with all that came meanwhile: the disk is asked once.
             while let Some(message) = next {
                 match message {
                     Message::Finished(units) => batch.extend(units),
-                    Message::Failed(error) => return Err(error),
+                    Message::Failed(error) => fatal = fatal.or(Some(error)),
+                    Message::KernelFailed(failure) => failures.push(failure),
                     Message::Note(note) => {
                         // Whoever wants to stop can do so a moment later.
                         let _ = watch(Event::Note(&note));
@@ -448,20 +497,37 @@ impl CountTask {
             if workers.devices == 0 && workers.cpu_threads == 0 {
                 // Devices that were to count alone are out of use.
                 let _ = watch(Event::Note("no device is left: counting on the CPU"));
-                workers.start_cpu(self.kernel, self.threads);
+                workers.start_cpu(self.threads);
                 if workers.cpu_threads == 0 {
                     return Err(CountError::WorkerLost);
                 }
             }
+            for failure in failures {
+                if let Some(note) = &failure.note {
+                    let _ = watch(Event::Note(note));
+                }
+                let taken_back = self.take_back(&failure, &mut counted)?;
+                missing += taken_back.len() as u64;
+                finished_nodes -= taken_back.iter().map(|&unit| self.forecast_of(unit)).sum::<f64>();
+                workers.settle(&taken_back);
+            }
+            let (batch, refused): (Vec<FinishedUnit>, Vec<FinishedUnit>) =
+                batch.into_iter().partition(|finished| !counted.distrusted.contains(&finished.kernel));
+            refused.iter().for_each(|finished| workers.refuse(finished.unit));
             // A unit may have been counted twice, near the end; the books see to it that both results agree.
             let new: BTreeSet<u64> = batch.iter().map(|f| f.unit).filter(|&u| !self.book().has(u)).collect();
             self.books.keep(&batch)?;
+            if let Some(error) = fatal {
+                return Err(error);
+            }
             for &unit in &new {
                 workers.finish(unit);
                 missing -= u64::from(self.part.has(unit));
                 finished_nodes += self.forecast_of(unit);
             }
-            kernels.extend(batch.into_iter().filter(|f| new.contains(&f.unit)).map(|f| f.kernel));
+            for finished in batch.into_iter().filter(|finished| new.contains(&finished.unit)) {
+                counted.by.entry(finished.kernel).or_default().insert(finished.unit);
+            }
             let fraction = self.fraction(finished_nodes);
             let units_done = self.units() - missing;
             let progress =
@@ -470,14 +536,38 @@ impl CountTask {
                 return Err(CountError::Stopped { units_done, units: self.units() });
             }
         }
+        let kernels = counted.by.into_keys().collect();
         Ok(Session { resumed_units, elapsed: began.elapsed(), kernels, threads: workers.cpu_threads })
+    }
+
+    /// Takes back what a kernel counted in this session, if that is not believed any more. Returns the units.
+    fn take_back(&mut self, failure: &KernelFailure, counted: &mut Counted) -> Result<Vec<u64>, CountError> {
+        if failure.trusted {
+            return Ok(Vec::new());
+        }
+        let name = failure.kernel.name();
+        counted.distrusted.insert(name.to_owned());
+        let units: Vec<u64> = counted.by.remove(name).into_iter().flatten().collect();
+        if !units.is_empty() {
+            self.books.take_back(&units)?;
+        }
+        Ok(units)
+    }
+
+    /// The kernels of the CPU that may count: the chosen one first, then those that take over where it fails.
+    fn kernels(&self) -> CpuKernels {
+        let mut kinds = vec![self.kernel];
+        if let (true, Ok(ladder)) = (self.fallback, Ladder::new(Some(self.kernel))) {
+            kinds.extend(ladder.for_job(self.decomposition.job()).filter(|kind| *kind != self.kernel));
+        }
+        CpuKernels::new(kinds, self.factory.clone(), self.fallback)
     }
 
     /// Starts what counts.
     fn start(&mut self) -> Workers {
-        let mut workers = Workers::new(&self.decomposition, self.missing());
+        let mut workers = Workers::new(&self.decomposition, self.missing(), self.kernels());
         if self.devices.cpu {
-            workers.start_cpu(self.kernel, self.threads);
+            workers.start_cpu(self.threads);
         }
         let nodes = self.forecast.as_ref().map(|f| f.nodes(0..self.decomposition.prefixes()));
         let seconds = nodes.map_or(0.0, |nodes| nodes / self.usual_nodes_per_s());

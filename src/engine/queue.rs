@@ -24,6 +24,8 @@ pub(super) struct Queue {
 #[derive(Debug)]
 struct State {
     open: BTreeSet<u64>,
+    /// Kernels that failed and of which it is not settled yet what is to be counted again.
+    doubts: usize,
     held: HashMap<u64, Hold>,
     stopped: bool,
 }
@@ -36,7 +38,7 @@ struct Hold {
 
 impl Queue {
     pub(super) fn new(open: impl Iterator<Item = u64>) -> Self {
-        let state = State { open: open.collect(), held: HashMap::new(), stopped: false };
+        let state = State { open: open.collect(), doubts: 0, held: HashMap::new(), stopped: false };
         Self { state: Mutex::new(state), changed: Condvar::new() }
     }
 
@@ -76,7 +78,7 @@ impl Queue {
                 hold.copied = true;
                 return Some(vec![unit]);
             }
-            if state.held.is_empty() {
+            if state.held.is_empty() && state.doubts == 0 {
                 return None;
             }
             let waited = self.changed.wait_timeout(state, LOOK_AGAIN);
@@ -95,6 +97,29 @@ impl Queue {
         let mut state = self.state();
         state.open.remove(&unit);
         state.held.remove(&unit);
+        self.changed.notify_all();
+    }
+
+    /// Says that units may come to be counted again: nobody ends until that is [settled](Self::settle).
+    pub(super) fn doubt(&self) {
+        self.state().doubts += 1;
+    }
+
+    /// Takes a doubt back: whatever is to be counted again is open.
+    pub(super) fn settle(&self) {
+        let mut state = self.state();
+        state.doubts = state.doubts.saturating_sub(1);
+        self.changed.notify_all();
+    }
+
+    /// Whether there are doubts.
+    pub(super) fn doubted(&self) -> bool {
+        self.state().doubts > 0
+    }
+
+    /// Opens finished units again.
+    pub(super) fn reopen(&self, units: &[u64]) {
+        self.state().open.extend(units);
         self.changed.notify_all();
     }
 
@@ -201,6 +226,23 @@ mod tests {
             queue.finish(0);
             assert_eq!(waiting.join().expect("does not panic"), None);
         });
+    }
+
+    #[test]
+    fn nobody_ends_while_finished_units_may_open_again() {
+        let queue = Queue::new(0..1);
+        assert_eq!(queue.take(Holder::Cpu, |_| true), Some(vec![0]));
+        queue.doubt();
+        queue.finish(0);
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| queue.take(Holder::Cpu, |_| true));
+            queue.reopen(&[0]);
+            queue.settle();
+            assert_eq!(waiting.join().expect("does not panic"), Some(vec![0]));
+        });
+        queue.finish(0);
+        assert!(!queue.doubted());
+        assert_eq!(queue.take(Holder::Cpu, |_| true), None);
     }
 
     #[test]

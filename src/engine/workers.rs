@@ -1,15 +1,18 @@
-//! Threads that count units: one a core, and one for each device.
+//! Threads that count units: one a core, and one for each device. A kernel or a device that fails costs the attempt,
+//! and what it had in hand is counted by others.
 
 use std::num::NonZeroUsize;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::count::CountError;
 use super::devices::{Device, DeviceChoice, find_devices};
+use super::kernels::{CpuKernels, KernelFailure};
 use super::queue::{Holder, Queue};
 use crate::kernel::gpu::{DeviceKernel, Fault, self_test};
-use crate::kernel::{KernelKind, count_range};
+use crate::kernel::{Kernel, KernelKind, count_range};
 use crate::ledger::FinishedUnit;
 use crate::preplacement::Decomposition;
 use crate::tally::Tally;
@@ -20,6 +23,8 @@ pub(super) enum Message {
     Finished(Vec<FinishedUnit>),
     /// A unit cannot be counted at all.
     Failed(CountError),
+    /// A kernel of the CPU failed; what follows from that is to be [settled](Workers::settle).
+    KernelFailed(KernelFailure),
     /// Something that people should know.
     Note(String),
     /// A device does not count any more.
@@ -31,6 +36,7 @@ pub(super) enum Message {
 struct Context {
     decomposition: Arc<Decomposition>,
     queue: Arc<Queue>,
+    kernels: Arc<CpuKernels>,
     sender: mpsc::Sender<Message>,
 }
 
@@ -54,19 +60,23 @@ pub(super) struct Workers {
 }
 
 impl Workers {
-    pub(super) fn new(decomposition: &Arc<Decomposition>, open: impl Iterator<Item = u64>) -> Self {
+    pub(super) fn new(
+        decomposition: &Arc<Decomposition>,
+        open: impl Iterator<Item = u64>,
+        kernels: CpuKernels,
+    ) -> Self {
         let (sender, messages) = mpsc::channel();
-        let context =
-            Context { decomposition: Arc::clone(decomposition), queue: Arc::new(Queue::new(open)), sender };
+        let (decomposition, kernels) = (Arc::clone(decomposition), Arc::new(kernels));
+        let context = Context { decomposition, queue: Arc::new(Queue::new(open)), kernels, sender };
         Self { context, messages, cpu_threads: 0, devices: 0, device_threads: Vec::new() }
     }
 
     /// Starts threads of the CPU; where the system gives no more, those that run do the work.
-    pub(super) fn start_cpu(&mut self, kernel: KernelKind, threads: NonZeroUsize) {
+    pub(super) fn start_cpu(&mut self, threads: NonZeroUsize) {
         let wanted = threads.get().min(self.context.queue.open().len().max(1));
         while self.cpu_threads < wanted {
             let context = self.context.clone();
-            if std::thread::Builder::new().spawn(move || cpu_worker(&context, kernel)).is_err() {
+            if std::thread::Builder::new().spawn(move || cpu_worker(&context)).is_err() {
                 break;
             }
             self.cpu_threads += 1;
@@ -123,6 +133,22 @@ impl Workers {
     pub(super) fn finish(&self, unit: u64) {
         self.context.queue.finish(unit);
     }
+
+    /// Tells the workers that a unit's result is not believed: it is to be counted again.
+    pub(super) fn refuse(&self, unit: u64) {
+        self.context.queue.give_back(Holder::Cpu, &[unit]);
+    }
+
+    /// Tells the workers what is to be counted again after a kernel failed.
+    pub(super) fn settle(&self, reopened: &[u64]) {
+        self.context.queue.reopen(reopened);
+        self.context.queue.settle();
+    }
+
+    /// Whether a kernel failed and that is not settled yet.
+    pub(super) fn doubted(&self) -> bool {
+        self.context.queue.doubted()
+    }
 }
 
 impl Drop for Workers {
@@ -154,28 +180,56 @@ impl Drop for Alarm<'_> {
 }
 
 /// Counts units until there are none, or nobody wants them.
-fn cpu_worker(context: &Context, kind: KernelKind) {
+fn cpu_worker(context: &Context) {
     let _alarm = Alarm(context);
-    let Context { decomposition, queue, .. } = context;
-    let mut kernel = match kind.build(decomposition.job().problem().piece()) {
-        Ok(kernel) => kernel,
-        Err(error) => return context.tell(Message::Failed(error.into())),
-    };
+    let Context { queue, kernels, .. } = context;
+    let mut made = None;
     while let Some(units) = queue.take(Holder::Cpu, |_| false) {
         for unit in units {
+            let kind = match kernels.pick(unit) {
+                Ok(kind) => kind,
+                Err(failures) => return context.tell(Message::Failed(CountError::Unit { unit, failures })),
+            };
             let began = Instant::now();
-            let kernel_name = kind.name().to_owned();
-            match count_range(&mut *kernel, decomposition, decomposition.unit(unit)) {
+            match attempt(context, kind, unit, &mut made) {
                 Ok(tally) => {
-                    let elapsed_s = began.elapsed().as_secs_f64();
-                    let finished = FinishedUnit { unit, tally, elapsed_s, kernel: kernel_name };
+                    let (elapsed_s, kernel) = (began.elapsed().as_secs_f64(), kind.name().to_owned());
+                    let finished = FinishedUnit { unit, tally, elapsed_s, kernel };
                     context.tell(Message::Finished(vec![finished]));
                 }
-                // A kernel that failed may hold back work of the unit: it counts nothing more.
-                Err(source) => return context.tell(Message::Failed(CountError::Unit { unit, source })),
+                Err(why) => {
+                    // While the kernel is tested nobody may think that all is done.
+                    queue.doubt();
+                    context.tell(Message::KernelFailed(kernels.fail(unit, kind, &why)));
+                    queue.give_back(Holder::Cpu, &[unit]);
+                }
             }
         }
     }
+}
+
+/// Counts a unit by a kernel of this kind: the one at hand if it is of this kind, which is kept unless it fails. One
+/// that failed may hold back work of the unit.
+fn attempt(
+    context: &Context,
+    kind: KernelKind,
+    unit: u64,
+    made: &mut Option<(KernelKind, Box<dyn Kernel>)>,
+) -> Result<Tally, String> {
+    let Context { decomposition, kernels, .. } = context;
+    let at_hand = made.take().filter(|(of, _)| *of == kind);
+    let count = || {
+        let mut kernel = match at_hand {
+            Some((_, kernel)) => kernel,
+            None => kernels.make(kind, decomposition.job().problem().piece()).map_err(|e| e.to_string())?,
+        };
+        let tally = count_range(&mut *kernel, decomposition, decomposition.unit(unit));
+        Ok((tally.map_err(|error| error.to_string())?, kernel))
+    };
+    let (tally, kernel) =
+        catch_unwind(AssertUnwindSafe(count)).unwrap_or_else(|_| Err("it panicked".to_owned()))?;
+    *made = Some((kind, kernel));
+    Ok(tally)
 }
 
 /// How many units a device takes at once.
@@ -218,7 +272,7 @@ fn device_worker(context: &Context, device: Device, holder: Holder, pace: Pace) 
         count_on(context, &id, &mut kernel, holder, pace)
     };
     // A panic in a driver's wrapper costs the device, not the count.
-    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+    let outcome = catch_unwind(AssertUnwindSafe(work));
     let fault = match outcome {
         Ok(Ok(())) => return context.tell(Message::DeviceGone),
         Ok(Err(fault)) => fault,

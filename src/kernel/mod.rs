@@ -90,6 +90,19 @@ pub fn count_parts(
     Ok(parts)
 }
 
+/// Counts the prefixes of each of `ranges`, each itemised by weight, in their order. Nothing is held back from one
+/// range to the next.
+///
+/// # Errors
+/// A sum leaves 128 bits.
+pub fn count_sub_ranges(
+    kernel: &mut dyn Kernel,
+    decomposition: &Decomposition,
+    ranges: impl IntoIterator<Item = Range<u64>>,
+) -> Result<Vec<Parts>, TallyError> {
+    ranges.into_iter().map(|range| count_parts(kernel, decomposition, range)).collect()
+}
+
 /// A kernel by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum KernelKind {

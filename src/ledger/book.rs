@@ -86,7 +86,7 @@ impl UnitBook {
     }
 
     /// Opens a unit again: its result is not believed any more.
-    pub(super) fn reopen(&mut self, unit: u64) {
+    pub fn reopen(&mut self, unit: u64) {
         if let Some(tally) = self.finished.get(&unit)
             && self.total.take_back(tally).is_ok()
         {

@@ -48,6 +48,8 @@ pub struct WorkerRecord {
     pub seen_ms: Option<u64>,
     /// Why it is not believed, and since when; none if it is.
     pub quarantined: Option<(String, u64)>,
+    /// Which of its starts was told last to take nothing more; none if none ever was.
+    pub drained: Option<u64>,
 }
 
 /// Why an entry may not follow those before it.
@@ -232,6 +234,9 @@ impl CampaignBook {
             Entry::WorkerReleased(released) => {
                 self.change_worker(&released.worker, undo, |worker| worker.quarantined = None);
             }
+            Entry::WorkerDrained(drained) => {
+                self.change_worker(&drained.worker, undo, |worker| worker.drained = Some(drained.boot));
+            }
             Entry::Note(_) => {}
             _ => {
                 if let Some(hash) = entry.job() {
@@ -367,6 +372,19 @@ impl JobBook {
                     self.put_in_force(unit, Some(InForce::new(in_force.entry(), true)), undo);
                 }
             }
+            Entry::SpotCheck(check) => {
+                let unit = check.unit;
+                let known = self.done.contains_key(&unit);
+                self.must_exist(unit)?;
+                if !known {
+                    return Err(Refusal::NotDone { job, unit });
+                }
+                if !(check.elapsed_s.is_finite() && check.elapsed_s >= 0.0) {
+                    return Err(Refusal::Elapsed { job, unit });
+                }
+                row.totals.recounts += 1;
+                row.totals.disagreements += u64::from(!check.agrees);
+            }
             Entry::UnitVoided(UnitReason { unit, at_ms, .. }) => {
                 let (in_force, result) = self.must_be_done(*unit, result)?;
                 let wrong = |source| Refusal::Tally { job, unit: *unit, source };
@@ -402,6 +420,7 @@ impl JobBook {
             | Entry::WorkerSeen(_)
             | Entry::WorkerQuarantined(_)
             | Entry::WorkerReleased(_)
+            | Entry::WorkerDrained(_)
             | Entry::Note(_) => {}
         }
         undo.push(Undo::Row(job, self.row));

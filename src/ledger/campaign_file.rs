@@ -25,11 +25,13 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior, ffi};
 
 use super::campaign_book::{CampaignBook, JobBook, JobRow, JobTotals, Undo, WorkerRecord};
+use super::check::open_for_reading;
 use super::entry::{
-    Entry, JobSubmitted, Phase, Recount, UnitDone, UnitReason, WorkerQuarantined, WorkerReleased,
+    Entry, JobSubmitted, Phase, Recount, SpotCheck, UnitDone, UnitReason, WorkerDrained, WorkerQuarantined,
+    WorkerReleased,
 };
 use super::ledger_error::{Damage, Fault, LedgerError};
-use super::mark::{Lock, Mark};
+use super::mark::{Lock, Mark, read_mark};
 use super::schema::{self, Head};
 use super::storage::sync_directory_of;
 use crate::preplacement::JobHash;
@@ -37,13 +39,14 @@ use crate::preplacement::JobHash;
 /// How long to wait for a reader that is about to be done.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The ledger of a campaign, open for writing.
+/// The ledger of a campaign, open for writing; or for reading, where it cannot be written.
 #[derive(Debug)]
 pub struct CampaignFile {
     path: PathBuf,
     // Closed before the lock is let go.
     connection: Connection,
-    lock: Lock,
+    /// None if the ledger is only read.
+    lock: Option<Lock>,
     book: CampaignBook,
     head: Head,
     /// The disk failed: what is on it behind `head` is unknown.
@@ -59,10 +62,14 @@ pub enum Loaded {
     Unit(UnitDone),
     /// A recount of a result in force, after that result.
     Recount(Recount),
+    /// A spot check of a result in force, after that result.
+    SpotCheck(SpotCheck),
     /// A worker that was put in quarantine, among results and recounts at its time.
     Quarantined(WorkerQuarantined),
     /// A worker that was let out, likewise.
     Released(WorkerReleased),
+    /// A worker that was to take nothing more until it restarts, likewise.
+    Drained(WorkerDrained),
     /// A unit that is set aside.
     Poisoned(UnitReason),
     /// A worker as it stands.
@@ -120,9 +127,39 @@ impl CampaignFile {
             schema::replay(&connection, mark, &mut |damage| Err(damage.into())).map_err(&at)?;
         // From here on the file may be changed.
         go_on(&connection).map_err(&at)?;
-        let mut file = Self { path: path.to_owned(), connection, lock, book, head, failed: false };
+        let mut file =
+            Self { path: path.to_owned(), connection, lock: Some(lock), book, head, failed: false };
         file.set_mark();
         Ok(file)
+    }
+
+    /// Opens the ledger at `path` for reading, and checks all of it: for whoever could not open it for writing. It sees what
+    /// stands now, takes nothing, and has no lock: as soon as the ledger can be written, whoever comes first may.
+    ///
+    /// # Errors
+    /// It cannot be read, another process writes it, it is no ledger, it is of a later version, or it is not as it was
+    /// written.
+    pub fn open_read_only(path: &Path) -> Result<Self, LedgerError> {
+        let io = |source| LedgerError::Io { path: path.to_owned(), action: "opened for reading", source };
+        let place = real_place(path).map_err(io)?;
+        // Where there can be no lock there is no writer either.
+        if let Ok(None) = Lock::take(&place) {
+            return Err(LedgerError::InUse(path.to_owned()));
+        }
+        let mark = read_mark(&place);
+        let connection = open_for_reading(path)?;
+        let read = || {
+            schema::verify_structure(&connection)?;
+            schema::verify_tables(&connection)?;
+            schema::replay(&connection, mark, &mut |damage| Err(damage.into()))
+        };
+        let (book, head) = read().map_err(Fault::at(path, "opened for reading"))?;
+        Ok(Self { path: path.to_owned(), connection, lock: None, book, head, failed: false })
+    }
+
+    /// Returns whether it is open for reading alone.
+    pub const fn is_read_only(&self) -> bool {
+        self.lock.is_none()
     }
 
     /// Keeps entries, all of them or none. Once this returns, they survive a power loss.
@@ -132,6 +169,9 @@ impl CampaignFile {
     /// ledger goes on; only if the disk failed while it was to make them durable is their fate open, and the ledger
     /// takes no more until it is opened again.
     pub fn append(&mut self, entries: &[Entry]) -> Result<(), LedgerError> {
+        if self.is_read_only() {
+            return Err(LedgerError::ReadOnly(self.path.clone()));
+        }
         if self.failed {
             return Err(LedgerError::FailedBefore(self.path.clone()));
         }
@@ -191,10 +231,12 @@ impl CampaignFile {
 
     /// A mark that cannot be written stays an older one, which is right, too.
     fn set_mark(&mut self) {
-        let _ = self.lock.set(self.head.mark());
+        if let Some(lock) = &mut self.lock {
+            let _ = lock.set(self.head.mark());
+        }
     }
 
-    /// Hands over all that stands: jobs, then results, their recounts, quarantines and releases in the order in which they were entered,
+    /// Hands over all that stands: jobs, then results, their recounts, quarantines, releases and drained workers in the order in which they were entered,
     /// then units that are set aside, then workers. Reads one row at a time.
     ///
     /// # Errors
@@ -213,8 +255,12 @@ impl CampaignFile {
                 Entry::Recount(count) if job(&count.job, &|b| b.is_after_result(count.unit, number)) => {
                     visit(Loaded::Recount(count));
                 }
+                Entry::SpotCheck(check) if job(&check.job, &|b| b.is_after_result(check.unit, number)) => {
+                    visit(Loaded::SpotCheck(check));
+                }
                 Entry::WorkerQuarantined(worker) => visit(Loaded::Quarantined(worker)),
                 Entry::WorkerReleased(worker) => visit(Loaded::Released(worker)),
+                Entry::WorkerDrained(worker) => visit(Loaded::Drained(worker)),
                 _ => {}
             }
             Ok(ControlFlow::Continue(()))

@@ -53,7 +53,7 @@ pub struct JobOverview {
     pub verified: u64,
     /// Units that are set aside.
     pub poisoned: u64,
-    /// Recounts, those of results taken back included.
+    /// Recounts of units or, as spot checks, of parts of them; those of results taken back included.
     pub recounts: u64,
     /// Recounts that did not agree.
     pub disagreements: u64,
@@ -123,10 +123,13 @@ impl fmt::Display for JobOverview {
         )?;
         writeln!(
             f,
-            "  {:<19} {}, {} of them disagree; {} results taken back",
+            "  {:<19} {} of units or parts of them, {} disagree; {} results taken back",
             "recounts", self.recounts, self.disagreements, self.voided
         )?;
         match &self.solutions {
+            Some(solutions) if self.state == Phase::Disputed => {
+                writeln!(f, "  {:<19} {solutions}, disputed", "solutions")?;
+            }
             Some(solutions) => writeln!(f, "  {:<19} {solutions}", "solutions")?,
             None => writeln!(f, "  {:<19} {} thirds", "sum so far", self.thirds)?,
         }
@@ -253,7 +256,7 @@ fn unreadable(path: &Path) -> impl Fn(std::io::Error) -> LedgerError {
 }
 
 /// Opens a ledger for reading, at the moment of the call.
-fn open_for_reading(path: &Path) -> Result<Connection, LedgerError> {
+pub(super) fn open_for_reading(path: &Path) -> Result<Connection, LedgerError> {
     let place = real_place(path).map_err(unreadable(path))?;
     let length = std::fs::metadata(&place).map_err(unreadable(path))?.len();
     if length == 0 {
@@ -275,9 +278,34 @@ fn open_for_reading(path: &Path) -> Result<Connection, LedgerError> {
             let flags = flags | OpenFlags::SQLITE_OPEN_URI;
             Connection::open_with_flags(uri, flags).map_err(Obstacle::from).and_then(read)
         }
+        Err(Obstacle::Fault(Fault::Sqlite(error))) if is_unwritable(&error) || is_out_of_room(&error) => {
+            open_alone(&place, flags).and_then(read)
+        }
         other => other,
     }
     .map_err(|obstacle| obstacle.at(path))
+}
+
+/// Opens a ledger whose journal nobody can share, because the memory that they would share is a file for which there is no
+/// room, or that cannot be made. So nobody begins to write it meanwhile, and SQLite's index of the journal can be in the
+/// memory of this process. Who reads holds the rows to their checksums all the same.
+#[cfg(unix)]
+fn open_alone(place: &Path, flags: OpenFlags) -> Result<Connection, Obstacle> {
+    // Locks would need a file that is open for writing.
+    let connection = Connection::open_with_flags_and_vfs(place, flags, c"unix-none")?;
+    // Before the first look, or SQLite asks for shared memory.
+    connection.pragma_update(None, "locking_mode", "exclusive")?;
+    Ok(connection)
+}
+
+/// Elsewhere there is no other way to open it.
+#[cfg(not(unix))]
+fn open_alone(place: &Path, flags: OpenFlags) -> Result<Connection, Obstacle> {
+    Ok(Connection::open_with_flags(place, flags)?)
+}
+
+fn is_out_of_room(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure))
 }
 
 fn is_unwritable(error: &rusqlite::Error) -> bool {

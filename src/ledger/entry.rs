@@ -1,6 +1,6 @@
 //! What the ledger of a campaign keeps, in the order in which it happened.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::preplacement::JobHash;
 use crate::tally::Tally;
@@ -17,6 +17,8 @@ pub enum Entry {
     UnitDone(UnitDone),
     /// The result of a unit was compared with a second count.
     Recount(Recount),
+    /// Some sub-ranges of a unit were counted again.
+    SpotCheck(SpotCheck),
     /// The result of a unit is taken back, for instance that of a quarantined worker: the unit is open again.
     UnitVoided(UnitReason),
     /// A unit is set aside because it fails wherever it goes.
@@ -29,6 +31,8 @@ pub enum Entry {
     WorkerQuarantined(WorkerQuarantined),
     /// A worker is believed again.
     WorkerReleased(WorkerReleased),
+    /// A worker is to take nothing more until it restarts.
+    WorkerDrained(WorkerDrained),
     /// Something for people to read.
     Note(Note),
 }
@@ -63,11 +67,14 @@ pub enum Phase {
     Cancelled,
     /// All are done.
     Finished,
+    /// All are done, and what they add up to cannot be, or is not the published number: units are counted again.
+    Disputed,
 }
 
 impl Phase {
     /// Every phase, each at the place of its number.
-    pub(super) const ALL: [Self; 4] = [Self::Running, Self::Paused, Self::Cancelled, Self::Finished];
+    pub(super) const ALL: [Self; 5] =
+        [Self::Running, Self::Paused, Self::Cancelled, Self::Finished, Self::Disputed];
 
     /// Its name.
     pub const fn name(self) -> &'static str {
@@ -76,6 +83,7 @@ impl Phase {
             Self::Paused => "paused",
             Self::Cancelled => "cancelled",
             Self::Finished => "finished",
+            Self::Disputed => "disputed",
         }
     }
 }
@@ -104,6 +112,9 @@ pub struct UnitDone {
     pub tally: Tally,
     /// The worker that counted.
     pub worker: String,
+    /// Who enrolled the worker; empty in older ledgers.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub owner: String,
     /// The kernel that counted.
     pub kernel: String,
     /// The device that counted.
@@ -114,8 +125,91 @@ pub struct UnitDone {
     pub attempt: u64,
     /// Seconds that it took.
     pub elapsed_s: f64,
+    /// Which checks were drawn for it; in ledgers of before none is named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checks: Option<DrawnChecks>,
+    /// The sums of its sub-ranges, if a check needs them.
+    #[serde(default, skip_serializing_if = "SubSums::is_empty")]
+    pub sub_sums: SubSums,
     /// When the result arrived.
     pub at_ms: u64,
+}
+
+/// A second count of some sub-ranges of a unit that is done.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SpotCheck {
+    /// The job.
+    pub job: JobHash,
+    /// The unit's index in the job.
+    pub unit: u64,
+    /// The sub-ranges, from 0 and ascending.
+    pub sub_ranges: Vec<u32>,
+    /// Their sums, in thirds of a solution.
+    pub sums: SubSums,
+    /// The worker that counted.
+    pub worker: String,
+    /// Who enrolled it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub owner: String,
+    /// The kernel that counted.
+    pub kernel: String,
+    /// The device that counted.
+    pub device: String,
+    /// The build of the program that counted.
+    pub build: String,
+    /// Whether these are the sums that the result in force came with.
+    pub agrees: bool,
+    /// Seconds that it took.
+    pub elapsed_s: f64,
+    /// When it arrived.
+    pub at_ms: u64,
+}
+
+/// Sums of sub-ranges of a unit, in thirds of a solution; as decimal strings, since JSON readers lose digits past 2^53.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SubSums(pub Vec<u128>);
+
+impl SubSums {
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl Serialize for SubSums {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(u128::to_string))
+    }
+}
+
+impl<'de> Deserialize<'de> for SubSums {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let texts: Vec<String> = Deserialize::deserialize(deserializer)?;
+        let sums: Result<Vec<u128>, _> = texts.iter().map(|text| text.parse()).collect();
+        sums.map(Self).map_err(de::Error::custom)
+    }
+}
+
+/// How much of a unit is counted again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CheckDepth {
+    /// Some sub-ranges.
+    Spot,
+    /// All of it.
+    Full,
+}
+
+/// Which checks were drawn for a unit when it was counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DrawnChecks {
+    /// By a worker of another owner.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peer: Option<CheckDepth>,
+    /// By the coordinator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub audit: Option<CheckDepth>,
 }
 
 /// A second count of a unit that is done.
@@ -130,6 +224,9 @@ pub struct Recount {
     pub tally: Tally,
     /// The worker that counted.
     pub worker: String,
+    /// Who enrolled the worker; empty in older ledgers.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub owner: String,
     /// The kernel that counted.
     pub kernel: String,
     /// The device that counted.
@@ -192,6 +289,9 @@ pub struct WorkerQuarantined {
     pub worker: String,
     /// Why.
     pub reason: String,
+    /// Whether it lied, so that whatever nobody had confirmed was to be counted again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub widen: bool,
     /// When.
     pub at_ms: u64,
 }
@@ -202,6 +302,18 @@ pub struct WorkerQuarantined {
 pub struct WorkerReleased {
     /// The worker.
     pub worker: String,
+    /// When.
+    pub at_ms: u64,
+}
+
+/// A worker that is to take nothing more until it restarts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WorkerDrained {
+    /// The worker.
+    pub worker: String,
+    /// Which of its starts: it changes when the worker restarts, and what was said to it is over then.
+    pub boot: u64,
     /// When.
     pub at_ms: u64,
 }
@@ -224,12 +336,15 @@ impl Entry {
             | Self::JobState(JobState { job, .. })
             | Self::UnitDone(UnitDone { job, .. })
             | Self::Recount(Recount { job, .. })
+            | Self::SpotCheck(SpotCheck { job, .. })
             | Self::UnitVoided(UnitReason { job, .. })
             | Self::UnitPoisoned(UnitReason { job, .. })
             | Self::UnitRevived(UnitRevived { job, .. }) => Some(*job),
-            Self::WorkerSeen(_) | Self::WorkerQuarantined(_) | Self::WorkerReleased(_) | Self::Note(_) => {
-                None
-            }
+            Self::WorkerSeen(_)
+            | Self::WorkerQuarantined(_)
+            | Self::WorkerReleased(_)
+            | Self::WorkerDrained(_)
+            | Self::Note(_) => None,
         }
     }
 }
@@ -244,25 +359,87 @@ mod tests {
     #[test]
     fn the_text_of_an_entry_is_the_one_that_files_hold() {
         let job = Job::new(Problem::empty(Piece::Queen, 16), Scheme::CentreCross, None, 64).expect("small");
-        let done = Entry::UnitDone(UnitDone {
+        let mut done = UnitDone {
             job: job.hash(),
             unit: 7,
             tally: Tally::from_parts(276, Residues::of(276), 1 << 70),
             worker: "w1".into(),
+            owner: String::new(),
             kernel: "avx512".into(),
             device: "cpu".into(),
             build: "0.1.0".into(),
             attempt: 1,
             elapsed_s: 0.1,
+            checks: None,
+            sub_sums: SubSums::default(),
             at_ms: 1_700_000_000_000,
-        });
-        let text = serde_json::to_string(&done).expect("serialises");
+        };
+        let text = serde_json::to_string(&Entry::UnitDone(done.clone())).expect("serialises");
         assert_eq!(
             text,
             r#"{"unit_done":{"job":"e5de266bef88e30784f61efc53666cec","unit":7,"tally":{"thirds":"276","residues":[276,276],"nodes":"1180591620717411303424"},"worker":"w1","kernel":"avx512","device":"cpu","build":"0.1.0","attempt":1,"elapsed_s":0.1,"at_ms":1700000000000}}"#
         );
-        assert_eq!(serde_json::from_str::<Entry>(&text).expect("reads back"), done);
+        assert_eq!(serde_json::from_str::<Entry>(&text).expect("reads back"), Entry::UnitDone(done.clone()));
+        done.owner = "anna".into();
+        done.checks = Some(DrawnChecks { peer: Some(CheckDepth::Spot), audit: None });
+        done.sub_sums = SubSums(vec![u128::MAX, 276]);
+        let done = Entry::UnitDone(done);
+        let of_today = text.replace(r#""worker":"w1","#, r#""worker":"w1","owner":"anna","#).replace(
+            r#","at_ms""#,
+            r#","checks":{"peer":"spot"},"sub_sums":["340282366920938463463374607431768211455","276"],"at_ms""#,
+        );
+        assert_eq!(serde_json::to_string(&done).expect("serialises"), of_today);
+        assert_eq!(serde_json::from_str::<Entry>(&of_today).expect("reads back"), done);
         assert_eq!(done.job(), Some(job.hash()));
+    }
+
+    #[test]
+    fn the_text_of_checks_and_disputes_is_the_one_that_files_hold() {
+        let job = JobHash::from_bytes([0xab; 16]);
+        let check = Entry::SpotCheck(SpotCheck {
+            job,
+            unit: 7,
+            sub_ranges: vec![3, 17],
+            sums: SubSums(vec![u128::MAX, 24]),
+            worker: "w2".into(),
+            owner: "anna".into(),
+            kernel: "avx2".into(),
+            device: "cpu".into(),
+            build: "0.1.0".into(),
+            agrees: true,
+            elapsed_s: 0.5,
+            at_ms: 1_700_000_000_000,
+        });
+        let disputed = Entry::JobState(JobState { job, state: Phase::Disputed, at_ms: 1_700_000_000_000 });
+        let name = "ab".repeat(16);
+        for (entry, text) in [
+            (
+                check,
+                format!(
+                    r#"{{"spot_check":{{"job":"{name}","unit":7,"sub_ranges":[3,17],"sums":["340282366920938463463374607431768211455","24"],"worker":"w2","owner":"anna","kernel":"avx2","device":"cpu","build":"0.1.0","agrees":true,"elapsed_s":0.5,"at_ms":1700000000000}}}}"#
+                ),
+            ),
+            (
+                disputed,
+                format!(r#"{{"job_state":{{"job":"{name}","state":"disputed","at_ms":1700000000000}}}}"#),
+            ),
+        ] {
+            assert_eq!(serde_json::to_string(&entry).expect("serialises"), text);
+            assert_eq!(serde_json::from_str::<Entry>(&text).expect("reads back"), entry);
+            assert_eq!(entry.job(), Some(job));
+        }
+    }
+
+    #[test]
+    fn the_start_of_a_worker_keeps_all_its_bits() {
+        let drained = Entry::WorkerDrained(WorkerDrained {
+            worker: "w".into(),
+            boot: u64::MAX,
+            at_ms: 1_700_000_000_000,
+        });
+        let text = r#"{"worker_drained":{"worker":"w","boot":18446744073709551615,"at_ms":1700000000000}}"#;
+        assert_eq!(serde_json::to_string(&drained).expect("serialises"), text);
+        assert_eq!(serde_json::from_str::<Entry>(text).expect("reads back"), drained);
     }
 
     #[test]

@@ -72,6 +72,9 @@ pub enum LedgerError {
         "ledger {0}: the disk failed to keep what was written, and nothing more is; open it again to go on"
     )]
     FailedBefore(PathBuf),
+    /// It was opened for reading.
+    #[error("ledger {0} is open for reading only")]
+    ReadOnly(PathBuf),
     /// What is read of it has nowhere to go.
     #[error("ledger {path}: what it holds cannot be handed on: {source}")]
     Output {
@@ -80,6 +83,26 @@ pub enum LedgerError {
         /// The reason.
         source: io::Error,
     },
+}
+
+impl LedgerError {
+    /// Returns whether the system is the reason: no room, no right to write, a disk that fails. What is there may be read.
+    pub fn is_of_the_system(&self) -> bool {
+        match self {
+            Self::Io { .. } => true,
+            Self::Sqlite { source, .. } => matches!(
+                source.sqlite_error_code(),
+                Some(
+                    ErrorCode::CannotOpen
+                        | ErrorCode::ReadOnly
+                        | ErrorCode::DiskFull
+                        | ErrorCode::SystemIoFailure
+                        | ErrorCode::PermissionDenied
+                )
+            ),
+            _ => false,
+        }
+    }
 }
 
 /// What is wrong with a ledger.

@@ -5,13 +5,14 @@
 //! ledger that holds less than its mark has lost something that was acknowledged (a truncated or damaged journal,
 //! an old copy put back), which SQLite by itself would take for the end of a file that was being written.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
 use super::storage::sync_directory_of;
+use crate::whole_file;
 
 const BEGINS: &str = "nqueens-ledger-mark/1";
 
@@ -49,7 +50,7 @@ pub(super) fn mark_path(path: &Path) -> PathBuf {
 
 /// The mark of the ledger at `path`; none if there is no readable one.
 pub(super) fn read_mark(path: &Path) -> Option<Mark> {
-    Mark::parse(&fs::read_to_string(mark_path(path)).ok()?)
+    Mark::parse(&whole_file::read_text(&mark_path(path), 1024).ok()?)
 }
 
 /// The lock of a ledger, held as long as this lives.

@@ -17,8 +17,8 @@ pub use campaign_book::{JobTotals, Refusal, WorkerRecord};
 pub use campaign_file::{CampaignFile, JobRecord, Loaded};
 pub use check::{CheckReport, JobOverview, Overview, check, export, show};
 pub use entry::{
-    Entry, JobState, JobSubmitted, Note, Phase, Recount, UnitDone, UnitReason, UnitRevived,
-    WorkerQuarantined, WorkerReleased, WorkerSeen,
+    CheckDepth, DrawnChecks, Entry, JobState, JobSubmitted, Note, Phase, Recount, SpotCheck, SubSums,
+    UnitDone, UnitReason, UnitRevived, WorkerDrained, WorkerQuarantined, WorkerReleased, WorkerSeen,
 };
 pub use ledger_error::{Damage as LedgerDamage, LedgerError};
 pub use run_file::{Damage, RunFile, RunFileError, Seen};

@@ -9,7 +9,7 @@
 //! 77ee… {"unit":0,"tally":{"thirds":"31213344","residues":[31213344,31213344],"nodes":"55180493"},…}
 //! ```
 //!
-//! {"disputed":N} takes back unit N, of which two results differed; it is open again.
+//! {"disputed":N} takes back unit N, of which two results differed, or whose kernel turned out to miscount; it is open again.
 //!
 //! # Promises
 //! - A unit is believed only after [`RunFile::append`] returned, that is, after the disk has it.
@@ -29,8 +29,9 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::book::{BookError, FinishedUnit, UnitBook};
-use super::storage::{DiskFile, Storage};
+use super::storage::{DiskFile, LARGEST_FILE, Storage};
 use crate::preplacement::{Job, JobHash};
+use crate::whole_file;
 
 const FORMAT: &str = "nqueens-run/1";
 
@@ -193,7 +194,7 @@ impl RunFile<Seen> {
     /// It cannot be read, or is damaged.
     pub fn look(path: &Path) -> Result<Self, RunFileError> {
         let io = |source| RunFileError::Io { path: path.to_owned(), action: "read", source };
-        Self::open_in(path, Seen(std::fs::read(path).map_err(io)?))
+        Self::open_in(path, Seen(whole_file::read(path, LARGEST_FILE).map_err(io)?))
     }
 }
 
@@ -232,6 +233,11 @@ impl<S: Storage> RunFile<S> {
     }
 
     fn read_record(&mut self, line: &[u8]) -> Result<(), Damage> {
+        /// The job of the largest board that is counted, with decided squares everywhere, takes a hundredth of it.
+        const LONGEST_LINE: usize = 1 << 20;
+        if line.len() > LONGEST_LINE {
+            return Err(Damage::Unknown(format!("a line of {} bytes", line.len())));
+        }
         let json =
             checked(line).ok_or(if self.job.is_none() { Damage::NoHeader } else { Damage::Checksum })?;
         let unknown = |what: &dyn std::fmt::Display| Damage::Unknown(what.to_string());
@@ -317,8 +323,17 @@ impl<S: Storage> RunFile<S> {
     /// # Errors
     /// It cannot be written.
     pub fn dispute(&mut self, unit: u64) -> Result<(), RunFileError> {
-        self.write(&record(&Dispute { disputed: unit }))?;
-        self.book.reopen(unit);
+        self.take_back(&[unit])
+    }
+
+    /// Takes units back, durably: their results are not believed any more.
+    ///
+    /// # Errors
+    /// They cannot be written.
+    pub fn take_back(&mut self, units: &[u64]) -> Result<(), RunFileError> {
+        let lines: Vec<u8> = units.iter().flat_map(|&unit| record(&Dispute { disputed: unit })).collect();
+        self.write(&lines)?;
+        units.iter().for_each(|&unit| self.book.reopen(unit));
         Ok(())
     }
 

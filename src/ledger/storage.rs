@@ -1,8 +1,13 @@
 //! The bytes under a run file: a file on disk, or whatever a test wants to crash.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::path::Path;
+
+use crate::whole_file;
+
+/// Larger run files are not read: those of a job of a million units are smaller.
+pub(super) const LARGEST_FILE: u64 = 1 << 30;
 
 /// A growing sequence of bytes that can be made durable.
 pub trait Storage {
@@ -69,10 +74,8 @@ pub(super) fn sync_directory_of(_path: &Path) -> io::Result<()> {
 
 impl Storage for DiskFile {
     fn read(&mut self) -> io::Result<Vec<u8>> {
-        let mut bytes = Vec::new();
         self.0.seek(SeekFrom::Start(0))?;
-        self.0.read_to_end(&mut bytes)?;
-        Ok(bytes)
+        whole_file::read_open(&self.0, LARGEST_FILE)
     }
 
     fn write_at_end(&mut self, len: u64, bytes: &[u8]) -> io::Result<()> {

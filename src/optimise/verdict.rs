@@ -35,6 +35,8 @@ pub enum Doubt {
     Refuted,
     /// The solver claims the answer, which is too hard for the referee to confirm.
     Unchecked,
+    /// The proof is complete, and the run was stopped before its certificate was checked.
+    NotChecked,
 }
 
 impl fmt::Display for Doubt {
@@ -47,6 +49,9 @@ impl fmt::Display for Doubt {
             }
             Self::Unchecked => {
                 f.write_str("the solver claims it, in floating point, and it is too hard to check by search")
+            }
+            Self::NotChecked => {
+                f.write_str("stopped before the certificate was checked, so it is not written")
             }
         }
     }

@@ -10,6 +10,15 @@ use super::state::{State, columns_of};
 use super::{MAX_PREFIX_ROWS, centre_cross, centre_rows, shortcuts};
 use crate::board::{Piece, Square};
 
+/// The most sub-ranges that a unit is cut into.
+pub const MOST_SUB_RANGES: u64 = 32;
+
+/// Returns how many sub-ranges a unit of so many prefixes is cut into: one for each prefix, up to
+/// [`MOST_SUB_RANGES`]. An empty unit has none.
+pub const fn sub_ranges_of(prefixes: u64) -> u64 {
+    if prefixes < MOST_SUB_RANGES { prefixes } else { MOST_SUB_RANGES }
+}
+
 /// A subproblem: a plan with its first open rows filled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prefix {
@@ -138,6 +147,29 @@ impl Decomposition {
         let size = self.job.unit_prefixes();
         let end = |k: u64| k.saturating_mul(size).min(self.prefixes());
         end(index)..end(index.saturating_add(1))
+    }
+
+    /// Returns the sub-ranges of a unit: its prefixes in [`sub_ranges_of`] contiguous ranges, as equal as possible,
+    /// in order. They are the same on every machine and for both images.
+    pub fn sub_ranges(&self, unit: u64) -> impl ExactSizeIterator<Item = Range<u64>> + use<> {
+        let Range { start, end } = self.unit(unit);
+        let prefixes = end - start;
+        let count = sub_ranges_of(prefixes) as u32;
+        // The bound lies within the unit, so it fits in 64 bits again.
+        let bound = move |i: u32| start + (u128::from(prefixes) * u128::from(i) / u128::from(count)) as u64;
+        (0..count).map(move |i| bound(i)..bound(i + 1))
+    }
+
+    /// Returns the plans that the prefixes of `range` belong to, each with how many of them do and how many open
+    /// rows these fill.
+    pub(super) fn plans_in(&self, range: Range<u64>) -> impl Iterator<Item = (&Plan, u64, usize)> {
+        let starts_in = self.first.partition_point(|&first| first <= range.start).saturating_sub(1);
+        let bounds = self.plans.iter().zip(self.first.windows(2)).skip(starts_in);
+        let bounds = bounds.take_while(move |(_, bounds)| bounds[0] < range.end);
+        bounds.filter_map(move |(plan, bounds)| {
+            let prefixes = range.end.min(bounds[1]).saturating_sub(range.start.max(bounds[0]));
+            (prefixes > 0).then(|| (plan, prefixes, prefix_rows(&self.job, plan)))
+        })
     }
 
     /// Calls `visit` for each prefix of `range` in order, with its plan. Prefixes of the mirror image are

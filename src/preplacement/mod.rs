@@ -4,7 +4,8 @@
 //!   in which the open rows are filled, a mask of allowed columns for each of them, and a **weight**.
 //! - A **prefix** is a plan with its first few open rows filled. Prefixes are numbered from 0 in a fixed
 //!   order, so `(job, index)` names a subproblem on every machine.
-//! - A **unit** is a contiguous range of prefixes: the piece of work that is leased and recorded.
+//! - A **unit** is a contiguous range of prefixes: the piece of work that is leased and recorded. It is cut into at
+//!   most 32 **sub-ranges**, whose sums can be checked one by one.
 //! - An **image** of a decomposition is the same units with left and right exchanged.
 //!
 //! Weights are in thirds of a solution: in the case analysis of an even board up to three distances can tie,
@@ -39,13 +40,15 @@ mod centre_rows;
 mod decomposition;
 mod image;
 mod job;
+mod limits;
 mod plan;
 mod shortcuts;
 mod state;
 
-pub use decomposition::{Decomposition, Prefix};
+pub use decomposition::{Decomposition, MOST_SUB_RANGES, Prefix, sub_ranges_of};
 pub use image::Image;
 pub use job::{Job, JobError, JobHash, JobTextError, MAX_COUNT_SIZE, Scheme};
+pub use limits::UnitLimits;
 pub use plan::{CentreRule, Plan};
 pub use state::{State, columns_of, full_row};
 

@@ -39,6 +39,9 @@
 pub mod beautiful;
 pub mod bytes;
 pub mod first;
+mod meter;
+
+pub use meter::{MOST_WORK, Meter};
 
 use bytes::{Reader, Writer};
 use sha2::{Digest as _, Sha256};
@@ -89,7 +92,7 @@ pub struct Proved {
     pub n: usize,
     /// The 0-based column of the queen in each row; `None`: there is no solution at all.
     pub solution: Option<Vec<usize>>,
-    /// How much the checker had to do, in its own units: nodes of its searches, or steps.
+    /// How much the checker had to do, in steps of a [`Meter`].
     pub work: u64,
 }
 
@@ -117,20 +120,44 @@ pub enum ProofError {
     /// It can be read, and does not prove what it says.
     #[error("the certificate does not prove what it says: {0}")]
     Refused(String),
-    /// To check it takes more work than it may.
+    /// To check it takes more work than it states itself.
     #[error("the certificate does not prove what it says: it takes more work than the {0} that it states")]
     TooMuchWork(u64),
+    /// It has a step of a kind that this version does not know, so it may be right.
+    #[error("it has a step of kind {0}, which this version does not know: a newer one wrote it")]
+    UnknownStep(u64),
+    /// To check it takes more steps than the checker may do, so it may be right.
+    #[error("to check it takes more than {0} steps")]
+    LimitReached(u64),
+    /// The check was stopped, so it may be right.
+    #[error("the check was stopped")]
+    Stopped,
 }
 
-/// Checks a certificate of any kind.
+impl ProofError {
+    /// Returns whether nothing is known to be wrong: the check was not carried to its end.
+    pub const fn is_undecided(&self) -> bool {
+        matches!(self, Self::UnknownStep(_) | Self::LimitReached(_) | Self::Stopped)
+    }
+}
+
+/// Checks a certificate of any kind, with at most [`MOST_WORK`] steps.
 ///
 /// # Errors
-/// It is none, or it proves nothing.
+/// It is none, or it proves nothing, or that takes too long.
 pub fn check(certificate: &[u8]) -> Result<Proved, ProofError> {
+    check_within(certificate, &mut Meter::default())
+}
+
+/// Checks a certificate of any kind under this meter.
+///
+/// # Errors
+/// It is none, or it proves nothing, or the meter ends the check.
+pub fn check_within(certificate: &[u8], meter: &mut Meter<'_>) -> Result<Proved, ProofError> {
     let (kind, n, proof) = open(certificate)?;
     match kind {
-        Kind::First => first::check(n, proof),
-        Kind::Beautiful => beautiful::check(n, proof),
+        Kind::First => first::check_within(n, proof, meter),
+        Kind::Beautiful => beautiful::check_within(n, proof, meter),
     }
 }
 

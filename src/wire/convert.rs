@@ -1,8 +1,11 @@
 //! Messages become what the campaign knows, and back. What comes from outside is looked at here, once.
 
+use std::net::IpAddr;
+
 use crate::board::{Piece, Problem, Square};
 use crate::campaign::{
-    Assignment, Completion, Held, JobState, Source, SyncRequest, SyncResponse, UnitId, Verdict,
+    Assignment, HeldLease, JobState, Source, SubRangeSet, SyncRequest, SyncResponse, UnitId, UnitResult,
+    Verdict,
 };
 use crate::preplacement::JobHash;
 use crate::tally::{Parts, Residues, Tally};
@@ -21,6 +24,8 @@ const MOST_KERNELS: usize = 64;
 const MOST_JOBS: usize = 4096;
 const MOST_NAME_BYTES: usize = 256;
 const MOST_SQUARES: usize = 4096;
+const MOST_SUB_RANGES: usize = 32;
+const MOST_GRANT_BYTES: usize = 256;
 
 /// A message that does not mean anything.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -108,6 +113,15 @@ fn parts(sent: &[v1::Part]) -> Result<Parts, Malformed> {
     Ok(parts)
 }
 
+fn sub_sums(bytes: &[u8]) -> Result<Vec<u128>, Malformed> {
+    let (sums, rest) = bytes.as_chunks::<16>();
+    at_most("sums of sub-ranges", sums.len(), MOST_SUB_RANGES)?;
+    if !rest.is_empty() {
+        return Err(Malformed::Length("a sum of a sub-range", rest.len(), 16));
+    }
+    Ok(sums.iter().map(|sum| u128::from_be_bytes(*sum)).collect())
+}
+
 fn lease(assignment: &Assignment) -> v1::Lease {
     v1::Lease {
         attempt: assignment.attempt,
@@ -116,19 +130,35 @@ fn lease(assignment: &Assignment) -> v1::Lease {
         units: assignment.units.end - assignment.units.start,
         mirrored: assignment.mirrored,
         not_kernel: assignment.not_kernel.clone().unwrap_or_default(),
+        sub_ranges: assignment.sub_ranges.numbers().collect(),
+        grant: assignment.grant.clone(),
     }
 }
 
 fn assignment(lease: v1::Lease) -> Result<Assignment, Malformed> {
     let end = lease.first_unit.checked_add(lease.units).ok_or(Malformed::Range("a lease"))?;
     let not_kernel = name("a kernel", lease.not_kernel)?;
+    let sub_ranges = SubRangeSet::from_numbers(lease.sub_ranges).ok_or(Malformed::Range("a sub-range"))?;
+    at_most("bytes of a grant", lease.grant.len(), MOST_GRANT_BYTES)?;
     Ok(Assignment {
         attempt: lease.attempt,
         job: job_hash(&lease.job)?,
         units: lease.first_unit..end,
         mirrored: lease.mirrored,
         not_kernel: (!not_kernel.is_empty()).then_some(not_kernel),
+        sub_ranges,
+        grant: lease.grant,
     })
+}
+
+/// Returns a device's name as results carry it: printable ASCII, 200 characters at most.
+pub fn device_label(name: &str) -> String {
+    name.chars().filter(char::is_ascii).filter(|letter| !letter.is_control()).take(200).collect()
+}
+
+/// Returns the names by which results may call a device.
+fn device_labels(device: &v1::Device) -> [String; 2] {
+    [device_label(&device.id), device_label(&format!("{}, {}", device.id, device.name))]
 }
 
 /// Messages from and to what the campaign knows.
@@ -157,21 +187,27 @@ pub mod messages {
     ///
     /// # Errors
     /// It is beyond a limit, or makes no sense.
-    pub fn sync_request(request: v1::SyncRequest, worker: String) -> Result<SyncRequest, Malformed> {
+    pub fn sync_request(
+        request: v1::SyncRequest,
+        (worker, owner, address): (String, String, Option<IpAddr>),
+    ) -> Result<SyncRequest, Malformed> {
+        at_most("devices", request.devices.len(), MOST_DEVICES)?;
         at_most("leases", request.held.len(), MOST_HELD)?;
         at_most("kernels", request.kernels.len(), MOST_KERNELS)?;
         at_most("rates", request.rates.len(), MOST_JOBS)?;
         let held = request.held.into_iter().map(|held| {
-            let Assignment { attempt, job, units, mirrored, not_kernel } =
-                assignment(held.lease.ok_or(Malformed::Missing("a lease"))?)?;
-            Ok(Held { attempt, job, units, left: held.left, mirrored, not_kernel })
+            let lease = assignment(held.lease.ok_or(Malformed::Missing("a lease"))?)?;
+            Ok(HeldLease { lease, left: held.left, unstarted: held.unstarted.min(held.left) })
         });
         let rates = request.rates.iter().map(|rate| Ok((job_hash(&rate.job)?, rate.units_per_s)));
         Ok(SyncRequest {
             worker,
+            owner,
+            address,
             boot: request.boot,
             capacity: request.capacity,
             kernels: request.kernels.into_iter().map(|k| name("a kernel", k)).collect::<Result<_, _>>()?,
+            devices: request.devices.iter().flat_map(device_labels).collect(),
             units_per_s: rates.collect::<Result<_, _>>()?,
             held: held.collect::<Result<_, _>>()?,
             draining: request.draining,
@@ -199,10 +235,8 @@ pub mod messages {
     }
 
     /// What a worker has in hand, as it is sent.
-    pub fn held(held: &Held) -> v1::Held {
-        let Held { attempt, job, units, left, mirrored, not_kernel } = held.clone();
-        let assignment = Assignment { attempt, job, units, mirrored, not_kernel };
-        v1::Held { lease: Some(lease(&assignment)), left }
+    pub fn held(held: &HeldLease) -> v1::Held {
+        v1::Held { lease: Some(lease(&held.lease)), left: held.left, unstarted: held.unstarted }
     }
 
     /// The answer to a sync, with the texts of its jobs still to be filled in.
@@ -224,21 +258,29 @@ pub mod messages {
         leases.into_iter().map(assignment).collect()
     }
 
-    /// A result, of a worker of this name and build.
+    /// A result, of a worker of this name, owner and build.
     ///
     /// # Errors
     /// It is beyond a limit, or makes no sense. That it contradicts itself is not looked for here.
-    pub fn completion(result: v1::Result, worker: &str, build: &str) -> Result<Completion, Malformed> {
+    pub fn unit_result(
+        result: v1::Result,
+        (worker, owner): (&str, &str),
+        build: &str,
+    ) -> Result<UnitResult, Malformed> {
         let unit = UnitId { job: job_hash(&result.job)?, unit: result.unit };
         let source = Source {
             worker: worker.to_owned(),
+            owner: owner.to_owned(),
             kernel: name("a kernel", result.kernel)?,
             device: name("a device", result.device)?,
             build: build.to_owned(),
         };
-        Ok(Completion {
+        at_most("bytes of a grant", result.grant.len(), MOST_GRANT_BYTES)?;
+        Ok(UnitResult {
             unit,
             attempt: result.attempt,
+            grant: result.grant,
+            sub_sums: sub_sums(&result.sub_sums)?,
             tally: Tally::try_from(&result.tally.ok_or(Malformed::Missing("a tally"))?)?,
             parts: parts(&result.parts)?,
             source,
@@ -247,7 +289,7 @@ pub mod messages {
     }
 
     /// A result, as it is sent. Who counted is what the call's credentials say.
-    pub fn result(completion: &Completion) -> v1::Result {
+    pub fn result(completion: &UnitResult) -> v1::Result {
         let parts = completion.parts.iter().map(|part| v1::Part {
             weight: part.weight,
             completions: part.completions.to_be_bytes().into(),
@@ -263,6 +305,8 @@ pub mod messages {
             kernel: completion.source.kernel.clone(),
             device: completion.source.device.clone(),
             elapsed_s: completion.elapsed_s,
+            sub_sums: completion.sub_sums.iter().flat_map(|sum| sum.to_be_bytes()).collect(),
+            grant: completion.grant.clone(),
         }
     }
 }
@@ -287,6 +331,7 @@ impl From<JobState> for v1::JobState {
             JobState::Paused => Self::Paused,
             JobState::Cancelled => Self::Cancelled,
             JobState::Finished => Self::Finished,
+            JobState::Disputed => Self::Disputed,
         }
     }
 }
@@ -300,6 +345,7 @@ impl TryFrom<v1::JobState> for JobState {
             v1::JobState::Paused => Ok(Self::Paused),
             v1::JobState::Cancelled => Ok(Self::Cancelled),
             v1::JobState::Finished => Ok(Self::Finished),
+            v1::JobState::Disputed => Ok(Self::Disputed),
             v1::JobState::Unspecified => Err(Malformed::Missing("a state")),
         }
     }
@@ -312,14 +358,22 @@ mod tests {
 
     use super::*;
 
-    fn completion(counts: &[(u32, u128)], unit: u64, attempt: u64) -> Completion {
+    fn completion(counts: &[(u32, u128)], unit: u64, attempt: u64) -> UnitResult {
         let mut parts = Parts::default();
         for &(weight, count) in counts {
             parts.add(weight, count, Residues::of(count), count / 2).expect("small");
         }
-        let source = Source { worker: "w".into(), kernel: "k".into(), device: "d".into(), build: "0".into() };
+        let source = Source {
+            worker: "w".into(),
+            owner: "o".into(),
+            kernel: "k".into(),
+            device: "d".into(),
+            build: "0".into(),
+        };
         let unit = UnitId { job: JobHash::from_bytes([7; 16]), unit };
-        Completion { unit, attempt, tally: parts.total().expect("small"), parts, source, elapsed_s: 1.5 }
+        let tally = parts.total().expect("small");
+        let sub_sums = vec![tally.thirds() / 2, tally.thirds() - tally.thirds() / 2];
+        UnitResult { unit, attempt, grant: vec![7; 40], tally, parts, sub_sums, source, elapsed_s: 1.5 }
     }
 
     proptest! {
@@ -330,16 +384,16 @@ mod tests {
             let sent = completion(&counts, unit, attempt);
             let bytes = messages::result(&sent).encode_to_vec();
             let read = v1::Result::decode(&bytes[..]).expect("what was encoded");
-            prop_assert_eq!(messages::completion(read, "w", "0"), Ok(sent));
+            prop_assert_eq!(messages::unit_result(read, ("w", "o"), "0"), Ok(sent));
         }
 
         #[test]
         fn no_bytes_make_a_message_that_upsets_anything(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             if let Ok(result) = v1::Result::decode(&bytes[..]) {
-                let _ = messages::completion(result, "w", "0");
+                let _ = messages::unit_result(result, ("w", "o"), "0");
             }
             if let Ok(request) = v1::SyncRequest::decode(&bytes[..]) {
-                let _ = messages::sync_request(request, "w".into());
+                let _ = messages::sync_request(request, ("w".into(), "o".into(), None));
             }
         }
     }
@@ -350,13 +404,13 @@ mod tests {
         // Field 1000, a string.
         bytes.extend([0xc2, 0x3e, 3, b'n', b'e', b'w']);
         let read = v1::Result::decode(&bytes[..]).expect("a message");
-        assert_eq!(messages::completion(read, "w", "0"), Ok(completion(&[(24, 5)], 1, 2)));
+        assert_eq!(messages::unit_result(read, ("w", "o"), "0"), Ok(completion(&[(24, 5)], 1, 2)));
     }
 
     #[test]
     fn what_is_malformed_is_refused() {
         let good = || messages::result(&completion(&[(24, 5)], 1, 2));
-        let refused = |result| messages::completion(result, "w", "0").expect_err("malformed");
+        let refused = |result| messages::unit_result(result, ("w", "o"), "0").expect_err("malformed");
         assert_eq!(refused(v1::Result { tally: None, ..good() }), Malformed::Missing("a tally"));
         assert!(matches!(refused(v1::Result { job: vec![1], ..good() }), Malformed::Length(_, 1, 16)));
         assert!(matches!(refused(v1::Result { elapsed_s: f64::NAN, ..good() }), Malformed::Range(_)));
@@ -365,6 +419,9 @@ mod tests {
         assert!(matches!(refused(v1::Result { parts, ..good() }), Malformed::TooMany(_, 65, 64)));
         let held = vec![v1::Held::default(); MOST_HELD + 1];
         let request = v1::SyncRequest { held, ..v1::SyncRequest::default() };
-        assert!(matches!(messages::sync_request(request, "w".into()), Err(Malformed::TooMany(..))));
+        assert!(matches!(
+            messages::sync_request(request, ("w".into(), "o".into(), None)),
+            Err(Malformed::TooMany(..))
+        ));
     }
 }

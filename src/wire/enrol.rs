@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use tonic::Status;
+use tonic::metadata::MetadataValue;
 
 use super::link::{Address, Link, LinkError, Security};
 use super::{peer, v1};
@@ -27,6 +28,23 @@ impl From<Status> for EnrolError {
     fn from(status: Status) -> Self {
         Self::Refused(Box::new(status))
     }
+}
+
+/// Where an answer says that the caller's certificate is not valid yet.
+const CERTIFICATE: &str = "nqueens-certificate";
+const NOT_VALID_YET: &str = "not-valid-yet";
+
+/// The answer to a caller whose certificate is not valid yet by the coordinator's clock: the same call may succeed later,
+/// and at once after [`renew`].
+pub fn not_valid_yet(message: impl Into<String>) -> Status {
+    let mut status = Status::unavailable(message);
+    status.metadata_mut().insert(CERTIFICATE, MetadataValue::from_static(NOT_VALID_YET));
+    status
+}
+
+/// Whether that is the answer.
+pub fn is_not_valid_yet(status: &Status) -> bool {
+    status.metadata().get(CERTIFICATE).is_some_and(|value| value == NOT_VALID_YET)
 }
 
 /// Buys a certificate for `name` and keeps it in `folder`. If the answer is lost, the same call again is the same

@@ -8,8 +8,8 @@ mod proving;
 mod version;
 
 pub use broken::{Broken, Fault};
-pub use convert::{MOST_HELD, MOST_MESSAGE_BYTES, MOST_RESULTS, Malformed, job_hash, messages};
-pub use enrol::{EnrolError, enrol, renew};
+pub use convert::{MOST_HELD, MOST_MESSAGE_BYTES, MOST_RESULTS, Malformed, device_label, job_hash, messages};
+pub use enrol::{EnrolError, enrol, is_not_valid_yet, not_valid_yet, renew};
 pub use link::{Address, AddressError, Link, LinkError, Security};
 pub use proving::{CompletionQuery, ProveCall, TaskAnswer, TaskOutcome, TaskQuery, answered, task};
 pub use version::{AnotherProtocol, BUILD, PROTOCOL, check, peer};

@@ -2,24 +2,27 @@
 //! from the shop and put results into the outbox.
 
 use std::collections::HashSet;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use super::kernels::{Bench, known_answers, processor};
+use super::kernels::{Bench, processor};
 use super::outbox::Outbox;
 use super::plans::Plans;
-use super::shop::{Batch, DeviceSeen, Measured, SHADERS, Shop};
+use super::shop::{Batch, DeviceSeen, LeasedUnit, Measured, SHADERS, Shop};
 use crate::board::Piece;
-use crate::campaign::{Completion, Source, UnitId};
-use crate::engine::{Device, DeviceChoice, Pace, check_on_cpu, find_devices, wait_for_devices};
+use crate::campaign::{Source, UnitId, UnitResult};
+use crate::engine::{
+    Device, DeviceChoice, Pace, check_on_cpu, find_devices, known_answers, wait_for_devices,
+};
 use crate::kernel::gpu::{DeviceKernel, Fault, self_test};
-use crate::kernel::{KernelKind, count_parts};
-use crate::preplacement::JobHash;
+use crate::kernel::{KernelKind, count_sub_ranges};
+use crate::preplacement::{Decomposition, JobHash};
 use crate::tally::{Parts, TallyError};
-use crate::wire::messages;
 use crate::wire::v1::{self, FailReason};
+use crate::wire::{device_label, messages};
 
 /// A lease whose job is to be planned, and the job's text if it was sent.
 #[derive(Debug)]
@@ -122,31 +125,48 @@ fn planner(shop: &Shop, jobs: &mpsc::Receiver<ToPlan>) {
     }
 }
 
-/// The result of a unit, as it is sent.
+/// Returns the sub-ranges of a unit that are to be counted: all, unless its lease names some.
+fn sub_ranges(decomposition: &Decomposition, LeasedUnit { lease, unit }: &LeasedUnit) -> Vec<Range<u64>> {
+    let ranges = decomposition.sub_ranges(*unit).zip(0u32..);
+    let asked_for = |number| lease.sub_ranges.is_empty() || lease.sub_ranges.numbers().any(|n| n == number);
+    ranges.filter(|&(_, number)| asked_for(number)).map(|(range, _)| range).collect()
+}
+
+/// Returns the result of a unit, as it is sent, from the counts of its sub-ranges.
 ///
 /// # Errors
 /// It contradicts itself.
 fn result(
-    batch: &Batch,
-    (attempt, unit): (u64, u64),
-    parts: Parts,
+    LeasedUnit { lease, unit }: &LeasedUnit,
+    sub_ranges: &[Parts],
     elapsed_s: f64,
     (kernel, device): (&str, &str),
 ) -> Result<v1::Result, TallyError> {
+    let mut parts = Parts::default();
+    let mut sub_sums = Vec::with_capacity(sub_ranges.len());
+    for sub_range in sub_ranges {
+        sub_sums.push(sub_range.total()?.thirds());
+        parts.merge(sub_range)?;
+    }
     let source = Source {
         // The coordinator knows who calls, and what it runs.
         worker: String::new(),
+        owner: String::new(),
         kernel: kernel.to_owned(),
-        device: plain(device),
+        device: device_label(device),
         build: String::new(),
     };
-    let (tally, unit) = (parts.total()?, UnitId { job: batch.job, unit });
-    Ok(messages::result(&Completion { unit, attempt, tally, parts, source, elapsed_s }))
-}
-
-/// A device's name, as the protocol takes it.
-fn plain(name: &str) -> String {
-    name.chars().filter(char::is_ascii).filter(|letter| !letter.is_control()).take(200).collect()
+    let result = UnitResult {
+        unit: UnitId { job: lease.job, unit: *unit },
+        attempt: lease.attempt,
+        grant: lease.grant.clone(),
+        tally: parts.total()?,
+        parts,
+        sub_sums,
+        source,
+        elapsed_s,
+    };
+    Ok(messages::result(&result))
 }
 
 fn cpu_thread(context: &Context, device: &str) {
@@ -164,7 +184,8 @@ fn cpu_thread(context: &Context, device: &str) {
         };
         since_test += 1;
         if let Some((reason, detail)) = &failed {
-            tracing::error!(units = ?batch.units, job = %batch.job, "a unit cannot be counted: {detail}");
+            let units: Vec<u64> = batch.units.iter().map(|unit| unit.unit).collect();
+            tracing::error!(?units, job = %batch.job, "a unit cannot be counted: {detail}");
             context.shop.fail(&batch, *reason, detail);
             // It may hold back work of that unit.
             bench.clear();
@@ -191,11 +212,10 @@ fn count_on_cpu(
         bench.kernel(kind, decomposition.job().problem().piece()).map_err(|error| error.to_string())?;
     let began = Instant::now();
     let mut results = Vec::new();
-    for &(attempt, unit) in &batch.units {
-        let parts =
-            count_parts(kernel, decomposition, decomposition.unit(unit)).map_err(|e| e.to_string())?;
+    for unit in &batch.units {
+        let counted = count_sub_ranges(kernel, decomposition, sub_ranges(decomposition, unit));
         let elapsed_s = began.elapsed().as_secs_f64();
-        let result = result(batch, (attempt, unit), parts, elapsed_s, (kind.name(), device));
+        let result = counted.and_then(|counted| result(unit, &counted, elapsed_s, (kind.name(), device)));
         results.push(result.map_err(|error| error.to_string())?);
     }
     context.finish(batch, None, began.elapsed().as_secs_f64(), results);
@@ -286,27 +306,181 @@ fn count_on_device(
         // As long as the units are of this image of this job, the device stays as it is.
         while Arc::ptr_eq(&batch.decomposition, &decomposition) {
             *in_hand = Some(batch.clone());
-            let units: Vec<u64> = batch.units.iter().map(|&(_, unit)| unit).collect();
+            let ranges: Vec<Vec<Range<u64>>> =
+                batch.units.iter().map(|unit| sub_ranges(&decomposition, unit)).collect();
             let began = Instant::now();
-            let counted = job.count_parts(&units, &|| !shop.is_stopped())?;
+            let counted = job.count_ranges(ranges.concat(), &|| !shop.is_stopped())?;
             let elapsed_s = began.elapsed().as_secs_f64();
-            if checked.insert(batch.job) {
-                let cpu_unit_s = shop.measured(batch.job, number).cpu_unit_s;
-                // A unit that takes a device seconds takes a thread of the CPU longer.
-                let pace = Pace { cpu_units_per_s: 0.0, unit_s: cpu_unit_s.unwrap_or(elapsed_s) };
-                if let (true, Some((unit, parts))) = (pace.allows_check(), units.first().zip(counted.first()))
-                {
-                    check_on_cpu(&decomposition, *unit, &parts.total()?)?;
+            let each_s = elapsed_s / batch.units.len() as f64;
+            let mut counted = &counted[..];
+            let mut results = Vec::with_capacity(batch.units.len());
+            for (unit, ranges) in batch.units.iter().zip(&ranges) {
+                let (of_unit, rest) = counted.split_at_checked(ranges.len()).unwrap_or((counted, &[]));
+                counted = rest;
+                if unit.lease.sub_ranges.is_empty() && checked.insert(batch.job) {
+                    let cpu_unit_s = shop.measured(batch.job, number).cpu_unit_s;
+                    check_unit(&decomposition, unit.unit, of_unit, cpu_unit_s.unwrap_or(elapsed_s))?;
                 }
+                results.push(result(unit, of_unit, each_s, (SHADERS, name))?);
             }
-            let each_s = elapsed_s / units.len() as f64;
-            let results = batch.units.iter().zip(counted);
-            let results: Result<Vec<v1::Result>, TallyError> =
-                results.map(|(&unit, parts)| result(&batch, unit, parts, each_s, (SHADERS, name))).collect();
-            context.finish(&batch, Some(number), elapsed_s, results?);
+            context.finish(&batch, Some(number), elapsed_s, results);
             *in_hand = None;
             let Some(next) = shop.take_for_device(number, size) else { return Ok(()) };
             batch = next;
         }
+    }
+}
+
+/// Counts a unit that a device counted on the CPU, too, if a thread takes no longer than is reasonable.
+///
+/// # Errors
+/// They disagree.
+fn check_unit(
+    decomposition: &Decomposition,
+    unit: u64,
+    sub_ranges: &[Parts],
+    unit_s: f64,
+) -> Result<(), Fault> {
+    // A unit that takes a device seconds takes a thread of the CPU longer.
+    if !(Pace { cpu_units_per_s: 0.0, unit_s }.allows_check()) {
+        return Ok(());
+    }
+    let mut parts = Parts::default();
+    sub_ranges.iter().try_for_each(|sub_range| parts.merge(sub_range))?;
+    check_on_cpu(decomposition, unit, &parts.total()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::board::Problem;
+    use crate::campaign::{Assignment, SubRangeSet};
+    use crate::engine::Ladder;
+    use crate::kernel::count_range;
+    use crate::kernel::gpu::{Mirror, Shape};
+    use crate::preplacement::{Job, Scheme};
+
+    struct Scratch(PathBuf);
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    /// A context without threads, whose CPU counts or not.
+    fn context(name: &str, cpu_counts: bool) -> (Context, Scratch) {
+        let folder = std::env::temp_dir().join(format!("nqueens-crew-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).expect("a folder for temporary files");
+        let ladder = Ladder::new(Some(KernelKind::Scalar)).expect("runs everywhere");
+        let shop = Arc::new(Shop::new(ladder, 1, cpu_counts));
+        let outbox = Arc::new(Outbox::open(&folder.join("outbox.db")).expect("opens"));
+        (Context { shop, outbox }, Scratch(folder))
+    }
+
+    /// Leases of whole units, of whole mirror images and of some sub-ranges of mirror images, each with what it is of.
+    fn leases() -> Vec<(Assignment, Arc<Decomposition>)> {
+        let problem = Problem::empty(Piece::Queen, 10);
+        let scheme = Scheme::best(&problem);
+        let job = |prefixes| Job::new(problem.clone(), scheme, None, prefixes).expect("small");
+        // Some units, of which the last one is small.
+        let prefixes = Decomposition::new(job(1)).prefixes();
+        let itself = Arc::new(Decomposition::new(job((prefixes - 5) / 3)));
+        let image = Arc::new(itself.mirrored());
+        let last = itself.units() - 1;
+        assert!(
+            itself.sub_ranges(0).len() == 32 && (1..32).contains(&itself.sub_ranges(last).len()) && last > 2
+        );
+        let some = SubRangeSet::from_numbers([0, 3, 31]).expect("below 32");
+        let lease = |attempt, units, mirrored, sub_ranges| Assignment {
+            attempt,
+            job: itself.job().hash(),
+            units,
+            mirrored,
+            not_kernel: None,
+            sub_ranges,
+            grant: vec![attempt as u8; 3],
+        };
+        vec![
+            (lease(1, 0..last + 1, false, SubRangeSet::default()), Arc::clone(&itself)),
+            (lease(2, 1..2, true, SubRangeSet::default()), Arc::clone(&image)),
+            (lease(3, 0..2, true, some), Arc::clone(&image)),
+            (lease(4, last..last + 1, true, SubRangeSet::from_bits(1)), image),
+        ]
+    }
+
+    fn take_in(shop: &Shop) -> usize {
+        let leases = leases();
+        for (lease, decomposition) in &leases {
+            shop.assign([lease.clone()]);
+            shop.planned(lease.attempt, Ok(Arc::clone(decomposition)));
+        }
+        leases.iter().map(|(lease, _)| (lease.units.end - lease.units.start) as usize).sum()
+    }
+
+    /// Waits for so many results and compares them with what the oracle counts.
+    fn check_results(context: &Context, count: usize) {
+        let results = loop {
+            let batch = context.outbox.batch(1000, 1 << 20);
+            if batch.len() == count {
+                break batch;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        };
+        let leases = leases();
+        let mut oracle = KernelKind::Reference.build(Piece::Queen).expect("runs everywhere");
+        for (_, result) in results {
+            let (lease, decomposition) =
+                leases.iter().find(|(lease, _)| lease.attempt == result.attempt).expect("asked for");
+            let result = messages::unit_result(result, ("w", "o"), "0").expect("well-formed");
+            let unit = LeasedUnit { lease: Arc::new(lease.clone()), unit: result.unit.unit };
+            let ranges = sub_ranges(decomposition, &unit);
+            let whole = || decomposition.sub_ranges(result.unit.unit).len();
+            assert_eq!(
+                ranges.len(),
+                if lease.sub_ranges.is_empty() { whole() } else { lease.sub_ranges.len() }
+            );
+            let naive: Vec<u128> = ranges
+                .into_iter()
+                .map(|range| count_range(&mut *oracle, decomposition, range).expect("counts").thirds())
+                .collect();
+            assert_eq!(result.sub_sums, naive, "{:?}", result.unit);
+            assert_eq!(result.sub_sums.iter().sum::<u128>(), result.tally.thirds());
+            assert_eq!(result.parts.total(), Ok(result.tally));
+            assert_eq!(result.grant, lease.grant);
+        }
+    }
+
+    #[test]
+    fn a_thread_of_the_cpu_counts_each_sub_range_that_a_lease_asks_for_and_no_other() {
+        let (context, _scratch) = context("cpu", true);
+        let count = take_in(&context.shop);
+        let mut bench = Bench::default();
+        for _ in 0..count {
+            let (batch, kind) = context.shop.take_for_cpu().expect("a unit");
+            count_on_cpu(&context, &batch, kind, &mut bench, "cpu, a\u{e9}b\n").expect("counts");
+        }
+        check_results(&context, count);
+        let devices = context.outbox.batch(1000, 1 << 20).into_iter().map(|(_, result)| result.device);
+        assert!(devices.into_iter().all(|device| device == "cpu, ab"));
+    }
+
+    #[test]
+    fn a_device_counts_each_sub_range_that_a_lease_asks_for_and_no_other() {
+        let (context, _scratch) = context("device", false);
+        let device = DeviceSeen { id: "mirror-0".into(), name: String::new(), fault: None };
+        context.shop.add_devices([device]);
+        let count = take_in(&context.shop);
+        let shape = Shape { lanes: 256, chunk: 128, ring: 1 << 14, prefixes: 5000 };
+        let mut kernel = DeviceKernel::new(Box::new(Mirror::default()), shape, false);
+        std::thread::scope(|scope| {
+            let counting = scope.spawn(|| count_on_device(&context, "mirror-0", &mut kernel, 0, &mut None));
+            check_results(&context, count);
+            context.shop.stop();
+            assert_eq!(counting.join().expect("no panic"), Ok(()));
+        });
     }
 }

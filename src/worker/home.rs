@@ -9,6 +9,7 @@ use super::WorkerError;
 use super::backoff::Backoff;
 use super::line::{Trouble, trouble};
 use crate::authority::{Credentials, HolderError, Name, Token};
+use crate::whole_file;
 use crate::wire::{Address, Broken, EnrolError, Fault, Security, enrol};
 
 /// Now, in ms since 1970.
@@ -147,7 +148,7 @@ impl Home {
         let fail = |error| WorkerError::Folder(path.clone(), error);
         let name = match given {
             Some(name) => name.clone(),
-            None => match fs::read_to_string(&path) {
+            None => match whole_file::read_text(&path, 1024) {
                 Ok(text) => return text.trim().parse().map_err(WorkerError::Name),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => name_after(&host_name()),
                 Err(error) => return Err(fail(error)),

@@ -15,16 +15,16 @@ use tonic::Code;
 use super::backoff::Backoff;
 use super::crew::{Crew, ToPlan};
 use super::home::{Home, Joining, now_ms};
-use super::kernels::{Ladder, known_answers, processor};
+use super::kernels::processor;
 use super::line::Line;
 use super::outbox::Outbox;
 use super::provers::{InHand, Provers};
 use super::shop::{Failed, Report, SHADERS, Shop};
 use super::surroundings::{Pause, Rest, Surroundings};
 use super::{Options, Summary, WorkerError};
-use crate::authority::Name;
+use crate::authority::{Name, Renewal};
 use crate::campaign::Assignment;
-use crate::engine::{Device, DeviceChoice, DeviceError, find_devices};
+use crate::engine::{Device, DeviceChoice, DeviceError, Ladder, find_devices, known_answers};
 use crate::kernel::KernelKind;
 use crate::preplacement::JobHash;
 use crate::wire::v1::{self, Verdict};
@@ -139,6 +139,8 @@ struct Synced {
     running_jobs: u32,
     running_proofs: u32,
     next: Duration,
+    /// The coordinator waited for something to lease as long as it was asked to, or nearly so.
+    waited: bool,
 }
 
 struct Life {
@@ -226,50 +228,92 @@ impl Life {
 
     /// Syncs again and again; returns when nothing is to be done, if it is to end then.
     async fn keep_syncing(&self, draining: bool, exit_when_idle: bool) -> Result<(), WorkerError> {
-        /// How soon after a sync there may be another.
-        const LEAST: Duration = Duration::from_millis(200);
+        /// How soon after a sync there is another if nothing happened, at first.
+        const EARLY: Duration = Duration::from_millis(50);
+        /// How long the answer of a worker that is to end when idle may wait.
+        const SMALL: Duration = Duration::from_millis(500);
         let mut backoff = Backoff::default();
-        let mut early = LEAST;
+        let mut limit = SyncLimit::default();
+        let mut early = EARLY;
         let mut idle = 0;
         let mut changes = self.shop.changes();
+        // The first answer tells what there is, at once.
+        let mut wait = Duration::ZERO;
         loop {
             if let Some(why) = self.shop.broken() {
                 return Err(WorkerError::Miscounts(why));
             }
-            let Some(synced) = self.sync(&mut backoff, draining).await? else { continue };
+            let report = self.shop.report(MOST_HELD);
+            let idles = report.held.is_empty() && report.capacity > 0;
+            let waits = if idles { wait } else { Duration::ZERO };
+            limit.synced(tokio::time::Instant::now());
+            let synced = tokio::select! {
+                biased;
+                synced = self.sync(&mut backoff, report, (draining, waits)) => synced?,
+                () = self.urgency(), if !waits.is_zero() => None,
+            };
+            let Some(synced) = synced else { continue };
             let at = tokio::time::Instant::now();
             let proves = synced.running_proofs > 0 && self.provers.capacity() > 0;
-            let nothing =
-                synced.running_jobs == 0 && !proves && self.shop.is_empty() && self.outbox.len() == 0;
+            let busy = synced.running_jobs > 0 || proves;
+            let nothing = !busy && self.shop.is_empty() && self.outbox.len() == 0;
             idle = if nothing { idle + 1 } else { 0 };
             if exit_when_idle && idle >= 2 {
                 return Ok(());
             }
-            // As long as nothing comes that can be counted here, it is asked for ever more seldom.
+            // As long as nothing comes that can be counted here, it is asked for ever more seldom, unless the coordinator
+            // waits for something by itself.
             let of_use = synced.new > 0 && !self.shop.take_failed_lately();
-            early = if of_use { LEAST } else { (2 * early).min(synced.next) };
+            early = if of_use || synced.waited { EARLY } else { (2 * early).min(synced.next) };
             let latest = at + synced.next.mul_f64(0.8 + 0.4 * fastrand::f64());
             let due = || {
-                let early = if self.shop.was_acknowledged() { LEAST } else { early };
+                let early = if self.shop.was_acknowledged() { Duration::ZERO } else { early };
                 let hungry = self.shop.is_hungry() && !draining;
                 let ends = exit_when_idle && nothing;
-                if self.shop.is_urgent() {
+                let wanted = if self.shop.is_urgent() {
                     at
                 } else if hungry || ends {
                     (at + early).min(latest)
                 } else {
                     latest
-                }
+                };
+                limit.not_before(wanted)
             };
             until(due, &mut changes).await;
+            wait = match (draining, exit_when_idle) {
+                (false, false) => self.longest_wait(),
+                // Whether there is nothing to do it is to know soon.
+                (false, true) if busy => SMALL.min(self.longest_wait()),
+                _ => Duration::ZERO,
+            };
         }
     }
 
-    /// One sync. `None` if it failed in a way that may pass.
-    async fn sync(&self, backoff: &mut Backoff, draining: bool) -> Result<Option<Synced>, WorkerError> {
-        let report = self.shop.report(MOST_HELD);
-        let held: HashSet<u64> = report.held.iter().map(|held| held.attempt).collect();
-        let request = self.sync_request(report, draining);
+    /// Returns how long a sync's answer may wait for something to lease: less than a call may take.
+    fn longest_wait(&self) -> Duration {
+        const MOST: Duration = Duration::from_secs(10);
+        MOST.min(self.line.deadline() / 2)
+    }
+
+    /// Waits until the coordinator is to hear of a change at once.
+    async fn urgency(&self) {
+        let mut changes = self.shop.changes();
+        while !self.shop.is_urgent() && changes.changed().await.is_ok() {}
+    }
+
+    /// Syncs once. The answer may take as long as `wait` if there is nothing to lease. `None` if it failed in a way that may
+    /// pass.
+    async fn sync(
+        &self,
+        backoff: &mut Backoff,
+        report: Report,
+        (draining, wait): (bool, Duration),
+    ) -> Result<Option<Synced>, WorkerError> {
+        let began = Instant::now();
+        let held: HashSet<u64> = report.held.iter().map(|held| held.lease.attempt).collect();
+        // At most 10 s.
+        let wait_ms = wait.as_millis() as u32;
+        let request = v1::SyncRequest { wait_ms, ..self.sync_request(report, draining) };
         let answer = self.line.call(backoff, |link| async move { link.work().sync(request).await }).await?;
         let Ok(response) = answer else { return Ok(None) };
         if !response.quarantined.is_empty() {
@@ -281,14 +325,16 @@ impl Life {
         self.shop
             .cancel(response.cancel.into_iter().chain(held.iter().copied().filter(|a| !kept.contains(a))));
         // What was held when the request went off may be done by now: it does not begin anew.
-        let new: Vec<Assignment> =
-            desired.into_iter().filter(|lease| !held.contains(&lease.attempt)).collect();
+        let (known, new): (Vec<Assignment>, Vec<Assignment>) =
+            desired.into_iter().partition(|lease| held.contains(&lease.attempt));
         let synced = Synced {
             new: new.len(),
             running_jobs: response.running_jobs,
             running_proofs: response.running_proofs,
             next: Duration::from_millis(response.next_sync_ms.clamp(50, 600_000).into()),
+            waited: !wait.is_zero() && began.elapsed() >= wait / 2,
         };
+        self.shop.update(known);
         self.take(new, response.jobs);
         self.proofs.send_replace(response.running_proofs);
         Ok(Some(synced))
@@ -332,6 +378,7 @@ impl Life {
             held: held.iter().map(messages::held).collect(),
             draining,
             devices: cpu.into_iter().chain(others).collect(),
+            wait_ms: 0,
         }
     }
 
@@ -397,7 +444,10 @@ impl Life {
             let unit = result.unit;
             match verdict {
                 Verdict::Conflict => {
-                    tracing::warn!(unit, "another result is in the books: the referee will decide")
+                    tracing::warn!(
+                        unit,
+                        "another result is in the books: the coordinator's arbiter will decide"
+                    )
                 }
                 Verdict::Refused | Verdict::Quarantined => {
                     tracing::error!(unit, "the coordinator does not believe this worker any more");
@@ -520,6 +570,7 @@ impl Life {
         if !response.quarantined.is_empty() {
             return Err(WorkerError::Quarantined(response.quarantined));
         }
+        self.provers.hear_unreadable(&response.unreadable);
         self.provers.handed_in(handed_in);
         self.provers.cancel(&response.cancel);
         let senseless = |error| WorkerError::Refused(self.line.address().clone(), format!("{error}"));
@@ -532,17 +583,41 @@ impl Life {
 
     // The rest.
 
-    /// Renews the certificate when half of its life is over.
+    /// Renews the certificate when half of its life is over, and when it is not valid yet because a clock was set back: by
+    /// the coordinator's word, or by the clock here.
     async fn keep_renewing(&self) -> Result<Infallible, WorkerError> {
         const AT_MOST: Duration = Duration::from_secs(3600);
+        let mut is_asked = false;
+        let mut is_behind = false;
         loop {
             let Security::Tls(authority, Some(credentials)) = self.line.security() else {
                 return std::future::pending().await;
             };
-            if credentials.renewal_is_due(now_ms()) {
+            let renewal = credentials.renewal(now_ms()).filter(|renewal| {
+                // The next one would be no better.
+                !(is_behind && matches!(renewal, Renewal::ClockSetBack { .. }))
+            });
+            if is_asked || renewal.is_some() {
                 match renew(self.line.address(), &credentials, self.home.path(), self.line.deadline()).await {
                     Ok(renewed) => {
-                        tracing::info!("the certificate was renewed");
+                        match renewal {
+                            Some(set_back @ Renewal::ClockSetBack { .. }) => {
+                                tracing::warn!(
+                                    "{set_back}: the certificate was not valid yet and was replaced"
+                                );
+                            }
+                            _ if is_asked => tracing::warn!(
+                                "the coordinator's clock was set back: the certificate was not valid yet and was replaced"
+                            ),
+                            _ => tracing::info!("the certificate was renewed"),
+                        }
+                        let ahead = renewed.renewal(now_ms());
+                        is_behind = matches!(ahead, Some(Renewal::ClockSetBack { .. }));
+                        if is_behind {
+                            tracing::warn!(
+                                "the clock of this machine is behind the coordinator's by minutes: set it"
+                            );
+                        }
                         self.line.secure(Security::Tls(authority, Some(Box::new(renewed))))?;
                     }
                     Err(error) => {
@@ -552,7 +627,10 @@ impl Life {
             }
             // Several tries before it ends, however short it lives.
             let left = Duration::from_millis(credentials.not_after_ms().saturating_sub(now_ms()));
-            tokio::time::sleep((left / 8).clamp(Duration::from_secs(1), AT_MOST)).await;
+            is_asked = tokio::select! {
+                () = tokio::time::sleep((left / 8).clamp(Duration::from_secs(1), AT_MOST)) => false,
+                () = self.line.not_valid_yet() => true,
+            };
         }
     }
 
@@ -578,6 +656,29 @@ impl Life {
     }
 }
 
+/// Limits how often a worker syncs: 20 times a second, and some times more in a row.
+#[derive(Debug, Default)]
+struct SyncLimit {
+    /// When the next sync would be, if all syncs were evenly spaced.
+    even: Option<tokio::time::Instant>,
+}
+
+impl SyncLimit {
+    const INTERVAL: Duration = Duration::from_millis(50);
+    const IN_A_ROW: u32 = 5;
+
+    /// Notes that a sync goes off.
+    fn synced(&mut self, at: tokio::time::Instant) {
+        self.even = Some(self.even.map_or(at, |even| even.max(at)) + Self::INTERVAL);
+    }
+
+    /// Returns when a sync that is wanted at this time may go off.
+    fn not_before(&self, wanted: tokio::time::Instant) -> tokio::time::Instant {
+        let lead = Self::INTERVAL * (Self::IN_A_ROW - 1);
+        self.even.map_or(wanted, |even| if even > wanted + lead { even - lead } else { wanted })
+    }
+}
+
 /// Waits until `due` says that it is time; it is asked again after each change.
 async fn until(due: impl Fn() -> tokio::time::Instant, changes: &mut watch::Receiver<()>) {
     loop {
@@ -590,5 +691,29 @@ async fn until(due: impl Fn() -> tokio::time::Instant, changes: &mut watch::Rece
             () = tokio::time::sleep_until(at) => return,
             _ = changes.changed() => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn syncs_may_come_in_a_row_but_no_more_than_20_a_second_for_long() {
+        let began = tokio::time::Instant::now();
+        let (mut limit, mut at, mut syncs) = (SyncLimit::default(), began, 0);
+        // One wants to sync all the time.
+        while at < began + Duration::from_secs(10) {
+            at = limit.not_before(at);
+            limit.synced(at);
+            syncs += 1;
+            if at == began {
+                assert!(syncs <= SyncLimit::IN_A_ROW, "{syncs} at once");
+            }
+        }
+        assert!((200..210).contains(&syncs), "{syncs}");
+        // Whoever syncs seldom is never held up.
+        let later = at + Duration::from_secs(1);
+        assert_eq!(limit.not_before(later), later);
     }
 }

@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tokio::sync::watch;
 use tonic::{Code, Response, Status};
 
 use super::WorkerError;
 use super::backoff::Backoff;
-use crate::wire::{Address, Broken, Fault, Link, LinkError, Security};
+use crate::wire::{Address, Broken, Fault, Link, LinkError, Security, is_not_valid_yet};
 
 /// What a call that failed means.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,6 +42,8 @@ pub(super) struct Line {
     /// Whether a coordinator has ever answered.
     was_answered: AtomicBool,
     state: Mutex<State>,
+    /// Whether the coordinator has said that the certificate in use is not valid yet.
+    not_valid_yet: watch::Sender<bool>,
 }
 
 #[derive(Debug)]
@@ -55,7 +58,8 @@ impl Line {
     pub(super) fn new(address: Address, security: Security, deadline: Duration) -> Result<Self, LinkError> {
         let link = Link::new(&address, &security, deadline)?;
         let state = Mutex::new(State { security, link, generation: 0 });
-        Ok(Self { address, deadline, was_answered: AtomicBool::new(false), state })
+        let (was_answered, not_valid_yet) = (AtomicBool::new(false), watch::Sender::new(false));
+        Ok(Self { address, deadline, was_answered, state, not_valid_yet })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -80,7 +84,25 @@ impl Line {
         let link = Link::new(&self.address, &security, self.deadline)?;
         let mut state = self.state();
         *state = State { security, link, generation: state.generation + 1 };
+        self.not_valid_yet.send_replace(false);
         Ok(())
+    }
+
+    /// Waits until the coordinator says that the certificate in use is not valid yet: its clock was set back. Says so
+    /// once for each call that is answered so.
+    pub(super) async fn not_valid_yet(&self) {
+        let mut said = self.not_valid_yet.subscribe();
+        // The sender is there as long as this is.
+        let _ = said.wait_for(|said| *said).await;
+        self.not_valid_yet.send_replace(false);
+    }
+
+    /// Remembers that the certificate is not valid yet, unless another is in use since the call.
+    fn hear(&self, status: &Status, generation: u64) {
+        let state = self.state();
+        if is_not_valid_yet(status) && state.generation == generation {
+            self.not_valid_yet.send_replace(true);
+        }
     }
 
     /// Connects anew, unless somebody has since the link of this generation failed: after some failures a channel may
@@ -133,6 +155,7 @@ impl Line {
             Err(status) => match trouble(&status) {
                 Trouble::Lasting(why) => Err(WorkerError::Refused(self.address.clone(), why)),
                 Trouble::Passing(why) => {
+                    self.hear(&status, generation);
                     let wait = backoff.next(fastrand::f64());
                     tracing::warn!(address = %self.address, wait_ms = wait.as_millis() as u64, "{why}");
                     self.rebuild(generation);

@@ -6,7 +6,7 @@
 //! | `shop.rs` | what is in hand, unit by unit; it knows no threads, network or disk |
 //! | `crew.rs` | the threads that count |
 //! | `provers.rs` | the threads that answer the queries of proofs |
-//! | `kernels.rs`, `plans.rs` | which kernel counts what; jobs become units again |
+//! | `kernels.rs`, `plans.rs` | the kernels of a thread; jobs become units again |
 //! | `outbox.rs`, `outbox_file.rs` | results that were not acknowledged yet, in memory and on disk |
 //! | `home.rs`, `line.rs`, `backoff.rs` | the folder and the certificate; calls, and what their failures mean |
 //! | `hours.rs`, `surroundings.rs` | when it is to rest |
@@ -105,7 +105,7 @@ impl Options {
 pub struct Summary {
     /// Units that it counted.
     pub units: u64,
-    /// Units of others, or by another kernel its own, that it counted again to check them.
+    /// Units that it counted again to check them, all or some sub-ranges of each.
     pub recounts: u64,
     /// Queries of proofs that it answered.
     pub proved: u64,

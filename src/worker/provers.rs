@@ -39,6 +39,8 @@ struct State {
     stopped: bool,
     /// A thread failed: nothing more is taken.
     broken: bool,
+    /// What the coordinator says that it cannot read.
+    unreadable: String,
     answered: u64,
     /// Seconds that a task took lately, smoothed.
     task_s: Option<f64>,
@@ -170,6 +172,19 @@ impl Provers {
         let mut state = self.shared.state();
         state.waiting.clear();
         state.working.values().for_each(|brake| brake.stop());
+    }
+
+    /// Tells the user what the coordinator cannot read of what is answered here, once.
+    pub(super) fn hear_unreadable(&self, why: &str) -> bool {
+        let mut state = self.shared.state();
+        let is_news = state.unreadable != why;
+        if is_news {
+            why.clone_into(&mut state.unreadable);
+            if !why.is_empty() {
+                tracing::warn!("{why}");
+            }
+        }
+        is_news
     }
 
     /// Tasks that were answered since the start.
@@ -326,6 +341,13 @@ mod tests {
         assert!(matches!(&in_hand.answers[0].1.outcome, TaskOutcome::Completed(columns) if columns[0] == 0));
         assert!(matches!(&in_hand.answers[1].1.outcome, TaskOutcome::Tree(tree) if tree.len() == 1));
         assert_eq!(in_hand.answers[2].1.outcome, TaskOutcome::Tree(vec![16]));
+    }
+
+    #[test]
+    fn what_the_coordinator_cannot_read_is_told_once() {
+        let provers = Provers::new(1);
+        let heard = ["", "it is old", "it is old", "", "it is old"].map(|why| provers.hear_unreadable(why));
+        assert_eq!(heard, [false, true, false, true, true]);
     }
 
     #[test]

@@ -10,15 +10,22 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::kernels::Ladder;
 use crate::board::Piece;
-use crate::campaign::{Assignment, Held, UnitId};
+use crate::campaign::{Assignment, HeldLease, UnitId};
+use crate::engine::Ladder;
 use crate::kernel::KernelKind;
-use crate::preplacement::{Decomposition, JobHash};
+use crate::preplacement::{Decomposition, JobHash, MOST_SUB_RANGES};
 use crate::wire::v1::FailReason;
 
 /// The kernel of devices, as sources name it.
 pub(super) const SHADERS: &str = "wgsl";
+
+/// A unit to be counted, and the lease that asks for it.
+#[derive(Clone, Debug)]
+pub(super) struct LeasedUnit {
+    pub(super) lease: Arc<Assignment>,
+    pub(super) unit: u64,
+}
 
 /// Units to be counted, all of one image of one job.
 #[derive(Clone, Debug)]
@@ -27,8 +34,14 @@ pub(super) struct Batch {
     pub(super) decomposition: Arc<Decomposition>,
     pub(super) not_kernel: Option<String>,
     pub(super) mirrored: bool,
-    /// Each with its lease.
-    pub(super) units: Vec<(u64, u64)>,
+    pub(super) units: Vec<LeasedUnit>,
+}
+
+impl Batch {
+    /// Returns whether of every unit all is to be counted.
+    fn is_whole(&self) -> bool {
+        self.units.iter().all(|unit| unit.lease.sub_ranges.is_empty())
+    }
 }
 
 /// A unit that cannot be counted here.
@@ -55,7 +68,7 @@ pub(super) struct Report {
     pub(super) capacity: u32,
     pub(super) kernels: Vec<String>,
     pub(super) units_per_s: Vec<(JobHash, f64)>,
-    pub(super) held: Vec<Held>,
+    pub(super) held: Vec<HeldLease>,
     pub(super) devices: Vec<DeviceSeen>,
     pub(super) cpu_threads: usize,
 }
@@ -70,7 +83,7 @@ pub(super) struct Counted {
 /// A lease in hand.
 #[derive(Debug)]
 struct Lot {
-    assignment: Assignment,
+    assignment: Arc<Assignment>,
     /// `None` until it is planned.
     decomposition: Option<Arc<Decomposition>>,
     waiting: VecDeque<u64>,
@@ -81,6 +94,7 @@ struct Lot {
 impl Lot {
     fn new(assignment: Assignment) -> Self {
         let waiting = assignment.units.clone().collect();
+        let assignment = Arc::new(assignment);
         Self { assignment, decomposition: None, waiting, counting: BTreeSet::new(), kept: BTreeSet::new() }
     }
 
@@ -88,9 +102,19 @@ impl Lot {
         self.waiting.len() + self.counting.len() + self.kept.len()
     }
 
-    fn held(&self) -> Held {
-        let Assignment { attempt, job, units, mirrored, not_kernel } = self.assignment.clone();
-        Held { attempt, job, units, left: self.left() as u64, mirrored, not_kernel }
+    fn held(&self) -> HeldLease {
+        let (left, unstarted) = (self.left() as u64, self.waiting.len() as u64);
+        HeldLease { lease: Assignment::clone(&self.assignment), left, unstarted }
+    }
+
+    /// Returns whether only some sub-ranges of its units are to be counted.
+    fn is_spot(&self) -> bool {
+        !self.assignment.sub_ranges.is_empty()
+    }
+
+    /// Returns a unit of it, to be counted.
+    fn leased(&self, unit: u64) -> LeasedUnit {
+        LeasedUnit { lease: Arc::clone(&self.assignment), unit }
     }
 }
 
@@ -101,6 +125,13 @@ struct Pace {
     cpu_unit_s: Option<f64>,
     /// Units a second, by the number of the device, smoothed.
     devices: HashMap<usize, f64>,
+}
+
+impl Pace {
+    /// Returns the units a second of so many threads of the CPU and all devices.
+    fn units_per_s(&self, cpu_threads: usize) -> f64 {
+        self.cpu_unit_s.map_or(0.0, |unit_s| cpu_threads as f64 / unit_s) + self.devices.values().sum::<f64>()
+    }
 }
 
 /// How fast a job's units are counted, as a device needs to know it.
@@ -157,8 +188,7 @@ impl State {
         if self.resting || self.stopped {
             return 0;
         }
-        let cpu = if self.cpu_counts { self.cpu_threads } else { 0 };
-        cpu + self.alive()
+        self.counting_threads() + self.alive()
     }
 
     fn measured(&self, job: JobHash, device: usize) -> Measured {
@@ -166,15 +196,43 @@ impl State {
         Measured {
             rate: pace.and_then(|pace| pace.devices.get(&device).copied()),
             cpu_unit_s: pace.and_then(|pace| pace.cpu_unit_s),
-            cpu_threads: if self.cpu_counts { self.cpu_threads } else { 0 },
+            cpu_threads: self.counting_threads(),
         }
     }
 
-    /// Whether the shaders may count a lot.
+    /// Returns the threads of the CPU that count.
+    fn counting_threads(&self) -> usize {
+        if self.cpu_counts { self.cpu_threads } else { 0 }
+    }
+
+    /// Returns the lots, recounts first: they are short, and others wait for them.
+    fn recounts_first(&self) -> impl Iterator<Item = (u64, &Lot)> {
+        let lots = |mirrored| self.lots.iter().filter(move |(_, lot)| lot.assignment.mirrored == mirrored);
+        lots(true).chain(lots(false)).map(|(&attempt, lot)| (attempt, lot))
+    }
+
+    /// Returns the seconds for which what waits will do, or none if the pace of some of it is not known.
+    fn waiting_s(&self) -> Option<f64> {
+        let waiting = self.lots.values().filter(|lot| !lot.waiting.is_empty());
+        waiting
+            .map(|lot| {
+                let units_per_s = self.paces.get(&lot.assignment.job)?.units_per_s(self.counting_threads());
+                let spots = if lot.is_spot() {
+                    lot.assignment.sub_ranges.len() as f64 / MOST_SUB_RANGES as f64
+                } else {
+                    1.0
+                };
+                (units_per_s > 0.0).then(|| lot.waiting.len() as f64 * spots / units_per_s)
+            })
+            .sum()
+    }
+
+    /// Returns whether the shaders may count a lot. They are slow at small things.
     fn for_shaders(&self, lot: &Lot) -> bool {
         let Some(decomposition) = &lot.decomposition else { return false };
         let job = decomposition.job();
         job.problem().piece() == Piece::Queen
+            && !(lot.is_spot() && self.cpu_counts)
             && lot.assignment.not_kernel.as_deref() != Some(SHADERS)
             && !self.not_for_shaders.contains(&lot.assignment.job)
     }
@@ -253,17 +311,35 @@ impl Shop {
     pub(super) fn planned(&self, attempt: u64, decomposition: Result<Arc<Decomposition>, String>) {
         self.change(|state| {
             let Some(lot) = state.lots.get_mut(&attempt) else { return };
-            let last = lot.assignment.units.end;
-            let outside = |units| format!("the job has {units} units, and this is unit {}", last - 1);
             let checked = decomposition.and_then(|decomposition| {
-                let units = decomposition.units();
-                if last <= units { Ok(decomposition) } else { Err(outside(units)) }
+                check_lease(&lot.assignment, &decomposition)?;
+                Ok(decomposition)
             });
             match checked {
                 Ok(decomposition) => lot.decomposition = Some(decomposition),
                 Err(detail) => Self::give_up(state, attempt, FailReason::Job, detail),
             }
             self.give_up_unsuited(state);
+        });
+    }
+
+    /// Takes over what the coordinator says of leases that are in hand. Units past the end of one that are not begun are
+    /// dropped: they are somebody else's.
+    pub(super) fn update(&self, leases: impl IntoIterator<Item = Assignment>) {
+        self.change(|state| {
+            for lease in leases {
+                let attempt = lease.attempt;
+                let Some(lot) = state.lots.get_mut(&attempt) else { continue };
+                let before = Arc::make_mut(&mut lot.assignment);
+                // A lease never grows, and is never of anything else.
+                before.units.end = before.units.end.min(lease.units.end).max(before.units.start);
+                if !lease.grant.is_empty() {
+                    before.grant = lease.grant;
+                }
+                let end = before.units.end;
+                lot.waiting.retain(|&unit| unit < end);
+                state.remove_if_done(attempt);
+            }
         });
     }
 
@@ -318,26 +394,27 @@ impl Shop {
         if state.alive() > 0 {
             kernels.insert(0, SHADERS.to_owned());
         }
-        let threads = if state.cpu_counts { state.cpu_threads as f64 } else { 0.0 };
-        let rate = |pace: &Pace| {
-            pace.cpu_unit_s.map_or(0.0, |unit_s| threads / unit_s) + pace.devices.values().sum::<f64>()
-        };
+        let cpu_threads = state.counting_threads();
+        let rate = |(&job, pace): (&JobHash, &Pace)| (job, pace.units_per_s(cpu_threads));
         Report {
             // There are far fewer than 2^32 threads.
             capacity: state.capacity() as u32,
             kernels,
-            units_per_s: state.paces.iter().map(|(&job, pace)| (job, rate(pace))).collect(),
+            units_per_s: state.paces.iter().map(rate).collect(),
             held: state.lots.values().take(most_held).map(Lot::held).collect(),
             devices: state.devices.clone(),
-            cpu_threads: if state.cpu_counts { state.cpu_threads } else { 0 },
+            cpu_threads,
         }
     }
 
-    /// Whether threads have, or soon will have, nothing to do.
+    /// Returns whether threads have, or soon will have, nothing to do: fewer units wait than are counted at once, or they
+    /// will not do for longer than a sync may take.
     pub(super) fn is_hungry(&self) -> bool {
+        const SOON_S: f64 = 0.5;
         let state = self.state();
         let waiting: usize = state.lots.values().map(|lot| lot.waiting.len()).sum();
-        waiting < state.capacity()
+        let capacity = state.capacity();
+        capacity > 0 && (waiting < capacity || state.waiting_s().is_some_and(|seconds| seconds < SOON_S))
     }
 
     /// Whether results were acknowledged since the last report.
@@ -393,22 +470,23 @@ impl Shop {
             if !state.cpu_counts {
                 return None;
             }
-            let (attempt, lot, kind) = state.lots.iter_mut().find_map(|(&attempt, lot)| {
+            let (attempt, kind) = state.recounts_first().find_map(|(attempt, lot)| {
                 if lot.waiting.is_empty() {
                     return None;
                 }
                 let job = lot.decomposition.as_ref()?.job();
                 let kind = self.ladder.pick(job, lot.assignment.not_kernel.as_deref())?;
-                Some((attempt, lot, kind))
+                Some((attempt, kind))
             })?;
+            let lot = state.lots.get_mut(&attempt)?;
             let unit = lot.waiting.pop_front()?;
             lot.counting.insert(unit);
-            Some((batch(lot, vec![(attempt, unit)])?, kind))
+            Some((batch(lot, vec![lot.leased(unit)])?, kind))
         })
     }
 
     /// Units for the device with this number, as many as `size` says of what was measured and of the open units of a
-    /// job, from the end, one at least; waits for some. `None`: the thread is to end. `size` must not use the shop.
+    /// job, one at least; waits for some. `None`: the thread is to end. `size` must not use the shop.
     pub(super) fn take_for_device(
         &self,
         device: usize,
@@ -416,7 +494,7 @@ impl Shop {
     ) -> Option<Batch> {
         self.wait_for(|state| {
             let may = |lot: &Lot| !lot.waiting.is_empty() && state.for_shaders(lot);
-            let first = state.lots.values().find(|lot| may(lot))?;
+            let (_, first) = state.recounts_first().find(|(_, lot)| may(lot))?;
             let (job, image) = (first.assignment.job, first.decomposition.clone()?);
             let of_image =
                 |lot: &Lot| lot.decomposition.as_ref().is_some_and(|d| Arc::ptr_eq(d, &image)) && may(lot);
@@ -426,13 +504,14 @@ impl Shop {
                 lots.iter().filter_map(|attempt| state.lots.get(attempt)).map(|lot| lot.waiting.len()).sum();
             let most = size(state.measured(job, device), open).max(1);
             let mut units = Vec::new();
-            for attempt in lots.iter().rev() {
+            // From the front: what is not begun of a lease is its end, which the coordinator may give to others.
+            for attempt in &lots {
                 let Some(lot) = state.lots.get_mut(attempt) else { continue };
                 while units.len() < most
-                    && let Some(unit) = lot.waiting.pop_back()
+                    && let Some(unit) = lot.waiting.pop_front()
                 {
                     lot.counting.insert(unit);
-                    units.push((*attempt, unit));
+                    units.push(lot.leased(unit));
                 }
             }
             batch(state.lots.get(lots.first()?)?, units)
@@ -466,8 +545,8 @@ impl Shop {
     /// Units were counted in `elapsed_s` seconds: by a device, with that number, or by a thread of the CPU.
     pub(super) fn finish(&self, batch: &Batch, by: Option<usize>, elapsed_s: f64) {
         self.change(|state| {
-            for (attempt, unit) in &batch.units {
-                if let Some(lot) = state.lots.get_mut(attempt)
+            for LeasedUnit { lease, unit } in &batch.units {
+                if let Some(lot) = state.lots.get_mut(&lease.attempt)
                     && lot.counting.remove(unit)
                 {
                     lot.kept.insert(*unit);
@@ -479,8 +558,8 @@ impl Shop {
             } else {
                 state.counted.units += count;
             }
-            // Another kernel of the CPU than the usual one says nothing about the usual rate.
-            if by.is_some() || batch.not_kernel.is_none() {
+            // Another kernel of the CPU than the usual one says nothing about the usual rate, nor do parts of units.
+            if batch.is_whole() && (by.is_some() || batch.not_kernel.is_none()) {
                 Self::forget_old_paces(state);
                 let pace = state.paces.entry(batch.job).or_default();
                 let unit_s = elapsed_s.max(1e-6) / count as f64;
@@ -512,14 +591,16 @@ impl Shop {
     pub(super) fn give_back(&self, batch: &Batch) {
         self.change(|state| {
             let resting = state.resting;
-            for (attempt, unit) in &batch.units {
-                if let Some(lot) = state.lots.get_mut(attempt)
+            // The last one first, so that they wait in their order again.
+            for LeasedUnit { lease, unit } in batch.units.iter().rev() {
+                if let Some(lot) = state.lots.get_mut(&lease.attempt)
                     && lot.counting.remove(unit)
                     && !resting
+                    && lot.assignment.units.contains(unit)
                 {
                     lot.waiting.push_front(*unit);
                 }
-                state.remove_if_done(*attempt);
+                state.remove_if_done(lease.attempt);
             }
         });
     }
@@ -527,11 +608,12 @@ impl Shop {
     /// Units that cannot be counted.
     pub(super) fn fail(&self, batch: &Batch, reason: FailReason, detail: &str) {
         self.change(|state| {
-            for &(attempt, unit) in &batch.units {
+            for LeasedUnit { lease, unit } in &batch.units {
+                let attempt = lease.attempt;
                 if let Some(lot) = state.lots.get_mut(&attempt) {
-                    lot.counting.remove(&unit);
+                    lot.counting.remove(unit);
                 }
-                let unit = UnitId { job: batch.job, unit };
+                let unit = UnitId { job: batch.job, unit: *unit };
                 state.failed.push_back(Failed { attempt, unit, reason, detail: detail.to_owned() });
                 state.failed_lately = true;
                 state.remove_if_done(attempt);
@@ -621,7 +703,25 @@ impl Shop {
     }
 }
 
-fn batch(lot: &Lot, units: Vec<(u64, u64)>) -> Option<Batch> {
+/// Checks that a job has all that a lease asks for.
+///
+/// # Errors
+/// What it does not have.
+fn check_lease(lease: &Assignment, decomposition: &Decomposition) -> Result<(), String> {
+    let (last, units) = (lease.units.end.saturating_sub(1), decomposition.units());
+    if last >= units {
+        return Err(format!("the job has {units} units, and this is unit {last}"));
+    }
+    let Some(number) = lease.sub_ranges.numbers().last() else { return Ok(()) };
+    // All units but the last are of one size.
+    let sub_ranges = decomposition.sub_ranges(last).len();
+    if number as usize >= sub_ranges {
+        return Err(format!("unit {last} has {sub_ranges} sub-ranges, and this is number {number}"));
+    }
+    Ok(())
+}
+
+fn batch(lot: &Lot, units: Vec<LeasedUnit>) -> Option<Batch> {
     Some(Batch {
         job: lot.assignment.job,
         decomposition: Arc::clone(lot.decomposition.as_ref()?),
@@ -635,6 +735,7 @@ fn batch(lot: &Lot, units: Vec<(u64, u64)>) -> Option<Batch> {
 mod tests {
     use super::*;
     use crate::board::Problem;
+    use crate::campaign::SubRangeSet;
     use crate::preplacement::{Job, Scheme};
 
     fn decomposition(piece: Piece, n: usize) -> Arc<Decomposition> {
@@ -645,7 +746,19 @@ mod tests {
 
     fn lease(attempt: u64, decomposition: &Decomposition, units: std::ops::Range<u64>) -> Assignment {
         let job = decomposition.job().hash();
-        Assignment { attempt, job, units, mirrored: false, not_kernel: None }
+        let (sub_ranges, grant) = (SubRangeSet::default(), vec![7, attempt as u8]);
+        Assignment { attempt, job, units, mirrored: false, not_kernel: None, sub_ranges, grant }
+    }
+
+    /// A recount of some sub-ranges of a unit.
+    fn spot(attempt: u64, decomposition: &Decomposition, unit: u64) -> Assignment {
+        let sub_ranges = SubRangeSet::from_numbers([1, 4]).expect("below 32");
+        Assignment { mirrored: true, sub_ranges, ..lease(attempt, decomposition, unit..unit + 1) }
+    }
+
+    /// The units of a batch, each with its lease.
+    fn units(batch: &Batch) -> Vec<(u64, u64)> {
+        batch.units.iter().map(|LeasedUnit { lease, unit }| (lease.attempt, *unit)).collect()
     }
 
     fn shop() -> Shop {
@@ -664,7 +777,7 @@ mod tests {
 
     /// What is held, and how much of it is left.
     fn held(shop: &Shop) -> Vec<(u64, u64)> {
-        shop.report(100).held.iter().map(|held| (held.attempt, held.left)).collect()
+        shop.report(100).held.iter().map(|held| (held.lease.attempt, held.left)).collect()
     }
 
     #[test]
@@ -674,7 +787,8 @@ mod tests {
         take_in(&shop, &queens, lease(7, &queens, 2..4));
         assert!(!shop.is_hungry());
         let (first, kind) = shop.take_for_cpu().expect("a unit");
-        assert_eq!((first.units.clone(), kind), (vec![(7, 2)], KernelKind::Scalar));
+        assert_eq!((units(&first), kind), (vec![(7, 2)], KernelKind::Scalar));
+        assert_eq!(first.units[0].lease.grant, [7, 7]);
         assert_eq!((held(&shop), shop.being_counted()), (vec![(7, 2)], 1));
         shop.finish(&first, None, 0.5);
         let (second, _) = shop.take_for_cpu().expect("a unit");
@@ -770,7 +884,7 @@ mod tests {
     }
 
     #[test]
-    fn devices_take_many_units_of_one_image_from_the_end_and_the_cpu_one_from_the_front() {
+    fn devices_take_many_units_of_one_image_and_the_cpu_takes_one() {
         let (shop, queens) = (shop(), decomposition(Piece::Queen, 9));
         assert_eq!(shop.add_devices([device()]), 0);
         let image = Arc::new(queens.mirrored());
@@ -778,19 +892,19 @@ mod tests {
         take_in(&shop, &image, Assignment { mirrored: true, ..lease(2, &queens, 0..1) });
         take_in(&shop, &queens, lease(3, &queens, 3..5));
         assert_eq!((shop.report(9).capacity, shop.report(9).kernels[0].as_str()), (3, SHADERS));
+        let image = shop.take_for_device(0, |_, _| 100).expect("the recount");
+        assert_eq!((units(&image), image.mirrored), (vec![(2, 0)], true));
         let batch = shop.take_for_device(0, |_, open| {
             assert_eq!(open, 5);
-            3
+            4
         });
         let batch = batch.expect("units");
-        assert_eq!(batch.units, [(3, 4), (3, 3), (1, 2)]);
-        let (front, _) = shop.take_for_cpu().expect("a unit");
-        assert_eq!(front.units, [(1, 0)]);
+        assert_eq!(units(&batch), [(1, 0), (1, 1), (1, 2), (3, 3)]);
+        let (rest, _) = shop.take_for_cpu().expect("a unit");
+        assert_eq!(units(&rest), [(3, 4)]);
         shop.give_back(&batch);
-        assert_eq!(shop.take_for_device(0, |_, _| 100).expect("units").units.len(), 4);
-        // Then the image.
-        let image = shop.take_for_device(0, |_, _| 100).expect("units");
-        assert_eq!((image.units, image.mirrored), (vec![(2, 0)], true));
+        let again = shop.take_for_device(0, |_, _| 100).expect("units");
+        assert_eq!(units(&again), [(1, 0), (1, 1), (1, 2), (3, 3)]);
     }
 
     #[test]
@@ -808,10 +922,106 @@ mod tests {
         shop.device_gone(0, "it was lost".into());
         shop.give_back(&batch);
         let (unit, _) = shop.take_for_cpu().expect("a unit");
-        assert_eq!(unit.units, [(2, 0)]);
+        assert_eq!(units(&unit), [(2, 0)]);
         let report = shop.report(9);
         assert_eq!((report.capacity, report.devices[0].fault.as_deref()), (2, Some("it was lost")));
         assert!(report.kernels.iter().all(|kernel| kernel != SHADERS));
+    }
+
+    #[test]
+    fn recounts_go_first_and_those_of_some_sub_ranges_to_the_cpu() {
+        let (shop, queens) = (shop(), decomposition(Piece::Queen, 11));
+        let image = Arc::new(queens.mirrored());
+        shop.add_devices([device()]);
+        take_in(&shop, &queens, lease(1, &queens, 0..9));
+        take_in(&shop, &image, spot(2, &queens, 9));
+        take_in(&shop, &image, Assignment { mirrored: true, ..lease(3, &queens, 10..11) });
+        take_in(&shop, &image, spot(4, &queens, 11));
+        let by_device = shop.take_for_device(0, |_, _| 100).expect("units");
+        assert_eq!(units(&by_device), [(3, 10)]);
+        let recounts = [(); 2].map(|()| shop.take_for_cpu().expect("a unit").0);
+        assert_eq!(recounts.each_ref().map(units), [[(2, 9)], [(4, 11)]]);
+        assert_eq!(units(&shop.take_for_cpu().expect("a unit").0), [(1, 0)]);
+        // Parts of units say nothing about the pace of whole ones.
+        shop.finish(&recounts[0], None, 1.0);
+        assert_eq!((shop.report(9).units_per_s, shop.counted().recounts), (vec![], 1));
+        // Where only a device counts, it counts these, too, and all that is of one image together.
+        let ladder = Ladder::new(Some(KernelKind::Scalar)).expect("runs everywhere");
+        let alone = Shop::new(ladder, 2, false);
+        alone.add_devices([device()]);
+        for lease in [spot(1, &queens, 3), Assignment { mirrored: true, ..lease(2, &queens, 4..6) }] {
+            take_in(&alone, &image, lease);
+        }
+        let batch = alone.take_for_device(0, |_, _| 100).expect("units");
+        assert_eq!(units(&batch), [(1, 3), (2, 4), (2, 5)]);
+        alone.finish(&batch, Some(0), 1.0);
+        assert_eq!(alone.report(9).units_per_s, []);
+        // A device that is lost leaves such a recount to the CPU.
+        take_in(&alone, &image, spot(3, &queens, 6));
+        alone.device_gone(0, "it was lost".into());
+        assert_eq!(units(&alone.take_for_cpu().expect("a unit").0), [(3, 6)]);
+    }
+
+    #[test]
+    fn sub_ranges_that_a_unit_does_not_have_are_not_counted() {
+        let (shop, queens) = (shop(), decomposition(Piece::Queen, 9));
+        let image = Arc::new(queens.mirrored());
+        let sub_ranges = SubRangeSet::from_numbers([31]).expect("below 32");
+        take_in(&shop, &image, Assignment { sub_ranges, ..spot(1, &queens, 0) });
+        let failed = shop.next_failed().expect("a unit has 10 prefixes");
+        assert_eq!((failed.attempt, failed.reason), (1, FailReason::Job));
+        assert!(failed.detail.contains("has 10 sub-ranges"), "{}", failed.detail);
+    }
+
+    #[test]
+    fn of_a_lease_that_shrinks_only_what_was_not_begun_is_dropped() {
+        let (shop, queens) = (shop(), decomposition(Piece::Queen, 9));
+        take_in(&shop, &queens, lease(1, &queens, 2..8));
+        take_in(&shop, &queens, lease(2, &queens, 8..9));
+        let begun = [(); 3].map(|()| shop.take_for_cpu().expect("a unit").0);
+        assert_eq!(begun.each_ref().map(units), [[(1, 2)], [(1, 3)], [(1, 4)]]);
+        shop.finish(&begun[0], None, 1.0);
+        let (left, unstarted) = (shop.report(9).held[0].left, shop.report(9).held[0].unstarted);
+        assert_eq!((left, unstarted), (6, 3));
+        // The same range again changes nothing, nor does one that has grown, or begins elsewhere.
+        for same in [2..8, 2..20, 0..8] {
+            shop.update([lease(1, &queens, same)]);
+            assert_eq!(shop.report(9).held[0].lease.units, 2..8);
+        }
+        shop.update([Assignment { grant: vec![9], ..lease(1, &queens, 2..4) }, lease(7, &queens, 0..1)]);
+        let report = shop.report(9);
+        assert_eq!((report.held.len(), report.held[0].left, report.held[0].unstarted), (2, 3, 0));
+        assert_eq!((&report.held[0].lease.units, &report.held[0].lease.grant[..]), (&(2..4), &[9][..]));
+        // What is past the end and was begun goes on, and its result is kept until it is acknowledged.
+        shop.finish(&begun[2], None, 1.0);
+        // Unless whoever began it gives it back.
+        shop.give_back(&begun[1]);
+        assert_eq!(units(&shop.take_for_cpu().expect("a unit").0), [(1, 3)]);
+        shop.acknowledge([(1, 2), (1, 4)]);
+        assert_eq!(held(&shop), [(1, 1), (2, 1)]);
+        // One of which nothing was begun is not held any more.
+        shop.update([lease(2, &queens, 8..8)]);
+        assert_eq!(held(&shop), [(1, 1)]);
+    }
+
+    #[test]
+    fn a_shop_is_hungry_before_its_threads_run_out_of_work() {
+        let (shop, queens) = (shop(), decomposition(Piece::Queen, 11));
+        take_in(&shop, &queens, lease(1, &queens, 0..12));
+        let (begun, _) = shop.take_for_cpu().expect("a unit");
+        assert!(!shop.is_hungry(), "11 units wait, and nobody knows for how long");
+        // Two threads that take 0.1 s each: what waits will do for 0.55 s.
+        shop.finish(&begun, None, 0.1);
+        assert!(!shop.is_hungry());
+        shop.take_for_cpu().expect("a unit");
+        shop.take_for_cpu().expect("a unit");
+        assert!(shop.is_hungry(), "9 units wait");
+        // Of another job nothing is known.
+        let other = decomposition(Piece::Queen, 10);
+        take_in(&shop, &other, lease(2, &other, 0..3));
+        assert!(!shop.is_hungry());
+        shop.rest(true);
+        assert!(!shop.is_hungry());
     }
 
     #[test]

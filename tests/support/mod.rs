@@ -8,10 +8,11 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use nqueens::authority::{Authority, Credentials, KeyRequest, Name, Role};
-use nqueens::campaign::{Assignment, Completion, Held, Source, UnitId};
+use nqueens::campaign::{Assignment, HeldLease, Source, UnitId, UnitResult};
 use nqueens::coordinator::{AddressFile, authority_folder, now_ms, operator_folder};
-use nqueens::kernel::{KernelKind, count_parts};
+use nqueens::kernel::{KernelKind, count_sub_ranges};
 use nqueens::preplacement::{Decomposition, Job, JobHash};
+use nqueens::tally::Parts;
 use nqueens::wire::{Address, BUILD, Link, Security, messages, peer, v1};
 
 pub mod program;
@@ -70,6 +71,7 @@ pub struct Coordinator {
     pub process: Process,
     data: PathBuf,
     arguments: Vec<String>,
+    is_quiet: bool,
     /// Where it listened first: it does so again after a restart.
     pub address: Address,
 }
@@ -77,12 +79,21 @@ pub struct Coordinator {
 impl Coordinator {
     /// With TLS if there is an authority in its folder.
     pub fn start(data: &Path, arguments: &[&str]) -> Self {
-        let arguments: Vec<String> = arguments.iter().map(|&word| word.to_owned()).collect();
-        let (process, address) = Self::launch(data, &arguments, "127.0.0.1:0");
-        Self { process, data: data.to_owned(), arguments, address }
+        Self::start_as(data, arguments, false)
     }
 
-    fn launch(data: &Path, arguments: &[String], listen: &str) -> (Process, Address) {
+    /// The same, for tests in which it has much to complain of.
+    pub fn start_quietly(data: &Path, arguments: &[&str]) -> Self {
+        Self::start_as(data, arguments, true)
+    }
+
+    fn start_as(data: &Path, arguments: &[&str], is_quiet: bool) -> Self {
+        let arguments: Vec<String> = arguments.iter().map(|&word| word.to_owned()).collect();
+        let (process, address) = Self::launch(data, &arguments, "127.0.0.1:0", is_quiet);
+        Self { process, data: data.to_owned(), arguments, is_quiet, address }
+    }
+
+    fn launch(data: &Path, arguments: &[String], listen: &str, is_quiet: bool) -> (Process, Address) {
         let _ = std::fs::remove_file(data.join("address.json"));
         // Writes beyond a limit fail instead of ending it, where a test sets one.
         let mut command = Command::new("sh");
@@ -94,6 +105,9 @@ impl Coordinator {
             "--listen",
         ]);
         command.args([listen, "--log-level", "warn", "--data"]).arg(data).args(arguments);
+        if is_quiet {
+            command.stderr(Stdio::null());
+        }
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("a shell");
         let mut process = Process(child);
         let address = eventually("coordinator that listens", || {
@@ -111,7 +125,8 @@ impl Coordinator {
     /// Kills it and starts it again at the same address.
     pub fn restart(&mut self) {
         self.process.kill();
-        (self.process, _) = Self::launch(&self.data, &self.arguments, &self.address.to_string());
+        let address = self.address.to_string();
+        (self.process, _) = Self::launch(&self.data, &self.arguments, &address, self.is_quiet);
     }
 
     /// A link for whoever works on its machine.
@@ -169,11 +184,11 @@ impl Worker {
     }
 
     pub fn sync_request(&self) -> v1::SyncRequest {
-        let held = self.held.iter().map(|assignment| {
-            let Assignment { attempt, job, units, mirrored, not_kernel } = assignment.clone();
-            let left = units.end - units.start;
-            messages::held(&Held { attempt, job, units, left, mirrored, not_kernel })
+        let held = self.held.iter().map(|lease| {
+            let left = lease.units.end - lease.units.start;
+            messages::held(&HeldLease { lease: lease.clone(), left, unstarted: left })
         });
+        let cpu = v1::Device { id: "cpu".into(), capacity: 4, ..v1::Device::default() };
         v1::SyncRequest {
             peer: peer(),
             worker: self.name.clone(),
@@ -181,6 +196,7 @@ impl Worker {
             capacity: 4,
             kernels: self.kernels.clone(),
             held: held.collect(),
+            devices: vec![cpu],
             ..v1::SyncRequest::default()
         }
     }
@@ -198,8 +214,8 @@ impl Worker {
         Ok(self.held.len())
     }
 
-    /// Counts a unit, as the lease says.
-    pub fn count(&mut self, lease: &Assignment, unit: u64) -> Completion {
+    /// Counts a unit, or the sub-ranges of it that the lease names.
+    pub fn count(&mut self, lease: &Assignment, unit: u64) -> UnitResult {
         let kernel = if lease.not_kernel.as_deref() == Some("scalar") {
             KernelKind::Generic
         } else {
@@ -211,20 +227,29 @@ impl Worker {
         let image = lease.mirrored.then(|| decomposition.mirrored());
         let decomposition = image.as_ref().unwrap_or(decomposition);
         let mut counting = kernel.build(job.problem().piece()).expect("for queens");
-        let parts = count_parts(&mut *counting, decomposition, decomposition.unit(unit)).expect("counts");
+        let named = |number| lease.sub_ranges.is_empty() || lease.sub_ranges.numbers().any(|n| n == number);
+        let ranges = decomposition.sub_ranges(unit).zip(0u32..).filter(|&(_, number)| named(number));
+        let ranges = ranges.map(|(range, _)| range);
+        let counted = count_sub_ranges(&mut *counting, decomposition, ranges).expect("counts");
+        let mut parts = Parts::default();
+        counted.iter().try_for_each(|sub_range| parts.merge(sub_range)).expect("small");
+        let sub_sums = counted.iter().map(|sub_range| sub_range.total().expect("agrees").thirds()).collect();
         let source = Source {
             worker: self.name.clone(),
+            // The coordinator knows it.
+            owner: String::new(),
             kernel: kernel.name().to_owned(),
             device: "cpu".into(),
             build: BUILD.to_owned(),
         };
         let tally = parts.total().expect("agrees");
         let unit = UnitId { job: lease.job, unit };
-        Completion { unit, attempt: lease.attempt, tally, parts, source, elapsed_s: 0.01 }
+        let (attempt, grant) = (lease.attempt, lease.grant.clone());
+        UnitResult { unit, attempt, grant, tally, parts, sub_sums, source, elapsed_s: 0.01 }
     }
 
-    pub async fn complete(&self, completions: &[Completion]) -> Result<Vec<v1::Verdict>, tonic::Status> {
-        let results = completions.iter().map(messages::result).collect();
+    pub async fn complete(&self, results: &[UnitResult]) -> Result<Vec<v1::Verdict>, tonic::Status> {
+        let results = results.iter().map(messages::result).collect();
         let request = v1::CompleteRequest { peer: peer(), worker: self.name.clone(), results };
         let answer = self.link.work().complete(request).await?.into_inner();
         Ok(answer.verdicts().collect())
@@ -233,14 +258,14 @@ impl Worker {
     /// Counts all that it has in hand, changed by `tamper`, and hands it in.
     pub async fn work(
         &mut self,
-        tamper: impl Fn(&mut Completion),
+        tamper: impl Fn(&mut UnitResult),
     ) -> Result<Vec<v1::Verdict>, tonic::Status> {
         let mut done = Vec::new();
         for lease in std::mem::take(&mut self.held) {
             for unit in lease.units.clone() {
-                let mut completion = self.count(&lease, unit);
-                tamper(&mut completion);
-                done.push(completion);
+                let mut result = self.count(&lease, unit);
+                tamper(&mut result);
+                done.push(result);
             }
         }
         self.complete(&done).await

@@ -180,6 +180,7 @@ fn draw_job(frame: &mut Frame<'_>, area: Rect, job: &JobRow, chosen: bool, width
     let state = match job.state {
         "running" => ink.colour(Color::Cyan),
         "finished" => ink.colour(Color::Green),
+        "disputed" => ink.bad(),
         _ => ink.colour(Color::Yellow),
     };
     let name = Style::new().add_modifier(if chosen { Modifier::REVERSED } else { Modifier::empty() });
@@ -190,7 +191,7 @@ fn draw_job(frame: &mut Frame<'_>, area: Rect, job: &JobRow, chosen: bool, width
         Span::raw(format!("{:<width$} ", job.title)),
     ];
     if let Some((done, verified)) =
-        job.shares.filter(|_| matches!(job.state, "running" | "paused") && area.width >= 100)
+        job.shares.filter(|_| matches!(job.state, "running" | "paused" | "disputed") && area.width >= 100)
     {
         spans.extend(bar(20, done, verified, ink));
         spans.push(Span::raw(" "));

@@ -44,7 +44,7 @@ impl JobRow {
         let report = JobReport::new(status, now_ms);
         // What matters most stands first: the end may be cut off.
         let mut progress = Vec::new();
-        if report.solutions.is_some() {
+        if report.solutions.is_some() || report.is_disputed() {
             progress.push(report.progress());
         } else {
             progress.push(format!("{:.1} %", 100.0 * done));
@@ -58,7 +58,7 @@ impl JobRow {
             state: report.state,
             shares: Some((done, verified)),
             progress: plain(&progress.join(", ")),
-            ails: aside > 0 || !report.notes.is_empty(),
+            ails: aside > 0 || report.is_disputed() || !report.notes.is_empty(),
             report: plain_lines(&report.text()),
             name: report.job,
         }

@@ -235,7 +235,7 @@ impl Screen {
         let mut jobs: Vec<(u64, JobRow)> = counts.chain(proofs).collect();
         // What goes on first, then the newest.
         let rank = |job: &JobRow| match job.state {
-            "running" => 0,
+            "running" | "disputed" => 0,
             "paused" => 1,
             _ => 2,
         };

@@ -31,6 +31,9 @@ fn count(job: u8, n: usize, state: v1::JobState, units: [u64; 3]) -> v1::JobStat
         units,
         done,
         checked,
+        audited: checked / 10,
+        spot_checked: checked / 4,
+        assurance: checked as f64 / units as f64,
         open: units - done,
         units_per_s: if state == v1::JobState::Running { 12.5 } else { 0.0 },
         ..v1::JobStatus::default()
@@ -212,6 +215,33 @@ fn it_says_what_to_do_where_there_is_nothing() {
         press(&mut empty, &[Key::Up, Key::Down, Key::First, Key::Last, Key::Enter, Key::OtherTable])
             .is_empty()
     );
+}
+
+#[test]
+fn a_disputed_total_stands_out_and_the_job_can_be_steered() {
+    let mut told = status();
+    let dispute = "the total 93 contradicts the published value 92; units that nobody has confirmed are being counted again";
+    told.jobs.push(v1::JobStatus {
+        checks_due: 20,
+        dispute: dispute.into(),
+        notes: vec![dispute.into()],
+        ..count(0xd1, 8, v1::JobState::Disputed, [30, 30, 10])
+    });
+    let mut screen = screen(false);
+    screen.update(Input::Status(Box::new(told)), 0);
+    // It stands with those that are counted.
+    let place = screen.jobs.iter().position(|job| job.state == "disputed").expect("it is there");
+    assert!(place < 3 && screen.jobs[place].ails, "{place}");
+    press(&mut screen, &[Key::First]);
+    press(&mut screen, &vec![Key::Down; place]);
+    assert_screen("disputed", &screen, (120, 32), 2_000);
+    let orders = [('p', v1::JobState::Paused), ('r', v1::JobState::Running)];
+    for (letter, state) in orders {
+        let ordered = press(&mut screen, &[Key::Letter(letter)]);
+        assert_eq!(ordered, [Wish::Order(Order::SetState("d1".repeat(16), state))]);
+    }
+    let cancelled = press(&mut screen, &[Key::Letter('c'), Key::Letter('y')]);
+    assert_eq!(cancelled, [Wish::Order(Order::SetState("d1".repeat(16), v1::JobState::Cancelled))]);
 }
 
 #[test]

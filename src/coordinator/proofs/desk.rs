@@ -9,9 +9,9 @@ use crate::board::{Piece, is_solution};
 use crate::optimise::beautiful::{Asking, PartQuestion, Pulse, Reached};
 use crate::optimise::exact::{Answering, Outcome, Question, Task, at_once};
 use crate::preplacement::JobHash;
-use crate::proof::ProofError;
 use crate::proof::beautiful::{Checked, Known, PartChecker};
-use crate::proof::first::{Refutation, check_refutation};
+use crate::proof::first::{Refutation, check_refutation_within};
+use crate::proof::{Meter, ProofError};
 use crate::wire::{CompletionQuery, TaskAnswer, TaskOutcome, TaskQuery};
 
 /// Checks that may go on at the same time.
@@ -55,6 +55,8 @@ pub(super) enum Judgement {
     Good,
     /// It is not known to be wrong, and helps nobody: to check it takes too long, or it says too little.
     Useless,
+    /// It has a step of a kind that this version does not know: a newer one may know better.
+    Unknown(String),
     /// It is wrong.
     Wrong(String),
 }
@@ -84,12 +86,20 @@ impl Desk {
     ) -> Option<(Judgement, T)> {
         let mut answered = self.pool.ask(self.job, query, wanted)?;
         let ((mut judgement, value), took) = self.room.within(|| judge(&mut answered.answer));
-        if self.pool.is_useless(&answered.worker, judgement == Judgement::Good) {
+        if judgement == Judgement::Useless && !wanted() {
+            // The check was stopped, which is nobody's fault.
+            return None;
+        }
+        // Who gives up has shown nothing.
+        let shown = judgement == Judgement::Good && answered.answer.outcome != TaskOutcome::GivenUp;
+        if (shown || judgement == Judgement::Useless) && self.pool.is_useless(&answered.worker, shown) {
             judgement = Judgement::Wrong("ten answers in a row were of no use".to_owned());
         }
         self.listener.judged(&answered, &judgement, took);
-        if let Judgement::Wrong(why) = &judgement {
-            self.pool.distrust(&answered.worker, why);
+        match &judgement {
+            Judgement::Wrong(why) => self.pool.distrust(&answered.worker, why),
+            Judgement::Unknown(why) => self.pool.cannot_read(&answered, why),
+            Judgement::Good | Judgement::Useless => {}
         }
         Some((judgement, value))
     }
@@ -113,7 +123,9 @@ impl Answering for CompletionDesk {
         loop {
             let wanted = || !task.is_stopped();
             let asked = self.desk.ask(TaskQuery::Completion(query.clone()), &wanted, |answer| {
-                let (judgement, outcome) = judge_completion(&query, &answer.outcome);
+                let is_stopped = || !wanted();
+                let mut meter = Meter::new(Some(MOST_STEPS)).stopped_by(&is_stopped);
+                let (judgement, outcome) = judge_completion(&query, &answer.outcome, &mut meter);
                 let early = answer.outcome == TaskOutcome::GivenUp && answer.programmes < programmes;
                 let judgement = if early { Judgement::Useless } else { judgement };
                 (judgement, (outcome, answer.nodes, answer.programmes))
@@ -126,14 +138,17 @@ impl Answering for CompletionDesk {
                     task.add_programmes(solved.min(2 * programmes + 1));
                     return outcome;
                 }
-                Some((Judgement::Useless, _)) => return Outcome::GivenUp,
+                Some((Judgement::Useless | Judgement::Unknown(_), _)) => return Outcome::GivenUp,
                 Some((Judgement::Wrong(_), _)) => {}
             }
         }
     }
 }
 
-/// As much work as it may take to check a refutation.
+/// The steps that checking an answer may take, whatever was asked: a minute or two, more than any answer that is known.
+const MOST_STEPS: u64 = 100_000_000;
+
+/// As much work as it may take to check a refutation, as certificates state it.
 fn most_work(query: &CompletionQuery, refutation: &Refutation) -> u64 {
     /// For each programme that was allowed, and once more: as much as all of n = 62 takes, half a second.
     const EACH: u64 = 200_000;
@@ -145,14 +160,23 @@ fn most_work(query: &CompletionQuery, refutation: &Refutation) -> u64 {
 }
 
 /// Whether an answer is true, and what it says then.
-fn judge_completion(query: &CompletionQuery, outcome: &TaskOutcome) -> (Judgement, Outcome) {
+fn judge_completion(
+    query: &CompletionQuery,
+    outcome: &TaskOutcome,
+    meter: &mut Meter<'_>,
+) -> (Judgement, Outcome) {
     let CompletionQuery { n, prefix, .. } = query;
     let wrong = |why: String| (Judgement::Wrong(why), Outcome::GivenUp);
     match outcome {
         TaskOutcome::Refuted(refutation) => {
-            match check_refutation(*n, prefix, refutation, most_work(query, refutation)) {
+            match check_refutation_within(*n, prefix, refutation, most_work(query, refutation), meter) {
                 Ok(_) => (Judgement::Good, Outcome::Refuted(refutation.clone())),
-                Err(ProofError::TooMuchWork(_)) => (Judgement::Useless, Outcome::GivenUp),
+                Err(ProofError::TooMuchWork(_) | ProofError::LimitReached(_) | ProofError::Stopped) => {
+                    (Judgement::Useless, Outcome::GivenUp)
+                }
+                Err(error @ ProofError::UnknownStep(_)) => {
+                    (Judgement::Unknown(format!("of a refutation, {error}")), Outcome::GivenUp)
+                }
                 Err(error) => wrong(format!("its refutation is wrong: {error}")),
             }
         }
@@ -198,7 +222,9 @@ impl Asking for PartDesk {
             let wanted = || !pulse.is_abandoned();
             let (_, reached) = self.desk.ask(TaskQuery::Part(question.clone()), &wanted, |answer| {
                 let known = question.part.known();
-                self.checkers.with(known, |checker| judge_part(checker, &question, answer))
+                let is_stopped = || !wanted();
+                let mut meter = Meter::new(Some(most_steps(&question))).stopped_by(&is_stopped);
+                self.checkers.with(known, |checker| judge_part(checker, &question, answer, &mut meter))
             })?;
             if reached.is_some() {
                 return reached;
@@ -207,11 +233,20 @@ impl Asking for PartDesk {
     }
 }
 
+/// The steps that checking an answer about a part may take. A node takes less than ten on boards of 144, and at most some for
+/// each square of a line.
+fn most_steps(question: &PartQuestion) -> u64 {
+    const EACH: u64 = 500;
+    const BESIDES: u64 = 1_000_000;
+    EACH.saturating_mul(question.nodes).saturating_add(BESIDES).min(MOST_STEPS)
+}
+
 /// Whether an answer is true, and what it says if it is.
 fn judge_part(
     checker: &mut PartChecker,
     question: &PartQuestion,
     answer: &mut TaskAnswer,
+    meter: &mut Meter<'_>,
 ) -> (Judgement, Option<Reached>) {
     let queens = question.part.queens();
     answer.nodes = 0;
@@ -220,12 +255,16 @@ fn judge_part(
             .check_solution(queens, columns)
             .map(|()| Some(Reached::Solution(columns.clone())))
             .map_err(|error| format!("its solution is none: {error}")),
-        TaskOutcome::Tree(tree) => match checker.check(queens, tree, question.nodes) {
+        TaskOutcome::Tree(tree) => match checker.check_within(queens, tree, question.nodes, meter) {
             Ok(Checked { holes, nodes }) => {
                 answer.nodes = nodes;
                 // Who leaves something open has spent its nodes.
                 let whole = holes.is_empty() || nodes == question.nodes;
                 Ok(whole.then(|| Reached::Tree(tree.clone(), holes, nodes)))
+            }
+            Err(ProofError::LimitReached(_) | ProofError::Stopped) => Ok(None),
+            Err(error @ ProofError::UnknownStep(_)) => {
+                return (Judgement::Unknown(format!("of a tree, {error}")), None);
             }
             Err(error) => Err(format!("its tree is wrong: {error}")),
         },
@@ -261,19 +300,24 @@ mod tests {
         let (completed, refuted) = (outcome(&open), outcome(&closed));
         assert!(matches!(completed, Outcome::Completed(_)));
         assert!(matches!(refuted, Outcome::Refuted(_)));
-        let judged = |query, outcome: &Outcome| judge_completion(query, &outcome.clone().into()).0;
+        let judged = |query, outcome: &Outcome| {
+            judge_completion(query, &outcome.clone().into(), &mut Meter::default()).0
+        };
         assert_eq!(judged(&open, &completed), Judgement::Good);
         assert_eq!(judged(&closed, &refuted), Judgement::Good);
         assert!(matches!(judged(&open, &refuted), Judgement::Wrong(_)));
         assert!(matches!(judged(&closed, &completed), Judgement::Wrong(_)));
         let attacked = Outcome::Completed((0..8).collect());
         assert!(matches!(judged(&open, &attacked), Judgement::Wrong(_)));
-        let nonsense = Outcome::Refuted(Refutation::from_bytes(vec![9, 9]));
+        let nonsense = Outcome::Refuted(Refutation::from_bytes(vec![0, 0]));
         assert!(matches!(judged(&closed, &nonsense), Judgement::Wrong(_)));
+        // A step that this version does not know is no lie.
+        let newer = Outcome::Refuted(Refutation::from_bytes(vec![9, 9]));
+        assert!(matches!(judged(&closed, &newer), Judgement::Unknown(why) if why.contains("kind 9")));
         // Nobody's checker is kept busy for ever by "find out yourself".
         let wide = CompletionQuery { n: 100, prefix: vec![0], programmes: 0, attempt: 0 };
         assert_eq!(judged(&wide, &Outcome::Refuted(Refutation::search())), Judgement::Useless);
-        let tree = judge_completion(&closed, &TaskOutcome::Tree(vec![]));
+        let tree = judge_completion(&closed, &TaskOutcome::Tree(vec![]), &mut Meter::default());
         assert!(matches!(tree.0, Judgement::Wrong(_)));
     }
 
@@ -287,7 +331,10 @@ mod tests {
             let then = |then, _| Refutation::budget(&nothing, false, &then);
             (0..budgets).fold(Refutation::search(), then)
         };
-        let judged = |refutation| judge_completion(&query, &Outcome::Refuted(refutation).into()).0;
+        let judged = |refutation| {
+            let outcome = Outcome::Refuted(refutation).into();
+            judge_completion(&query, &outcome, &mut Meter::default()).0
+        };
         assert_eq!(most_work(&query, &Refutation::search()), 400_501);
         assert_eq!(most_work(&query, &long(850)), 400_000 + 501 * 144);
         assert_eq!(judged(long(850)), Judgement::Good);
@@ -307,7 +354,8 @@ mod tests {
         let checkers = Checkers::default();
         let judged = |question: &PartQuestion, outcome: &TaskOutcome| {
             let mut answer = TaskAnswer { outcome: outcome.clone(), nodes: 9, programmes: 0, elapsed_s: 0.0 };
-            checkers.with(&known, |checker| judge_part(checker, question, &mut answer))
+            let mut meter = Meter::new(Some(most_steps(question)));
+            checkers.with(&known, |checker| judge_part(checker, question, &mut answer, &mut meter))
         };
         // Queens in the corner and in the third column of the second row have no solution, one alone has.
         let (open, closed, short) = (question(&[0], 999), question(&[0, 10], 999), question(&[0], 1));
@@ -325,5 +373,27 @@ mod tests {
         for lie in [&solution, &TaskOutcome::Tree(altered), &TaskOutcome::Tree(vec![]), &attacked] {
             assert!(matches!(judged(&closed, lie), (Judgement::Wrong(_), None)), "{lie:?}");
         }
+        let newer = TaskOutcome::Tree(vec![127]);
+        assert!(
+            matches!(judged(&closed, &newer), (Judgement::Unknown(why), None) if why.contains("kind 127"))
+        );
+    }
+
+    #[test]
+    fn an_answer_that_asks_for_huge_work_is_given_up_by_the_coordinators_own_limit() {
+        // Two bytes have the checker try everything, on a board where that never ends; the query allows it all.
+        let query = CompletionQuery { n: 128, prefix: vec![], programmes: u64::MAX, attempt: 0 };
+        let everything = TaskOutcome::Refuted(Refutation::search());
+        let mut meter = Meter::new(Some(100_000));
+        assert_eq!(judge_completion(&query, &everything, &mut meter).0, Judgement::Useless);
+        assert!(meter.work() < 200_000, "{}", meter.work());
+        // And who asked may have enough of it.
+        let mut stopped = Meter::new(None).stopped_by(&|| true);
+        assert_eq!(judge_completion(&query, &everything, &mut stopped).0, Judgement::Useless);
+        // Nobody asks for more steps than these.
+        let known = Known::new(8, Beauty::default(), vec![true; 10], vec![], vec![]).expect("of a board");
+        let part = Part::new(Arc::new(known), vec![]).expect("of a board");
+        let question = PartQuestion { part, nodes: u64::MAX, weights: Arc::new([]) };
+        assert_eq!(most_steps(&question), MOST_STEPS);
     }
 }

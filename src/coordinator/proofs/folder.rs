@@ -15,8 +15,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::optimise::beautiful;
 use crate::optimise::exact::{LARGEST, Refutations, resume};
+use crate::proof::Meter;
 use crate::proof::beautiful::Begun;
-use crate::whole_file::WholeFile;
+use crate::whole_file::{self, WholeFile};
 use crate::wire::{Malformed, v1};
 
 /// What is to be found, and proved.
@@ -34,6 +35,9 @@ pub(in super::super) enum What {
         n: usize,
     },
 }
+
+/// Larger files are not read.
+const LARGEST_FILE: u64 = 1 << 30;
 
 /// The largest board for most beautiful solutions: as of the command `beautiful`.
 const LARGEST_BEAUTIFUL: usize = 250;
@@ -100,13 +104,17 @@ impl Folder {
         WholeFile::begin(&self.path.join(name))?.finish_with(|out| out.write_all(bytes))
     }
 
+    fn read(&self, name: &str) -> io::Result<Vec<u8>> {
+        whole_file::read(&self.path.join(name), LARGEST_FILE)
+    }
+
     pub(super) fn keep(&self, record: &Record) -> io::Result<()> {
         fs::create_dir_all(&self.path)?;
         self.write("job.json", &serde_json::to_vec(record)?)
     }
 
     pub(super) fn record(&self) -> io::Result<Record> {
-        Ok(serde_json::from_slice(&fs::read(self.path.join("job.json"))?)?)
+        Ok(serde_json::from_slice(&self.read("job.json")?)?)
     }
 
     pub(super) fn keep_refuted(&self, n: usize, refuted: &Refutations) -> io::Result<()> {
@@ -114,9 +122,11 @@ impl Folder {
     }
 
     /// What was refuted before; nothing if nothing was kept.
-    pub(super) fn refuted(&self, n: usize) -> io::Result<Refutations> {
-        match fs::read(self.path.join("refuted")) {
-            Ok(bytes) => resume::read(n, &bytes).map_err(|error| io::Error::other(error.to_string())),
+    pub(super) fn refuted(&self, n: usize, meter: &mut Meter<'_>) -> io::Result<Refutations> {
+        match self.read("refuted") {
+            Ok(bytes) => {
+                resume::read_within(n, &bytes, meter).map_err(|error| io::Error::other(error.to_string()))
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Refutations::new()),
             Err(error) => Err(error),
         }
@@ -127,10 +137,14 @@ impl Folder {
     }
 
     /// What was proved of a most beautiful solution before; nothing if nothing was kept.
-    pub(super) fn proved(&self, question: &beautiful::Question) -> io::Result<Option<Begun>> {
-        match fs::read(self.path.join("proved")) {
+    pub(super) fn proved(
+        &self,
+        question: &beautiful::Question,
+        meter: &mut Meter<'_>,
+    ) -> io::Result<Option<Begun>> {
+        match self.read("proved") {
             Ok(bytes) => {
-                let begun = beautiful::resume::read(question, &bytes);
+                let begun = beautiful::resume::read_within(question, &bytes, meter);
                 begun.map(Some).map_err(|error| io::Error::other(error.to_string()))
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -143,7 +157,7 @@ impl Folder {
     }
 
     pub(super) fn certificate(&self) -> io::Result<Vec<u8>> {
-        fs::read(self.path.join("certificate"))
+        self.read("certificate")
     }
 
     /// The folders in `parent` that have a record.

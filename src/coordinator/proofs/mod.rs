@@ -43,9 +43,9 @@ use super::requests::{StateError, Submitted};
 use crate::campaign::JobState;
 use crate::optimise::beautiful::Place;
 use crate::preplacement::JobHash;
-use crate::proof::{self, Beauty, Proved};
-use crate::wire::TaskOutcome;
+use crate::proof::{self, Beauty, Meter, Proved};
 use crate::wire::v1::{self, EventKind};
+use crate::wire::{BUILD, TaskOutcome};
 
 /// Who is to hear of a worker whose answer was wrong: its name, and why.
 pub(super) type Accuse = Box<dyn Fn(&str, &str) + Send + Sync>;
@@ -142,18 +142,26 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Listening for Proof {
     fn judged(&self, answered: &Answered, judgement: &Judgement, took: Duration) {
-        let Answered { worker, answer } = answered;
+        let Answered { worker, answer, .. } = answered;
         {
             let mut standing = lock(&self.standing);
             standing.checking += took;
-            if *judgement == Judgement::Good {
+            let unknown = matches!(judgement, Judgement::Unknown(_));
+            let given_up = unknown || answer.outcome == TaskOutcome::GivenUp;
+            if unknown || *judgement == Judgement::Good {
                 let prover = standing.provers.entry(worker.clone()).or_default();
                 prover.answered += 1;
-                prover.given_up += u64::from(answer.outcome == TaskOutcome::GivenUp);
+                prover.given_up += u64::from(given_up);
                 prover.nodes = prover.nodes.saturating_add(answer.nodes);
                 prover.programmes = prover.programmes.saturating_add(answer.programmes);
                 prover.elapsed_s += answer.elapsed_s;
             }
+        }
+        if let Judgement::Unknown(why) = judgement {
+            tracing::warn!(worker, proof = self.what.text(), why, "an answer cannot be read");
+            self.note(format!(
+                "answers of {worker} cannot be read: {why}; it runs another version than this coordinator, whose is {BUILD}"
+            ));
         }
         if let Judgement::Wrong(why) = judgement {
             let text = self.what.text();
@@ -228,6 +236,11 @@ impl Proof {
             let outcome = catch_unwind(AssertUnwindSafe(|| proof.search(&pool, &room)));
             let trouble = match outcome {
                 Ok(Ok(())) => return,
+                // What was stopped half-way is begun again by whoever resumes it.
+                Ok(Err(error)) if proof.stop.load(Ordering::Relaxed) => {
+                    tracing::debug!(proof = proof.what.text(), "{error}");
+                    return;
+                }
                 Ok(Err(error)) => format!("{} cannot be used: {error}", proof.folder.path().display()),
                 Err(_) => "its search ended in an error of its own; please report it".to_owned(),
             };
@@ -264,7 +277,10 @@ impl Proof {
 
     /// Whether a certificate proves that this is the solution.
     fn check(&self, certificate: &[u8], solution: Option<&[usize]>) -> Result<(), String> {
-        let proved = proof::check(certificate).map_err(|error| error.to_string())?;
+        // It is of this machine, however long that takes; but nobody waits for it who stops.
+        let is_stopped = || self.stop.load(Ordering::Relaxed);
+        let mut meter = Meter::new(None).stopped_by(&is_stopped);
+        let proved = proof::check_within(certificate, &mut meter).map_err(|error| error.to_string())?;
         if self.what.is_proved(&proved, solution) {
             Ok(())
         } else {
@@ -292,6 +308,10 @@ impl Proof {
             Ok(())
         });
         let Err(why) = checked else { return };
+        if self.stop.load(Ordering::Relaxed) {
+            // Whoever starts again checks it again.
+            return;
+        }
         let text = self.what.text();
         tracing::error!(proof = text, "a certificate is not what it was: {why}");
         self.note(format!(

@@ -3,7 +3,7 @@
 //! A task is *open* until it is answered or nobody wants it any more, and *lent* while a worker has it in hand. It is lent
 //! again if its worker is silent for some time or does not list it. What is in here is in memory only.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 use super::super::clock::SteadyClock;
 use crate::preplacement::JobHash;
-use crate::wire::{MOST_MESSAGE_BYTES, ProveCall, TaskAnswer, TaskOutcome, TaskQuery};
+use crate::wire::{BUILD, MOST_MESSAGE_BYTES, ProveCall, TaskAnswer, TaskOutcome, TaskQuery};
 
 /// A worker that is silent for so long has nothing in hand, in ms.
 const PATIENCE_MS: u64 = 30_000;
@@ -41,7 +41,36 @@ fn bytes(query: &TaskQuery) -> usize {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Answered {
     pub(super) worker: String,
+    /// Of the worker when it answered.
+    pub(super) boot: u64,
+    /// What was asked.
+    pub(super) kind: TaskKind,
     pub(super) answer: TaskAnswer,
+}
+
+/// What tasks ask, for workers that do only some of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum TaskKind {
+    Completion,
+    Part,
+}
+
+impl From<&TaskQuery> for TaskKind {
+    fn from(query: &TaskQuery) -> Self {
+        match query {
+            TaskQuery::Completion(_) => Self::Completion,
+            TaskQuery::Part(_) => Self::Part,
+        }
+    }
+}
+
+/// That answers of a worker have steps which this version does not know.
+#[derive(Clone, Debug)]
+struct Unreadable {
+    /// The worker's, when it answered. It may be another version once it has restarted.
+    boot: u64,
+    kinds: BTreeSet<TaskKind>,
+    why: String,
 }
 
 /// What a worker is told.
@@ -53,6 +82,9 @@ pub(in super::super) struct Reply {
     pub(in super::super) cancel: Vec<u64>,
     /// Why it is not believed; it gets no tasks then.
     pub(in super::super) distrusted: Option<String>,
+    /// What of its answers cannot be read here; it gets no tasks of that kind until it restarts. Said with whatever else is
+    /// said, until then.
+    pub(in super::super) unreadable: Option<String>,
 }
 
 impl Reply {
@@ -100,6 +132,8 @@ struct State {
     distrusted: BTreeMap<String, String>,
     /// Answers of workers that were of no use, since the last one that was.
     useless: HashMap<String, u32>,
+    /// By worker.
+    unreadable: BTreeMap<String, Unreadable>,
 }
 
 impl State {
@@ -110,6 +144,7 @@ impl State {
             workers: HashMap::new(),
             distrusted: BTreeMap::new(),
             useless: HashMap::new(),
+            unreadable: BTreeMap::new(),
         }
     }
 
@@ -133,13 +168,14 @@ impl State {
 
     /// Takes answers of a worker that is believed. Those to tasks that are gone or answered are passed over; and only who
     /// has a task may give it up.
-    fn answer(&mut self, worker: &str, answers: Vec<(u64, TaskAnswer)>) {
+    fn answer(&mut self, worker: &str, boot: u64, answers: Vec<(u64, TaskAnswer)>) {
         for (number, answer) in answers {
             if let Some(task) = self.tasks.get_mut(&number)
                 && task.answer.is_none()
                 && (answer.outcome != TaskOutcome::GivenUp || task.is_lent_to(worker))
             {
-                task.answer = Some(Answered { worker: worker.to_owned(), answer });
+                let kind = TaskKind::from(&task.query);
+                task.answer = Some(Answered { worker: worker.to_owned(), boot, kind, answer });
             }
         }
     }
@@ -155,10 +191,20 @@ impl State {
         }
         self.workers.insert(worker.to_owned(), Seen { boot, call: number, at_ms: now_ms });
         self.expire(now_ms);
+        // What a worker of another version answered says nothing of this one.
+        if self.unreadable.get(worker).is_some_and(|unreadable| unreadable.boot != boot) {
+            self.unreadable.remove(worker);
+        }
+        let unreadable = self.unreadable.get(worker);
+        let can = |query: &TaskQuery| {
+            let kind = TaskKind::from(query);
+            (parts || kind == TaskKind::Completion)
+                && unreadable.is_none_or(|unreadable| !unreadable.kinds.contains(&kind))
+        };
         let mut cancel = Vec::new();
         for &task in holding {
             match self.tasks.get_mut(&task) {
-                Some(known) if known.answer.is_none() && known.is_lent_to(worker) => {
+                Some(known) if known.answer.is_none() && known.is_lent_to(worker) && can(&known.query) => {
                     known.lent = Some(Lent { worker: worker.to_owned(), boot, call: number });
                 }
                 _ => cancel.push(task),
@@ -178,7 +224,7 @@ impl State {
             {
                 *lent = None;
             }
-            let can = parts || matches!(query, TaskQuery::Completion(_));
+            let can = can(query);
             let fits = bytes(query) <= room_bytes || tasks.is_empty();
             let room = in_hand < capacity.min(share) && tasks.len() < MOST_AT_ONCE && fits;
             if room && can && lent.is_none() && answer.is_none() {
@@ -188,7 +234,8 @@ impl State {
                 in_hand += 1;
             }
         }
-        Some(Reply { tasks, cancel, distrusted: None })
+        let unreadable = unreadable.map(|unreadable| unreadable.why.clone());
+        Some(Reply { tasks, cancel, distrusted: None, unreadable })
     }
 }
 
@@ -244,7 +291,7 @@ impl Pool {
         if !answers.is_empty() {
             let mut state = self.state();
             if !state.distrusted.contains_key(worker) {
-                state.answer(worker, answers);
+                state.answer(worker, call.boot, answers);
             }
             drop(state);
             self.answered.notify_all();
@@ -272,6 +319,26 @@ impl Pool {
         state.distrusted.entry(worker.to_owned()).or_insert_with(|| why.to_owned());
         state.workers.remove(worker);
         state.expire(self.clock.now_ms());
+        drop(state);
+        self.news.send_replace(());
+    }
+
+    /// Asks a worker for no more answers of this kind until it restarts: they have steps that this version does not know.
+    pub(super) fn cannot_read(&self, answered: &Answered, why: &str) {
+        let why = format!(
+            "the coordinator runs nqueens {BUILD} and cannot read answers of this worker: {why}; it asks for no more of \
+             this kind until the worker restarts"
+        );
+        let mut state = self.state();
+        let Answered { worker, boot, kind, .. } = answered;
+        if state.distrusted.contains_key(worker) {
+            return;
+        }
+        let known = state.unreadable.get(worker).filter(|known| known.boot == *boot);
+        let mut kinds = known.map(|known| known.kinds.clone()).unwrap_or_default();
+        kinds.insert(*kind);
+        state.unreadable.insert(worker.clone(), Unreadable { boot: *boot, kinds, why });
+        // What it has of them goes to others when it calls.
         drop(state);
         self.news.send_replace(());
     }
@@ -397,7 +464,7 @@ mod tests {
         let mut state = pool_of(&[0, 2]);
         let reply = state.call("a", &call(1, 1, 0, &[100, 101]), 0);
         assert_eq!(reply, Some(Reply { cancel: vec![100, 101], ..Reply::default() }));
-        state.answer("a", vec![(100, given_up())]);
+        state.answer("a", 1, vec![(100, given_up())]);
         assert!(state.tasks[&100].answer.is_none());
     }
 
@@ -421,11 +488,14 @@ mod tests {
     fn an_answer_counts_once_and_what_is_answered_or_unwanted_is_cancelled() {
         let mut state = pool_of(&[0, 2]);
         assert_eq!(numbers(state.call("a", &call(1, 1, 2, &[]), 0)), [100, 101]);
-        state.answer("a", vec![(100, given_up()), (55, given_up())]);
+        state.answer("a", 1, vec![(100, given_up()), (55, given_up())]);
         let late = TaskAnswer { outcome: TaskOutcome::Completed(vec![]), ..given_up() };
-        state.answer("b", vec![(100, late)]);
+        state.answer("b", 1, vec![(100, late)]);
         let kept = state.tasks[&100].answer.clone();
-        assert_eq!(kept, Some(Answered { worker: "a".into(), answer: given_up() }));
+        assert_eq!(
+            kept,
+            Some(Answered { worker: "a".into(), boot: 1, kind: TaskKind::Completion, answer: given_up() })
+        );
         state.tasks.remove(&101);
         let reply = state.call("a", &call(1, 2, 2, &[100, 101]), 0).expect("the latest call");
         assert_eq!(reply, Reply { cancel: vec![100, 101], ..Reply::default() });
@@ -445,7 +515,10 @@ mod tests {
             let last = ProveCall { answers, ..call(1, 2, 0, &[]) };
             assert_eq!(runtime.block_on(pool.call("a", last, long)), Reply::default());
             let answered = asked.join().expect("no panic").expect("an answer");
-            assert_eq!(answered, Answered { worker: "a".into(), answer: given_up() });
+            assert_eq!(
+                answered,
+                Answered { worker: "a".into(), boot: 1, kind: TaskKind::Completion, answer: given_up() }
+            );
         });
         assert_eq!(pool.ask(JOB, query(3), &|| false), None);
         assert_eq!(pool.open(JOB), (0, 0));
@@ -461,6 +534,35 @@ mod tests {
         assert_eq!((reply.tasks.len(), reply.distrusted.as_deref()), (0, Some("it lied")));
         assert_eq!(numbers(pool.state().call("b", &call(1, 1, 1, &[]), 0)), [number]);
         assert!(pool.release("liar") && !pool.release("liar"));
+    }
+
+    #[test]
+    fn whose_answers_cannot_be_read_gets_no_more_of_that_kind_until_it_restarts() {
+        let pool = Pool::new();
+        let completion = pool.state().add(JOB, query(0));
+        let part = pool.state().add(JOB, part());
+        let newer = |number, holding: &[u64]| call(7, number, 9, holding);
+        assert_eq!(numbers(pool.state().call("newer", &newer(1, &[]), 0)), [completion, part]);
+        pool.state().answer("newer", 7, vec![(completion, given_up())]);
+        let answered = pool.state().tasks[&completion].answer.clone().expect("an answer");
+        pool.state().tasks.remove(&completion);
+        pool.cannot_read(&answered, "a step of kind 9");
+        let another = pool.state().add(JOB, query(2));
+        // It keeps its part, hears why, and is not distrusted.
+        let reply = pool.state().call("newer", &newer(2, &[part]), 0).expect("the latest call");
+        assert_eq!((reply.tasks.len(), reply.cancel.len(), &reply.distrusted), (0, 0, &None));
+        let why = reply.unreadable.as_deref().expect("it is told");
+        assert!(why.contains(BUILD) && why.contains("kind 9") && why.lines().count() == 1, "{why}");
+        // That alone is no reason to answer at once.
+        assert!(reply.says_nothing());
+        // Once its parts cannot be read either, the one that it has goes to others.
+        pool.cannot_read(&Answered { kind: TaskKind::Part, ..answered }, "a step of kind 300");
+        let reply = pool.state().call("newer", &newer(3, &[part]), 0).expect("the latest call");
+        assert_eq!((reply.tasks.len(), reply.cancel), (0, vec![part]));
+        assert_eq!(numbers(pool.state().call("older", &call(1, 1, 9, &[]), 0)), [part]);
+        // Restarted, it may be another version.
+        let reply = pool.state().call("newer", &call(8, 1, 9, &[]), 0).expect("the latest call");
+        assert_eq!((reply.tasks[0].0, reply.unreadable), (another, None));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::board::Norm;
 use crate::optimise::beautiful::{self, Asking, Exact, Stage, most_beautiful_by};
 use crate::optimise::exact::{self, Answering, Found, Options};
 use crate::optimise::{Progress, Watch};
-use crate::proof;
+use crate::proof::{self, Meter};
 
 /// Queries of one proof that are open at a time.
 const DESKS: usize = 64;
@@ -41,7 +41,9 @@ impl Proof {
     }
 
     fn search_first(&self, n: usize, desk: &dyn Fn() -> Desk) -> io::Result<()> {
-        let refuted = self.folder.refuted(n)?;
+        // What is checked here is of this machine, however long that takes; but nobody waits for it who stops.
+        let is_stopped = || self.stop.load(Ordering::Relaxed);
+        let refuted = self.folder.refuted(n, &mut Meter::new(None).stopped_by(&is_stopped))?;
         self.refuted.store(refuted.len() as u64, Ordering::Relaxed);
         let desks =
             (0..DESKS).map(|_| -> Box<dyn Answering> { Box::new(CompletionDesk { n, desk: desk() }) });
@@ -53,7 +55,7 @@ impl Proof {
         });
         self.folder.keep_refuted(n, &found.refuted)?;
         if found.finished {
-            let certificate = certificate(n, &found)?;
+            let certificate = certificate(n, &found, &mut Meter::new(None).stopped_by(&is_stopped))?;
             self.finish(&certificate, found.solution)?;
         }
         Ok(())
@@ -64,7 +66,8 @@ impl Proof {
         let threads = std::thread::available_parallelism().map_or(1, usize::from) - 1;
         let threads = threads.max(1);
         let question = beautiful::Question { n, norm: Norm::Euclidean, turning: false, threads };
-        let begun = self.folder.proved(&question)?;
+        let is_stopped = || self.stop.load(Ordering::Relaxed);
+        let begun = self.folder.proved(&question, &mut Meter::new(None).stopped_by(&is_stopped))?;
         let checkers = Arc::new(Checkers::default());
         let desks = (0..DESKS).map(|_| -> Box<dyn Asking> {
             Box::new(PartDesk { desk: desk(), checkers: Arc::clone(&checkers) })
@@ -91,10 +94,10 @@ impl Proof {
 }
 
 /// The certificate of a first solution.
-fn certificate(n: usize, found: &Found) -> io::Result<Vec<u8>> {
+fn certificate(n: usize, found: &Found, meter: &mut Meter<'_>) -> io::Result<Vec<u8>> {
     let refutations = found.refutations(n);
     let refutations: Vec<_> = refutations.iter().collect();
-    let certificate = proof::first::certificate(n, found.solution.as_deref(), &refutations);
+    let certificate = proof::first::certificate_within(n, found.solution.as_deref(), &refutations, meter);
     certificate.map_err(|error| io::Error::other(error.to_string()))
 }
 

@@ -142,9 +142,11 @@ function confirmed(title, text, yes) {
 
 const allJobs = () => [...Object.entries(known.job), ...Object.entries(known.proof)]
   .sort(([, a], [, b]) => order(a) - order(b) || b.submitted_ms - a.submitted_ms).map(([name]) => name);
-const order = (job) => ({ running: 0, paused: 1 })[job.state] ?? 2;
+const order = (job) => ({ running: 0, disputed: 0, paused: 1 })[job.state] ?? 2;
+/** Whether units are handed out: a job whose total is disputed is being counted again. */
+const goesOn = (job) => job.state === "running" || job.state === "disputed";
 const jobNamed = (name) => known.job[name] ?? known.proof[name];
-const badge = (state) => `badge ${{ running: "running", finished: "finished", paused: "warn", cancelled: "bad" }[state] ?? ""}`;
+const badge = (state) => `badge ${{ running: "running", finished: "finished", paused: "warn", cancelled: "bad", disputed: "bad" }[state] ?? ""}`;
 
 /** "about 22 min", and its band in words. */
 function left(job) {
@@ -199,7 +201,7 @@ function updateJob(item, name) {
   bar.lastChild.style.width = `${(100 * (job.units_done - job.units_verified)) / Math.max(1, job.units)}%`;
   const isDone = job.solutions !== undefined;
   say(under.firstChild, isDone ? grouped(job.solutions) : percent(job.units_done, job.units));
-  say(under.lastChild, isDone ? "solutions" : job.left_s !== undefined ? `${left(job)[0]} left` : plural(job.units, "unit"));
+  say(under.lastChild, job.state === "disputed" ? `disputed, ${plural(job.recounts_due, "recount")} due` : isDone ? "solutions" : job.left_s !== undefined ? `${left(job)[0]} left` : plural(job.units, "unit"));
 }
 
 const map = new UnitMap($("map"), $("cell"));
@@ -241,7 +243,7 @@ async function refreshMap(name, job) {
 }
 
 async function refreshHistory(name, job) {
-  const every = job.state === "running" ? 2500 : 30_000;
+  const every = goesOn(job) ? 2500 : 30_000;
   if (shown.historyBusy || (shown.historyAt && Date.now() - shown.historyAt < every)) return;
   const mine = shown;
   mine.historyBusy = true;
@@ -263,7 +265,7 @@ function drawHistory() {
 }
 
 async function refreshReport(name, job) {
-  const key = [job.state, job.state === "running" ? Math.floor(Date.now() / 10_000) : 0].join();
+  const key = [job.state, goesOn(job) ? Math.floor(Date.now() / 10_000) : 0].join();
   if (shown.reportKey === key || shown.reportBusy) return;
   const mine = shown;
   mine.reportBusy = true;
@@ -280,12 +282,12 @@ function showBy(report) {
   const MOST = 100;
   const isProof = "proven" in report;
   const heads = isProof
-    ? ["Worker", "Queries", "Given up", "Nodes", "Time"] : ["Worker", "Kernel", "Device", "Units", "Verified by others", "Verified of others"];
+    ? ["Worker", "Queries", "Given up", "Nodes", "Time"] : ["Worker", "Owner", "Kernel", "Device", "Units", "Verified by others", "Verified of others"];
   const rows = isProof
     ? report.by.map((by) => [by.worker, grouped(by.queries), grouped(by.given_up), grouped(by.nodes), duration(by.proving_s)])
     : [...report.by].sort((a, b) => b.units - a.units).slice(0, MOST)
-      .map((by) => [by.worker, by.kernel, by.device, grouped(by.units), percent(by.units_verified, by.units), grouped(by.verified_of_others)]);
-  const isNumber = (at) => at >= (isProof ? 1 : 3);
+      .map((by) => [by.worker, by.owner || "–", by.kernel, by.device, grouped(by.units), percent(by.units_verified, by.units), grouped(by.verified_of_others)]);
+  const isNumber = (at) => at >= (isProof ? 1 : 4);
   $("by-head").replaceChildren(...heads.map((head, at) => {
     const cell = element("th", isNumber(at) ? "number" : "", head);
     cell.scope = "col";
@@ -304,9 +306,9 @@ function showDetail() {
   say($("title"), job.title);
   say($("state"), job.state);
   be($("state"), badge(job.state));
-  const end = job.state === "running" ? now() : job.state_ms;
+  const end = goesOn(job) ? now() : job.state_ms;
   say($("since"), `job ${selected.slice(0, 8)}, submitted by ${job.submitter || "nobody known"}, ${duration((end - job.submitted_ms) / 1000)}`
-    + (job.state === "running" ? " so far" : job.state === "finished" ? " in all" : ` until it was ${job.state}`));
+    + (goesOn(job) ? " so far" : job.state === "finished" ? " in all" : ` until it was ${job.state}`));
   showActions(job);
   for (const id of ["map-card", "history-card", "progress"]) $(id).hidden = isProof;
   $("detail").classList.toggle("proof", isProof);
@@ -325,7 +327,7 @@ function showCount(job) {
   const [time, band] = left(job);
   terms($("figures"), isOver
     ? [["Solutions", job.solutions ? grouped(job.solutions) : "–", job.sentence ?? job.fault, "wide"],
-      ["Units", grouped(job.units)], ["Verified", percent(job.units_verified, job.units), "counted twice, in the mirror, by others"]]
+      ["Units", grouped(job.units)], ["Verified", percent(job.units_verified, job.units), "counted again as mirror images by others"]]
     : [["Counted", percent(job.units_done, job.units), `${grouped(job.units_done)} of ${plural(job.units, "unit")}`],
       ["Rate", job.units_per_s ? `${rounded(job.units_per_s)} units/s` : "–", "in the last minutes"],
       ["Time left", time, band],
@@ -337,8 +339,11 @@ function showCount(job) {
   $("progress").setAttribute("aria-valuenow", Math.floor((100 * job.units_done) / Math.max(1, job.units)));
   say($("report-title"), isOver ? "Final report" : "Report so far");
   const entries = [];
-  if (job.solutions) entries.push(["Solutions", grouped(job.solutions), job.sentence, "whole big"]);
+  if (job.solutions) entries.push(["Solutions", grouped(job.solutions), job.state === "disputed" ? "disputed: do not use this number" : job.sentence, "whole big"]);
+  if (job.assurance_sentence) entries.push(["Assurance", job.assurance_sentence, undefined, "whole"]);
   entries.push(
+    ["Verified by the coordinator", plural(job.units_audited, "unit"), "counted again as a whole; part of those verified"],
+    ["Spot-checked", plural(job.units_spot_checked, "unit"), "a part of each counted again by others"],
     ["Recounts", `${grouped(job.recounts_agreed)} agreed, ${grouped(job.recounts_differed)} differed`],
     ["Results taken back", grouped(job.results_taken_back)],
     ["Counting", duration(job.counting_s), "summed over threads and devices"],
@@ -398,10 +403,10 @@ function showBoard(job) {
 function showActions(job) {
   const actions = [];
   if (me.may_control) {
-    if (job.state === "running") actions.push("pause");
+    if (goesOn(job)) actions.push("pause");
     if (job.state === "paused" || job.state === "cancelled") actions.push("resume");
-    if (job.state === "running" && job.units_poisoned) actions.push("retry");
-    if (job.state === "running" || job.state === "paused") actions.push("cancel");
+    if (goesOn(job) && job.units_poisoned) actions.push("retry");
+    if (goesOn(job) || job.state === "paused") actions.push("cancel");
   }
   keyed($("actions"), actions, (action) => {
     const word = { pause: "Pause", resume: "Resume", retry: "Try again what is set aside", cancel: "Cancel" }[action];
@@ -465,7 +470,8 @@ function put(cell, text, small = "") {
 function updateWorker(row, name) {
   const worker = known.worker[name];
   const [who, state, devices, rate, units, verified, heat, contact, action] = row.children;
-  put(who, name, worker.address.replace(/:\d+$/, ""));
+  const owner = worker.owner && worker.owner !== name ? `${worker.owner}, ` : "";
+  put(who, name, owner + worker.address.replace(/:\d+$/, ""));
   const [word, className, why] = workerState(worker);
   say(state.firstChild, word);
   be(state.firstChild, className);
@@ -538,6 +544,8 @@ function showSummary() {
     [head.workers === 1 ? "worker at hand" : "workers at hand", grouped(head.workers ?? 0)],
     ["units a second", rate ? rounded(rate) : "0"],
   ];
+  const disputed = Object.values(known.job).filter((job) => job.state === "disputed").length;
+  if (disputed) entries.push(["disputed", grouped(disputed)]);
   if (quarantined) entries.push(["in quarantine", grouped(quarantined)]);
   terms($("summary"), entries);
   document.title = running.length === 1 && running[0].units_done < running[0].units

@@ -1,7 +1,7 @@
 //! Counts units on a device: cuts them into batches, keeps the device busy, and checks its books.
 //!
 //! **The path of a batch.** The prefixes of some units are written to level 0, each labelled with a *slot*, one for
-//! every unit and weight. Submissions of several rounds follow, two or three in flight, until nothing is left; then
+//! every unit (or sub-range of one) and weight. Submissions of several rounds follow, two or three in flight, until nothing is left; then
 //! the lanes flush, and the slots become tallies.
 //!
 //! **The books.** A batch is believed only if
@@ -187,12 +187,40 @@ impl DeviceJob<'_> {
     /// # Errors
     /// As for [`Self::count`].
     pub fn count_parts(&mut self, units: &[u64], go_on: &dyn Fn() -> bool) -> Result<Vec<Parts>, Fault> {
-        let mut results = vec![Parts::default(); units.len()];
+        let ranges = units.iter().map(|&unit| self.decomposition.unit(unit)).collect();
+        self.count_ranges(ranges, go_on)
+    }
+
+    /// The same for each [sub-range](Decomposition::sub_ranges) of each unit.
+    ///
+    /// # Errors
+    /// As for [`Self::count`].
+    pub fn count_sub_ranges(
+        &mut self,
+        units: &[u64],
+        go_on: &dyn Fn() -> bool,
+    ) -> Result<Vec<Vec<Parts>>, Fault> {
+        let decomposition = self.decomposition;
+        let sub_ranges = || units.iter().map(|&unit| decomposition.sub_ranges(unit));
+        let mut parts = self.count_ranges(sub_ranges().flatten().collect(), go_on)?.into_iter();
+        Ok(sub_ranges().map(|ranges| parts.by_ref().take(ranges.len()).collect()).collect())
+    }
+
+    /// Counts ranges of prefixes, some sub-ranges for instance, itemised by weight, in the order of `ranges`.
+    ///
+    /// # Errors
+    /// As for [`Self::count`].
+    pub fn count_ranges(
+        &mut self,
+        ranges: Vec<Range<u64>>,
+        go_on: &dyn Fn() -> bool,
+    ) -> Result<Vec<Parts>, Fault> {
+        let mut results = vec![Parts::default(); ranges.len()];
         let tables = Arc::clone(&self.tables);
-        let mut pieces = self.pieces(units).peekable();
+        let room = u64::from(self.shape.prefixes);
+        let mut pieces = pieces(ranges, room).peekable();
         while pieces.peek().is_some() {
             let mut loading = Loading::new(self.decomposition, &tables, self.control);
-            let room = u64::from(self.shape.prefixes);
             while let Some((index, range)) = pieces.next_if(|(_, range)| loading.has_room(range, room)) {
                 loading.add(index, range, &mut results[index])?;
             }
@@ -201,22 +229,7 @@ impl DeviceJob<'_> {
         Ok(results)
     }
 
-    /// The prefixes of the units, in pieces that fit in a batch, with the unit's index in `units`.
-    fn pieces(&self, units: &[u64]) -> std::vec::IntoIter<(usize, Range<u64>)> {
-        let most = u64::from(self.shape.prefixes);
-        let mut pieces = Vec::new();
-        for (index, &unit) in units.iter().enumerate() {
-            let mut left = self.decomposition.unit(unit);
-            while !left.is_empty() {
-                let end = left.end.min(left.start + most);
-                pieces.push((index, left.start..end));
-                left.start = end;
-            }
-        }
-        pieces.into_iter()
-    }
-
-    /// Runs a batch and adds what its slots hold to the results of their units.
+    /// Runs a batch and adds what its slots hold to the results of their ranges.
     fn run(
         &mut self,
         loading: &Loading<'_>,
@@ -274,8 +287,8 @@ impl DeviceJob<'_> {
         }
         let slots = self.kernel.backend.slots()?;
         audit(batch, &end, &slots)?;
-        for (slot, &(unit, weight)) in slots.iter().zip(&loading.slots) {
-            enter(slot, weight, &mut results[unit])?;
+        for (slot, &(range, weight)) in slots.iter().zip(&loading.slots) {
+            enter(slot, weight, &mut results[range])?;
         }
         Ok(())
     }
@@ -353,12 +366,12 @@ fn audit(batch: &Batch, end: &Control, slots: &[Slot]) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Adds a slot's count to a unit's result.
+/// Adds a slot's count to a range's result.
 fn enter(slot: &Slot, weight: Thirds, parts: &mut Parts) -> Result<(), Fault> {
     let [low, low_high, high, high_high] = slot.shadow;
     let shadow = u128::from(pair(low, low_high)) + (u128::from(pair(high, high_high)) << 16);
     let (hits, turns) = (pair(slot.hits, slot.hits_high), pair(slot.turns, slot.turns_high));
-    // Here, and not only in the sum: two wrongs in one unit must not make a right.
+    // Here, and not only in the sum: two wrongs in one range must not make a right.
     Tally::from_parts(hits.into(), Residues::of(shadow), turns.into()).verify()?;
     Ok(parts.add(weight, hits, Residues::of(shadow), turns)?)
 }
@@ -367,12 +380,23 @@ const fn pair(low: u32, high: u32) -> u64 {
     (high as u64) << 32 | low as u64
 }
 
+/// Cuts ranges into pieces of at most so many prefixes, which fit in a batch, each with the index of its range.
+fn pieces(ranges: Vec<Range<u64>>, most_prefixes: u64) -> impl Iterator<Item = (usize, Range<u64>)> {
+    ranges.into_iter().enumerate().flat_map(move |(index, mut left)| {
+        std::iter::from_fn(move || {
+            let end = left.end.min(left.start.saturating_add(most_prefixes));
+            let piece = std::mem::replace(&mut left.start, end)..end;
+            (!piece.is_empty()).then_some((index, piece))
+        })
+    })
+}
+
 /// A batch that is being put together.
 struct Loading<'a> {
     decomposition: &'a Decomposition,
     tables: &'a Tables,
     batch: Batch,
-    /// Unit and weight of each slot.
+    /// The index of the range, and the weight, of each slot.
     slots: Vec<(usize, Thirds)>,
     slot_of: HashMap<(usize, Thirds), usize>,
     general: bool,
@@ -394,8 +418,8 @@ impl<'a> Loading<'a> {
             && self.slots.len() + MOST_WEIGHTS <= MOST_SLOTS
     }
 
-    /// Adds a piece of the unit with this index. What is not for the shaders is counted here and now.
-    fn add(&mut self, unit: usize, range: Range<u64>, parts: &mut Parts) -> Result<(), Fault> {
+    /// Adds a piece of the range with this index. What is not for the shaders is counted here and now.
+    fn add(&mut self, index: usize, range: Range<u64>, parts: &mut Parts) -> Result<(), Fault> {
         let decomposition = self.decomposition;
         let mut plans = decomposition.plans().iter().zip(&self.tables.plans);
         let mut current: Option<(&Plan, Option<u32>)> = None;
@@ -408,8 +432,8 @@ impl<'a> Loading<'a> {
                     // Prefixes come in the order of the plans.
                     let entry = plans.find(|(p, _)| std::ptr::eq(*p, plan)).and_then(|(_, entry)| *entry);
                     let segment = entry.map(|entry| {
-                        let slot = *self.slot_of.entry((unit, plan.weight())).or_insert_with(|| {
-                            self.slots.push((unit, plan.weight()));
+                        let slot = *self.slot_of.entry((index, plan.weight())).or_insert_with(|| {
+                            self.slots.push((index, plan.weight()));
                             self.slots.len() - 1
                         });
                         self.general |= entry.general;
@@ -448,10 +472,13 @@ impl<'a> Loading<'a> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
-    use crate::board::{Piece, Problem};
+    use crate::board::{Piece, Problem, Square};
+    use crate::kernel::count_sub_ranges;
     use crate::kernel::gpu::Mirror;
-    use crate::kernel::reference::completions;
+    use crate::kernel::reference::{Reference, completions};
     use crate::preplacement::{Job, Scheme};
 
     const SMALL: Shape = Shape { lanes: 128, chunk: 64, ring: 1 << 13, prefixes: 1000 };
@@ -493,6 +520,94 @@ mod tests {
                 let expected = u128::from(completions(plan, prefix).0) * u128::from(plan.weight());
                 assert_eq!(tallies.next().map(Tally::thirds), Some(expected), "n = {n}, {plan:?} {prefix:?}");
             });
+        }
+    }
+
+    /// Weights, completions and nodes.
+    fn items(parts: &Parts) -> Vec<(Thirds, u128, u128)> {
+        let mut items: Vec<_> =
+            parts.iter().map(|part| (part.weight, part.completions, part.nodes)).collect();
+        items.sort_unstable();
+        items
+    }
+
+    fn completions_of(parts: &Parts) -> Vec<(Thirds, u128)> {
+        items(parts).into_iter().map(|(weight, completions, _)| (weight, completions)).collect()
+    }
+
+    /// All units of both images by sub-ranges, against the oracle, the units in one go, and their limits.
+    fn assert_sub_ranges_add_up(problem: &Problem, depth: Option<usize>, unit: u64, prefixes: u32) {
+        let itself = decompose(problem, depth, unit);
+        let mut kernel = DeviceKernel::new(Box::new(Mirror::default()), Shape { prefixes, ..SMALL }, false);
+        // Out of order, so that every result is asked for where its unit stands.
+        let units: Vec<u64> = (0..itself.units()).rev().collect();
+        for decomposition in [&itself, &itself.mirrored()] {
+            let mut job = kernel.open(decomposition).expect("opens");
+            let whole = job.count_parts(&units, &|| true).expect("counts");
+            let by_sub_ranges = job.count_sub_ranges(&units, &|| true).expect("counts");
+            assert_eq!((whole.len(), by_sub_ranges.len()), (units.len(), units.len()));
+            for ((&unit, whole), counted) in units.iter().zip(&whole).zip(&by_sub_ranges) {
+                let ranges = decomposition.sub_ranges(unit);
+                let expected = count_sub_ranges(&mut Reference, decomposition, ranges).expect("a small sum");
+                assert_eq!(counted.len(), expected.len());
+                let mut sum = Parts::default();
+                for ((range, parts), expected) in decomposition.sub_ranges(unit).zip(counted).zip(&expected) {
+                    let (found, expected) = (completions_of(parts), completions_of(expected));
+                    assert_eq!(found, expected, "{problem:?}, prefixes {range:?}");
+                    let (limits, total) = (decomposition.limits(range), parts.total().expect("agrees"));
+                    assert!(total.thirds() <= limits.most_thirds && total.nodes() <= limits.most_nodes);
+                    sum.merge(parts).expect("a small sum");
+                }
+                assert_eq!(items(&sum), items(whole), "{problem:?}, unit {unit}");
+            }
+        }
+    }
+
+    #[test]
+    fn sub_ranges_add_up_to_their_units_even_where_a_batch_holds_few_of_them() {
+        for (n, unit, prefixes) in [(9, 40, 7), (9, 1000, 90), (10, 100, 1000), (6, 1, 1)] {
+            assert_sub_ranges_add_up(&Problem::empty(Piece::Queen, n), None, unit, prefixes);
+        }
+    }
+
+    #[test]
+    fn sub_ranges_without_slots_left_go_into_further_batches() {
+        // Every prefix is a sub-range of its own, and there are just more of them than slots.
+        const UNITS: u64 = MOST_SLOTS as u64 / 32 + 1;
+        let decomposition = decompose(&Problem::empty(Piece::Queen, 14), Some(6), 32);
+        let shape = Shape { prefixes: 1 << 17, ..SMALL };
+        assert!((UNITS..u64::from(shape.prefixes) / 32).contains(&decomposition.units()));
+        let mut kernel = DeviceKernel::new(Box::new(Mirror::default()), shape, false);
+        let units: Vec<u64> = (0..UNITS).collect();
+        let mut job = kernel.open(&decomposition).expect("opens");
+        let counted = job.count_sub_ranges(&units, &|| true).expect("counts");
+        for (unit, counted) in units.into_iter().zip(counted) {
+            let ranges = decomposition.sub_ranges(unit);
+            let expected = count_sub_ranges(&mut Scalar, &decomposition, ranges).expect("a small sum");
+            assert!(
+                counted.iter().map(completions_of).eq(expected.iter().map(completions_of)),
+                "unit {unit}"
+            );
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+        #[test]
+        fn sub_ranges_add_up_on_boards_with_decided_squares(
+            n in 4usize..=9,
+            squares in proptest::collection::vec((0usize..9, 0usize..9, any::<bool>()), 0..6),
+            depth in 0usize..5,
+            unit in 1u64..150,
+            prefixes in 1u32..300,
+        ) {
+            let (mut placed, mut blocked) = (Vec::new(), Vec::new());
+            for (row, col, place) in squares.into_iter().filter(|&(row, col, _)| row < n && col < n) {
+                if place { placed.push(Square::new(row, col)) } else { blocked.push(Square::new(row, col)) }
+            }
+            let problem = Problem::new(Piece::Queen, n, placed, blocked);
+            prop_assume!(problem.is_ok());
+            assert_sub_ranges_add_up(&problem.expect("assumed"), Some(depth), unit, prefixes);
         }
     }
 

@@ -5,9 +5,9 @@
 use sha2::{Digest as _, Sha256};
 
 use super::Question;
-use crate::proof::ProofError;
-use crate::proof::beautiful::{Begun, check_begun, claim};
+use crate::proof::beautiful::{Begun, check_begun_within, claim};
 use crate::proof::bytes::{Reader, Writer};
+use crate::proof::{Meter, ProofError};
 
 const MAGIC: &[u8; 8] = b"NQBEAUT\n";
 
@@ -33,6 +33,15 @@ pub enum ResumeError {
     /// What they say is proved is not.
     #[error("it says what is not so: {0}")]
     Wrong(ProofError),
+    /// What they say may be so: to check it was not carried to its end.
+    #[error("{0}")]
+    Undecided(ProofError),
+}
+
+impl From<ProofError> for ResumeError {
+    fn from(error: ProofError) -> Self {
+        if error.is_undecided() { Self::Undecided(error) } else { Self::Wrong(error) }
+    }
 }
 
 /// The state of a run with an incumbent and the records of what is proved.
@@ -48,11 +57,20 @@ pub(super) fn write(question: &Question, solution: &[usize], records: &[u8]) -> 
     bytes
 }
 
-/// What a run for `question` had proved. Every record is checked.
+/// What a run for `question` had proved. Every record is checked, with at most [`MOST_WORK`](crate::proof::MOST_WORK)
+/// steps in all.
 ///
 /// # Errors
-/// The bytes are of something else, damaged, or wrong.
+/// The bytes are of something else, damaged, or wrong, or to check them takes too long.
 pub fn read(question: &Question, bytes: &[u8]) -> Result<Begun, ResumeError> {
+    read_within(question, bytes, &mut Meter::default())
+}
+
+/// The same under this meter.
+///
+/// # Errors
+/// The bytes are of something else, damaged, or wrong, or the meter ends the check.
+pub fn read_within(question: &Question, bytes: &[u8], meter: &mut Meter<'_>) -> Result<Begun, ResumeError> {
     let length = bytes.len().checked_sub(CHECKSUM).ok_or(ResumeError::NoRun)?;
     let (content, checksum) = bytes.split_at(length);
     let rest = content.strip_prefix(MAGIC).ok_or(ResumeError::NoRun)?;
@@ -65,7 +83,7 @@ pub fn read(question: &Question, bytes: &[u8]) -> Result<Begun, ResumeError> {
     if n != question.n {
         return another(format!("n = {n}"), format!("n = {}", question.n));
     }
-    let begun = check_begun(n, reader.rest()).map_err(ResumeError::Wrong)?;
+    let begun = check_begun_within(n, reader.rest(), meter)?;
     if begun.beauty.norm != question.norm {
         return another(format!("the {} norm", begun.beauty.norm), question.norm.to_string());
     }

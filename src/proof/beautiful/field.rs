@@ -2,8 +2,8 @@
 
 use super::{prices, refused};
 use crate::board::{Norm, Square};
-use crate::proof::ProofError;
 use crate::proof::bytes::Reader;
+use crate::proof::{Meter, ProofError};
 
 /// What has to be undone.
 #[derive(Clone, Copy)]
@@ -47,6 +47,8 @@ pub(super) struct Field {
     /// The queens where a tree leaves something open, if it may. One that goes deep first leaves at most the squares of the
     /// lines on one path, so there are at most n².
     pub(super) holes: Option<Vec<Vec<usize>>>,
+    /// Operations that no meter has counted yet, each about a nanosecond.
+    operations: u64,
 }
 
 /// Nothing is possible any more.
@@ -79,6 +81,7 @@ impl Field {
             work: 0,
             limit: u64::MAX,
             holes: None,
+            operations: 200 * (n * n) as u64,
         };
         for square in 0..n * n {
             field.first_of.push(field.orbit(square)[0]);
@@ -95,6 +98,15 @@ impl Field {
 
     pub(super) fn squares(&self) -> usize {
         self.n * self.n
+    }
+
+    pub(super) fn spend(&mut self, operations: usize) {
+        self.operations = self.operations.saturating_add(operations as u64);
+    }
+
+    /// Has the meter count what was done since the last time.
+    pub(super) fn report(&mut self, meter: &mut Meter<'_>) -> Result<(), ProofError> {
+        meter.add(std::mem::take(&mut self.operations))
     }
 
     pub(super) fn lines_of(&self, square: usize) -> [usize; 4] {
@@ -121,6 +133,7 @@ impl Field {
     pub(super) fn close_for_good(&mut self, square: usize) {
         if std::mem::take(&mut self.open[square]) {
             let level = self.level_of(square);
+            self.spend(4 * self.n + self.levels[level].len());
             self.levels[level].retain(|&other| other != square);
             self.open_on_level[level] -= 1;
             for line in self.lines_of(square) {
@@ -133,6 +146,7 @@ impl Field {
     pub(super) fn open_again(&mut self, square: usize) {
         self.open[square] = true;
         let level = self.level_of(square);
+        self.spend(4 * self.n + self.levels[level].len());
         insert(&mut self.levels[level], square);
         self.open_on_level[level] += 1;
         for line in self.lines_of(square) {
@@ -162,8 +176,9 @@ impl Field {
         &mut self,
         square: Option<usize>,
         reader: &mut Reader<'_>,
+        meter: &mut Meter<'_>,
     ) -> Result<(), ProofError> {
-        self.search_below(square.as_slice(), reader)
+        self.search_below(square.as_slice(), reader, meter)
     }
 
     /// The same with queens on several squares, of which some may follow from others.
@@ -171,19 +186,30 @@ impl Field {
         &mut self,
         squares: &[usize],
         reader: &mut Reader<'_>,
+        meter: &mut Meter<'_>,
     ) -> Result<(), ProofError> {
+        self.report(meter)?;
+        self.spend(4 * (self.lines.len() + self.levels.len()));
         self.pending = (0..self.lines.len() + self.levels.len()).collect();
         let placed = squares.iter().try_for_each(|&square| {
             if self.queen_on[square / self.n] == Some(square) { Ok(()) } else { self.place(square) }
         });
-        let done = if placed.and_then(|()| self.follow()).is_ok() { self.tree(reader) } else { Ok(()) };
+        let done =
+            if placed.and_then(|()| self.follow()).is_ok() { self.tree(reader, meter) } else { Ok(()) };
         self.undo(0);
-        done
+        done.and_then(|()| self.report(meter))
     }
 
-    fn tree(&mut self, reader: &mut Reader<'_>) -> Result<(), ProofError> {
+    /// Reads what stands at the beginning of a tree. What is behind the last number is of another version.
+    fn read_line(&self, reader: &mut Reader<'_>) -> Result<usize, ProofError> {
+        let (number, last) = (reader.number()?, prices::filling_mark(self.n));
+        let line = usize::try_from(number).ok().filter(|&line| line <= last);
+        line.ok_or(ProofError::UnknownStep(number))
+    }
+
+    fn tree(&mut self, reader: &mut Reader<'_>, meter: &mut Meter<'_>) -> Result<(), ProofError> {
         let (mark, last) = (prices::mark(self.n), prices::filling_mark(self.n));
-        let mut line = reader.size(last)?;
+        let mut line = self.read_line(reader)?;
         // One after the other, so that a long row of them needs no deep stack.
         while line == mark || line == last {
             if self.holes.is_some() {
@@ -191,9 +217,10 @@ impl Field {
             }
             self.count_node()?;
             if self.prices(line == last, reader)?.is_err() {
-                return Ok(());
+                return self.report(meter);
             }
-            line = reader.size(last)?;
+            self.report(meter)?;
+            line = self.read_line(reader)?;
         }
         let most = self.squares();
         if line == 2 * self.n {
@@ -211,11 +238,14 @@ impl Field {
         }
         let open = |&square: &usize| self.open[square];
         let choices: Vec<usize> = self.lines[line].iter().copied().filter(open).collect();
+        self.spend(50 + 2 * self.lines[line].len());
         let before = self.changes.len();
         for square in choices {
             self.pending.clear();
-            if self.place(square).and_then(|()| self.follow()).is_ok() {
-                self.tree(reader)?;
+            let open = self.place(square).and_then(|()| self.follow()).is_ok();
+            self.report(meter)?;
+            if open {
+                self.tree(reader, meter)?;
             }
             self.undo(before);
         }
@@ -235,7 +265,10 @@ impl Field {
     ) -> Result<Result<(), Contradiction>, ProofError> {
         let numbers = prices::count(self.n, self.levels.len());
         let mut price = vec![0i128; numbers];
-        for _ in 0..reader.size(numbers)? {
+        let count = reader.size(numbers)?;
+        let squares: usize = self.lines[..self.n].iter().map(Vec::len).sum();
+        self.spend(10 * numbers + 20 * count + 30 * squares);
+        for _ in 0..count {
             let number = reader.size(numbers.saturating_sub(1))?;
             price[number] = reader.signed()?.into();
         }
@@ -297,8 +330,10 @@ impl Field {
     /// Follows what is forced.
     fn follow(&mut self) -> Result<(), Contradiction> {
         while let Some(next) = self.pending.pop() {
+            self.spend(4);
             if next < self.lines.len() {
                 if self.lacks(next) && self.open_on_line[next] <= 1 {
+                    self.spend(self.lines[next].len());
                     let last = self.lines[next].iter().copied().find(|&square| self.open[square]);
                     self.place(last.ok_or(Contradiction)?)?;
                 }
@@ -312,6 +347,7 @@ impl Field {
             }
             let full = queens + self.at_once(level) > most;
             if open > 0 && (full || queens + open == least) {
+                self.spend(self.levels[level].len());
                 let squares: Vec<usize> =
                     self.levels[level].iter().copied().filter(|&square| self.open[square]).collect();
                 for square in squares {
@@ -367,6 +403,7 @@ impl Field {
         self.pending.push(self.lines.len() + level);
         self.close(square)?;
         for line in lines {
+            self.spend(20 + self.lines[line].len());
             for index in 0..self.lines[line].len() {
                 let other = self.lines[line][index];
                 if self.open[other] {
@@ -383,6 +420,8 @@ impl Field {
             return Ok(());
         }
         self.changes.push(Change::Closed(square));
+        // With what it takes to open it again.
+        self.spend(25);
         let lines = self.lines_of(square);
         let level = self.level_of(square);
         for line in lines {
@@ -481,7 +520,7 @@ pub(super) mod tests {
         let tree = |field: &mut Field, line: usize| {
             let mut tree = Writer::new();
             tree.size(line);
-            field.search(None, &mut Reader::new(&tree.finish()))
+            field.search(None, &mut Reader::new(&tree.finish()), &mut Meter::default())
         };
         let nowhere = Err(refused("a tree branches where no queen is to come"));
         assert_eq!(tree(&mut field, prices::in_tree(diagonal)), nowhere);
@@ -491,7 +530,7 @@ pub(super) mod tests {
         assert_eq!(tree(&mut field, prices::in_tree(diagonal)), tree(&mut field, 0));
         // No queen can be on a main diagonal.
         field.set_full(0, true);
-        assert_eq!(field.search(None, &mut Reader::new(&[])), Ok(()));
+        assert_eq!(field.search(None, &mut Reader::new(&[]), &mut Meter::default()), Ok(()));
     }
 
     #[test]
@@ -511,7 +550,8 @@ pub(super) mod tests {
             tree.size(number);
             tree.signed(price);
             let tree = tree.finish();
-            let checked = Field::new(n, Norm::Euclidean, false).search(None, &mut Reader::new(&tree));
+            let mut field = Field::new(n, Norm::Euclidean, false);
+            let checked = field.search(None, &mut Reader::new(&tree), &mut Meter::default());
             let expected = why.map_or(ProofError::Damaged("a number is too large"), refused);
             assert_eq!(checked, Err(expected), "{number}: {price}");
         }

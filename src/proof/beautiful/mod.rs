@@ -62,13 +62,19 @@ mod part;
 use field::Field;
 
 use super::bytes::{Reader, Writer};
-use super::{Beauty, Kind, ProofError, Proved};
+use super::{Beauty, Kind, Meter, ProofError, Proved};
 use crate::board::{Norm, Piece, Placement, Problem, Square};
 
 pub use part::{Checked, Known, Part, PartChecker};
 
 /// Larger boards are refused.
 pub const LARGEST: usize = 512;
+
+/// More assumptions within each other are refused.
+const MOST_OPEN: usize = 10_000;
+
+/// As many squares are in all cliques together, at most: each takes room as long as the check goes on.
+const MOST_IN_CLIQUES: usize = 1 << 26;
 
 /// The first byte of each record.
 pub mod record {
@@ -154,26 +160,35 @@ fn refused(why: impl ToString) -> ProofError {
     ProofError::Refused(why.to_string())
 }
 
-/// Checks the proof for a board of size `n`.
+/// Checks the proof for a board of size `n`, with at most [`MOST_WORK`](super::MOST_WORK) steps.
 ///
 /// # Errors
-/// It cannot be read, or proves nothing.
+/// It cannot be read, or proves nothing, or that takes too long.
 pub fn check(n: usize, proof: &[u8]) -> Result<Proved, ProofError> {
+    check_within(n, proof, &mut Meter::default())
+}
+
+/// The same under this meter.
+///
+/// # Errors
+/// It cannot be read, or proves nothing, or the meter ends the check.
+pub fn check_within(n: usize, proof: &[u8], meter: &mut Meter<'_>) -> Result<Proved, ProofError> {
     if n > LARGEST {
         return Err(refused(format!("the board is larger than {LARGEST}")));
     }
+    let before = meter.work();
     let mut reader = Reader::new(proof);
     let Claim { beauty, solution } = read_claim(n, &mut reader)?;
     let mut checker = Checker::new(n, beauty, solution.as_deref());
     // Under quarter turns queens come in fours, but for one in the centre.
     checker.refuted = beauty.turning && n % 4 > 1;
     while !checker.is_done() {
-        checker.record(&mut reader)?;
+        checker.record(&mut reader, meter)?;
     }
     if !reader.is_empty() {
         return Err(ProofError::Damaged("there is more than a proof"));
     }
-    Ok(Proved { kind: Kind::Beautiful, beauty: Some(beauty), n, solution, work: checker.field.work })
+    Ok(Proved { kind: Kind::Beautiful, beauty: Some(beauty), n, solution, work: meter.work() - before })
 }
 
 /// What the first records of a proof have shown.
@@ -219,8 +234,16 @@ pub struct Trial {
 /// Checks the first records of a proof for a board of size `n`, all that are there.
 ///
 /// # Errors
-/// They cannot be read, or one of them proves nothing.
+/// They cannot be read, or one of them proves nothing, or that takes more than [`MOST_WORK`](super::MOST_WORK) steps.
 pub fn check_begun(n: usize, proof: &[u8]) -> Result<Begun, ProofError> {
+    check_begun_within(n, proof, &mut Meter::default())
+}
+
+/// The same under this meter.
+///
+/// # Errors
+/// They cannot be read, or one of them proves nothing, or the meter ends the check.
+pub fn check_begun_within(n: usize, proof: &[u8], meter: &mut Meter<'_>) -> Result<Begun, ProofError> {
     if n > LARGEST {
         return Err(refused(format!("the board is larger than {LARGEST}")));
     }
@@ -236,7 +259,7 @@ pub fn check_begun(n: usize, proof: &[u8]) -> Result<Begun, ProofError> {
         }
         let before = (records.len() - reader.rest().len(), checker.cliques.len());
         let tried = !checker.open.is_empty();
-        checker.record(&mut reader)?;
+        checker.record(&mut reader, meter)?;
         if !checker.open.is_empty() && !tried {
             trial = before;
         }
@@ -327,6 +350,8 @@ struct Checker {
     /// The trial, if one has begun, and the assumptions in it; each within those before.
     open: Vec<Supposed>,
     cliques: Vec<Vec<usize>>,
+    /// Squares of all cliques, and some for each.
+    in_cliques: usize,
     field: Field,
     refuted: bool,
 }
@@ -348,6 +373,7 @@ impl Checker {
             passed: 0,
             open: Vec::new(),
             cliques: Vec::new(),
+            in_cliques: 0,
             field,
             refuted: false,
         }
@@ -375,27 +401,34 @@ impl Checker {
         Ok(())
     }
 
-    fn record(&mut self, reader: &mut Reader<'_>) -> Result<(), ProofError> {
+    fn record(&mut self, reader: &mut Reader<'_>, meter: &mut Meter<'_>) -> Result<(), ProofError> {
+        self.field.spend(100);
+        let done = self.record_itself(reader, meter);
+        // Whatever else is to be said, what was done counts.
+        self.field.report(meter).and(done)
+    }
+
+    fn record_itself(&mut self, reader: &mut Reader<'_>, meter: &mut Meter<'_>) -> Result<(), ProofError> {
         match reader.byte()? {
             record::AT_LEAST => self.begin(reader.size(self.field.n)?),
             record::REFUTED => {
-                self.field.search(None, reader)?;
+                self.field.search(None, reader, meter)?;
                 self.refute()
             }
             record::KILLED => {
                 let square = self.square(reader)?;
-                self.field.search(Some(square), reader)?;
+                self.field.search(Some(square), reader, meter)?;
                 self.kill(square)
             }
             record::REFUTED_BY_MULTIPLIERS => {
-                let (base, ..) = self.multipliers(reader)?;
+                let (base, ..) = self.multipliers(reader, meter)?;
                 if base <= 0 {
                     return Err(refused("multipliers leave solutions"));
                 }
                 self.refute()
             }
             record::KILLED_BY_MULTIPLIERS => {
-                let (base, rest, _) = self.multipliers(reader)?;
+                let (base, rest, _) = self.multipliers(reader, meter)?;
                 let mut dead = Vec::new();
                 for _ in 0..reader.size(self.field.squares())? {
                     let square = self.square(reader)?;
@@ -411,7 +444,7 @@ impl Checker {
                 dead.into_iter().try_for_each(|square| self.kill(square))
             }
             record::FULL_BY_MULTIPLIERS => {
-                let (base, _, of_diagonal) = self.multipliers(reader)?;
+                let (base, _, of_diagonal) = self.multipliers(reader, meter)?;
                 let count = reader.size(self.field.n)?;
                 for _ in 0..count {
                     let distance = reader.size(self.field.n - 1)?;
@@ -430,7 +463,7 @@ impl Checker {
                 let at_least = !flag(reader)?;
                 self.assume(Shows { level, at_least, queens: reader.size(self.field.n)? })
             }
-            _ => Err(ProofError::Damaged("there is an unknown record")),
+            other => Err(ProofError::UnknownStep(other.into())),
         }
     }
 
@@ -461,6 +494,9 @@ impl Checker {
         let Shows { level, queens, at_least } = shows;
         if self.open.is_empty() || level <= self.level || queens == 0 {
             return Err(refused("an assumption is out of place"));
+        }
+        if self.open.len() == MOST_OPEN {
+            return Err(ProofError::Damaged("too many assumptions are within each other"));
         }
         let (least, most) = self.field.range[level];
         self.suppose(shows);
@@ -545,13 +581,25 @@ impl Checker {
                 return Err(refused("the squares of a clique do not attack each other"));
             }
             squares.push(square);
+            self.field.spend(20 + 10 * squares.len());
+        }
+        // One without squares takes room as well.
+        self.in_cliques += squares.len() + 4;
+        if self.in_cliques > MOST_IN_CLIQUES {
+            return Err(ProofError::Damaged("it has too many cliques"));
         }
         self.cliques.push(squares);
         Ok(())
     }
 
     /// Reads multipliers: base, r of each orbit at its first square, and y of the diagonals at each distance.
-    fn multipliers(&self, reader: &mut Reader<'_>) -> Result<(i128, Vec<i128>, Vec<i128>), ProofError> {
+    fn multipliers(
+        &self,
+        reader: &mut Reader<'_>,
+        meter: &mut Meter<'_>,
+    ) -> Result<(i128, Vec<i128>, Vec<i128>), ProofError> {
+        // An eighth of the squares or some more is asked for its orbit.
+        meter.add(20 * self.field.squares() as u64)?;
         let field = &self.field;
         let n = field.n;
         let (ranks, levels) = (n.div_ceil(2), field.levels.len());
@@ -563,6 +611,7 @@ impl Checker {
         let mut rest = vec![0i128; field.squares()];
         for _ in 0..reader.size(ranks + n + levels + self.cliques.len())? {
             let number = reader.size(ranks + n + levels + self.cliques.len())?;
+            meter.add(20)?;
             let y = i128::from(reader.signed()?);
             let (bound, only_upper) = if number < ranks {
                 of_rank[number] += y;
@@ -576,7 +625,9 @@ impl Checker {
                 (if y > 0 { field.range[level].0 } else { field.range[level].1 }, false)
             } else {
                 let clique = self.cliques.get(number - ranks - n - levels);
-                for &square in clique.ok_or_else(|| refused("multipliers name an unknown clique"))? {
+                let clique = clique.ok_or_else(|| refused("multipliers name an unknown clique"))?;
+                meter.add(100 * clique.len() as u64)?;
+                for &square in clique {
                     let first = field.first_of[square];
                     let share = y.checked_mul((8 / field.orbit(square).len()) as i128).ok_or_else(wild)?;
                     rest[first] = rest[first].checked_sub(share).ok_or_else(wild)?;
@@ -633,7 +684,9 @@ mod tests {
         let n = 4;
         // Its queens are on the squares beside the corners. Numbers: two distances from the border, four of diagonals.
         let checker = || Checker::new(n, Beauty::default(), Some(&[1, 3, 0, 2]));
-        let enter = |checker: &mut Checker, record: &[u8]| checker.record(&mut Reader::new(record));
+        let enter = |checker: &mut Checker, record: &[u8]| {
+            checker.record(&mut Reader::new(record), &mut Meter::default())
+        };
         // What is not in the corners is beside them or in the middle: both are on diagonals at distance 1.
         let beside = [(0, 1), (1, 1), (3, -2)];
         let fills = |distances: &[usize]| by_multipliers(record::FULL_BY_MULTIPLIERS, &beside, distances);
@@ -671,5 +724,25 @@ mod tests {
         let mut turned = Checker::new(n, turning, Some(&[1, 3, 0, 2]));
         enter(&mut turned, &[record::NEXT]).expect("no queens in the corners");
         assert!(enter(&mut turned, &fills(&[1, 1])).is_err(), "its queens come in fours");
+    }
+
+    #[test]
+    fn what_a_certificate_may_keep_is_bounded_and_unknown_records_are_told_from_false_ones() {
+        let n = 4;
+        let turning = Beauty::default();
+        let mut checker = Checker::new(n, turning, Some(&[1, 3, 0, 2]));
+        let mut enter = |record: &[u8]| checker.record(&mut Reader::new(record), &mut Meter::new(None));
+        for unknown in [0, 10, 255] {
+            assert_eq!(enter(&[unknown]), Err(ProofError::UnknownStep(unknown.into())));
+        }
+        enter(&[record::NEXT]).expect("no queens in the corners");
+        enter(&[record::AT_LEAST, 4]).expect("a trial");
+        // Assumptions that are never refuted, one within the other.
+        let ended = (0..2 * MOST_OPEN).find_map(|_| enter(&[record::ASSUME, 2, 0, 1]).err());
+        assert!(matches!(ended, Some(ProofError::Damaged(_))), "{ended:?}");
+        checker.in_cliques = MOST_IN_CLIQUES - 4;
+        assert_eq!(checker.record(&mut Reader::new(&[record::CLIQUE, 0]), &mut Meter::default()), Ok(()));
+        let more = checker.record(&mut Reader::new(&[record::CLIQUE, 0]), &mut Meter::default());
+        assert!(matches!(more, Err(ProofError::Damaged(_))), "{more:?}");
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::{Field, refused};
 use crate::board::{Norm, Piece, Placement, Problem, Square};
 use crate::proof::bytes::Reader;
-use crate::proof::{Beauty, ProofError};
+use crate::proof::{Beauty, Meter, ProofError};
 
 /// What is known of the solutions in question.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -171,13 +171,27 @@ impl PartChecker {
     /// Checks a tree of at most `limit` nodes and n² holes for the part with these queens.
     ///
     /// # Errors
-    /// It cannot be read, or says what is not so.
+    /// It cannot be read, or says what is not so, or that takes more than [`MOST_WORK`](crate::proof::MOST_WORK) steps.
     pub fn check(&mut self, queens: &[usize], tree: &[u8], limit: u64) -> Result<Checked, ProofError> {
+        self.check_within(queens, tree, limit, &mut Meter::default())
+    }
+
+    /// The same under this meter.
+    ///
+    /// # Errors
+    /// It cannot be read, or says what is not so, or the meter ends the check.
+    pub fn check_within(
+        &mut self,
+        queens: &[usize],
+        tree: &[u8],
+        limit: u64,
+        meter: &mut Meter<'_>,
+    ) -> Result<Checked, ProofError> {
         self.field.work = 0;
         self.field.limit = limit;
         self.field.holes = Some(Vec::new());
         let mut reader = Reader::new(tree);
-        let searched = self.field.search_below(queens, &mut reader);
+        let searched = self.field.search_below(queens, &mut reader, meter);
         let holes = self.field.holes.take().unwrap_or_default();
         searched?;
         if !reader.is_empty() {
@@ -267,6 +281,22 @@ mod tests {
         assert!(matches!(checker.check(&[], &three, 999), Err(ProofError::Refused(_))));
         // What was placed was taken back.
         assert_eq!(checker.check(&[], &wide(2), 999), Ok(two));
+    }
+
+    #[test]
+    fn a_check_ends_at_the_limit_of_its_meter_and_the_checker_is_as_good_as_before() {
+        let known = known(16, vec![]);
+        let mut tree = Vec::new();
+        write_wide(&mut PartChecker::new(Arc::clone(&known)).field, 2, &mut tree);
+        let mut checker = PartChecker::new(known);
+        let whole = checker.check(&[], &tree, 999).expect("it is followed to its holes");
+        let ended = checker.check_within(&[], &tree, u64::MAX, &mut Meter::new(Some(10)));
+        assert_eq!(ended, Err(ProofError::LimitReached(10)));
+        let stopped = checker.check_within(&[], &tree, 999, &mut Meter::new(None).stopped_by(&|| true));
+        assert_eq!(stopped, Err(ProofError::Stopped));
+        assert_eq!(checker.check(&[], &tree, 999), Ok(whole));
+        // A number behind all lines and prices is of a newer version.
+        assert_eq!(checker.check(&[], &[127], 9), Err(ProofError::UnknownStep(127)));
     }
 
     #[test]

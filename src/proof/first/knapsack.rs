@@ -41,10 +41,13 @@ pub(super) enum Outcome {
 }
 
 /// The greatest weight of a set of `count` of the `items` whose places sum to `sum`, and for each item the greatest
-/// weight of such a set that has it.
-pub(super) fn heaviest(items: &[Item], count: usize, sum: i64) -> Outcome {
+/// weight of such a set that has it; and about how many operations that took.
+pub(super) fn heaviest(items: &[Item], count: usize, sum: i64) -> (Outcome, usize) {
+    /// An entry is looked at some times.
+    const EACH: usize = 4;
+    let few = 100 * (items.len() + 1);
     if count > items.len() {
-        return Outcome::NoSet;
+        return (Outcome::NoSet, few);
     }
     // Measured from their mean, the places of a set sum to less than `count`.
     let mean = if count == 0 { 0 } else { sum.div_euclid(count as i64) };
@@ -53,19 +56,21 @@ pub(super) fn heaviest(items: &[Item], count: usize, sum: i64) -> Outcome {
     let ordered = order.iter().map(|&i| Item { place: items[i].place - mean, ..items[i] }).collect();
     let knapsack = Knapsack::new(ordered, count, sum - mean * count as i64);
     if knapsack.frames.iter().any(|frame| frame.low > frame.high) {
-        return Outcome::NoSet;
+        return (Outcome::NoSet, few);
     }
-    if knapsack.frames.iter().map(Frame::entries).sum::<usize>() > LARGEST_TABLES {
-        return Outcome::TooLarge;
+    let entries = knapsack.frames.iter().map(Frame::entries).sum::<usize>();
+    if entries > LARGEST_TABLES {
+        return (Outcome::TooLarge, few);
     }
+    let operations = few + EACH * entries;
     let layers = knapsack.forward();
     let any = layers[items.len()][0];
     if any < 0 {
-        return Outcome::NoSet;
+        return (Outcome::NoSet, operations);
     }
     let mut with = vec![None; items.len()];
     order.iter().zip(knapsack.backward(&layers)).for_each(|(&i, weight)| with[i] = weight);
-    Outcome::Heaviest(Heaviest { any, with })
+    (Outcome::Heaviest(Heaviest { any, with }), operations)
 }
 
 /// Items in an order in which partial sums stay small.
@@ -220,10 +225,10 @@ mod tests {
                 none += 1
             }
             let expected = expected.map_or(Outcome::NoSet, Outcome::Heaviest);
-            assert_eq!(heaviest(&items, count, sum), expected, "case {case}: {items:?}, {count}, {sum}");
+            assert_eq!(heaviest(&items, count, sum).0, expected, "case {case}: {items:?}, {count}, {sum}");
         }
         assert!(sets > 1000 && none > 1000, "{sets} with a set, {none} without");
         let all: Vec<Item> = (0..255).map(|place| Item { place, weight: 1 }).collect();
-        assert_eq!(heaviest(&all, 127, 127 * 127), Outcome::TooLarge);
+        assert_eq!(heaviest(&all, 127, 127 * 127).0, Outcome::TooLarge);
     }
 }

@@ -5,6 +5,7 @@
 //! completion. Or, without columns, that the empty board has none.
 //!
 //! **The form.** Numbers as in [`super::bytes`]. First the most work that the checker may have to do: 1 for each queen, 500 for each budget.
+//! (That is what the certificate says; how long the checker goes on is up to its own [`Meter`].)
 //! Then 1 and the n 0-based columns, or 0 if there is no solution. Then the refutations: for each row from the top and each
 //! smaller free column from the left, one tree; without a solution one tree for the empty board. A tree is one of
 //!
@@ -38,9 +39,9 @@ mod refutation;
 pub use refutation::{LARGEST_MULTIPLIER, Line, Multipliers, Refutation};
 
 use super::bytes::{Reader, Writer};
-use super::{Kind, ProofError, Proved, seal};
+use super::{Kind, Meter, ProofError, Proved, seal};
 use crate::board::{Piece, Square, first_attack, is_solution};
-use position::Position;
+use position::{Displaced, Mark, Position};
 use refutation::{Node, Order, read};
 
 /// The largest board.
@@ -49,8 +50,11 @@ pub const LARGEST: usize = 128;
 /// Trees are not deeper than this.
 const DEEPEST: usize = 1000;
 
+/// Branches are not deeper within each other: each that decides something places a queen. So the stack of any thread is enough.
+const MOST_BRANCHES: usize = 3 * LARGEST;
+
 /// A certificate for `solution` (the 0-based column of each row; none if there is none), with its refutations in
-/// order. It is checked before it is returned, and says how much work that was.
+/// order. It is checked before it is returned, however long that takes, and says how much work that was.
 ///
 /// # Errors
 /// It would not be accepted.
@@ -59,48 +63,94 @@ pub fn certificate(
     solution: Option<&[usize]>,
     refutations: &[&Refutation],
 ) -> Result<Vec<u8>, ProofError> {
+    certificate_within(n, solution, refutations, &mut Meter::new(None))
+}
+
+/// The same, checked under this meter.
+///
+/// # Errors
+/// It would not be accepted, or the meter ends the check.
+pub fn certificate_within(
+    n: usize,
+    solution: Option<&[usize]>,
+    refutations: &[&Refutation],
+    meter: &mut Meter<'_>,
+) -> Result<Vec<u8>, ProofError> {
     let mut writer = Writer::new();
     writer.byte(u8::from(solution.is_some()));
     solution.into_iter().flatten().for_each(|&column| writer.size(column));
     refutations.iter().for_each(|refutation| writer.bytes(refutation.as_bytes()));
     let claim = writer.finish();
-    let work = check_claim(n, &mut Reader::new(&claim), u64::MAX)?.work;
+    let (_, work) = check_claim(n, &mut Reader::new(&claim), u64::MAX, meter)?;
     let mut writer = Writer::new();
     writer.number(work);
     writer.bytes(&claim);
     Ok(seal(Kind::First, n, &writer.finish()))
 }
 
-/// Checks what stands in a certificate of [`Kind::First`] for the board of size `n`.
+/// Checks what stands in a certificate of [`Kind::First`] for the board of size `n`, with at most
+/// [`MOST_WORK`](super::MOST_WORK) steps.
 ///
 /// # Errors
-/// It is damaged, or it proves nothing.
+/// It is damaged, or it proves nothing, or that takes too long.
 pub fn check(n: usize, proof: &[u8]) -> Result<Proved, ProofError> {
+    check_within(n, proof, &mut Meter::default())
+}
+
+/// The same under this meter.
+///
+/// # Errors
+/// It is damaged, or it proves nothing, or the meter ends the check.
+pub fn check_within(n: usize, proof: &[u8], meter: &mut Meter<'_>) -> Result<Proved, ProofError> {
     let mut reader = Reader::new(proof);
     let limit = reader.number()?;
-    check_claim(n, &mut reader, limit)
+    let before = meter.work();
+    let (solution, _) = check_claim(n, &mut reader, limit, meter)?;
+    Ok(Proved { kind: Kind::First, beauty: None, n, solution, work: meter.work() - before })
 }
 
 /// Checks one refutation: that the queens in the first rows of the board of size `n`, on the 0-based columns
-/// `prefix`, have no completion. Returns how much work that was.
+/// `prefix`, have no completion. Returns how much work that was as certificates state it.
 ///
 /// # Errors
-/// It refutes nothing, or there would be more work than `limit`.
+/// It refutes nothing, or there would be more work than `limit`, or more than [`MOST_WORK`](super::MOST_WORK) steps.
 pub fn check_refutation(
     n: usize,
     prefix: &[usize],
     refutation: &Refutation,
     limit: u64,
 ) -> Result<u64, ProofError> {
-    let mut checker =
-        Checker { n, reader: Reader::new(refutation.as_bytes()), work: Work { done: 0, limit } };
+    check_refutation_within(n, prefix, refutation, limit, &mut Meter::default())
+}
+
+/// The same under this meter.
+///
+/// # Errors
+/// It refutes nothing, or there would be more work than `limit`, or the meter ends the check.
+pub fn check_refutation_within(
+    n: usize,
+    prefix: &[usize],
+    refutation: &Refutation,
+    limit: u64,
+    meter: &mut Meter<'_>,
+) -> Result<u64, ProofError> {
+    let reader = Reader::new(refutation.as_bytes());
+    let mut checker = Checker { n, reader, work: Work { done: 0, limit, meter }, branches: 0 };
     checker.refute_prefix(prefix)?;
     if checker.reader.is_empty() { Ok(checker.work.done) } else { Err(TOO_LONG) }
 }
 
+const TOO_DEEP: ProofError = ProofError::Damaged("a refutation is too deep");
+
 const TOO_LONG: ProofError = ProofError::Damaged("something follows after its end");
 
-fn check_claim(n: usize, reader: &mut Reader<'_>, limit: u64) -> Result<Proved, ProofError> {
+/// Checks a claim with its refutations. Returns the solution, and how much work it was as certificates state it.
+fn check_claim(
+    n: usize,
+    reader: &mut Reader<'_>,
+    limit: u64,
+    meter: &mut Meter<'_>,
+) -> Result<(Option<Vec<usize>>, u64), ProofError> {
     if n > LARGEST {
         return Err(ProofError::Damaged("its board is larger than 128"));
     }
@@ -109,7 +159,8 @@ fn check_claim(n: usize, reader: &mut Reader<'_>, limit: u64) -> Result<Proved, 
         1 => Some((0..n).map(|_| reader.size(LARGEST)).collect::<Result<Vec<usize>, _>>()?),
         _ => return Err(ProofError::Damaged("it claims neither a solution nor that there is none")),
     };
-    let mut checker = Checker { n, reader: reader.clone(), work: Work { done: 0, limit } };
+    let mut checker =
+        Checker { n, reader: reader.clone(), work: Work { done: 0, limit, meter }, branches: 0 };
     match &solution {
         Some(columns) if !is_solution(Piece::Queen, columns) => {
             return Err(ProofError::Refused("its queens attack each other".into()));
@@ -119,6 +170,7 @@ fn check_claim(n: usize, reader: &mut Reader<'_>, limit: u64) -> Result<Proved, 
                 let mut prefix = columns[..=row].to_vec();
                 for column in 0..columns[row] {
                     prefix[row] = column;
+                    checker.work.meter.add(100 * (row as u64 + 1))?;
                     if is_free(n, &prefix) {
                         checker.refute_prefix(&prefix)?;
                     }
@@ -131,7 +183,7 @@ fn check_claim(n: usize, reader: &mut Reader<'_>, limit: u64) -> Result<Proved, 
     if !checker.reader.is_empty() {
         return Err(TOO_LONG);
     }
-    Ok(Proved { kind: Kind::First, beauty: None, n, solution, work: checker.work.done })
+    Ok((solution, checker.work.done))
 }
 
 /// Whether the last of these queens attacks none of the others, which do not attack each other.
@@ -141,13 +193,14 @@ fn is_free(n: usize, prefix: &[usize]) -> bool {
 }
 
 /// What the checker has to do: 1 for each queen that it places, [`Work::BUDGET`] for each budget. A
-/// certificate states it, so that nobody waits for longer than it says.
-struct Work {
+/// certificate states it. What it really takes is counted by the meter.
+struct Work<'m, 'a> {
     done: u64,
     limit: u64,
+    meter: &'m mut Meter<'a>,
 }
 
-impl Work {
+impl Work<'_, '_> {
     /// About as long as so many queens.
     const BUDGET: u64 = 500;
 
@@ -160,16 +213,22 @@ impl Work {
     }
 }
 
-struct Checker<'a> {
+/// How to go back to before a node: the moment, and what made place for its budget.
+type Entered = (Mark, Option<Displaced>);
+
+struct Checker<'r, 'm, 'a> {
     n: usize,
-    reader: Reader<'a>,
-    work: Work,
+    reader: Reader<'r>,
+    work: Work<'m, 'a>,
+    /// Branches within each other, at this node of the tree.
+    branches: usize,
 }
 
-impl Checker<'_> {
+impl Checker<'_, '_, '_> {
     /// Reads the next tree and checks that it refutes the board with these queens on its first rows.
     fn refute_prefix(&mut self, prefix: &[usize]) -> Result<(), ProofError> {
         let mut position = Position::new(self.n, prefix);
+        self.meter(&position)?;
         let refuted = position.conclude();
         self.refute(&mut position, refuted, 0).map_err(|error| match error {
             ProofError::Refused(why) => {
@@ -182,49 +241,133 @@ impl Checker<'_> {
 
     /// Reads the next tree and checks that it refutes `position`, which is left as it was. Where it is refuted
     /// already, the tree is only read.
-    fn refute(&mut self, position: &mut Position, refuted: bool, depth: usize) -> Result<(), ProofError> {
-        if depth > DEEPEST {
-            return Err(ProofError::Damaged("a refutation is too deep"));
-        }
-        match read(&mut self.reader, self.n)? {
-            Node::Search(_) if refuted => Ok(()),
-            Node::Search(order) => {
-                if let Order::Weightiest(lines) = &order {
-                    position.learn(lines);
-                }
-                self.search(position, &order)
+    fn refute(
+        &mut self,
+        position: &mut Position,
+        mut refuted: bool,
+        mut depth: usize,
+    ) -> Result<(), ProofError> {
+        // What has one tree behind it is followed without a deeper stack.
+        let mut entered = Vec::new();
+        loop {
+            if depth > DEEPEST {
+                return Err(TOO_DEEP);
             }
-            Node::Budget { .. } if refuted => self.refute(position, refuted, depth + 1),
-            Node::Budget { knapsack, y } => {
-                self.work.add(Work::BUDGET)?;
-                let mark = position.mark();
-                let displaced = position.add_budget(&y, knapsack);
-                let refuted = position.conclude();
-                self.refute(position, refuted, depth + 1)?;
+            match self.read(position)? {
+                Node::Search(_) if refuted => break,
+                Node::Search(order) => {
+                    self.learn_and_search(position, &order)?;
+                    break;
+                }
+                Node::Branch { children, .. } if refuted => {
+                    self.pass_over(position, children, depth)?;
+                    break;
+                }
+                Node::Branch { line, children } => {
+                    if self.branches == MOST_BRANCHES {
+                        return Err(TOO_DEEP);
+                    }
+                    self.branches += 1;
+                    self.branch(position, line, children, depth)?;
+                    self.branches -= 1;
+                    break;
+                }
+                Node::Budget { .. } | Node::Dead { .. } if refuted => {}
+                Node::Budget { knapsack, y } => {
+                    let (left, is_refuted) = self.enter_budget(position, knapsack, &y)?;
+                    entered.push(left);
+                    refuted = is_refuted;
+                }
+                Node::Dead { y, squares } => {
+                    let (left, is_refuted) = self.enter_dead(position, &y, squares)?;
+                    entered.push(left);
+                    refuted = is_refuted;
+                }
+            }
+            depth += 1;
+        }
+        while let Some((mark, displaced)) = entered.pop() {
+            if let Some(displaced) = displaced {
                 position.remove_budget(displaced);
-                position.back_to(&mark);
-                Ok(())
             }
-            Node::Branch { children, .. } if refuted => {
-                for _ in 0..children {
-                    self.reader.size(usize::MAX)?;
-                    self.refute(position, refuted, depth + 1)?;
-                }
-                Ok(())
+            position.back_to(&mark);
+        }
+        Ok(())
+    }
+
+    /// Reads the next node, which the meter counts with what was done to the position before.
+    fn read(&mut self, position: &Position) -> Result<Node, ProofError> {
+        let before = self.reader.rest().len();
+        let node = read(&mut self.reader, self.n)?;
+        self.work.meter.add(node.operations(before - self.reader.rest().len()))?;
+        self.meter(position)?;
+        Ok(node)
+    }
+
+    /// Adds a budget. Returns how to go back, and whether the position is refuted.
+    fn enter_budget(
+        &mut self,
+        position: &mut Position,
+        knapsack: bool,
+        y: &[i64],
+    ) -> Result<(Entered, bool), ProofError> {
+        self.work.add(Work::BUDGET)?;
+        let mark = position.mark();
+        let displaced = position.add_budget(y, knapsack);
+        let refuted = position.conclude();
+        self.meter(position)?;
+        Ok(((mark, Some(displaced)), refuted))
+    }
+
+    /// Has squares die. Returns how to go back, and whether the position is refuted.
+    fn enter_dead(
+        &mut self,
+        position: &mut Position,
+        y: &[i64],
+        squares: Vec<usize>,
+    ) -> Result<(Entered, bool), ProofError> {
+        let mark = position.mark();
+        let mut refuted = false;
+        for square in squares {
+            refuted = refuted || self.dies(position, square, y)?;
+        }
+        Ok(((mark, None), refuted))
+    }
+
+    /// Reads the children of a branch where everything is refuted already, on whatever lines they branch.
+    fn pass_over(&mut self, position: &Position, children: usize, depth: usize) -> Result<(), ProofError> {
+        // Of each branch that was begun, the children that are left.
+        let mut left = vec![children];
+        while let Some(children) = left.last_mut() {
+            if *children == 0 {
+                left.pop();
+                continue;
             }
-            Node::Branch { line, children } => self.branch(position, line, children, depth),
-            Node::Dead { .. } if refuted => self.refute(position, refuted, depth + 1),
-            Node::Dead { y, squares } => {
-                let mark = position.mark();
-                let mut refuted = false;
-                for square in squares {
-                    refuted = refuted || self.dies(position, square, &y)?;
+            *children -= 1;
+            self.reader.size(usize::MAX)?;
+            let mut deep = depth + left.len();
+            loop {
+                if deep > DEEPEST {
+                    return Err(TOO_DEEP);
                 }
-                self.refute(position, refuted, depth + 1)?;
-                position.back_to(&mark);
-                Ok(())
+                match self.read(position)? {
+                    Node::Search(_) => break,
+                    Node::Branch { children, .. } => {
+                        left.push(children);
+                        break;
+                    }
+                    Node::Budget { .. } | Node::Dead { .. } => deep += 1,
+                }
             }
         }
+        Ok(())
+    }
+
+    fn learn_and_search(&mut self, position: &mut Position, order: &Order) -> Result<(), ProofError> {
+        if let Order::Weightiest(lines) = order {
+            position.learn(lines);
+        }
+        self.search(position, order)
     }
 
     /// Kills a square, if it is alive, that cannot hold a queen by the budget of `y`. Returns whether the position is
@@ -236,7 +379,9 @@ impl Checker<'_> {
         let mark = position.mark();
         if !self.place(position, square)? {
             self.work.add(Work::BUDGET)?;
-            if !position.is_refuted_by(y) {
+            let is_refuted = position.is_refuted_by(y);
+            self.meter(position)?;
+            if !is_refuted {
                 return Err(ProofError::Refused("it passes over a square that may hold a queen".into()));
             }
         }
@@ -312,7 +457,14 @@ impl Checker<'_> {
     fn place(&mut self, position: &mut Position, square: usize) -> Result<bool, ProofError> {
         self.work.add(1)?;
         position.place(square);
-        Ok(position.conclude())
+        let refuted = position.conclude();
+        self.meter(position)?;
+        Ok(refuted)
+    }
+
+    /// Has the meter count what was done to a position.
+    fn meter(&mut self, position: &Position) -> Result<(), ProofError> {
+        self.work.meter.add(position.operations())
     }
 }
 
@@ -698,16 +850,106 @@ mod tests {
     }
 
     #[test]
+    fn a_certificate_of_few_bytes_that_asks_for_endless_work_ends_at_the_checkers_limit() {
+        const LIMIT: u64 = 20_000;
+        let heavy = Multipliers { columns: vec![1; LARGEST], ..Multipliers::none(LARGEST) };
+        // Every square of the board dies by the knapsacks, or so it says.
+        let squares: Vec<usize> = (0..LARGEST * LARGEST).collect();
+        let everything = Refutation::search();
+        let trees = [
+            everything.clone(),
+            Refutation::from_bytes(vec![5]),
+            in_blocks(6, &[(0..64).collect()]),
+            in_blocks(7, &[(0..64).collect(), vec![99]]),
+            Refutation::search_by_weight(&[], &[u32::MAX; 2 * LARGEST]),
+            (0..900).fold(everything.clone(), |then, _| Refutation::budget(&heavy, true, &then)),
+            Refutation::dead(&heavy, &squares, &everything),
+            Refutation::branch(LARGEST, Line::Row(64), &[(64 * LARGEST, everything)]),
+        ];
+        for (number, tree) in trees.iter().enumerate() {
+            let mut writer = Writer::new();
+            // What it says that it takes is only its wish.
+            writer.number(u64::MAX);
+            writer.byte(0);
+            writer.bytes(tree.as_bytes());
+            let sealed = seal(Kind::First, LARGEST, &writer.finish());
+            assert!(number > 0 || sealed.len() == 56);
+            let mut meter = Meter::new(Some(LIMIT));
+            let checked = super::super::check_within(&sealed, &mut meter);
+            // A square that does not die ends it sooner.
+            let is_ended = checked == Err(ProofError::LimitReached(LIMIT));
+            assert!(is_ended || number == 6 && matches!(checked, Err(ProofError::Refused(_))), "{number}");
+            // Hardly more than that was done.
+            assert!(meter.work() < LIMIT + 1_000_000, "{number}: {}", meter.work());
+        }
+    }
+
+    #[test]
+    fn the_limit_of_the_checker_is_what_it_says_that_a_check_took() {
+        let certificate = sealed(8);
+        let work = super::super::check(&certificate).expect("it is right").work;
+        let within = |limit| super::super::check_within(&certificate, &mut Meter::new(Some(limit)));
+        assert_eq!(within(work).map(|proved| proved.work), Ok(work));
+        assert_eq!(within(work - 1), Err(ProofError::LimitReached(work - 1)));
+        let stopped = super::super::check_within(&certificate, &mut Meter::new(None).stopped_by(&|| true));
+        assert_eq!(stopped, Err(ProofError::Stopped));
+    }
+
+    #[test]
+    fn trees_deeper_than_any_are_refused_on_the_stack_of_any_thread() {
+        let search = Refutation::search;
+        let nothing = Multipliers::none(8);
+        let deep =
+            |wrap: &dyn Fn(&Refutation) -> Refutation| (0..3 * DEEPEST).fold(search(), |then, _| wrap(&then));
+        // With queens in the corner and beside it nothing is left at once; without, queens are forced on some lines.
+        let trees = [
+            deep(&|then| Refutation::branch(8, Line::Row(7), &[(56, then.clone())])),
+            deep(&|then| Refutation::budget(&nothing, true, then)),
+            deep(&|then| Refutation::dead(&nothing, &[], then)),
+        ];
+        for tree in trees {
+            for prefix in [&[0usize][..], &[0, 2, 4, 1, 3], &[0, 4, 7, 5, 2, 6]] {
+                let (tree, prefix) = (tree.clone(), prefix.to_vec());
+                // Those of the program have two megabytes, as this has.
+                let checked = std::thread::Builder::new()
+                    .stack_size(2 << 20)
+                    .spawn(move || check_refutation(8, &prefix, &tree, u64::MAX))
+                    .expect("a thread")
+                    .join()
+                    .expect("the stack is enough");
+                assert!(checked.is_err());
+            }
+        }
+    }
+
+    #[test]
+    fn a_step_that_this_version_does_not_know_is_told_from_a_false_one() {
+        let check =
+            |bytes: &[u8]| check_refutation(8, &[0, 2], &Refutation::from_bytes(bytes.to_vec()), u64::MAX);
+        assert!(check(&[0]).is_ok());
+        for unknown in [9, 99, 255] {
+            assert_eq!(check(&[unknown]), Err(ProofError::UnknownStep(unknown.into())));
+            // Behind steps that are known, too, and where nothing is left to refute.
+            let newer = Refutation::from_bytes(vec![unknown]);
+            let behind = Refutation::budget(&Multipliers::none(8), false, &newer);
+            assert_eq!(check(behind.as_bytes()), Err(ProofError::UnknownStep(unknown.into())));
+        }
+        // What is false before such a step is false.
+        let damaged = check(&[3, 200, 1, 9]);
+        assert!(matches!(damaged, Err(ProofError::Damaged(_) | ProofError::Refused(_))), "{damaged:?}");
+    }
+
+    #[test]
     fn more_work_than_stated_is_refused() {
         let proved = super::super::check(&sealed(10)).expect("it is right");
         assert!(proved.work > 0);
         let certificate = sealed(10);
         let (_, n, proof) = super::super::open(&certificate).expect("it is right");
         let mut reader = Reader::new(proof);
-        assert_eq!(reader.number(), Ok(proved.work));
+        let stated = reader.number().expect("what it states");
         let mut writer = Writer::new();
-        writer.number(proved.work - 1);
+        writer.number(stated - 1);
         writer.bytes(reader.rest());
-        assert_eq!(check(n, &writer.finish()), Err(ProofError::TooMuchWork(proved.work - 1)));
+        assert_eq!(check(n, &writer.finish()), Err(ProofError::TooMuchWork(stated - 1)));
     }
 }

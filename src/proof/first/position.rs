@@ -14,6 +14,7 @@
 //! set that a completion can use) is taken from G at once. It is a credit: as much as that may diagonals of this direction
 //! weigh that can no more be used before they take anything from G again.
 
+use std::cell::Cell;
 use std::ops::ControlFlow;
 
 use super::knapsack::{Heaviest, Item, Outcome, heaviest};
@@ -49,6 +50,8 @@ pub(super) struct Position {
     weights: Vec<usize>,
     /// How often rows did so since their weights were halved, and columns.
     failures: [usize; 2],
+    /// Operations that were not reported yet, each about a nanosecond.
+    operations: Cell<u64>,
 }
 
 #[derive(Clone, Copy)]
@@ -119,7 +122,31 @@ impl Position {
         let units = open.filter(|&line| count[line] == 1).collect();
         let (budgets, trail) = (Vec::new(), Vec::new());
         let (weights, failures) = (vec![1; 2 * n], [0; 2]);
-        Self { n, lines, squares, alive, count, taken, budgets, units, trail, refuted, weights, failures }
+        let operations = Cell::new(1000 + 40 * (n * n) as u64);
+        Self {
+            n,
+            lines,
+            squares,
+            alive,
+            count,
+            taken,
+            budgets,
+            units,
+            trail,
+            refuted,
+            weights,
+            failures,
+            operations,
+        }
+    }
+
+    /// Returns the operations since it was asked last.
+    pub(super) fn operations(&self) -> u64 {
+        self.operations.take()
+    }
+
+    fn spend(&self, operations: usize) {
+        self.operations.set(self.operations.get().saturating_add(operations as u64));
     }
 
     pub(super) fn mark(&self) -> Mark {
@@ -149,11 +176,13 @@ impl Position {
     /// The alive squares of a line on which no queen stands; `None` if one does, or there is no such line.
     pub(super) fn choices(&self, line: usize) -> Option<Vec<usize>> {
         let open = self.taken.get(line).is_some_and(|taken| !taken);
+        self.spend(50 + self.squares.get(line).map_or(0, Vec::len));
         open.then(|| self.squares[line].iter().copied().filter(|&square| self.alive[square]).collect())
     }
 
     /// The square of the queen on a line, if it was placed since the position was set up.
     pub(super) fn queen_on(&self, line: usize) -> Option<usize> {
+        self.spend(2 * self.trail.len());
         self.trail.iter().find_map(|change| match *change {
             Change::Placed(square) if self.lines[square].contains(&line) => Some(square),
             _ => None,
@@ -172,6 +201,7 @@ impl Position {
     /// An open mandatory line with the fewest choices; `None` if the board is full.
     pub(super) fn smallest_line(&self) -> Option<usize> {
         let columns_and_rows = 0..2 * self.n;
+        self.spend(8 * self.n);
         columns_and_rows
             .chain(self.heavy())
             .filter(|&line| self.is_open(line))
@@ -183,6 +213,8 @@ impl Position {
     /// open row or column must get a queen. `None` if the board is full.
     pub(super) fn weightiest_line(&self, of: &Weightiest) -> Option<usize> {
         let n = self.n;
+        // Where blocks are filled, the squares of columns are looked at.
+        self.spend(16 * n + if of.columns && !of.blocks.is_empty() { n * n / 4 } else { 0 });
         let short = (n..2 * n).chain(self.heavy()).find(|&line| self.is_open(line) && self.count[line] <= 2);
         if short.is_some() {
             return short;
@@ -236,6 +268,7 @@ impl Position {
             self.taken[line] = true;
         }
         for line in self.lines[square] {
+            self.spend(20 + self.squares[line].len());
             for i in 0..self.squares[line].len() {
                 let other = self.squares[line][i];
                 if self.alive[other] {
@@ -254,6 +287,8 @@ impl Position {
     pub(super) fn kill(&mut self, square: usize) {
         self.alive[square] = false;
         self.trail.push(Change::Died(square));
+        // With what it takes to have it live again.
+        self.spend(20);
         for line in self.lines[square] {
             self.count[line] -= 1;
             if self.taken[line] {
@@ -282,6 +317,7 @@ impl Position {
                 return true;
             }
             let Some(line) = self.units.pop() else { return false };
+            self.spend(20);
             if !self.taken[line] && self.count[line] == 1 && self.is_mandatory(line) {
                 let last = self.squares[line].iter().copied().find(|&square| self.alive[square]);
                 self.place(last.expect("one is alive"));
@@ -297,6 +333,7 @@ impl Position {
                 self.refuted = true;
             }
             while let Some(square) = self.budgets[i].next_dear_square() {
+                self.spend(4);
                 if self.refuted {
                     return ControlFlow::Break(());
                 }
@@ -306,6 +343,7 @@ impl Position {
                 }
             }
             while let Some(diagonal) = self.budgets[i].next_heavy_diagonal() {
+                self.spend(4);
                 if self.count[diagonal] == 1 {
                     self.units.push(diagonal);
                 }
@@ -321,6 +359,7 @@ impl Position {
     pub(super) fn add_budget(&mut self, y: &[i64], knapsack: bool) -> Displaced {
         let n = self.n;
         let y = self.repaired(y);
+        self.spend(40 * n * n);
         let cost: Vec<i64> = (0..n * n).map(|square| self.cost(&y, square)).collect();
         let usable = |line: &usize| !self.taken[*line] && self.count[*line] > 0;
         let weight: Vec<i64> =
@@ -380,6 +419,7 @@ impl Position {
     /// the columns lowered as far as the costs allow.
     fn repaired(&self, y: &[i64]) -> Vec<i64> {
         let n = self.n;
+        self.spend(8 * n * n);
         let mut y: Vec<i64> = std::iter::repeat_n(0, n).chain(y.iter().copied()).collect();
         for line in 0..2 * n {
             if self.taken[line] {
@@ -412,7 +452,9 @@ impl Position {
             let lines: Vec<usize> = (first..first + 2 * n - 1).filter(usable).collect();
             let item = |&line: &usize| Item { place: (line - first) as i64 + least, weight: y[line] };
             let items: Vec<Item> = lines.iter().map(item).collect();
-            match heaviest(&items, count, sum) {
+            let (outcome, operations) = heaviest(&items, count, sum);
+            self.spend(operations);
+            match outcome {
                 Outcome::Heaviest(found) => {
                     let mut with = vec![None; 2 * n - 1];
                     lines.iter().zip(found.with).for_each(|(&line, weight)| with[line - first] = weight);

@@ -184,6 +184,17 @@ pub(super) enum Node {
     Dead { y: Vec<i64>, squares: Vec<usize> },
 }
 
+impl Node {
+    /// Returns how many operations it takes to read it from so many bytes. Few bytes can stand for many multipliers.
+    pub(super) fn operations(&self, bytes: usize) -> u64 {
+        let multipliers = match self {
+            Self::Budget { y, .. } | Self::Dead { y, .. } => y.len(),
+            Self::Search(_) | Self::Branch { .. } => 0,
+        };
+        50 + 4 * (bytes + multipliers) as u64
+    }
+}
+
 /// Reads the next node of the board of size `n`.
 pub(super) fn read(reader: &mut Reader<'_>, n: usize) -> Result<Node, ProofError> {
     let tag = reader.byte()?;
@@ -208,7 +219,7 @@ pub(super) fn read(reader: &mut Reader<'_>, n: usize) -> Result<Node, ProofError
             let blocks = read_blocks(reader, n)?;
             Node::Search(Order::Weightiest(Weightiest { blocks, columns: true, learned }))
         }
-        _ => return Err(ProofError::Damaged("there is no such step of a refutation")),
+        _ => return Err(ProofError::UnknownStep(tag.into())),
     })
 }
 

@@ -6,9 +6,9 @@
 use sha2::{Digest as _, Sha256};
 
 use super::{LARGEST, Refutations};
-use crate::proof::ProofError;
 use crate::proof::bytes::{Reader, Writer};
-use crate::proof::first::{Refutation, check_refutation};
+use crate::proof::first::{Refutation, check_refutation_within};
+use crate::proof::{Meter, ProofError};
 
 const MAGIC: &[u8; 8] = b"NQFIRST\n";
 
@@ -34,6 +34,15 @@ pub enum ResumeError {
     /// What they say is refuted is not.
     #[error("it says that prefixes are refuted that are not: {0}")]
     Wrong(ProofError),
+    /// What they say may be so: to check it was not carried to its end.
+    #[error("{0}")]
+    Undecided(ProofError),
+}
+
+impl From<ProofError> for ResumeError {
+    fn from(error: ProofError) -> Self {
+        if error.is_undecided() { Self::Undecided(error) } else { Self::Wrong(error) }
+    }
 }
 
 /// What a run for the board of size `n` has refuted, as bytes.
@@ -54,11 +63,20 @@ pub fn write(n: usize, refuted: &Refutations) -> Vec<u8> {
     bytes
 }
 
-/// What a run for the board of size `n` had refuted. Every refutation is checked.
+/// What a run for the board of size `n` had refuted. Every refutation is checked, with at most
+/// [`MOST_WORK`](crate::proof::MOST_WORK) steps in all.
 ///
 /// # Errors
-/// The bytes are of something else, damaged, or wrong.
+/// The bytes are of something else, damaged, or wrong, or to check them takes too long.
 pub fn read(n: usize, bytes: &[u8]) -> Result<Refutations, ResumeError> {
+    read_within(n, bytes, &mut Meter::default())
+}
+
+/// The same under this meter.
+///
+/// # Errors
+/// The bytes are of something else, damaged, or wrong, or the meter ends the check.
+pub fn read_within(n: usize, bytes: &[u8], meter: &mut Meter<'_>) -> Result<Refutations, ResumeError> {
     let length = bytes.len().checked_sub(CHECKSUM).ok_or(ResumeError::NoRun)?;
     let (content, checksum) = bytes.split_at(length);
     let rest = content.strip_prefix(MAGIC).ok_or(ResumeError::NoRun)?;
@@ -77,7 +95,7 @@ pub fn read(n: usize, bytes: &[u8]) -> Result<Refutations, ResumeError> {
         if prefix.len() >= n || !prefix.iter().enumerate().all(free) {
             return Err(ResumeError::Damaged);
         }
-        check_refutation(n, prefix, refutation, u64::MAX).map_err(ResumeError::Wrong)?;
+        check_refutation_within(n, prefix, refutation, u64::MAX, meter)?;
     }
     Ok(refuted)
 }

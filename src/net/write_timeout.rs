@@ -1,4 +1,4 @@
-//! A connection whose other end must take what it is sent.
+//! A stream whose other end must read what it is sent.
 
 use std::io;
 use std::pin::Pin;
@@ -8,27 +8,28 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
-/// A stream that fails if nothing of what is written goes out for a while.
+/// A stream that fails if none of what is written goes out for a while.
 #[derive(Debug)]
-pub(super) struct Patient<S> {
+pub(crate) struct WriteTimeout<S> {
     stream: S,
-    patience: Duration,
-    /// When it is over; none while nothing waits.
+    limit: Duration,
+    /// When the pending write fails; none while nothing waits.
     end: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> Patient<S> {
-    pub(super) const fn new(stream: S, patience: Duration) -> Self {
-        Self { stream, patience, end: None }
+impl<S> WriteTimeout<S> {
+    /// Wraps a stream whose writes may each be pending for `limit`.
+    pub(crate) const fn new(stream: S, limit: Duration) -> Self {
+        Self { stream, limit, end: None }
     }
 
-    /// What came of writing, unless that has waited for too long.
+    /// Returns what came of a write, or an error once it has been pending for too long.
     fn watch<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if written.is_ready() {
             self.end = None;
             return written;
         }
-        let end = self.end.get_or_insert_with(|| Box::pin(tokio::time::sleep(self.patience)));
+        let end = self.end.get_or_insert_with(|| Box::pin(tokio::time::sleep(self.limit)));
         match end.as_mut().poll(cx) {
             Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
             Poll::Pending => Poll::Pending,
@@ -36,7 +37,7 @@ impl<S> Patient<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeout<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -46,7 +47,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
         self.watch(cx, written)
@@ -70,14 +71,14 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn one_who_does_not_read_is_not_waited_for_and_one_who_reads_gets_all() {
+    async fn a_write_fails_if_the_peer_does_not_read_and_else_arrives_whole() {
         let (near, _far) = duplex(64);
-        let mut near = Patient::new(near, Duration::from_millis(20));
+        let mut near = WriteTimeout::new(near, Duration::from_millis(20));
         let error = near.write_all(&[7; 1000]).await.expect_err("nobody reads");
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
 
         let (near, mut far) = duplex(64);
-        let mut near = Patient::new(near, Duration::from_secs(60));
+        let mut near = WriteTimeout::new(near, Duration::from_secs(60));
         let mut got = Vec::new();
         let send = async move {
             near.write_all(&[7; 1000]).await.expect("it is taken");

@@ -1,0 +1,40 @@
+//! When a certificate is to be replaced, and why.
+
+use std::fmt;
+
+/// Why a certificate is to be replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Renewal {
+    /// Enough of its life is over, or what it says is not so any more.
+    Due,
+    /// It is not valid yet: the clock was set back since it was issued.
+    ClockSetBack {
+        /// By how much at least, in ms.
+        by_ms: u64,
+    },
+}
+
+impl fmt::Display for Renewal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self::ClockSetBack { by_ms } = *self else { return f.write_str("it was due") };
+        f.write_str("the clock was set back by at least ")?;
+        match by_ms / 60_000 {
+            minutes @ 0..120 => write!(f, "{minutes} min"),
+            minutes => write!(f, "{} h", minutes / 60),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_of_a_clock_has_a_unit_that_fits() {
+        let said = |by_ms| Renewal::ClockSetBack { by_ms }.to_string();
+        assert_eq!(said(6 * 60_000), "the clock was set back by at least 6 min");
+        assert_eq!(said(119 * 60_000), "the clock was set back by at least 119 min");
+        assert_eq!(said(25 * 3_600_000), "the clock was set back by at least 25 h");
+        assert!(Renewal::ClockSetBack { by_ms: 0 } > Renewal::Due, "the more telling one is said");
+    }
+}

@@ -1,0 +1,209 @@
+//! The arbiter: what the coordinator counts itself, and what follows from it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::UnitId;
+use super::checks::Depth;
+use super::lease::SubRangeSet;
+use super::state::{Campaign, Claim, Event, Job, JobState};
+use super::unit_result::Source;
+use crate::tally::Tally;
+
+/// A unit that the arbiter is to count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ArbiterTask {
+    /// The unit.
+    pub unit: UnitId,
+    /// The sub-ranges that are enough; empty for all of the unit.
+    pub sub_ranges: SubRangeSet,
+    /// Whether two results differ: then it must be counted twice.
+    pub dispute: bool,
+}
+
+/// What the arbiter found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ruling {
+    /// What it was asked.
+    pub task: ArbiterTask,
+    /// Of the unit, or of the sub-ranges that it was asked for.
+    pub tally: Tally,
+    /// The sums of these sub-ranges, in thirds; of all of them if the whole unit was counted.
+    pub sub_sums: Vec<u128>,
+    /// Seconds that it took.
+    pub elapsed_s: f64,
+}
+
+impl Campaign {
+    /// Returns what the arbiter is to count next: disputes, then audits, then checks that nobody else can make. `skip`
+    /// says which units it cannot decide.
+    pub fn next_for_arbiter(&mut self, now_ms: u64, skip: impl Fn(UnitId) -> bool) -> Option<ArbiterTask> {
+        let mut jobs: Vec<_> = self.jobs.iter().filter(|(_, job)| job.state.is_counted()).collect();
+        jobs.sort_by_key(|(_, job)| (std::cmp::Reverse(job.priority), job.submitted_ms));
+        let dispute = jobs.iter().find_map(|&(&hash, job)| {
+            let units = job.disputes.keys().map(|&unit| UnitId { job: hash, unit });
+            units.into_iter().find(|unit| !skip(*unit))
+        });
+        if let Some(unit) = dispute {
+            return Some(ArbiterTask { unit, sub_ranges: SubRangeSet::default(), dispute: true });
+        }
+        let (unit, depth) = jobs.iter().find_map(|&(&hash, job)| {
+            let unit = |unit| UnitId { job: hash, unit };
+            let audit = job.checks.first_audit(|u| skip(unit(u)));
+            let audit = audit.map(|(u, depth)| (unit(u), depth));
+            audit.or_else(|| self.orphan(job, now_ms, |u| skip(unit(u))).map(|(u, depth)| (unit(u), depth)))
+        })?;
+        let outcome = self.jobs.get(&unit.job)?.units.outcome(unit.unit)?;
+        let sub_ranges = match depth {
+            Depth::Spot => {
+                self.random.some_of(&self.key, u32::from(outcome.sub_ranges), self.settings.spot_sub_ranges)
+            }
+            Depth::Full => SubRangeSet::default(),
+        };
+        Some(ArbiterTask { unit, sub_ranges, dispute: false })
+    }
+
+    /// Returns a check that no worker can make, or any once nothing else is left of the job.
+    fn orphan(&self, job: &Job, now_ms: u64, skip: impl Fn(u64) -> bool) -> Option<(u64, Depth)> {
+        /// More at a time would be slow.
+        const LOOK_AT: usize = 64;
+        let all_done = job.units.done() == job.units.len();
+        if all_done && let Some(check) = job.checks.shallowest(&skip) {
+            // The job waits for nothing else.
+            return Some(check);
+        }
+        let mut undrawn = job.checks.undrawn().take(LOOK_AT);
+        undrawn
+            .find(|&(unit, check)| {
+                !skip(unit)
+                    // Sub-ranges are cheap; all of a unit waits until nothing else is to be done.
+                    && check.depth == Depth::Spot
+                    && !self.a_worker_may_check(job, unit, now_ms)
+            })
+            .map(|(unit, check)| (unit, check.depth))
+    }
+
+    /// Returns the events that a ruling leads to: whoever counted something else is quarantined, and the truth stands.
+    pub fn ruled(&self, ruling: &Ruling, arbiter: &Source) -> Vec<Event> {
+        let Ruling { task: ArbiterTask { unit, sub_ranges, dispute }, tally, sub_sums, elapsed_s } = ruling;
+        let (unit, elapsed_s) = (*unit, *elapsed_s);
+        let Some(job) = self.jobs.get(&unit.job) else { return Vec::new() };
+        let Some(outcome) = job.units.outcome(unit.unit) else { return Vec::new() };
+        if !sub_ranges.is_empty() {
+            let agrees = job.agrees_with(unit.unit, *sub_ranges, sub_sums);
+            let source = arbiter.clone();
+            return match agrees {
+                Some(agrees) => {
+                    let (sub_ranges, sums) = (*sub_ranges, sub_sums.clone());
+                    vec![Event::SpotCheck { unit, sub_ranges, sums, source, agrees, elapsed_s }]
+                }
+                None => Vec::new(),
+            };
+        }
+        let first = self.reputation.source(outcome.source);
+        let every = |sums: &[u128]| sums.is_empty() || sub_sums.is_empty() || sums == &sub_sums[..];
+        let wrong_sums = job.sub_sums.get(&unit.unit).is_some_and(|sums| !every(sums));
+        let differs = outcome.tally.thirds() != tally.thirds();
+        let wrong = differs || wrong_sums;
+        if wrong && !dispute {
+            // One count against another: it is counted twice before anybody is convicted.
+            let (tally, source, agrees) = (*tally, arbiter.clone(), false);
+            return vec![if differs {
+                Event::Recount { unit, tally, source, mirrored: true, agrees, elapsed_s }
+            } else {
+                let sub_ranges = SubRangeSet::first(sub_sums.len());
+                let sums = sub_sums.clone();
+                Event::SpotCheck { unit, sub_ranges, sums, source, agrees, elapsed_s }
+            }];
+        }
+        let mut convicted: Vec<(&str, String)> = Vec::new();
+        let reason = format!("its result for {unit} is wrong");
+        if let Some((second, claim)) = job.disputes.get(&unit.unit)
+            && !claim.agrees_with(tally, sub_sums)
+            && !second.worker.starts_with('(')
+        {
+            convicted.push((&second.worker, format!("its recount of {unit} is wrong")));
+        }
+        if wrong && !self.is_own(unit) {
+            convicted.push((&first.worker, reason.clone()));
+            // Who confirmed it is as wrong.
+            let vouched = job.checks.get(unit.unit).and_then(|check| check.vouched);
+            for checker in outcome.checker.into_iter().chain(vouched) {
+                let checker = &self.reputation.source(checker).worker;
+                convicted.push((checker, format!("it confirmed a wrong result for {unit}")));
+            }
+        }
+        let mut events = self.convict(&convicted, true);
+        let (tally, source) = (*tally, arbiter.clone());
+        if wrong {
+            let voids = |event: &Event| matches!(event, Event::UnitVoided { unit: u, .. } if *u == unit);
+            if !events.iter().any(voids) {
+                events.push(Event::UnitVoided { unit, reason });
+            }
+            events.push(Event::UnitDone {
+                unit,
+                attempt: 0,
+                tally,
+                source,
+                elapsed_s,
+                checks: Some(Default::default()),
+                sub_sums: Vec::new(),
+            });
+        } else {
+            events.push(Event::Recount { unit, tally, source, mirrored: true, agrees: true, elapsed_s });
+        }
+        events
+    }
+
+    /// Returns the events that put a worker in quarantine and take back what it counted and nobody else confirmed.
+    /// `widen` says whether it lied, so that nothing that is not confirmed is believed any more.
+    pub fn quarantine(&self, worker: &str, reason: &str, widen: bool) -> Vec<Event> {
+        self.convict(&[(worker, reason.to_owned())], widen)
+    }
+
+    /// Puts workers in quarantine, each for its reason. What any worker in quarantine counted and nobody outside
+    /// confirmed is taken back, once.
+    fn convict(&self, convicted: &[(&str, String)], widen: bool) -> Vec<Event> {
+        let mut events = Vec::new();
+        let mut new: BTreeMap<&str, &str> = BTreeMap::new();
+        for (worker, reason) in convicted {
+            let known = self.reputation.quarantined().contains_key(*worker);
+            if !known && new.insert(worker, reason).is_none() {
+                let (worker, reason) = ((*worker).to_owned(), reason.clone());
+                events.push(Event::WorkerQuarantined { worker, reason, widen });
+            }
+        }
+        if new.is_empty() {
+            return events;
+        }
+        let before = self.reputation.quarantined().keys().map(String::as_str);
+        let numbers: BTreeSet<u32> = before
+            .chain(new.keys().copied())
+            .flat_map(|worker| self.reputation.of_worker(worker).iter().copied())
+            .collect();
+        for (&job, state) in self.jobs.iter().filter(|(_, job)| job.state != JobState::Cancelled) {
+            for (unit, outcome) in state.units.outcomes() {
+                // Their word for each other's results counts for nothing.
+                let confirmed = outcome.checker.is_some_and(|checker| !numbers.contains(&checker));
+                if numbers.contains(&outcome.source) && !confirmed {
+                    let worker = &self.reputation.source(outcome.source).worker;
+                    let reason = format!("{worker} is in quarantine and nobody confirmed it");
+                    events.push(Event::UnitVoided { unit: UnitId { job, unit }, reason });
+                }
+            }
+        }
+        events
+    }
+}
+
+impl Claim {
+    /// Returns whether the claim is what the arbiter found.
+    fn agrees_with(&self, truth: &Tally, sub_sums: &[u128]) -> bool {
+        match self {
+            Self::Whole(tally) => tally.thirds() == truth.thirds(),
+            Self::Spot(sub_ranges, sums) => {
+                let found = sub_ranges.numbers().map(|number| sub_sums.get(number as usize));
+                found.zip(sums).all(|(found, sum)| found.is_none_or(|found| found == sum))
+            }
+        }
+    }
+}

@@ -1,0 +1,419 @@
+//! Which kernels of the CPU count, known answers asked of each, and what happens to one that fails.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::board::{Piece, Problem};
+use crate::kernel::{Kernel, KernelError, KernelKind, count_range};
+use crate::known::{Sequence, lookup};
+use crate::preplacement::{Decomposition, Job, Scheme};
+use crate::tally::Tally;
+
+/// The kernels of a run, the preferred one first; the others are for what that cannot count, for what it failed on,
+/// and for recounts of its own units.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Ladder(Vec<KernelKind>);
+
+impl Ladder {
+    /// The chosen kernel, or the fastest, and all slower ones here; the next faster one where none of them is of use.
+    ///
+    /// # Errors
+    /// The chosen one cannot run here.
+    pub(crate) fn new(chosen: Option<KernelKind>) -> Result<Self, KernelError> {
+        let fastest_first: Vec<KernelKind> = KernelKind::ALL
+            .into_iter()
+            .rev()
+            // It counts plans of its own only, which no campaign has.
+            .filter(|kind| kind.runs_here() && *kind != KernelKind::Textbook)
+            .collect();
+        let first = chosen.unwrap_or_else(|| KernelKind::fastest(Piece::Queen));
+        first.build(Piece::Queen)?;
+        let rung = |kind: KernelKind| fastest_first.iter().position(|known| *known == kind);
+        let mut kinds = vec![first];
+        kinds.extend(fastest_first.iter().filter(|kind| rung(**kind) > rung(first)));
+        if kinds[1..].iter().all(|kind| *kind == KernelKind::Reference) {
+            // The oracle is for small boards only, and a recount needs another kernel than the chosen one.
+            kinds.extend(fastest_first.iter().rev().find(|kind| rung(**kind) < rung(first)));
+        }
+        Ok(Self(kinds))
+    }
+
+    /// All of them.
+    pub(crate) fn kinds(&self) -> &[KernelKind] {
+        &self.0
+    }
+
+    /// Returns those that can count a job.
+    pub(crate) fn for_job(&self, job: &Job) -> impl Iterator<Item = KernelKind> {
+        let problem = job.problem();
+        self.0.iter().copied().filter(move |kind| match kind {
+            // The oracle is for small boards, unless it was asked for.
+            KernelKind::Reference => self.0.first() == Some(kind) || problem.n() <= 10,
+            KernelKind::Generic => true,
+            KernelKind::Textbook => false,
+            KernelKind::Scalar | KernelKind::Avx2 | KernelKind::Avx512 => problem.piece() == Piece::Queen,
+        })
+    }
+
+    /// Returns the first of them that is not the one that must not.
+    pub(crate) fn pick(&self, job: &Job, not_kernel: Option<&str>) -> Option<KernelKind> {
+        self.for_job(job).find(|kind| not_kernel != Some(kind.name()))
+    }
+}
+
+/// Makes kernels: [`KernelKind::build`], or something that takes its place in a test.
+#[derive(Clone)]
+pub(super) struct KernelFactory(Arc<MakeKernel>);
+
+type MakeKernel = dyn Fn(KernelKind, Piece) -> Result<Box<dyn Kernel>, KernelError> + Send + Sync;
+
+impl KernelFactory {
+    pub(super) fn new(
+        make: impl Fn(KernelKind, Piece) -> Result<Box<dyn Kernel>, KernelError> + Send + Sync + 'static,
+    ) -> Self {
+        Self(Arc::new(make))
+    }
+
+    /// Makes a kernel for one thread.
+    ///
+    /// # Errors
+    /// It cannot count that here.
+    pub(super) fn make(&self, kind: KernelKind, piece: Piece) -> Result<Box<dyn Kernel>, KernelError> {
+        (self.0)(kind, piece)
+    }
+}
+
+impl Default for KernelFactory {
+    fn default() -> Self {
+        Self::new(KernelKind::build)
+    }
+}
+
+impl fmt::Debug for KernelFactory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("KernelFactory")
+    }
+}
+
+/// Counts boards whose answers are published, and their mirror images.
+///
+/// # Errors
+/// What is wrong. A kernel that panics is wrong, too.
+pub(crate) fn known_answers(kind: KernelKind) -> Result<(), String> {
+    known_answers_of(kind, &KernelFactory::default())
+}
+
+fn known_answers_of(kind: KernelKind, factory: &KernelFactory) -> Result<(), String> {
+    // The oracle is slow.
+    let queens = if kind == KernelKind::Reference { 8 } else { 10 };
+    let boards = [
+        (Piece::Queen, queens, Sequence::Total),
+        (Piece::Superqueen, 10, Sequence::Superqueens),
+        (Piece::Toroidal, 7, Sequence::Toroidal),
+        (Piece::Rook, 6, Sequence::Rooks),
+    ];
+    let any_piece = matches!(kind, KernelKind::Reference | KernelKind::Generic);
+    let tested = catch_unwind(AssertUnwindSafe(|| {
+        let known = boards.into_iter().filter(|(piece, ..)| any_piece || *piece == Piece::Queen);
+        known.into_iter().try_for_each(|(piece, n, sequence)| {
+            let found = solutions(kind, factory, &Problem::empty(piece, n))?;
+            match found.into_iter().find(|found| lookup(sequence, n) != Some(*found)) {
+                Some(found) => Err(format!(
+                    "it counts {found} solutions for {n} {piece}s, which is not the published number"
+                )),
+                None => Ok(()),
+            }
+        })
+    }));
+    let outcome = tested.unwrap_or_else(|_| Err("it panicked on a board whose answer is published".into()));
+    outcome.map_err(|what| format!("kernel {kind} on this machine: {what}"))
+}
+
+/// Returns the solutions of a board, counted twice: the board itself, and its mirror image.
+fn solutions(kind: KernelKind, factory: &KernelFactory, problem: &Problem) -> Result<[u128; 2], String> {
+    let scheme = match kind {
+        // It counts plans of its own only.
+        KernelKind::Textbook => kind.scheme(problem),
+        _ => Scheme::best(problem),
+    };
+    let job = Job::new(problem.clone(), scheme, None, 64).map_err(|error| error.to_string())?;
+    let itself = Decomposition::new(job);
+    let count = |decomposition: &Decomposition| {
+        let mut kernel = factory.make(kind, problem.piece()).map_err(|error| error.to_string())?;
+        let mut total = Tally::default();
+        for unit in 0..decomposition.units() {
+            let tally = count_range(&mut *kernel, decomposition, decomposition.unit(unit));
+            tally.and_then(|tally| total.merge(&tally)).map_err(|error| error.to_string())?;
+        }
+        total.solutions().map_err(|error| error.to_string())
+    };
+    Ok([count(&itself)?, count(&itself.mirrored())?])
+}
+
+/// The kernels of the CPU in a run, shared by its threads. One that fails on a unit costs that attempt only: the unit
+/// is counted again, by another kernel if there is one. The kernel must pass known answers, or is not used again.
+#[derive(Debug)]
+pub(super) struct CpuKernels {
+    factory: KernelFactory,
+    /// How often a kernel may fail on a unit.
+    most_attempts: usize,
+    state: Mutex<KernelState>,
+}
+
+#[derive(Debug)]
+struct KernelState {
+    /// The preferred one first.
+    in_use: Vec<KernelKind>,
+    /// Every failure of a unit.
+    failures: HashMap<u64, Vec<(KernelKind, String)>>,
+    /// What was wrong with the kernels that gave wrong answers.
+    wrong: Vec<String>,
+    /// Units that a kernel failed on.
+    failed_units: HashMap<KernelKind, u32>,
+    noted: HashSet<KernelKind>,
+}
+
+/// What follows from a kernel's failure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct KernelFailure {
+    /// The kernel.
+    pub(super) kernel: KernelKind,
+    /// The unit that it failed on.
+    pub(super) unit: u64,
+    /// Whether what it counted in this run is still believed: it passed known answers.
+    pub(super) trusted: bool,
+    /// A line for people, where it says something new.
+    pub(super) note: Option<String>,
+}
+
+impl CpuKernels {
+    /// `kinds`, the preferred one first. Each may be tried twice on a unit, or only once, if there is to be no
+    /// `fallback`.
+    pub(super) fn new(kinds: Vec<KernelKind>, factory: KernelFactory, fallback: bool) -> Self {
+        let state = KernelState {
+            in_use: kinds,
+            failures: HashMap::new(),
+            wrong: Vec::new(),
+            failed_units: HashMap::new(),
+            noted: HashSet::new(),
+        };
+        Self { factory, most_attempts: if fallback { 2 } else { 1 }, state: Mutex::new(state) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, KernelState> {
+        // No code that holds the lock can panic half-way through a change.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes a kernel for one thread.
+    ///
+    /// # Errors
+    /// It cannot count that here.
+    pub(super) fn make(&self, kind: KernelKind, piece: Piece) -> Result<Box<dyn Kernel>, KernelError> {
+        self.factory.make(kind, piece)
+    }
+
+    /// Returns the kernel that is to count a unit: of those in use the one that failed on it least often, the
+    /// preferred one first.
+    ///
+    /// # Errors
+    /// None is left. Says how each of them failed.
+    pub(super) fn pick(&self, unit: u64) -> Result<KernelKind, String> {
+        let state = self.state();
+        let failures = state.failures.get(&unit).map_or(&[][..], Vec::as_slice);
+        let attempts = |kind: &KernelKind| failures.iter().filter(|(failed, _)| failed == kind).count();
+        let left = state.in_use.iter().copied().filter(|kind| attempts(kind) < self.most_attempts);
+        left.min_by_key(attempts).ok_or_else(|| {
+            let mut reasons: Vec<String> = Vec::new();
+            for (kind, why) in failures {
+                let reason = format!("kernel {kind}: {why}");
+                if !reasons.contains(&reason) {
+                    reasons.push(reason);
+                }
+            }
+            if reasons.is_empty() {
+                // It was not even tried.
+                reasons.clone_from(&state.wrong);
+            }
+            reasons.join("; ")
+        })
+    }
+
+    /// Takes note of a failure, and tests the kernel by known answers.
+    pub(super) fn fail(&self, unit: u64, kernel: KernelKind, why: &str) -> KernelFailure {
+        /// A kernel that failed on so many units is not used again, whatever it answers.
+        const MOST_FAILED_UNITS: u32 = 3;
+        let failed_units = {
+            let mut state = self.state();
+            state.failures.entry(unit).or_default().push((kernel, why.to_owned()));
+            let failed_units = state.failed_units.entry(kernel).or_default();
+            *failed_units += 1;
+            *failed_units
+        };
+        let answers = known_answers_of(kernel, &self.factory);
+        let trusted = answers.is_ok();
+        let mut state = self.state();
+        let was_in_use = state.in_use.contains(&kernel);
+        if !trusted || failed_units >= MOST_FAILED_UNITS {
+            // Where there is no other one, it may try again.
+            if !trusted || state.in_use.len() > 1 {
+                state.in_use.retain(|kind| *kind != kernel);
+            }
+        }
+        state.wrong.extend(answers.as_ref().err().filter(|_| was_in_use).cloned());
+        let dropped = was_in_use && !state.in_use.contains(&kernel);
+        if dropped {
+            state.noted.insert(kernel);
+        }
+        let note = match (answers, state.in_use.first().copied()) {
+            // The line that ends the run says so.
+            (_, None) => None,
+            (Err(wrong), Some(next)) if dropped => Some(format!(
+                "{wrong}; it is out of use, and what it counted in this run is counted again by kernel {next}"
+            )),
+            (Ok(()), Some(next)) if dropped => Some(format!(
+                "kernel {kernel} failed on {failed_units} units, the last of them {unit}: {why}; it is out of use, and the rest is counted by kernel {next}"
+            )),
+            (Ok(()), Some(_)) if state.noted.insert(kernel) => Some(format!(
+                "kernel {kernel} failed on unit {unit}: {why}; it passes a test, and the unit is counted again"
+            )),
+            _ => None,
+        };
+        KernelFailure { kernel, unit, trusted, note }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::preplacement::{Plan, Prefix};
+    use crate::tally::{Parts, Residues, TallyError};
+
+    fn job(piece: Piece, n: usize) -> Job {
+        let problem = Problem::empty(piece, n);
+        let scheme = Scheme::best(&problem);
+        Job::new(problem, scheme, None, 1).expect("a small board")
+    }
+
+    #[test]
+    fn every_ladder_can_count_a_unit_of_queens_twice_by_different_kernels() {
+        let chosen =
+            KernelKind::ALL.into_iter().filter(|kind| kind.runs_here() && *kind != KernelKind::Textbook);
+        for choice in chosen.map(Some).chain([None]) {
+            let ladder = Ladder::new(choice).expect("runs here");
+            let queens = job(Piece::Queen, 20);
+            let first = ladder.pick(&queens, None).expect("the first");
+            assert_eq!(Some(first), choice.or(Some(KernelKind::fastest(Piece::Queen))));
+            let second = ladder.pick(&queens, Some(first.name())).expect("another one");
+            assert_ne!(first, second);
+        }
+    }
+
+    #[test]
+    fn other_pieces_are_for_the_kernels_that_know_them() {
+        let ladder = Ladder::new(None).expect("runs here");
+        for piece in [Piece::Rook, Piece::Superqueen, Piece::Toroidal] {
+            assert_eq!(ladder.pick(&job(piece, 20), None), Some(KernelKind::Generic));
+            // The oracle would take years.
+            assert_eq!(ladder.pick(&job(piece, 20), Some("generic")), None);
+            assert_eq!(ladder.pick(&job(piece, 8), Some("generic")), Some(KernelKind::Reference));
+        }
+    }
+
+    /// Panics, or finds one completion too many.
+    struct Faulty(Option<TallyError>, bool);
+
+    impl Kernel for Faulty {
+        fn count(&mut self, plan: &Plan, prefixes: &[Prefix], parts: &mut Parts) -> Result<(), TallyError> {
+            assert!(!self.1, "on purpose");
+            KernelKind::Generic.build(plan.piece()).expect("for any piece").count(plan, prefixes, parts)?;
+            parts.add(plan.weight(), 3u32, Residues::of(3), 0u32)?;
+            self.0.map_or(Ok(()), Err)
+        }
+    }
+
+    fn factory(make: impl Fn() -> Faulty + Send + Sync + 'static) -> KernelFactory {
+        KernelFactory::new(move |kind, piece| match kind {
+            KernelKind::Scalar => Ok(Box::new(make())),
+            _ => kind.build(piece),
+        })
+    }
+
+    #[test]
+    fn a_kernel_that_panics_or_contradicts_itself_or_miscounts_does_not_know_the_known_answers() {
+        for (fault, what) in [
+            (factory(|| Faulty(None, true)), "it panicked"),
+            (factory(|| Faulty(Some(TallyError::Overflow), false)), "128 bits"),
+            (factory(|| Faulty(None, false)), "which is not the published number"),
+        ] {
+            let why = known_answers_of(KernelKind::Scalar, &fault).expect_err("it is faulty");
+            assert!(why.starts_with("kernel scalar on this machine: ") && why.contains(what), "{why}");
+            assert_eq!(known_answers_of(KernelKind::Generic, &fault), Ok(()));
+        }
+    }
+
+    #[test]
+    fn a_unit_goes_down_the_ladder_and_then_once_more_before_it_is_given_up() {
+        let kinds = vec![KernelKind::Scalar, KernelKind::Generic];
+        let kernels = CpuKernels::new(kinds, KernelFactory::default(), true);
+        for (kind, new) in [
+            (KernelKind::Scalar, true),
+            (KernelKind::Generic, true),
+            (KernelKind::Scalar, false),
+            (KernelKind::Generic, false),
+        ] {
+            assert_eq!(kernels.pick(7), Ok(kind));
+            assert_eq!(kernels.pick(8), Ok(KernelKind::Scalar), "another unit");
+            let failure = kernels.fail(7, kind, "a bit flipped");
+            assert!(failure.trusted);
+            assert_eq!(failure.note.is_some(), new, "{failure:?}");
+        }
+        let why = kernels.pick(7).expect_err("both failed twice");
+        assert_eq!(why, "kernel scalar: a bit flipped; kernel generic: a bit flipped");
+    }
+
+    #[test]
+    fn a_kernel_that_fails_on_three_units_is_out_of_use_though_it_knows_the_known_answers() {
+        let kinds = vec![KernelKind::Scalar, KernelKind::Generic];
+        let kernels = CpuKernels::new(kinds, KernelFactory::default(), true);
+        for unit in 0..3 {
+            assert_eq!(kernels.pick(9), Ok(KernelKind::Scalar));
+            let failure = kernels.fail(unit, KernelKind::Scalar, "a bit flipped");
+            assert!(failure.trusted && failure.note.is_some() == (unit != 1), "{failure:?}");
+        }
+        assert_eq!(kernels.pick(9), Ok(KernelKind::Generic));
+        // There is no other one.
+        for unit in 0..5 {
+            assert_eq!(kernels.fail(unit, KernelKind::Generic, "a bit flipped").kernel, KernelKind::Generic);
+        }
+        assert_eq!(kernels.pick(9), Ok(KernelKind::Generic));
+    }
+
+    #[test]
+    fn a_kernel_without_the_known_answers_is_out_of_use_at_once_and_nothing_of_it_is_believed() {
+        let kinds = vec![KernelKind::Scalar, KernelKind::Generic];
+        let kernels = CpuKernels::new(kinds, factory(|| Faulty(None, false)), true);
+        let failure = kernels.fail(3, KernelKind::Scalar, "a bit flipped");
+        assert!(!failure.trusted);
+        assert!(failure.note.is_some_and(|note| note.ends_with("is counted again by kernel generic")));
+        assert_eq!(kernels.pick(4), Ok(KernelKind::Generic));
+        // Another thread was at it.
+        assert_eq!(kernels.fail(4, KernelKind::Scalar, "a bit flipped").note, None);
+        let alone = CpuKernels::new(vec![KernelKind::Scalar], factory(|| Faulty(None, false)), true);
+        assert_eq!(alone.fail(3, KernelKind::Scalar, "a bit flipped").note, None);
+        assert_eq!(alone.pick(3), Err("kernel scalar: a bit flipped".into()));
+        let untried = alone.pick(4).expect_err("none is left");
+        assert!(untried.contains("not the published number"), "{untried}");
+    }
+
+    #[test]
+    fn every_kernel_of_the_ladder_knows_the_known_answers() {
+        for kind in Ladder::new(None).expect("runs here").kinds() {
+            assert_eq!(known_answers(*kind), Ok(()));
+        }
+        // The yardstick cannot count these plans, and would say so loudly: it is in no ladder.
+        assert!(Ladder::new(None).is_ok_and(|ladder| !ladder.kinds().contains(&KernelKind::Textbook)));
+    }
+}

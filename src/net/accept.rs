@@ -1,0 +1,270 @@
+//! The accept loop: handshakes, and who is displaced by whom.
+//!
+//! A connection is first in the pool of handshakes, and then in that of strangers or that of certified ones, each with a
+//! reserve for this machine. Nobody can tell a worker from an attacker before its handshake is done, so the pool of
+//! handshakes refuses nobody: it drops the oldest handshake of whoever has the most. A handshake takes milliseconds, so an
+//! honest one is over long before it is the oldest of the pool, unless so many arrive within that time from its own address,
+//! or from more addresses than the pool has places. The same holds for strangers, who have one call to make. Certified ones
+//! are never displaced by a stranger.
+
+use std::future::Future;
+use std::io;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use sha2::{Digest as _, Sha256};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::limits::{ConnectionLimits, PoolLimits};
+use super::quota::{KeyedQuota, Overflow, QuotaGuard};
+
+/// Whose quota a connection counts in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Holder {
+    Address(IpAddr),
+    /// The SHA-256 of a certificate.
+    Certificate([u8; 32]),
+}
+
+/// Who the other end is, as far as the handshake tells.
+#[derive(Clone, Debug)]
+pub(crate) enum Identity {
+    /// It showed this certificate (DER) of the authority.
+    Certified(Arc<[u8]>),
+    /// It showed none.
+    Stranger,
+    /// Everybody who gets here is trusted.
+    Trusted,
+}
+
+/// What a handshake yields.
+pub(crate) struct Handshake<S> {
+    pub(crate) stream: S,
+    pub(crate) identity: Identity,
+}
+
+/// A connection that was accepted.
+#[derive(Debug)]
+pub(crate) struct Accepted<S> {
+    pub(crate) stream: S,
+    pub(crate) identity: Identity,
+    pub(crate) from: SocketAddr,
+    /// When its time for handshake and first call is over.
+    pub(crate) deadline: Instant,
+    /// It counts as open until this is dropped, and is to be closed once this is displaced.
+    pub(crate) guard: QuotaGuard<Holder>,
+}
+
+/// One quota for other machines, one for this one.
+#[derive(Clone, Debug)]
+struct Pool {
+    remote: Arc<KeyedQuota<Holder>>,
+    local: Arc<KeyedQuota<Holder>>,
+}
+
+impl Pool {
+    fn new(limits: PoolLimits, overflow: Overflow) -> Self {
+        let PoolLimits { in_all, per_key, local } = limits;
+        let remote = KeyedQuota::new(in_all, per_key, overflow);
+        Self { remote, local: KeyedQuota::new(local, local, overflow) }
+    }
+
+    fn acquire(&self, is_local: bool, holder: Holder) -> Option<QuotaGuard<Holder>> {
+        if is_local { &self.local } else { &self.remote }.acquire(holder)
+    }
+}
+
+/// Returns what of an address counts: of IPv6, whoever has one address has all of its /64 network.
+pub(crate) fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(six) => IpAddr::V6(Ipv6Addr::from_bits(six.to_bits() >> 64 << 64)),
+        four => four,
+    }
+}
+
+/// Accepts connections until it is dropped, and hands each to `serve` after its handshake. Both run on a task of their own,
+/// which ends with this future.
+pub(crate) async fn accept<S, H, C>(
+    listener: TcpListener,
+    limits: ConnectionLimits,
+    handshake: impl Fn(TcpStream) -> H + Clone + Send + 'static,
+    serve: impl FnOnce(Accepted<S>) -> C + Clone + Send + 'static,
+) where
+    S: Send + 'static,
+    H: Future<Output = io::Result<Handshake<S>>> + Send + 'static,
+    C: Future<Output = ()> + Send + 'static,
+{
+    let handshakes = Pool::new(limits.handshakes, Overflow::DisplaceOldest);
+    let strangers = Pool::new(limits.strangers, Overflow::DisplaceOldest);
+    let certified = Pool::new(limits.certified, Overflow::DisplaceLargest);
+    let mut tasks = JoinSet::new();
+    loop {
+        while tasks.try_join_next().is_some() {}
+        let (stream, from) = match listener.accept().await {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                // Too many open files, say: it passes.
+                tracing::warn!("a connection could not be accepted: {error}");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                continue;
+            }
+        };
+        let deadline = Instant::now() + limits.time_limit;
+        let is_local = (limits.is_local)(from.ip());
+        let address = Holder::Address(network(from.ip()));
+        let Some(mut guard) = handshakes.acquire(is_local, address) else {
+            tracing::debug!(%from, "too many handshakes");
+            continue;
+        };
+        let (handshake, serve) = (handshake.clone(), serve.clone());
+        let (strangers, certified) = (strangers.clone(), certified.clone());
+        tasks.spawn(async move {
+            let _ = stream.set_nodelay(true);
+            let done = tokio::select! {
+                done = tokio::time::timeout_at(deadline, handshake(stream)) => done,
+                () = guard.displaced() => return tracing::debug!(%from, "its handshake was displaced"),
+            };
+            let Handshake { stream, identity } = match done {
+                Ok(Ok(done)) => done,
+                Ok(Err(error)) => return tracing::debug!(%from, "no handshake: {error}"),
+                Err(_) => return tracing::debug!(%from, "no handshake in time"),
+            };
+            let acquired = match &identity {
+                Identity::Certified(der) => {
+                    certified.acquire(is_local, Holder::Certificate(Sha256::digest(der).into()))
+                }
+                Identity::Stranger => strangers.acquire(is_local, address),
+                Identity::Trusted => certified.acquire(is_local, address),
+            };
+            drop(guard);
+            let Some(guard) = acquired else { return tracing::warn!(%from, "too many connections") };
+            serve(Accepted { stream, identity, from, deadline, guard }).await;
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpSocket;
+
+    use super::*;
+
+    const ALL: PoolLimits = PoolLimits { in_all: 4, per_key: 2, local: 2 };
+
+    /// Serves an echo to whoever says "hello" first: that is the handshake. Its only local address is 127.0.0.1.
+    async fn start(limits: ConnectionLimits) -> (SocketAddr, tokio::task::JoinHandle<()>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("bound");
+        let handshake = |mut stream: TcpStream| async move {
+            let mut hello = [0; 5];
+            stream.read_exact(&mut hello).await?;
+            let identity = match &hello {
+                b"hello" => Identity::Stranger,
+                _ => Identity::Certified(Arc::from(hello)),
+            };
+            Ok(Handshake { stream, identity })
+        };
+        let serve = |mut accepted: Accepted<TcpStream>| async move {
+            let (mut from, mut to) = accepted.stream.split();
+            tokio::select! {
+                _ = tokio::io::copy(&mut from, &mut to) => {}
+                () = accepted.guard.displaced() => {}
+            }
+        };
+        (address, tokio::spawn(accept(listener, limits, handshake, serve)))
+    }
+
+    fn limits() -> ConnectionLimits {
+        ConnectionLimits {
+            handshakes: ALL,
+            strangers: ALL,
+            certified: ALL,
+            time_limit: Duration::from_secs(600),
+            is_local: |address| address == IpAddr::from([127, 0, 0, 1]),
+            ..ConnectionLimits::default()
+        }
+    }
+
+    async fn connect(to: SocketAddr, last: u8) -> TcpStream {
+        let socket = TcpSocket::new_v4().expect("a socket");
+        socket.bind(SocketAddr::from(([127, 0, 0, last], 0))).expect("a loopback address");
+        socket.connect(to).await.expect("it listens")
+    }
+
+    /// Says hello, and returns whether it is served.
+    async fn is_served(stream: &mut TcpStream, hello: &[u8; 5]) -> bool {
+        let mut echo = [0; 1];
+        stream.write_all(hello).await.is_ok()
+            && stream.write_all(b"x").await.is_ok()
+            && matches!(stream.read(&mut echo).await, Ok(1))
+    }
+
+    async fn is_closed(mut stream: TcpStream) -> bool {
+        let read = tokio::time::timeout(Duration::from_secs(60), stream.read(&mut [0; 1])).await;
+        matches!(read, Ok(Ok(0) | Err(_)))
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn held_handshakes_and_strangers_keep_nobody_out() {
+        let (address, serving) = start(limits()).await;
+        // All places of handshakes and of strangers are held, by several times as many as there are.
+        let mut held = Vec::new();
+        for number in 0..40_u8 {
+            held.push(connect(address, 2 + number % 8).await);
+            let mut stranger = connect(address, 2 + number % 8).await;
+            assert!(is_served(&mut stranger, b"hello").await, "stranger {number}");
+            held.push(stranger);
+        }
+        for last in [1, 2, 100] {
+            assert!(is_served(&mut connect(address, last).await, b"hello").await, "a stranger from {last}");
+            assert!(
+                is_served(&mut connect(address, last).await, b"known").await,
+                "a certified one from {last}"
+            );
+        }
+        // The first ones went for it.
+        assert!(is_closed(held.swap_remove(1)).await && is_closed(held.swap_remove(0)).await);
+        serving.abort();
+    }
+
+    #[tokio::test]
+    async fn a_certificate_has_its_own_share_and_is_displaced_by_no_stranger() {
+        let (address, serving) = start(ConnectionLimits { is_local: |_| false, ..limits() }).await;
+        let mut known = [connect(address, 1).await, connect(address, 1).await];
+        for stream in &mut known {
+            assert!(is_served(stream, b"known").await);
+        }
+        assert!(!is_served(&mut connect(address, 1).await, b"known").await, "a third of the same");
+        let mut other = connect(address, 1).await;
+        assert!(is_served(&mut other, b"other").await, "another of the same address");
+        for _ in 0..20 {
+            assert!(is_served(&mut connect(address, 1).await, b"hello").await);
+        }
+        for stream in known.iter_mut().chain([&mut other]) {
+            assert!(is_served(stream, b"still").await, "it goes on");
+        }
+        serving.abort();
+    }
+
+    #[tokio::test]
+    async fn a_handshake_ends_in_its_time() {
+        let (address, serving) =
+            start(ConnectionLimits { time_limit: Duration::from_millis(50), ..limits() }).await;
+        assert!(is_closed(connect(address, 1).await).await);
+        serving.abort();
+    }
+
+    #[test]
+    fn a_network_of_ipv6_is_one_and_an_address_of_ipv4_too() {
+        let of = |text: &str| network(text.parse().expect("an address"));
+        assert_eq!(of("2001:db8::1"), of("2001:db8::ffff:1"));
+        assert_ne!(of("2001:db8::1"), of("2001:db8:0:1::1"));
+        assert_eq!(of("::ffff:192.0.2.1"), of("192.0.2.1"));
+        assert_ne!(of("192.0.2.1"), of("192.0.2.2"));
+    }
+}

@@ -1,0 +1,163 @@
+//! The limits of a listener, and the open files that they need.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+/// How many connections a pool may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolLimits {
+    /// From other machines.
+    pub in_all: usize,
+    /// Of those, by one address (one /64 network of IPv6), or by one certificate where one was shown.
+    pub per_key: usize,
+    /// From this machine, counted apart: a reserve that no other machine can take.
+    pub local: usize,
+}
+
+impl PoolLimits {
+    const fn total(self) -> usize {
+        self.in_all.saturating_add(self.local)
+    }
+
+    /// Scales the pool to `files` of `all` files. At least one connection of each kind stays possible.
+    fn scaled(self, files: usize, all: usize) -> Self {
+        let scale = |limit: usize| {
+            let share = limit as u128 * files as u128 / all.max(1) as u128;
+            usize::try_from(share).unwrap_or(limit).clamp(1, limit.max(1))
+        };
+        let in_all = scale(self.in_all);
+        Self { in_all, per_key: self.per_key.min(in_all), local: scale(self.local) }
+    }
+}
+
+/// How many connections a listener holds, and how long they may take.
+#[derive(Clone, Copy, Debug)]
+pub struct ConnectionLimits {
+    /// Connections whose handshake is not done.
+    pub handshakes: PoolLimits,
+    /// Connections that showed no certificate.
+    pub strangers: PoolLimits,
+    /// Connections that showed one, and all connections where none is needed.
+    pub certified: PoolLimits,
+    /// The time for the handshake and the first bytes of the protocol; without a certificate, also for the first call that
+    /// is allowed. It begins when the connection is accepted.
+    pub time_limit: Duration,
+    /// How long a connection without a certificate lives on after such a call.
+    pub after_enrolment: Duration,
+    /// Returns whether an address is of this machine.
+    pub is_local: fn(IpAddr) -> bool,
+}
+
+impl Default for ConnectionLimits {
+    fn default() -> Self {
+        Self {
+            handshakes: PoolLimits { in_all: 2048, per_key: 512, local: 512 },
+            strangers: PoolLimits { in_all: 1024, per_key: 128, local: 256 },
+            certified: PoolLimits { in_all: 12_288, per_key: 256, local: 2048 },
+            time_limit: Duration::from_secs(10),
+            after_enrolment: Duration::from_secs(10),
+            is_local: |address| address.to_canonical().is_loopback(),
+        }
+    }
+}
+
+impl ConnectionLimits {
+    /// Creates the limits of a listener for HTTP/1.1: everybody there is a stranger.
+    pub(crate) fn for_http1(strangers: PoolLimits, time_limit: Duration) -> Self {
+        let handshakes = strangers;
+        Self { handshakes, strangers, time_limit, ..Self::default() }
+    }
+
+    /// The connections that all pools hold together.
+    fn total(&self) -> usize {
+        [self.handshakes, self.strangers, self.certified].map(PoolLimits::total).into_iter().sum()
+    }
+
+    /// Bounds the pools by the files that the process may have open, of which `others` are for something else. Says so in
+    /// the log if that makes them smaller.
+    #[must_use]
+    pub(crate) fn bounded_by(self, open_files: Option<u64>, others: usize) -> Self {
+        let Some(open_files) = open_files.and_then(|files| usize::try_from(files).ok()) else { return self };
+        let (room, total) = (open_files.saturating_sub(others), self.total());
+        if total <= room {
+            return self;
+        }
+        let scale = |pool: PoolLimits| pool.scaled(room, total);
+        let handshakes = scale(self.handshakes);
+        let (strangers, certified) = (scale(self.strangers), scale(self.certified));
+        let bounded = Self { handshakes, strangers, certified, ..self };
+        tracing::warn!(
+            open_files,
+            certified = bounded.certified.in_all,
+            "the process may have {open_files} files open, so {} connections are taken in place of {total}; raise the \
+             hard limit (ulimit -Hn, LimitNOFILE=) to {} or more",
+            bounded.total(),
+            total + others,
+        );
+        bounded
+    }
+}
+
+/// Raises the limit on open files to the hard limit. Returns what it is then; none if there is no limit, or no way to know.
+#[cfg(unix)]
+pub(crate) fn raise_open_files() -> Option<u64> {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let before = getrlimit(Resource::Nofile);
+    // A system without a hard limit may still have a largest value that it takes: 10,240 on macOS.
+    for current in [before.maximum, Some(10_240)] {
+        let more = match (before.current, current) {
+            (None, _) => false,
+            (Some(_), None) => true,
+            (Some(before), Some(current)) => current > before,
+        };
+        let wanted = Rlimit { current, maximum: before.maximum };
+        if !more || setrlimit(Resource::Nofile, wanted).is_ok() {
+            break;
+        }
+    }
+    getrlimit(Resource::Nofile).current
+}
+
+/// This system has no such limit.
+#[cfg(not(unix))]
+pub(crate) const fn raise_open_files() -> Option<u64> {
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pools_fit_into_the_open_files_and_keep_their_proportions() {
+        let limits = ConnectionLimits::default();
+        let all = limits.total();
+        let same = limits.bounded_by(Some(all as u64 + 100), 100);
+        assert_eq!((same.total(), same.certified), (all, limits.certified));
+        assert_eq!(limits.bounded_by(None, 100).total(), all);
+        for files in [300, 1024, 4096, all as u64 + 99] {
+            let bounded = limits.bounded_by(Some(files), 100);
+            assert!(bounded.total() <= usize::try_from(files).expect("small") - 100, "{files}: {bounded:?}");
+            for pool in [bounded.handshakes, bounded.strangers, bounded.certified] {
+                assert!(pool.in_all > 0 && pool.local > 0 && pool.per_key > 0, "{files}: {bounded:?}");
+                assert!(pool.per_key <= pool.in_all, "{files}: {bounded:?}");
+            }
+            assert!(bounded.certified.in_all > bounded.handshakes.in_all, "{files}: {bounded:?}");
+        }
+        // Where there is no room at all, somebody can be served nevertheless.
+        assert_eq!(
+            limits.bounded_by(Some(10), 100).certified,
+            PoolLimits { in_all: 1, per_key: 1, local: 1 }
+        );
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn the_limit_on_open_files_is_the_hard_one_afterwards() {
+        use rustix::process::{Resource, getrlimit};
+        let raised = raise_open_files();
+        let now = getrlimit(Resource::Nofile);
+        assert_eq!(raised, now.current);
+        assert!(now.current == now.maximum || cfg!(target_os = "macos"), "{now:?}");
+    }
+}

@@ -1,0 +1,219 @@
+//! Limits on what each key may hold, and on what all keys may hold together.
+
+use std::collections::{BTreeMap, HashMap};
+use std::hash::Hash;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use tokio::sync::oneshot;
+
+/// What happens to a newcomer for whom there is no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Overflow {
+    /// The newcomer is refused.
+    Refuse,
+    /// A key at its own limit is refused. If all is taken, the key that holds the most loses its oldest, provided that it
+    /// holds more than the newcomer's key would.
+    DisplaceLargest,
+    /// A newcomer is always let in: a key at its own limit loses its own oldest; if all is taken, the key that holds the
+    /// most loses its oldest. So a key cannot be kept out by keys that hold more, and among equals the oldest goes.
+    DisplaceOldest,
+}
+
+/// Counts what each key holds, within a limit for each and one for all.
+#[derive(Debug)]
+pub(crate) struct KeyedQuota<K: Clone + Eq + Hash> {
+    in_all: usize,
+    per_key: usize,
+    overflow: Overflow,
+    state: Mutex<State<K>>,
+}
+
+#[derive(Debug)]
+struct State<K> {
+    next: u64,
+    in_all: usize,
+    /// By key and age. A key that holds nothing is not in it.
+    held: HashMap<K, BTreeMap<u64, oneshot::Sender<()>>>,
+}
+
+/// One of what a key holds, until it is dropped or displaced.
+#[derive(Debug)]
+pub(crate) struct QuotaGuard<K: Clone + Eq + Hash> {
+    quota: Arc<KeyedQuota<K>>,
+    key: K,
+    id: u64,
+    /// None once it was displaced.
+    displaced: Option<oneshot::Receiver<()>>,
+}
+
+impl<K: Clone + Eq + Hash> KeyedQuota<K> {
+    /// Creates a quota of `in_all`, of which one key may hold `per_key`.
+    pub(crate) fn new(in_all: usize, per_key: usize, overflow: Overflow) -> Arc<Self> {
+        let state = Mutex::new(State { next: 0, in_all: 0, held: HashMap::new() });
+        Arc::new(Self { in_all, per_key, overflow, state })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<K>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes one for `key`; none if there is no room.
+    pub(crate) fn acquire(self: &Arc<Self>, key: K) -> Option<QuotaGuard<K>> {
+        let mut state = self.state();
+        let own = state.held.get(&key).map_or(0, BTreeMap::len);
+        let victim = if own >= self.per_key {
+            let may = self.overflow == Overflow::DisplaceOldest && own > 0;
+            Some(may.then(|| key.clone())?)
+        } else if state.in_all >= self.in_all {
+            Some(state.victim(own, self.overflow)?)
+        } else {
+            None
+        };
+        if let Some(victim) = victim {
+            state.displace(&victim);
+        }
+        let (sender, displaced) = oneshot::channel();
+        let id = state.next;
+        state.next += 1;
+        state.in_all += 1;
+        state.held.entry(key.clone()).or_default().insert(id, sender);
+        Some(QuotaGuard { quota: Arc::clone(self), key, id, displaced: Some(displaced) })
+    }
+}
+
+impl<K: Clone + Eq + Hash> State<K> {
+    /// The key that is to lose its oldest for a newcomer whose key holds `own`.
+    fn victim(&self, own: usize, overflow: Overflow) -> Option<K> {
+        let oldest = |held: &BTreeMap<u64, _>| held.keys().next().copied();
+        let largest = self.held.iter().max_by_key(|(_, held)| (held.len(), std::cmp::Reverse(oldest(held))));
+        let larger = largest.filter(|(_, held)| held.len() > own + 1);
+        let found = match overflow {
+            Overflow::Refuse => None,
+            Overflow::DisplaceLargest => larger,
+            Overflow::DisplaceOldest => {
+                larger.or_else(|| self.held.iter().min_by_key(|(_, held)| oldest(held)))
+            }
+        };
+        found.map(|(key, _)| key.clone())
+    }
+
+    /// Takes the oldest away from a key, and tells whoever holds it.
+    fn displace(&mut self, key: &K) {
+        if let Some((_, holder)) = self.held.get_mut(key).and_then(BTreeMap::pop_first) {
+            self.in_all -= 1;
+            // One that is being dropped in this moment does not listen.
+            let _ = holder.send(());
+        }
+        self.forget_if_empty(key);
+    }
+
+    fn forget_if_empty(&mut self, key: &K) {
+        if self.held.get(key).is_some_and(BTreeMap::is_empty) {
+            self.held.remove(key);
+        }
+    }
+}
+
+impl<K: Clone + Eq + Hash> QuotaGuard<K> {
+    /// Becomes ready once a newcomer has taken its place.
+    pub(crate) fn poll_displaced(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(displaced) = &mut self.displaced else { return Poll::Ready(()) };
+        let polled = Pin::new(displaced).poll(cx).map(drop);
+        if polled.is_ready() {
+            self.displaced = None;
+        }
+        polled
+    }
+
+    /// Waits until a newcomer has taken its place.
+    pub(crate) async fn displaced(&mut self) {
+        std::future::poll_fn(|cx| self.poll_displaced(cx)).await;
+    }
+}
+
+impl<K: Clone + Eq + Hash> Drop for QuotaGuard<K> {
+    fn drop(&mut self) {
+        let mut state = self.quota.state();
+        if state.held.get_mut(&self.key).and_then(|held| held.remove(&self.id)).is_some() {
+            state.in_all -= 1;
+            state.forget_if_empty(&self.key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl<K: Clone + Eq + Hash> QuotaGuard<K> {
+        fn is_displaced(&mut self) -> bool {
+            self.displaced.as_mut().is_none_or(|displaced| displaced.try_recv().is_ok())
+        }
+    }
+
+    #[test]
+    fn no_key_holds_more_than_its_limit_and_what_is_given_back_is_free() {
+        let quota = KeyedQuota::new(4, 2, Overflow::Refuse);
+        let mut held: Vec<_> = [1, 1, 2].map(|key| quota.acquire(key).expect("room")).into();
+        assert!(quota.acquire(1).is_none(), "a third for the same");
+        held.remove(0);
+        held.push(quota.acquire(1).expect("one was given back"));
+        held.push(quota.acquire(2).expect("room"));
+        assert!(quota.acquire(3).is_none(), "all is taken");
+        assert!(held.iter_mut().all(|guard| !guard.is_displaced()), "nobody loses what is held");
+        drop(held);
+        let state = quota.state();
+        assert_eq!((state.in_all, state.held.len()), (0, 0));
+    }
+
+    #[test]
+    fn a_key_that_holds_much_gives_way_to_one_that_holds_less() {
+        let quota = KeyedQuota::new(5, 4, Overflow::DisplaceLargest);
+        let mut many: Vec<_> = (0..4).map(|_| quota.acquire("many").expect("room")).collect();
+        assert!(quota.acquire("many").is_none(), "its own limit");
+        let mut one = quota.acquire("one").expect("room");
+        // All is taken. Newcomers take from whoever holds the most, its oldest first, until shares are equal.
+        let mut two = quota.acquire("two").expect("many holds four");
+        let mut three = quota.acquire("three").expect("many holds three");
+        assert_eq!(
+            many.iter_mut().map(QuotaGuard::is_displaced).collect::<Vec<_>>(),
+            [true, true, false, false]
+        );
+        assert!(quota.acquire("one").is_none(), "one would hold as many as many");
+        let mut four = quota.acquire("four").expect("many holds two");
+        assert!(quota.acquire("five").is_none(), "each holds one");
+        assert!([&mut one, &mut two, &mut three, &mut four].into_iter().all(|guard| !guard.is_displaced()));
+        drop(many);
+        assert_eq!(quota.state().in_all, 4, "what was displaced is not given back twice");
+    }
+
+    #[test]
+    fn among_equals_the_oldest_gives_way_and_a_newcomer_is_always_let_in() {
+        let quota = KeyedQuota::new(3, 2, Overflow::DisplaceOldest);
+        let mut held: Vec<_> = [1, 2, 3].map(|key| quota.acquire(key).expect("room")).into();
+        for key in 4..100 {
+            held.push(quota.acquire(key).expect("a newcomer"));
+            let lost: Vec<bool> = held.iter_mut().map(QuotaGuard::is_displaced).collect();
+            assert_eq!(lost, [true, false, false, false], "{key}");
+            held.remove(0);
+        }
+        // A key at its own limit loses its own.
+        let mut again = quota.acquire(99).expect("room");
+        assert!(held.iter_mut().any(QuotaGuard::is_displaced));
+        let mut third = quota.acquire(99).expect("its own oldest goes");
+        assert!(!again.is_displaced() && !third.is_displaced());
+        assert_eq!(quota.state().held[&99].len(), 2);
+    }
+
+    #[tokio::test]
+    async fn whoever_is_displaced_is_told() {
+        let quota = KeyedQuota::new(1, 1, Overflow::DisplaceOldest);
+        let mut first = quota.acquire(()).expect("room");
+        let told = tokio::spawn(async move { first.displaced().await });
+        tokio::task::yield_now().await;
+        let _second = quota.acquire(()).expect("a newcomer");
+        told.await.expect("told");
+    }
+}

@@ -1,0 +1,102 @@
+//! What a check may cost: its work is counted, and ends at a limit of the checker's own, whatever a certificate asks for.
+
+use super::ProofError;
+
+/// Operations of a step. An operation takes about a nanosecond, so a step takes about a microsecond.
+const OPERATIONS: u64 = 1000;
+
+/// Whoever may stop a check is asked after so many operations: about a millisecond.
+const ASK_EVERY: u64 = 1_000_000;
+
+/// The steps of [`check`](super::check) at most: some ten minutes, three times as long as any certificate takes that is known.
+pub const MOST_WORK: u64 = 500_000_000;
+
+/// Counts the work of checks, and ends them at a limit or when they are not wanted any more.
+///
+/// Work is counted in *steps*, each about a microsecond of a processor of 2024.
+pub struct Meter<'a> {
+    done: u64,
+    most: u64,
+    limit: u64,
+    ask_at: u64,
+    is_stopped: Option<&'a dyn Fn() -> bool>,
+}
+
+impl Default for Meter<'_> {
+    fn default() -> Self {
+        Self::new(Some(MOST_WORK))
+    }
+}
+
+impl<'a> Meter<'a> {
+    /// Creates a meter for so many steps; `None` for any number.
+    pub const fn new(limit: Option<u64>) -> Self {
+        let (most, limit) = match limit {
+            Some(limit) => (limit.saturating_mul(OPERATIONS), limit),
+            None => (u64::MAX, u64::MAX),
+        };
+        Self { done: 0, most, limit, ask_at: 0, is_stopped: None }
+    }
+
+    /// Ends checks with [`ProofError::Stopped`] once this says so.
+    pub const fn stopped_by(self, is_stopped: &'a dyn Fn() -> bool) -> Self {
+        Self { is_stopped: Some(is_stopped), ..self }
+    }
+
+    /// Returns the steps so far; one that was begun counts.
+    pub const fn work(&self) -> u64 {
+        self.done.div_ceil(OPERATIONS)
+    }
+
+    /// Counts operations that were done, or are about to be.
+    ///
+    /// # Errors
+    /// There were too many of them, or the check is not wanted any more.
+    pub(super) fn add(&mut self, operations: u64) -> Result<(), ProofError> {
+        self.done = self.done.saturating_add(operations);
+        if self.done > self.most {
+            return Err(ProofError::LimitReached(self.limit));
+        }
+        if self.done >= self.ask_at {
+            self.ask_at = self.done.saturating_add(ASK_EVERY);
+            if self.is_stopped.is_some_and(|is_stopped| is_stopped()) {
+                return Err(ProofError::Stopped);
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn work_ends_at_the_limit_and_not_before() {
+        let mut meter = Meter::new(Some(2));
+        assert_eq!((meter.add(1), meter.work()), (Ok(()), 1));
+        assert_eq!((meter.add(1999), meter.work()), (Ok(()), 2));
+        assert_eq!(meter.add(1), Err(ProofError::LimitReached(2)));
+        assert_eq!(meter.add(u64::MAX), Err(ProofError::LimitReached(2)));
+        let mut free = Meter::new(None);
+        assert_eq!((free.add(u64::MAX), free.add(1)), (Ok(()), Ok(())));
+        assert_eq!(Meter::new(Some(0)).add(1), Err(ProofError::LimitReached(0)));
+    }
+
+    #[test]
+    fn whoever_may_stop_a_check_is_asked_now_and_then() {
+        let asked = Cell::new(0);
+        let stop = Cell::new(false);
+        let is_stopped = || {
+            asked.set(asked.get() + 1);
+            stop.get()
+        };
+        let mut meter = Meter::new(None).stopped_by(&is_stopped);
+        assert!((0..10 * ASK_EVERY / 1000).all(|_| meter.add(1000).is_ok()));
+        assert_eq!(asked.get(), 10);
+        stop.set(true);
+        assert_eq!(meter.add(ASK_EVERY), Err(ProofError::Stopped));
+    }
+}

@@ -1,0 +1,475 @@
+//! Workers against a coordinator that follows a script: they count what a lease says and no more, give up what is taken out
+//! of a lease, and wait for work in a sync without anything else waiting for it.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::future::Future;
+use std::num::NonZeroUsize;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use nqueens::board::{Piece, Problem};
+use nqueens::campaign::UnitResult;
+use nqueens::engine::{DeviceChoice, DeviceName};
+use nqueens::kernel::{KernelKind, count_range};
+use nqueens::preplacement::{Decomposition, Job, Scheme};
+use nqueens::wire::v1::work_server::{Work, WorkServer};
+use nqueens::wire::{messages, v1};
+use nqueens::worker::{self, Options, Rest, Summary, Surroundings, WorkerError};
+use tokio::net::TcpListener;
+use tokio::sync::{oneshot, watch};
+use tokio::task::JoinHandle;
+use tonic::transport::Server;
+use tonic::transport::server::TcpIncoming;
+use tonic::{Request, Response, Status};
+
+/// Far more than anything here takes.
+const LONG: Duration = Duration::from_secs(120);
+
+/// What the coordinator does with a sync that may wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waits {
+    /// It answers at once, as coordinators of before do.
+    Never,
+    /// It answers when there is something to lease, and otherwise never.
+    ForWork,
+}
+
+/// What a test sets and sees.
+#[derive(Debug)]
+struct Script {
+    waits: Waits,
+    next_sync_ms: u32,
+    /// Leases to come.
+    to_grant: VecDeque<v1::Lease>,
+    /// Where leases that were granted are to end by now.
+    ends: BTreeMap<u64, u64>,
+    /// Nothing is taken: results come again.
+    refuses_results: bool,
+    syncs: Vec<v1::SyncRequest>,
+    /// Syncs that wait for work now.
+    waiting: usize,
+    results: Vec<v1::Result>,
+    failures: Vec<v1::FailRequest>,
+}
+
+struct Scripted {
+    job: Job,
+    script: Mutex<Script>,
+    changes: watch::Sender<()>,
+}
+
+impl Scripted {
+    fn script(&self) -> MutexGuard<'_, Script> {
+        self.script.lock().expect("no test panics with the script in hand")
+    }
+
+    fn change<T>(&self, act: impl FnOnce(&mut Script) -> T) -> T {
+        let outcome = act(&mut self.script());
+        self.changes.send_replace(());
+        outcome
+    }
+
+    async fn until(&self, what: &str, holds: impl Fn(&Script) -> bool) {
+        let mut changes = self.changes.subscribe();
+        let wait = async {
+            loop {
+                changes.mark_unchanged();
+                if holds(&self.script()) {
+                    return;
+                }
+                changes.changed().await.expect("it lives");
+            }
+        };
+        let waited = tokio::time::timeout(LONG, wait).await;
+        waited.unwrap_or_else(|_| panic!("waited in vain for: {what}"));
+    }
+
+    fn lease(&self, attempt: u64, units: Range<u64>) -> v1::Lease {
+        v1::Lease {
+            attempt,
+            job: self.job.hash().to_bytes().into(),
+            first_unit: units.start,
+            units: units.end - units.start,
+            grant: vec![attempt as u8; 40],
+            ..v1::Lease::default()
+        }
+    }
+
+    fn response(&self, request: &v1::SyncRequest, script: &mut Script) -> v1::SyncResponse {
+        let held = request.held.iter().filter_map(|held| held.lease.clone());
+        let held = held.filter_map(|mut lease| {
+            if let Some(end) = script.ends.get(&lease.attempt) {
+                lease.units = lease.units.min(end - lease.first_unit);
+            }
+            (lease.units > 0).then_some(lease)
+        });
+        let mut desired: Vec<v1::Lease> = held.collect();
+        if request.capacity > 0 {
+            desired.extend(script.to_grant.drain(..));
+        }
+        let job = v1::Job { job: self.job.hash().to_bytes().into(), text: self.job.to_string() };
+        v1::SyncResponse {
+            desired,
+            jobs: vec![job],
+            next_sync_ms: script.next_sync_ms,
+            running_jobs: 1,
+            ..v1::SyncResponse::default()
+        }
+    }
+}
+
+/// Counts a sync that waits, as long as its caller is there.
+struct Waiting<'a>(&'a Scripted);
+
+impl<'a> Waiting<'a> {
+    fn new(scripted: &'a Scripted) -> Self {
+        scripted.change(|script| script.waiting += 1);
+        Self(scripted)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.change(|script| script.waiting -= 1);
+    }
+}
+
+struct Calls(Arc<Scripted>);
+
+#[tonic::async_trait]
+impl Work for Calls {
+    async fn sync(&self, request: Request<v1::SyncRequest>) -> Result<Response<v1::SyncResponse>, Status> {
+        let request = request.into_inner();
+        let waits = self.0.change(|script| {
+            script.syncs.push(request.clone());
+            script.waits == Waits::ForWork && request.wait_ms > 0
+        });
+        if waits {
+            assert!(request.held.is_empty() && request.capacity > 0, "{request:?}");
+            let _waiting = Waiting::new(&self.0);
+            let mut changes = self.0.changes.subscribe();
+            while self.0.script().to_grant.is_empty() {
+                changes.changed().await.map_err(|_| Status::unavailable("it ends"))?;
+            }
+        }
+        let response = self.0.change(|script| self.0.response(&request, script));
+        Ok(Response::new(response))
+    }
+
+    async fn complete(
+        &self,
+        request: Request<v1::CompleteRequest>,
+    ) -> Result<Response<v1::CompleteResponse>, Status> {
+        let results = request.into_inner().results;
+        let verdicts = vec![v1::Verdict::Accepted.into(); results.len()];
+        self.0.change(|script| {
+            if script.refuses_results {
+                return Err(Status::unavailable("the ledger cannot be written"));
+            }
+            script.results.extend(results);
+            Ok(Response::new(v1::CompleteResponse { verdicts }))
+        })
+    }
+
+    async fn fail(&self, request: Request<v1::FailRequest>) -> Result<Response<v1::FailResponse>, Status> {
+        self.0.change(|script| script.failures.push(request.into_inner()));
+        Ok(Response::new(v1::FailResponse {}))
+    }
+}
+
+/// A board whose units take a while, or no time at all.
+fn queens(n: usize, unit_prefixes: u64) -> Job {
+    let problem = Problem::empty(Piece::Queen, n);
+    let scheme = Scheme::best(&problem);
+    Job::new(problem, scheme, None, unit_prefixes).expect("a board that can be counted")
+}
+
+/// A scripted coordinator that listens, a folder for workers, and how they are started.
+struct Stage {
+    coordinator: Arc<Scripted>,
+    options: Box<dyn Fn() -> Options>,
+    folder: PathBuf,
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+impl Stage {
+    async fn new(name: &str, job: Job, waits: Waits) -> Self {
+        let script = Script {
+            waits,
+            // So that nothing comes of mere patience.
+            next_sync_ms: 600_000,
+            to_grant: VecDeque::new(),
+            ends: BTreeMap::new(),
+            refuses_results: false,
+            syncs: Vec::new(),
+            waiting: 0,
+            results: Vec::new(),
+            failures: Vec::new(),
+        };
+        let (script, changes) = (Mutex::new(script), watch::Sender::new(()));
+        let coordinator = Arc::new(Scripted { job, script, changes });
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port on loopback");
+        let address = listener.local_addr().expect("it is bound");
+        let service = WorkServer::new(Calls(Arc::clone(&coordinator)));
+        let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+        tokio::spawn(Server::builder().add_service(service).serve_with_incoming(incoming));
+        let folder = std::env::temp_dir().join(format!("nqueens-leases-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        let data = folder.clone();
+        let options = move || Options {
+            devices: DeviceChoice::These(vec![DeviceName::Cpu]),
+            kernel: Some(KernelKind::Scalar),
+            threads: NonZeroUsize::new(2),
+            // Longer than any test: what waits for a call that waits is found out.
+            deadline: 10 * LONG,
+            ..Options::new(address.to_string().parse().expect("an address"), data.clone())
+        };
+        Self { coordinator, options: Box::new(options), folder }
+    }
+
+    /// Compares results with what the oracle counts of the sub-ranges that were asked for.
+    fn check(&self, results: &[v1::Result], leases: &[v1::Lease]) {
+        let itself = Decomposition::new(self.coordinator.job.clone());
+        let image = itself.mirrored();
+        let mut oracle = KernelKind::Reference.build(Piece::Queen).expect("runs everywhere");
+        for result in results {
+            let lease = leases.iter().find(|lease| lease.attempt == result.attempt).expect("asked for");
+            let result: UnitResult =
+                messages::unit_result(result.clone(), ("w", "o"), "0").expect("well-formed");
+            let decomposition = if lease.mirrored { &image } else { &itself };
+            let asked = |number| lease.sub_ranges.is_empty() || lease.sub_ranges.contains(&number);
+            let ranges = decomposition.sub_ranges(result.unit.unit).zip(0u32..);
+            let naive: Vec<u128> = ranges
+                .filter(|&(_, number)| asked(number))
+                .map(|(range, _)| count_range(&mut *oracle, decomposition, range).expect("counts").thirds())
+                .collect();
+            assert_eq!(result.sub_sums, naive, "{:?}", result.unit);
+            assert_eq!(result.tally.thirds(), naive.iter().sum::<u128>());
+            assert_eq!(result.parts.total(), Ok(result.tally));
+            assert_eq!(result.grant, lease.grant);
+        }
+    }
+}
+
+struct Running {
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<Result<Summary, WorkerError>>,
+}
+
+async fn in_time<T>(what: impl Future<Output = T>) -> T {
+    tokio::time::timeout(LONG, what).await.expect("it ends in time")
+}
+
+impl Running {
+    fn start(options: Options) -> Self {
+        let (stop, stopped) = oneshot::channel::<()>();
+        let stopped = async { drop(stopped.await) };
+        Self { stop, task: tokio::spawn(worker::run(options, stopped)) }
+    }
+
+    /// Tells it to stop, and waits for its end.
+    async fn stop(self) -> Summary {
+        drop(self.stop);
+        in_time(self.task).await.expect("no panic").expect("it ends well")
+    }
+
+    /// Like a kill.
+    async fn kill(self) {
+        self.task.abort();
+        assert!(self.task.await.expect_err("aborted").is_cancelled());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sums_of_sub_ranges_come_with_every_result_and_only_what_was_asked_for_is_counted() {
+    let stage = Stage::new("spots", queens(10, 100), Waits::ForWork).await;
+    let coordinator = &stage.coordinator;
+    let leases = vec![
+        coordinator.lease(1, 0..3),
+        v1::Lease { mirrored: true, ..coordinator.lease(2, 1..2) },
+        v1::Lease { mirrored: true, sub_ranges: vec![0, 17, 31], ..coordinator.lease(3, 2..3) },
+    ];
+    coordinator.change(|script| script.to_grant.extend(leases.clone()));
+    let running = Running::start((stage.options)());
+    coordinator.until("all results", |script| script.results.len() >= 5).await;
+    let summary = running.stop().await;
+    assert_eq!((summary.units, summary.recounts, summary.undelivered), (3, 2, 0));
+    let results = coordinator.script().results.clone();
+    // What was on its way when it was told to stop may have come twice.
+    let sums: BTreeMap<(u64, u64), usize> =
+        results.iter().map(|result| ((result.attempt, result.unit), result.sub_sums.len() / 16)).collect();
+    assert_eq!((sums.len(), sums.values().sum::<usize>()), (5, 4 * 32 + 3));
+    stage.check(&results, &leases);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn units_that_are_taken_out_of_a_lease_are_not_counted_and_what_is_left_is() {
+    // A hundred thousand units would take minutes.
+    let stage = Stage::new("shrinks", queens(18, 1), Waits::ForWork).await;
+    let coordinator = &stage.coordinator;
+    coordinator.change(|script| {
+        script.next_sync_ms = 50;
+        script.to_grant.push_back(coordinator.lease(1, 0..40_000));
+    });
+    let running = Running::start((stage.options)());
+    coordinator
+        .until("the lease is held", |script| script.syncs.iter().any(|sync| !sync.held.is_empty()))
+        .await;
+    let end = coordinator.change(|script| {
+        let held = &script.syncs.last().expect("a sync").held[0];
+        assert!(held.unstarted <= held.left);
+        // A little of what was not begun stays with the worker.
+        let end = 40_000 - held.unstarted + 500;
+        script.ends.insert(1, end);
+        end
+    });
+    coordinator
+        .until("it says that it has less", |script| {
+            let held = |sync: &v1::SyncRequest| {
+                sync.held.iter().any(|held| held.lease.as_ref().is_some_and(|l| l.units == end))
+            };
+            script.syncs.iter().any(held)
+        })
+        .await;
+    coordinator.until("it has nothing in hand", |script| script.waiting == 1).await;
+    let summary = running.stop().await;
+    let counted: std::collections::BTreeSet<u64> =
+        coordinator.script().results.iter().map(|result| result.unit).collect();
+    assert!((0..end).all(|unit| counted.contains(&unit)), "all that it kept");
+    assert_eq!((summary.dropped, summary.undelivered), (0, 0));
+    // Between its report and the answer it may have begun some.
+    assert!(counted.len() < 40_000, "{}", counted.len());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_idle_worker_waits_in_its_sync_and_begins_as_soon_as_there_is_work() {
+    let stage = Stage::new("waits", queens(10, 100), Waits::ForWork).await;
+    let coordinator = &stage.coordinator;
+    let running = Running::start((stage.options)());
+    for attempt in 1..4 {
+        coordinator.until("it waits", |script| script.waiting == 1).await;
+        coordinator.change(|script| script.to_grant.push_back(coordinator.lease(attempt, 0..2)));
+        // Its next sync by the clock would be in ten minutes.
+        coordinator.until("results", |script| script.results.len() as u64 >= 2 * attempt).await;
+    }
+    running.stop().await;
+    let script = coordinator.script();
+    assert!(script.syncs.iter().all(|sync| sync.wait_ms <= 10_000));
+    // What it has in hand must not wait for anything.
+    assert!(script.syncs.iter().all(|sync| sync.wait_ms == 0 || sync.held.is_empty()));
+    assert_eq!(script.syncs[0].wait_ms, 0, "at its start it asks what there is");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stop_does_not_wait_for_a_sync_that_waits() {
+    let stage = Stage::new("stop", queens(8, 100), Waits::ForWork).await;
+    let running = Running::start((stage.options)());
+    stage.coordinator.until("it waits", |script| script.waiting == 1).await;
+    running.stop().await;
+    let script = stage.coordinator.script();
+    assert!(script.syncs.last().is_some_and(|sync| sync.draining), "it said goodbye");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn results_do_not_wait_for_a_sync_that_waits() {
+    let stage = Stage::new("results", queens(8, 100), Waits::ForWork).await;
+    let coordinator = &stage.coordinator;
+    coordinator.change(|script| {
+        script.refuses_results = true;
+        script.to_grant.push_back(coordinator.lease(1, 0..1));
+    });
+    let running = Running::start((stage.options)());
+    let counted = |script: &Script| {
+        script.syncs.iter().flat_map(|sync| &sync.held).any(|held| held.unstarted == 0 && held.left == 1)
+    };
+    coordinator.until("a unit that is begun", counted).await;
+    // A result is on disk when it is sent; a unit that was not finished by now is counted again.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    running.kill().await;
+    let running = Running::start((stage.options)());
+    coordinator.until("the next worker waits", |script| script.waiting == 1).await;
+    coordinator.change(|script| script.refuses_results = false);
+    coordinator.until("the result of the first", |script| script.results.len() == 1).await;
+    assert_eq!(coordinator.script().waiting, 1);
+    running.stop().await;
+}
+
+/// A clock that tests set.
+struct Clock(AtomicU16);
+
+impl Surroundings for Clock {
+    fn minute_of_day(&self) -> u16 {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    fn temperature_c(&self) -> Option<f64> {
+        None
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_rest_does_not_wait_for_a_sync_that_waits() {
+    let stage = Stage::new("rest", queens(8, 100), Waits::ForWork).await;
+    let clock = Arc::new(Clock(AtomicU16::new(19 * 60)));
+    let running = Running::start(Options {
+        rest: Rest { hours: "18:00-08:00".parse().ok(), max_temperature_c: None },
+        surroundings: Arc::<Clock>::clone(&clock),
+        ..(stage.options)()
+    });
+    stage.coordinator.until("it waits", |script| script.waiting == 1).await;
+    clock.0.store(9 * 60, Ordering::SeqCst);
+    let rests = |sync: &v1::SyncRequest| sync.capacity == 0 && sync.wait_ms == 0 && !sync.draining;
+    stage.coordinator.until("it rests", |script| script.syncs.last().is_some_and(rests)).await;
+    stage.coordinator.until("nothing waits any more", |script| script.waiting == 0).await;
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_coordinator_of_before_gets_its_work_done_and_is_asked_ever_more_seldom() {
+    let stage = Stage::new("before", queens(10, 100), Waits::Never).await;
+    let coordinator = &stage.coordinator;
+    // It names no grants and knows no sub-ranges, but a kernel that must not be used.
+    let lease = |attempt, units| v1::Lease { grant: Vec::new(), ..coordinator.lease(attempt, units) };
+    let leases =
+        vec![lease(1, 0..2), v1::Lease { mirrored: true, not_kernel: "scalar".into(), ..lease(2, 0..1) }];
+    let running = Running::start((stage.options)());
+    coordinator.until("it is idle", |script| script.syncs.len() >= 3).await;
+    coordinator.change(|script| script.to_grant.extend(leases.clone()));
+    coordinator.until("results", |script| script.results.len() >= 3).await;
+    stage.check(&coordinator.script().results, &leases);
+    let recount = |result: &v1::Result| result.attempt == 2;
+    assert!(coordinator.script().results.iter().filter(|r| recount(r)).all(|r| r.kernel == "generic"));
+    let before = coordinator.script().syncs.len();
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    // 50, 100, 200, … ms; without pace there would be sixty.
+    let after = coordinator.script().syncs.len();
+    assert!(after - before <= 12, "{} syncs", after - before);
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lease_that_nothing_here_can_count_is_given_back_and_why_is_said() {
+    // The oracle is not for boards of this size, and the other kernels are not for super-queens.
+    let problem = Problem::empty(Piece::Superqueen, 12);
+    let scheme = Scheme::best(&problem);
+    let job = Job::new(problem, scheme, None, 100).expect("a board that can be counted");
+    let stage = Stage::new("unsuited", job, Waits::ForWork).await;
+    let coordinator = &stage.coordinator;
+    let recount = v1::Lease { mirrored: true, not_kernel: "generic".into(), ..coordinator.lease(1, 0..1) };
+    coordinator.change(|script| script.to_grant.push_back(recount));
+    let running = Running::start((stage.options)());
+    coordinator.until("it is told", |script| !script.failures.is_empty()).await;
+    coordinator.until("it is not held", |script| script.waiting == 1).await;
+    let summary = running.stop().await;
+    let script = coordinator.script();
+    let reasons: Vec<v1::FailReason> = script.failures.iter().map(v1::FailRequest::reason).collect();
+    assert_eq!((reasons, summary.recounts), (vec![v1::FailReason::Unsuited], 0));
+}
