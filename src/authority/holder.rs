@@ -189,7 +189,7 @@ impl Credentials {
         self.said.validity.not_after_ms
     }
 
-    /// Whether it is time to renew, and why: half of the certificate's life is over, or it is not valid yet.
+    /// Returns why it is time to renew, if it is: half of the certificate's life is over, or it is not valid yet.
     pub const fn renewal(&self, now_ms: u64) -> Option<Renewal> {
         let validity = self.said.validity;
         if now_ms >= validity.not_before_ms.midpoint(validity.not_after_ms) {
