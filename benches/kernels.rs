@@ -6,16 +6,19 @@
 //! cargo bench --bench kernels -- 17 18        # other sizes
 //! cargo bench --bench kernels -- 16 avx512    # one kernel only
 //! cargo bench --bench kernels -- threads 17   # one thread against all, wall clock
+//! cargo bench --bench kernels -- sub-ranges 19   # a campaign's units by their sub-ranges, as workers count them, against whole
 //! ```
 #![allow(clippy::print_stdout)]
 
 use std::num::NonZeroUsize;
+use std::ops::Range;
 use std::time::Duration;
 
 use nqueens::board::{Piece, Problem};
-use nqueens::engine::{CountOptions, count};
-use nqueens::kernel::KernelKind;
+use nqueens::engine::{CountOptions, count, plan_for_campaign};
+use nqueens::kernel::{KernelKind, count_sub_ranges};
 use nqueens::known::{Sequence, lookup};
+use nqueens::tally::Parts;
 
 /// Runs of each kernel in a pair.
 const ROUNDS: usize = 5;
@@ -30,6 +33,9 @@ fn main() {
     }
     if words.iter().any(|word| word == "threads") {
         return sizes.into_iter().for_each(compare_threads);
+    }
+    if words.iter().any(|word| word == "sub-ranges") {
+        return sizes.into_iter().for_each(compare_sub_ranges);
     }
     let named: Vec<KernelKind> = words.iter().filter_map(|word| word.parse().ok()).collect();
     let rivals = [KernelKind::Generic, KernelKind::Scalar, KernelKind::Avx2, KernelKind::Avx512];
@@ -57,6 +63,39 @@ fn compare_threads(n: usize) {
     let all = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let ratio = spread((0..ROUNDS).map(|_| wall(NonZeroUsize::MIN) / wall(all)));
     println!("n = {n:2}  1 thread / {all} threads, wall clock = {ratio}");
+}
+
+/// Prints how many times as long units take where each of their sub-ranges has a sum of its own, and how long a spot check
+/// takes by its share of the unit: for units that are spread over the job.
+fn compare_sub_ranges(n: usize) {
+    const UNITS: u64 = 5;
+    let decomposition = plan_for_campaign(&Problem::empty(Piece::Queen, n)).expect("a board that is counted");
+    let mut kernel = KernelKind::fastest(Piece::Queen).build(Piece::Queen).expect("runs here");
+    let (mut all, mut spot) = (Vec::new(), Vec::new());
+    for unit in (0..UNITS).map(|i| (2 * i + 1) * decomposition.units() / (2 * UNITS)) {
+        let mut time = |ranges: Vec<Range<u64>>| {
+            let before = cpu_clock();
+            let parts = count_sub_ranges(&mut *kernel, &decomposition, ranges).expect("128 bits are enough");
+            (cpu_clock() - before, parts)
+        };
+        let ranges: Vec<Range<u64>> = decomposition.sub_ranges(unit).collect();
+        let (whole, sum) = time(vec![decomposition.unit(unit)]);
+        let (itemised, sums) = time(ranges.clone());
+        let mut total = Parts::default();
+        sums.iter().for_each(|part| total.merge(part).expect("small"));
+        assert_eq!(total.total(), sum[0].total());
+        let two = vec![ranges[ranges.len() / 3].clone(), ranges[2 * ranges.len() / 3].clone()];
+        let share = two.len() as f64 / ranges.len() as f64;
+        let (of_two, _) = time(two);
+        all.push(itemised.as_secs_f64() / whole.as_secs_f64());
+        spot.push(of_two.as_secs_f64() / whole.as_secs_f64() / share);
+    }
+    println!(
+        "n = {n:2}  {} units: itemised / whole = {}, spot check / its share = {}",
+        decomposition.units(),
+        spread(all.into_iter()),
+        spread(spot.into_iter())
+    );
 }
 
 /// "median (min to max)".

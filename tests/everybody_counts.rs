@@ -8,15 +8,8 @@ mod simulation;
 use std::io::Write as _;
 
 use nqueens::campaign::{JobState, Settings};
-use simulation::{Scenario, Spec, Strategy, World};
-
-fn seeds(usual: u64) -> Vec<u64> {
-    let variable = |name| std::env::var(name).ok().and_then(|value| value.parse().ok());
-    match (variable("NQUEENS_SEED"), variable("NQUEENS_CAMPAIGNS")) {
-        (Some(seed), _) => vec![seed],
-        (None, count) => (0..count.unwrap_or(usual)).collect(),
-    }
-}
+use simulation::seeds::seeds;
+use simulation::{Scenario, Spec, Strategy, World, of_each_seed};
 
 /// Workers whose rates are spread evenly on a logarithmic scale, each of an owner of its own.
 fn scenario(seed: u64, workers: usize, spread: f64, ideal_s: f64) -> Scenario {
@@ -49,8 +42,7 @@ fn scenario(seed: u64, workers: usize, spread: f64, ideal_s: f64) -> Scenario {
 /// The mean of the time that it took over that of an ideal schedule.
 fn cell(workers: usize, spread: f64, ideal_s: f64, usual: u64) -> f64 {
     let seeds = seeds(usual);
-    let (mut sum, mut worst) = (0.0, 0.0f64);
-    for &seed in &seeds {
+    let over = of_each_seed(&seeds, |seed| {
         let scenario = scenario(seed, workers, spread, ideal_s);
         let rate: f64 = scenario.workers.iter().map(|worker| worker.rate).sum();
         let ideal_s = scenario.weights.iter().sum::<f64>() / rate;
@@ -58,10 +50,10 @@ fn cell(workers: usize, spread: f64, ideal_s: f64, usual: u64) -> f64 {
         let outcome = world.run();
         assert_eq!(outcome.state, JobState::Finished, "NQUEENS_SEED={seed}: {}", world.describe());
         assert!(outcome.right, "NQUEENS_SEED={seed}");
-        sum += outcome.elapsed_s / ideal_s;
-        worst = worst.max(outcome.elapsed_s / ideal_s);
-    }
-    let mean = sum / seeds.len() as f64;
+        outcome.elapsed_s / ideal_s
+    });
+    let worst = over.iter().fold(0.0f64, |worst, &over| worst.max(over));
+    let mean = over.iter().sum::<f64>() / over.len() as f64;
     let _ = writeln!(std::io::stderr(), "| {ideal_s} s | {workers} | {spread} | {mean:.3} | {worst:.3} |");
     mean
 }

@@ -52,13 +52,15 @@ pub(super) struct Check {
     drawn: Option<(WorkerName, u64)>,
     /// The lease under which it is being made.
     leased: Option<u64>,
-    /// Who did not make it in time.
+    /// Who did not make it in time, last.
     missed: Option<WorkerName>,
+    /// How often somebody did not.
+    misses: u32,
 }
 
 impl Check {
     pub(super) const fn new(depth: Depth, vouched: Option<u32>) -> Self {
-        Self { depth, vouched, drawn: None, leased: None, missed: None }
+        Self { depth, vouched, drawn: None, leased: None, missed: None, misses: 0 }
     }
 }
 
@@ -70,6 +72,8 @@ pub(super) struct Checks {
     undrawn: BTreeSet<u64>,
     /// Where the next look at the undrawn ones begins.
     cursor: u64,
+    /// Where the arbiter's next look at them begins.
+    pub(super) orphans_from: u64,
     /// By the coordinator.
     audits: BTreeMap<u64, Depth>,
     /// The audits as a whole among them.
@@ -126,9 +130,9 @@ impl Checks {
         due().find(|(_, depth)| *depth == Depth::Spot).or_else(|| due().next())
     }
 
-    /// Returns checks that are kept for nobody.
-    pub(super) fn undrawn(&self) -> impl Iterator<Item = (u64, &Check)> {
-        self.undrawn.iter().filter_map(|unit| Some((*unit, self.due.get(unit)?)))
+    /// Returns checks that are kept for nobody, from a unit on.
+    pub(super) fn undrawn_from(&self, unit: u64) -> impl Iterator<Item = (u64, &Check)> {
+        self.undrawn.range(unit..).filter_map(|unit| Some((*unit, self.due.get(unit)?)))
     }
 
     pub(super) fn len(&self) -> usize {
@@ -146,7 +150,7 @@ impl Checks {
 
     /// Forgets every check that is due.
     pub(super) fn clear(&mut self) {
-        *self = Self { cursor: self.cursor, ..Self::default() };
+        *self = Self { cursor: self.cursor, orphans_from: self.orphans_from, ..Self::default() };
     }
 }
 
@@ -162,6 +166,8 @@ struct Candidate {
 const MOST_FULL_AUDITS: usize = 8;
 /// Audits that wait for it; while there are more, there are no new ones.
 const MOST_AUDITS: usize = 64;
+/// A check that is urgent and was not made in time so often is the coordinator's.
+const MOST_MISSES: u32 = 2;
 /// Checks that are drawn in one call.
 const MOST_DRAWN: usize = 256;
 
@@ -193,16 +199,16 @@ impl Campaign {
         let some = settings.owner_audits as f64;
         let while_new = if new { some / settings.new_owner_units.max(1) as f64 } else { 0.0 };
         let spot = while_new.max(some * owners / job.units.len().max(1) as f64);
-        let room = job.checks.audits.len() < MOST_AUDITS;
-        let audit = if room && draw("audit") < settings.audit && job.checks.full_audits < MOST_FULL_AUDITS {
+        let room_for_full = job.checks.full_audits < MOST_FULL_AUDITS;
+        let audit = if room_for_full && draw("audit") < settings.audit {
             Some(Depth::Full)
-        } else if room && draw("spot audit") < spot.max(settings.audit) {
+        } else if draw("spot audit") < spot.max(settings.audit) {
             // Where there are no sums of sub-ranges, there is no cheaper way.
-            let cheap = itemised || job.checks.full_audits >= MOST_FULL_AUDITS;
-            (itemised || !cheap).then_some(if itemised { Depth::Spot } else { Depth::Full })
+            if itemised { Some(Depth::Spot) } else { room_for_full.then_some(Depth::Full) }
         } else {
             None
         };
+        let audit = audit.filter(|_| job.checks.audits.len() < MOST_AUDITS);
         CheckPlan { peer, audit }
     }
 
@@ -274,6 +280,9 @@ impl Campaign {
     fn draw_checker(&mut self, hash: JobHash, unit: u64, candidates: &[Candidate]) -> Option<WorkerName> {
         let job = self.jobs.get(&hash)?;
         let (outcome, check) = (job.units.outcome(unit)?, job.checks.get(unit)?);
+        if check.misses >= MOST_MISSES && self.is_urgent(job, unit, check) {
+            return None;
+        }
         let first = self.workers.get(&self.reputation.source(outcome.source).worker);
         let address = first.and_then(|worker| worker.address);
         let vouched = check.vouched.map(|number| self.reputation.owner_of(number));
@@ -296,7 +305,7 @@ impl Campaign {
     }
 
     fn keep_for(&mut self, hash: JobHash, unit: u64, worker: WorkerName, now_ms: u64) {
-        let until_ms = now_ms + self.patience_ms(hash, unit);
+        let until_ms = now_ms.saturating_add(self.patience_ms(hash, unit));
         let Some(job) = self.jobs.get_mut(&hash) else { return };
         let Some(check) = job.checks.due.get_mut(&unit) else { return };
         check.drawn = Some((worker.clone(), until_ms));
@@ -309,12 +318,14 @@ impl Campaign {
     /// until the worker has had time for the leases that it has in hand.
     fn patience_ms(&self, hash: JobHash, unit: u64) -> u64 {
         const AT_LEAST_S: f64 = 10.0;
+        /// Whatever workers said of the time that they took.
+        const AT_MOST_S: f64 = 7.0 * 86_400.0;
         let Some(job) = self.jobs.get(&hash) else { return 0 };
         let longest_s = self.settings.lease_s.max(self.settings.lease_ms as f64 / 1000.0);
         let unit_s = job.counting_s / job.units.done().max(1) as f64;
         let spot = job.checks.get(unit).is_some_and(|check| check.depth == Depth::Spot);
         let patience_s = if spot { AT_LEAST_S + 3.0 * unit_s } else { longest_s + 3.0 * unit_s };
-        (patience_s * 1000.0) as u64
+        (patience_s.min(AT_MOST_S) * 1000.0) as u64
     }
 
     /// Returns a check to those that are kept for nobody, if it is still due.
@@ -328,6 +339,7 @@ impl Campaign {
                 kept.remove(&(hash, unit));
             }
             check.missed = Some(worker);
+            check.misses += 1;
         }
         job.checks.undrawn.insert(unit);
     }
@@ -441,7 +453,7 @@ impl Campaign {
         self.leases.insert(attempt, lease);
         self.kept.get_mut(&request.worker)?.remove(&(hash, unit));
         // From now on it has as much time again.
-        let until_ms = now_ms + self.patience_ms(hash, unit);
+        let until_ms = now_ms.saturating_add(self.patience_ms(hash, unit));
         let check = self.jobs.get_mut(&hash)?.checks.due.get_mut(&unit)?;
         check.leased = Some(attempt);
         if let Some((_, before_ms)) = check.drawn.replace((request.worker.clone(), until_ms)) {
@@ -459,9 +471,25 @@ impl Campaign {
         })
     }
 
+    /// Returns whether a check is not to wait until nothing else is left of the job: one of sub-ranges, which is cheap, or
+    /// of a unit whose owner is new, and is given little more until its units are confirmed.
+    fn is_urgent(&self, job: &Job, unit: u64, check: &Check) -> bool {
+        check.depth == Depth::Spot
+            || job.units.outcome(unit).is_some_and(|outcome| {
+                let few = self.settings.new_owner_units;
+                !outcome.is_proven() && self.reputation.is_new(outcome.owner, few)
+            })
+    }
+
+    /// Returns whether the coordinator is to make a check because no worker does.
+    pub(super) fn is_orphan(&self, job: &Job, unit: u64, check: &Check, now_ms: u64) -> bool {
+        self.is_urgent(job, unit, check)
+            && (check.misses >= MOST_MISSES || !self.a_worker_may_check(job, unit, now_ms))
+    }
+
     /// Returns whether a check may yet be made by a worker: one that could is at work, or the coordinator has started
     /// a moment ago and those of before may come back.
-    pub(super) fn a_worker_may_check(&self, job: &Job, unit: u64, now_ms: u64) -> bool {
+    fn a_worker_may_check(&self, job: &Job, unit: u64, now_ms: u64) -> bool {
         let Some(outcome) = job.units.outcome(unit) else { return false };
         let just_started =
             self.started_ms.is_none_or(|started| now_ms.saturating_sub(started) < self.settings.lease_ms);

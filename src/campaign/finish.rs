@@ -66,8 +66,8 @@ impl Campaign {
                 continue;
             }
             let state = match (Self::is_consistent(job), job.state) {
-                // A dispute is over once the total is right; what was to be counted again for it need not be.
-                (true, JobState::Disputed) => Some(JobState::Finished),
+                // A published total is right: what was to be counted again need not be. One that is merely possible may be wrong.
+                (true, JobState::Disputed) if job.published.is_some() => Some(JobState::Finished),
                 (true, _) if job.checks.len() + job.checks.audits() > 0 => None,
                 (true, _) => {
                     let due = Self::to_confirm(job, target);

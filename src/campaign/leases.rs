@@ -8,6 +8,7 @@ use std::ops::Range;
 use super::checks::Depth;
 use super::key::{Grant, Grantee};
 use super::lease::{Assignment, HeldLease, SubRangeSet};
+use super::reputation::OwnerId;
 use super::state::{Campaign, Event, WorkerState};
 use super::units::Status;
 use super::{UnitId, WorkerName};
@@ -85,10 +86,13 @@ const MOST_ENDED: usize = 4096;
 /// New leases in one sync.
 pub(super) const MOST_GRANTED: u32 = 64;
 
+/// Leases of one worker.
+const MOST_LEASES: usize = 128;
+
 /// Kernels and devices that are remembered of a worker.
 const MOST_ANNOUNCED: usize = 512;
 
-/// Workers that have a unit at the same time.
+/// Workers that have a unit at the same time, or, if one owner has several of them, owners.
 const MOST_COPIES: usize = 3;
 
 impl Campaign {
@@ -119,7 +123,7 @@ impl Campaign {
         let quarantined = self.reputation.is_quarantined(&request.worker, &request.owner);
         if request.capacity > 0 && !draining && !quarantined {
             self.draw_checkers(now_ms);
-            while desired.len() < kept + MOST_GRANTED as usize {
+            while desired.len() < (kept + MOST_GRANTED as usize).min(MOST_LEASES) {
                 let idle = desired.is_empty();
                 let Some(assignment) = self.grant(request, idle, now_ms) else { break };
                 desired.push(assignment);
@@ -244,6 +248,7 @@ impl Campaign {
             predicted_s: None,
         };
         self.leases.insert(*attempt, lease);
+        self.note_held(request, *hash, start..end, now_ms);
         Some(start..end)
     }
 
@@ -261,7 +266,34 @@ impl Campaign {
                 })
         };
         let leased: u64 = self.leases.values().filter(of_owner).map(Lease::len).sum();
-        few.saturating_sub(leased + self.reputation.unproven(owner))
+        few.saturating_sub(leased + self.unproven(owner))
+    }
+
+    /// Returns the units of an owner, in jobs that are counted, of which nobody else has checked anything.
+    pub(super) fn unproven(&self, owner: OwnerId) -> u64 {
+        let counted = self.jobs.values().filter(|job| job.state.is_counted());
+        counted.map(|job| job.unproven.get(&owner).copied().unwrap_or_default()).sum()
+    }
+
+    /// Notes since when an owner has units.
+    fn note_held(&mut self, request: &SyncRequest, hash: JobHash, units: Range<u64>, now_ms: u64) {
+        let owner = self.reputation.owner(&request.worker, &request.owner);
+        let Some(job) = self.jobs.get_mut(&hash) else { return };
+        for unit in units {
+            let since = job.held_since.entry(unit).or_default();
+            if !since.iter().any(|(held_by, _)| *held_by == owner) {
+                since.push((owner, now_ms));
+            }
+        }
+    }
+
+    /// Returns since when the owner of a lease's worker has a unit, in ms: also in leases that it gave back.
+    fn held_since(&self, lease: &Lease, unit: u64) -> u64 {
+        let worker = self.workers.get(&lease.worker);
+        let owner = worker.and_then(|worker| self.reputation.known_owner(&lease.worker, &worker.owner));
+        let job = self.jobs.get(&lease.job);
+        let since = job.and_then(|job| job.held_since.get(&unit)?.iter().find(|(by, _)| Some(*by) == owner));
+        since.map_or(lease.granted_ms, |(_, since_ms)| *since_ms)
     }
 
     fn predicted_s(&self, worker: &str, job: JobHash, units: u64) -> Option<f64> {
@@ -376,6 +408,7 @@ impl Campaign {
             predicted_s,
         };
         self.leases.insert(attempt, lease);
+        self.note_held(request, job, units.clone(), now_ms);
         let grant = Grant { units: units.clone(), mirrored: false, sub_ranges: SubRangeSet::default() };
         let grantee =
             Grantee { attempt, worker: &request.worker, owner: &request.owner, job: &job, thirds: None };
@@ -486,32 +519,44 @@ impl Campaign {
         let job = self.jobs.get(&hash)?;
         let own_s =
             self.predicted_s(&request.worker, hash, 1).map(|s| s * f64::from(request.capacity.max(1)));
-        // Whoever has had it for very long does not keep others from it.
-        let recent = |l: &Lease| now_ms.saturating_sub(l.granted_ms) < self.settings.patience_ms;
-        let copies = |unit: u64| {
-            let of_unit = |l: &&Lease| l.job == hash && !l.mirrored && l.units.contains(&unit) && recent(l);
-            self.leases.values().filter(of_unit).count()
+        let owner_of = |worker: &WorkerName| self.workers.get(worker).map(|worker| &worker.owner);
+        // Whoever has had it for very long does not keep others from it, nor do many workers of one owner.
+        let age_ms = |l: &Lease, unit| now_ms.saturating_sub(self.held_since(l, unit));
+        let has_room = |unit: u64| {
+            let of_unit = |l: &&Lease| {
+                l.job == hash
+                    && !l.mirrored
+                    && l.units.contains(&unit)
+                    && age_ms(l, unit) < self.settings.patience_ms
+            };
+            let holders = || self.leases.values().filter(of_unit).map(|lease| owner_of(&lease.worker));
+            let owners: BTreeSet<_> = holders().collect();
+            let is_new = !owners.contains(&Some(&request.owner));
+            holders().count() < MOST_COPIES || is_new && owners.len() < MOST_COPIES
         };
         let has_it = |unit: u64| {
             let its_own = |l: &Lease| l.worker == request.worker && l.job == hash && l.units.contains(&unit);
             self.leases.values().any(its_own)
         };
-        let late = |lease: &Lease| {
-            let took_s = now_ms.saturating_sub(lease.granted_ms) as f64 / 1000.0;
+        let late = |lease: &Lease, unit: u64| {
+            let took_s = age_ms(lease, unit) as f64 / 1000.0;
             // Its own word: one that calls itself slow enough is never late by it.
             let most_s = self.settings.patience_ms as f64 / 1000.0;
             let predicted_s = lease.predicted_s.unwrap_or(self.settings.lease_s).min(most_s);
             took_s > self.settings.straggler * predicted_s || own_s.is_some_and(|own_s| took_s > own_s)
         };
+        let in_hand = |unit: &u64| job.units.status(*unit) == Some(Status::Leased);
         let mut oldest: Vec<&Lease> = self
             .leases
             .values()
-            .filter(|l| l.job == hash && !l.mirrored && l.worker != request.worker && late(l))
+            .filter(|l| l.job == hash && !l.mirrored && l.worker != request.worker)
+            .filter(|l| l.units.clone().find(in_hand).is_some_and(|unit| late(l, unit)))
             .collect();
         oldest.sort_by_key(|lease| lease.granted_ms);
-        let unit = oldest.into_iter().flat_map(|lease| lease.units.clone()).find(|&unit| {
-            job.units.status(unit) == Some(Status::Leased) && copies(unit) < MOST_COPIES && !has_it(unit)
-        })?;
+        let mut units =
+            oldest.into_iter().flat_map(|lease| lease.units.clone().map(move |unit| (lease, unit)));
+        let (_, unit) = units
+            .find(|&(lease, unit)| in_hand(&unit) && late(lease, unit) && has_room(unit) && !has_it(unit))?;
         Some(self.lease(request, hash, unit..unit + 1, true, now_ms))
     }
 
@@ -532,16 +577,21 @@ impl Campaign {
 
     /// Returns a lease that ended lately.
     pub(super) fn ended(&self, attempt: u64) -> Option<&Lease> {
-        self.ended.iter().rev().find(|(ended, _)| *ended == attempt).map(|(_, lease)| lease)
+        self.ended.get(&attempt)
     }
 
     /// Ends a lease; its units that nobody else has are open again.
     pub(super) fn drop_lease(&mut self, attempt: u64) {
         let Some(lease) = self.leases.remove(&attempt) else { return };
-        if self.ended.len() == MOST_ENDED {
-            self.ended.pop_front();
+        if self.ended_order.len() == MOST_ENDED
+            && let Some(oldest) = self.ended_order.pop_front()
+        {
+            self.ended.remove(&oldest);
         }
-        self.ended.push_back((attempt, lease.clone()));
+        // One that was adopted again may end again.
+        if self.ended.insert(attempt, lease.clone()).is_none() {
+            self.ended_order.push_back(attempt);
+        }
         if lease.mirrored {
             return self.check_lease_ended(&lease, attempt);
         }
@@ -561,6 +611,7 @@ impl Campaign {
     /// Lets leases expire, and says which jobs are finished and which units are to be set aside.
     pub fn tick(&mut self, now_ms: u64) -> Vec<Event> {
         self.started_ms.get_or_insert(now_ms);
+        self.ticked_ms = now_ms;
         let expired: Vec<u64> =
             self.leases.iter().filter(|(_, lease)| lease.deadline_ms <= now_ms).map(|(&a, _)| a).collect();
         let mut events = Vec::new();

@@ -24,8 +24,6 @@ pub(super) type OwnerId = u32;
 struct Record {
     /// Units of its workers that others confirmed, as a whole or in some sub-ranges.
     confirmed: u64,
-    /// Units in force of its workers of which nobody else has checked anything.
-    unproven: u64,
     /// Its workers that are in quarantine.
     convicted: BTreeSet<WorkerName>,
 }
@@ -114,17 +112,6 @@ impl Reputation {
         !self.numbers.contains_key(source) && self.of_worker(&source.worker).len() >= MOST_SOURCES
     }
 
-    /// Notes a unit in force that nobody has checked, or that it is there no more.
-    pub(super) fn change_unproven(&mut self, owner: OwnerId, by: i64) {
-        let unproven = &mut self.records[owner as usize].unproven;
-        *unproven = unproven.saturating_add_signed(by);
-    }
-
-    /// Returns the units in force of an owner of which nobody else has checked anything.
-    pub(super) fn unproven(&self, owner: OwnerId) -> u64 {
-        self.records[owner as usize].unproven
-    }
-
     /// Notes that others confirmed a unit of an owner.
     pub(super) fn confirmed(&mut self, owner: OwnerId) {
         self.records[owner as usize].confirmed += 1;
@@ -148,13 +135,17 @@ impl Reputation {
         owners
     }
 
-    pub(super) fn release(&mut self, worker: &str) {
+    /// Lets a worker out of quarantine; its owner begins anew. Returns the owners that it had.
+    pub(super) fn release(&mut self, worker: &str) -> BTreeSet<OwnerId> {
         self.quarantined.remove(worker);
-        for record in &mut self.records {
+        let mut owners = BTreeSet::new();
+        for (owner, record) in (0..).zip(&mut self.records) {
             if record.convicted.remove(worker) {
                 record.confirmed = 0;
+                owners.insert(owner);
             }
         }
+        owners
     }
 
     /// Returns whether nothing of a worker is taken: it is in quarantine, or too many of its owner's workers are.

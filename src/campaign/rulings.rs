@@ -46,12 +46,23 @@ impl Campaign {
         if let Some(unit) = dispute {
             return Some(ArbiterTask { unit, sub_ranges: SubRangeSet::default(), dispute: true });
         }
-        let (unit, depth) = jobs.iter().find_map(|&(&hash, job)| {
+        let mut looked_at = Vec::new();
+        let found = jobs.iter().find_map(|&(&hash, job)| {
             let unit = |unit| UnitId { job: hash, unit };
             let audit = job.checks.first_audit(|u| skip(unit(u)));
-            let audit = audit.map(|(u, depth)| (unit(u), depth));
-            audit.or_else(|| self.orphan(job, now_ms, |u| skip(unit(u))).map(|(u, depth)| (unit(u), depth)))
-        })?;
+            let found = audit.or_else(|| {
+                let (found, next) = self.orphan(job, now_ms, |u| skip(unit(u)));
+                looked_at.push((hash, next));
+                found
+            });
+            found.map(|(u, depth)| (unit(u), depth))
+        });
+        for (hash, next) in looked_at {
+            if let Some(job) = self.jobs.get_mut(&hash) {
+                job.checks.orphans_from = next;
+            }
+        }
+        let (unit, depth) = found?;
         let outcome = self.jobs.get(&unit.job)?.units.outcome(unit.unit)?;
         let sub_ranges = match depth {
             Depth::Spot => {
@@ -62,24 +73,26 @@ impl Campaign {
         Some(ArbiterTask { unit, sub_ranges, dispute: false })
     }
 
-    /// Returns a check that no worker can make, or any once nothing else is left of the job.
-    fn orphan(&self, job: &Job, now_ms: u64, skip: impl Fn(u64) -> bool) -> Option<(u64, Depth)> {
+    /// Returns a check that no worker makes, or any once nothing else is left of the job; and where to look next.
+    fn orphan(&self, job: &Job, now_ms: u64, skip: impl Fn(u64) -> bool) -> (Option<(u64, Depth)>, u64) {
         /// More at a time would be slow.
         const LOOK_AT: usize = 64;
         let all_done = job.units.done() == job.units.len();
         if all_done && let Some(check) = job.checks.shallowest(&skip) {
             // The job waits for nothing else.
-            return Some(check);
+            return (Some(check), job.checks.orphans_from);
         }
-        let mut undrawn = job.checks.undrawn().take(LOOK_AT);
-        undrawn
-            .find(|&(unit, check)| {
-                !skip(unit)
-                    // Sub-ranges are cheap; all of a unit waits until nothing else is to be done.
-                    && check.depth == Depth::Spot
-                    && !self.a_worker_may_check(job, unit, now_ms)
-            })
-            .map(|(unit, check)| (unit, check.depth))
+        let mut next = 0;
+        for (looked_at, (unit, check)) in job.checks.undrawn_from(job.checks.orphans_from).enumerate() {
+            if looked_at == LOOK_AT {
+                next = unit;
+                break;
+            }
+            if !skip(unit) && self.is_orphan(job, unit, check, now_ms) {
+                return (Some((unit, check.depth)), unit);
+            }
+        }
+        (None, next)
     }
 
     /// Returns the events that a ruling leads to: whoever counted something else is quarantined, and the truth stands.
@@ -125,9 +138,9 @@ impl Campaign {
         }
         if wrong && !self.is_own(unit) {
             convicted.push((&first.worker, reason.clone()));
-            // Who confirmed it is as wrong.
+            // Who confirmed it is as wrong, unless only the sums of sub-ranges are, which it did not see.
             let vouched = job.checks.get(unit.unit).and_then(|check| check.vouched);
-            for checker in outcome.checker.into_iter().chain(vouched) {
+            for checker in outcome.checker.into_iter().chain(vouched).filter(|_| differs) {
                 let checker = &self.reputation.source(checker).worker;
                 convicted.push((checker, format!("it confirmed a wrong result for {unit}")));
             }
@@ -180,7 +193,13 @@ impl Campaign {
             .chain(new.keys().copied())
             .flat_map(|worker| self.reputation.of_worker(worker).iter().copied())
             .collect();
-        for (&job, state) in self.jobs.iter().filter(|(_, job)| job.state != JobState::Cancelled) {
+        // What is cancelled is of no use, and a published total is right.
+        let is_settled = |job: &Job| match job.state {
+            JobState::Cancelled => true,
+            JobState::Finished => job.published.is_some(),
+            JobState::Running | JobState::Paused | JobState::Disputed => false,
+        };
+        for (&job, state) in self.jobs.iter().filter(|(_, job)| !is_settled(job)) {
             for (unit, outcome) in state.units.outcomes() {
                 // Their word for each other's results counts for nothing.
                 let confirmed = outcome.checker.is_some_and(|checker| !numbers.contains(&checker));

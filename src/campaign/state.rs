@@ -162,7 +162,7 @@ pub(super) struct Job {
     pub(super) state: JobState,
     /// The number of solutions, if it is published.
     pub(super) published: Option<u128>,
-    /// Owners of workers that counted units of it.
+    /// Owners of workers that counted units of it, first or again.
     pub(super) owners: BTreeSet<OwnerId>,
     /// Units that are to be counted again.
     pub(super) checks: Checks,
@@ -174,6 +174,10 @@ pub(super) struct Job {
     pub(super) stage: DisputeStage,
     /// Failures of units: on which workers, how often.
     pub(super) failures: HashMap<u64, BTreeMap<WorkerName, u32>>,
+    /// Which owners were leased a unit that is not done, since when, in ms.
+    pub(super) held_since: HashMap<u64, Vec<(OwnerId, u64)>>,
+    /// Units of each owner, in force, of which nobody else has checked anything: those that it counted since it was new.
+    pub(super) unproven: HashMap<OwnerId, u64>,
     /// Units that were in leases that expired: they go in leases of at most so many units.
     pub(super) suspects: HashMap<u64, u64>,
     /// Workers that have no kernel for the job at all.
@@ -184,6 +188,11 @@ pub(super) struct Job {
 }
 
 impl Job {
+    fn change_unproven(&mut self, owner: OwnerId, by: i64) {
+        let unproven = self.unproven.entry(owner).or_default();
+        *unproven = unproven.saturating_add_signed(by);
+    }
+
     /// Returns whether sums of sub-ranges are those that a unit's result came with; none if these are not known.
     pub(super) fn agrees_with(&self, unit: u64, sub_ranges: SubRangeSet, sums: &[u128]) -> Option<bool> {
         let known = self.sub_sums.get(&unit)?;
@@ -279,7 +288,9 @@ pub struct Campaign {
     pub(super) reputation: Reputation,
     pub(super) leases: BTreeMap<u64, Lease>,
     /// The last leases that ended.
-    pub(super) ended: VecDeque<(u64, Lease)>,
+    pub(super) ended: HashMap<u64, Lease>,
+    /// Their numbers in the order in which they ended.
+    pub(super) ended_order: VecDeque<u64>,
     pub(super) workers: BTreeMap<WorkerName, WorkerState>,
     /// Workers that were told before the start to take nothing more, and were not heard of since: which boot of each.
     pub(super) drained: BTreeMap<WorkerName, u64>,
@@ -295,6 +306,8 @@ pub struct Campaign {
     pub(super) kept_until: BTreeSet<(u64, JobHash, u64)>,
     /// The time of the first tick, in ms.
     pub(super) started_ms: Option<u64>,
+    /// The time of the last tick, in ms.
+    pub(super) ticked_ms: u64,
 }
 
 impl Campaign {
@@ -307,7 +320,8 @@ impl Campaign {
             jobs: HashMap::new(),
             reputation: Reputation::default(),
             leases: BTreeMap::new(),
-            ended: VecDeque::new(),
+            ended: HashMap::new(),
+            ended_order: VecDeque::new(),
             workers: BTreeMap::new(),
             drained: BTreeMap::new(),
             attempts: epoch << 20,
@@ -317,6 +331,7 @@ impl Campaign {
             kept: HashMap::new(),
             kept_until: BTreeSet::new(),
             started_ms: None,
+            ticked_ms: 0,
         }
     }
 
@@ -348,6 +363,8 @@ impl Campaign {
                     disputes: BTreeMap::new(),
                     stage: DisputeStage::Unconfirmed,
                     failures: HashMap::new(),
+                    held_since: HashMap::new(),
+                    unproven: HashMap::new(),
                     suspects: HashMap::new(),
                     unsuited: HashSet::new(),
                     counting_s: 0.0,
@@ -379,7 +396,10 @@ impl Campaign {
             Event::WorkerQuarantined { worker, reason, widen } => {
                 self.apply_quarantine(worker, reason, *widen);
             }
-            Event::WorkerReleased { worker } => self.reputation.release(worker),
+            Event::WorkerReleased { worker } => {
+                let owners = self.reputation.release(worker);
+                self.begin_anew(&owners);
+            }
         }
     }
 
@@ -393,6 +413,8 @@ impl Campaign {
             JobState::Finished => {
                 job.checks.clear();
                 job.sub_sums.clear();
+                job.unproven.clear();
+                job.held_since.clear();
             }
             JobState::Running | JobState::Paused | JobState::Cancelled => {}
         }
@@ -424,13 +446,14 @@ impl Campaign {
         job.counting_s += elapsed_s;
         job.suspects.remove(&unit.unit);
         job.failures.remove(&unit.unit);
+        job.held_since.remove(&unit.unit);
         if own {
             let proof = job.units.confirm(unit.unit, number, true);
-            self.note_proof(proof);
+            self.note_proof(unit.job, proof);
             return;
         }
         job.owners.insert(owner);
-        self.reputation.change_unproven(owner, 1);
+        *job.unproven.entry(owner).or_default() += 1;
         let depth = |depth: Depth| if sub_sums.is_empty() { Depth::Full } else { depth };
         if let Some(wanted) = plan.peer {
             job.checks.insert(unit.unit, Check::new(depth(wanted), None));
@@ -447,10 +470,12 @@ impl Campaign {
     }
 
     /// Keeps the record of an owner whose unit was confirmed, or is not any more.
-    fn note_proof(&mut self, proof: Option<Proof>) {
+    fn note_proof(&mut self, job: JobHash, proof: Option<Proof>) {
         let Some(Proof { owner, before, after }) = proof else { return };
         if before != after && !self.reputation.is_coordinator_owner(owner) {
-            self.reputation.change_unproven(owner, if after { -1 } else { 1 });
+            if let Some(job) = self.jobs.get_mut(&job) {
+                job.change_unproven(owner, if after { -1 } else { 1 });
+            }
             if after {
                 self.reputation.confirmed(owner);
             }
@@ -480,6 +505,9 @@ impl Campaign {
         let Some(job) = self.jobs.get_mut(&unit.job) else { return };
         let Some(outcome) = job.units.outcome(unit.unit).copied() else { return };
         job.checking_s += elapsed_s;
+        if !own {
+            job.owners.insert(owner);
+        }
         if agrees {
             let mut proof = None;
             if owner != outcome.owner {
@@ -493,7 +521,7 @@ impl Campaign {
             if depth == Some(Depth::Spot) {
                 self.remove_check(unit.job, unit.unit);
             }
-            self.note_proof(proof);
+            self.note_proof(unit.job, proof);
             self.tidy_sums(unit);
         } else {
             self.dispute(unit, source, Claim::Spot(sub_ranges, sums.to_vec()));
@@ -519,6 +547,9 @@ impl Campaign {
         let Some(job) = self.jobs.get_mut(&unit.job) else { return };
         let Some(outcome) = job.units.outcome(unit.unit).copied() else { return };
         job.checking_s += elapsed_s;
+        if !own {
+            job.owners.insert(owner);
+        }
         if !agrees {
             return self.dispute(unit, source, Claim::Whole(*tally));
         }
@@ -541,7 +572,7 @@ impl Campaign {
             job.checks.remove_audit(unit.unit);
         }
         self.remove_check(unit.job, unit.unit);
-        self.note_proof(proof);
+        self.note_proof(unit.job, proof);
         self.tidy_sums(unit);
     }
 
@@ -557,11 +588,19 @@ impl Campaign {
             job.state = JobState::Running;
         }
         self.remove_check(unit.job, unit.unit);
+        let Some(job) = self.jobs.get_mut(&unit.job) else { return };
         if let Some(outcome) = taken
             && !outcome.is_proven()
             && !self.reputation.is_coordinator_owner(outcome.owner)
         {
-            self.reputation.change_unproven(outcome.owner, -1);
+            job.change_unproven(outcome.owner, -1);
+        }
+    }
+
+    /// Owners are new again: what they counted before, and nobody may ever check, does not keep them from work.
+    fn begin_anew(&mut self, owners: &BTreeSet<OwnerId>) {
+        for job in self.jobs.values_mut() {
+            job.unproven.retain(|owner, _| !owners.contains(owner));
         }
     }
 
@@ -569,12 +608,10 @@ impl Campaign {
     /// the worker disputes is for another to count again. If it lied, everything that nobody confirmed is counted again.
     fn apply_quarantine(&mut self, worker: &str, reason: &str, widen: bool) {
         let owners = self.reputation.quarantine(worker, reason);
+        self.begin_anew(&owners);
         let mut proofs = Vec::new();
-        for job in self
-            .jobs
-            .values_mut()
-            .filter(|job| !matches!(job.state, JobState::Cancelled | JobState::Finished))
-        {
+        let in_progress = |job: &Job| !matches!(job.state, JobState::Cancelled | JobState::Finished);
+        for (&hash, job) in self.jobs.iter_mut().filter(|(_, job)| in_progress(job)) {
             let suspect = |number: u32| owners.contains(&self.reputation.owner_of(number));
             let doubtful: Vec<(u64, Option<u32>)> = job
                 .units
@@ -588,7 +625,7 @@ impl Campaign {
                 .map(|(unit, outcome)| (unit, outcome.checker))
                 .collect();
             for (unit, checker) in doubtful {
-                proofs.push(job.units.unconfirm(unit));
+                proofs.push((hash, job.units.unconfirm(unit)));
                 job.checks.insert(unit, Check::new(Depth::Full, checker));
             }
             let by_worker = |(source, _): &(Source, Claim)| source.worker == worker;
@@ -602,7 +639,7 @@ impl Campaign {
                 Self::widen(job);
             }
         }
-        proofs.into_iter().for_each(|proof| self.note_proof(proof));
+        proofs.into_iter().for_each(|(job, proof)| self.note_proof(job, proof));
         let attempts: Vec<u64> =
             self.leases.iter().filter(|(_, lease)| lease.worker == worker).map(|(&a, _)| a).collect();
         attempts.into_iter().for_each(|attempt| self.drop_lease(attempt));

@@ -45,6 +45,9 @@ impl Validation {
 const MOST_THIRDS: u128 = 1 << 121;
 const MOST_NODES: u128 = 1 << 96;
 
+/// What clocks may differ by, and the time between two ticks, in s.
+const ABOUT_S: f64 = 60.0;
+
 /// No device makes as many nodes in a second: the fastest that was measured made fewer than a twentieth of this.
 const MOST_NODES_PER_S: f64 = 1e13;
 
@@ -131,18 +134,20 @@ impl Campaign {
         // Leases that expired may come back all the same, but no more than were in hand at a time.
         let most = 2 * self.settings.new_owner_units;
         if owner.is_some_and(|owner| {
-            self.reputation.is_new(owner, self.settings.new_owner_units)
-                && self.reputation.unproven(owner) >= most
+            self.reputation.is_new(owner, self.settings.new_owner_units) && self.unproven(owner) >= most
         }) {
             return Validation::nothing(Verdict::StaleJob);
         }
         let checks = self.plan_checks(*unit, owner, !sub_sums.is_empty(), &source.worker);
+        // Nobody has counted for longer than the job is there, about. How long checks are waited for depends on it.
+        let submitted_ms = self.jobs.get(&unit.job).map_or(0, |job| job.submitted_ms);
+        let most_s = self.ticked_ms.checked_sub(submitted_ms).map(|ms| ABOUT_S + ms as f64 / 1000.0);
         let event = Event::UnitDone {
             unit: *unit,
             attempt: *attempt,
             tally: *tally,
             source: source.clone(),
-            elapsed_s: *elapsed_s,
+            elapsed_s: most_s.map_or(*elapsed_s, |most_s| elapsed_s.min(most_s)),
             checks: Some(checks),
             // Without a spot check nobody asks for them.
             sub_sums: if checks.has_spot() { sub_sums.clone() } else { Vec::new() },
@@ -210,6 +215,11 @@ impl Campaign {
             let events = self.quarantine(&source.worker, &reason, true);
             return Validation { verdict: Verdict::Refused, events };
         }
+        // A published total is right; who contradicts a unit of it changes nothing.
+        let is_over = job.state == JobState::Finished;
+        if is_over && job.published.is_some() {
+            return Validation::nothing(Verdict::StaleJob);
+        }
         // One dispute a unit, and some an owner: each costs the arbiter as much as counting the unit twice.
         let owner =
             |source: &crate::campaign::Source| self.reputation.known_owner(&source.worker, &source.owner);
@@ -227,7 +237,9 @@ impl Campaign {
                 Event::SpotCheck { unit, sub_ranges, sums, source, agrees, elapsed_s }
             }
         };
-        Validation { verdict: Verdict::Conflict, events: vec![event] }
+        // What was finished is not any more, until the arbiter has spoken.
+        let again = is_over.then_some(Event::JobState { job: unit.job, state: JobState::Running });
+        Validation { verdict: Verdict::Conflict, events: std::iter::once(event).chain(again).collect() }
     }
 }
 

@@ -199,6 +199,10 @@ pub(super) fn load(file: &mut CampaignFile, campaign: &mut Campaign) -> Result<T
             states.push((hash, state));
             times.insert(hash, Times { submitted_ms: at_ms, ..Times::default() });
             told.happenings.push((at_ms, submitted(hash, &text, &submitter)));
+            // What is finished lost nothing to those who were convicted later.
+            if state == JobState::Finished {
+                campaign.apply(&Event::JobState { job: hash, state });
+            }
             if state != JobState::Running {
                 told.happenings.push((record.phase_ms, changed(hash, state, "")));
             }

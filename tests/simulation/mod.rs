@@ -5,6 +5,9 @@
 
 #![allow(dead_code, unreachable_pub)]
 
+#[path = "../support/seeds.rs"]
+pub mod seeds;
+
 use std::collections::BTreeMap;
 
 use nqueens::board::{Piece, Problem};
@@ -34,6 +37,8 @@ pub enum Strategy {
     Colluding,
     /// As colluding, and it syncs ten times as often.
     ColludingPolling,
+    /// Of all liars one lies, once; the others confirm what it said.
+    ColludingOnce,
     /// After each restart of the coordinator it hands in results for everything at once, under grants that it invents,
     /// and claims to hold all units; it invents kernels.
     SelfAlone,
@@ -45,10 +50,17 @@ pub enum Strategy {
     FalseAlarm,
     /// Never makes a check that it is asked for, and lies in one unit of ten.
     Shirker,
+    /// Gives back all that it has at each sync, takes it again, and hands nothing in.
+    Refresher,
+    /// Says that its first unit took it thousands of years, and does nothing more.
+    Overstater,
+    /// Right sums of units, wrong ones of sub-ranges.
+    Shifter,
 }
 
 impl Strategy {
-    pub const LIARS: [Self; 11] = [
+    /// What a single owner can do.
+    pub const LIARS: [Self; 14] = [
         Self::Constant,
         Self::Rare,
         Self::Late,
@@ -60,6 +72,9 @@ impl Strategy {
         Self::Disputes,
         Self::FalseAlarm,
         Self::Shirker,
+        Self::Refresher,
+        Self::Overstater,
+        Self::Shifter,
     ];
 }
 
@@ -106,6 +121,8 @@ pub struct Outcome {
     pub assurance: f64,
     pub checked: u64,
     pub events: usize,
+    /// Units that a liar counted first, and wrongly, by owner.
+    pub lies: BTreeMap<String, u64>,
 }
 
 /// The right sums of a unit's sub-ranges, in completions of weight 24.
@@ -168,7 +185,7 @@ pub struct World {
     recounted: f64,
     audited: f64,
     restart_at: Vec<f64>,
-    liars: Vec<String>,
+    lies: BTreeMap<String, u64>,
 }
 
 impl World {
@@ -176,6 +193,8 @@ impl World {
         let mut random = fastrand::Rng::with_seed(scenario.seed);
         let ideal_s = scenario.units as f64 / scenario.workers.iter().map(|w| w.rate).sum::<f64>();
         let restart_at = (0..scenario.restarts).map(|_| random.f64() * ideal_s * 1.2).collect();
+        let first_liar = scenario.workers.iter().position(|spec| spec.strategy != Strategy::Honest);
+        let own_units = (scenario.units / scenario.workers.len() as u64).max(1);
         let workers: Vec<Worker> = scenario
             .workers
             .iter()
@@ -188,17 +207,15 @@ impl World {
                 outbox: Vec::new(),
                 next_sync_s: random.f64() * 0.05,
                 counted: 0,
-                rare: random.u64(..(scenario.units / scenario.workers.len() as u64).max(1)),
+                rare: match spec.strategy {
+                    Strategy::ColludingOnce if Some(i) != first_liar => u64::MAX,
+                    _ => random.u64(..own_units),
+                },
                 stopped: false,
                 measured: None,
                 work_s: 0.0,
                 done: 0.0,
             })
-            .collect();
-        let liars = workers
-            .iter()
-            .filter(|w| w.spec.strategy != Strategy::Honest)
-            .map(|w| w.spec.owner.clone())
             .collect();
         let key = CampaignKey::from_seed(scenario.seed ^ 0x5eed);
         let job = job();
@@ -215,7 +232,7 @@ impl World {
             recounted: 0.0,
             audited: 0.0,
             restart_at,
-            liars,
+            lies: BTreeMap::new(),
             scenario,
         };
         world.record(vec![world.submission()]);
@@ -276,7 +293,7 @@ impl World {
         let mut sums = right.clone();
         let lies = |random: &mut fastrand::Rng| match strategy {
             Strategy::Constant => true,
-            Strategy::Rare => worker.counted == worker.rare,
+            Strategy::Rare | Strategy::ColludingOnce => worker.counted == worker.rare,
             Strategy::Late => worker.counted >= 20 && random.u8(..10) == 0,
             Strategy::Colluding | Strategy::ColludingPolling | Strategy::Shirker => random.u8(..10) == 0,
             _ => false,
@@ -288,11 +305,18 @@ impl World {
                 let at = self.random.usize(..sums.len());
                 sums[at] += 1;
             }
+            if strategy == Strategy::Shifter {
+                sums[0] += 1;
+                sums[1] -= 1;
+            }
             if strategy == Strategy::Lazy || strategy == Strategy::SelfAlone {
                 sums.iter_mut().for_each(|sum| *sum = 1 + self.random.u64(..20));
             }
         } else {
-            let colludes = matches!(strategy, Strategy::Colluding | Strategy::ColludingPolling);
+            let colludes = matches!(
+                strategy,
+                Strategy::Colluding | Strategy::ColludingPolling | Strategy::ColludingOnce
+            );
             if colludes && by_liar {
                 // It is told by its friend what that has said.
                 if let Some(claimed) = self.claimed(unit) {
@@ -320,7 +344,7 @@ impl World {
             parts,
             sub_sums,
             source: source(&worker.name, &worker.spec.owner),
-            elapsed_s: 1.0,
+            elapsed_s: if strategy == Strategy::Overstater { 1e12 } else { 1.0 },
         }
     }
 
@@ -382,6 +406,10 @@ impl World {
                         request.held.push(HeldLease { lease, left: units.end, unstarted: units.end });
                     }
                 }
+            }
+            Strategy::Refresher => {
+                request.held.clear();
+                self.workers[which].held.clear();
             }
             Strategy::SelfAlone => {
                 let invented: Vec<UnitResult> = (0..self.scenario.units.min(64))
@@ -450,6 +478,7 @@ impl World {
         let idle = worker.held.is_empty();
         let wait_s = match (polls, idle) {
             (true, _) => 0.05,
+            _ if worker.spec.strategy == Strategy::Refresher => 0.3,
             // A long poll, looked at now and then.
             (false, true) => 0.2,
             (false, false) => self.scenario.settings.sync_ms as f64 / 1000.0,
@@ -462,6 +491,16 @@ impl World {
             return None;
         }
         let validation = self.campaign.validate(result, None);
+        if self.is_liar(&result.source.worker) {
+            let is_lie = |event: &Event| match event {
+                Event::UnitDone { unit, tally, .. } => *tally != tally_of(&truth(unit.unit)).0,
+                _ => false,
+            };
+            let lies = validation.events.iter().filter(|event| is_lie(event)).count() as u64;
+            if lies > 0 {
+                *self.lies.entry(result.source.owner.clone()).or_default() += lies;
+            }
+        }
         self.record(validation.events);
         Some(validation.verdict)
     }
@@ -470,6 +509,10 @@ impl World {
     fn begin(&mut self, which: usize) {
         let now_s = self.now_s;
         let strategy = self.workers[which].spec.strategy;
+        let has_counted = self.workers[which].counted > 0;
+        if strategy == Strategy::Refresher || strategy == Strategy::Overstater && has_counted {
+            return;
+        }
         for thread in 0..self.workers[which].threads.len() {
             if self.workers[which].threads[thread].is_some() {
                 continue;
@@ -579,8 +622,9 @@ impl World {
     }
 
     fn next_event_s(&self, tick_s: f64) -> f64 {
-        let threads = self.workers.iter().flat_map(|w| w.threads.iter().flatten().map(|(_, _, at)| *at));
-        let syncs = self.workers.iter().filter(|w| !w.stopped).map(|w| w.next_sync_s);
+        let at_work = || self.workers.iter().filter(|w| !w.stopped);
+        let threads = at_work().flat_map(|w| w.threads.iter().flatten().map(|(_, _, at)| *at));
+        let syncs = at_work().map(|w| w.next_sync_s);
         let arbiter = self.arbiter.map(|(_, at)| at);
         let next = threads.chain(syncs).chain(arbiter).fold(tick_s, f64::min);
         next.max(self.now_s + 1e-4)
@@ -625,10 +669,6 @@ impl World {
         &self.campaign
     }
 
-    pub fn liars(&self) -> &[String] {
-        &self.liars
-    }
-
     /// What a campaign that does not end is at.
     pub fn describe(&self) -> String {
         use std::fmt::Write as _;
@@ -668,6 +708,7 @@ impl World {
             assurance: self.campaign.assurance(&self.job),
             checked: progress.checked,
             events: self.ledger.len(),
+            lies: self.lies.clone(),
         }
     }
 
@@ -686,24 +727,59 @@ pub fn source(worker: &str, owner: &str) -> Source {
     }
 }
 
-/// Workers of honest owners and of liars that have a share of the capacity.
-pub fn crowd(
-    random: &mut fastrand::Rng,
-    honest: usize,
-    liars: usize,
-    share: f64,
-    strategy: Strategy,
-) -> Vec<Spec> {
-    let mut specs = Vec::new();
-    for i in 0..honest {
-        let rate = 0.5 + 1.5 * random.f64();
-        specs.push(Spec { owner: format!("honest-{i}"), strategy: Strategy::Honest, rate, capacity: 2 });
+/// Owners that count together.
+#[derive(Clone, Copy, Debug)]
+pub struct Crowd {
+    /// Honest owners, each with one worker.
+    pub honest: usize,
+    /// Owners that lie.
+    pub liars: usize,
+    /// Workers of each of those.
+    pub workers_of_liar: usize,
+    /// What share of the capacity all liars have.
+    pub share: f64,
+}
+
+impl Crowd {
+    /// Returns the workers, in random order; honest ones differ in rate by up to four.
+    pub fn workers(self, random: &mut fastrand::Rng, strategy: Strategy) -> Vec<Spec> {
+        let mut specs = Vec::new();
+        for i in 0..self.honest {
+            let rate = 0.5 + 1.5 * random.f64();
+            specs.push(Spec { owner: format!("honest-{i}"), strategy: Strategy::Honest, rate, capacity: 2 });
+        }
+        let honest: f64 = specs.iter().map(|spec| spec.rate).sum();
+        let all = if self.honest == 0 { 2.0 } else { honest * self.share / (1.0 - self.share) };
+        let rate = all / (self.liars * self.workers_of_liar).max(1) as f64;
+        for i in 0..self.liars {
+            let liar = Spec { owner: format!("liar-{i}"), strategy, rate, capacity: 2 };
+            specs.extend(std::iter::repeat_n(liar, self.workers_of_liar));
+        }
+        random.shuffle(&mut specs);
+        specs
     }
-    let total: f64 = specs.iter().map(|spec| spec.rate).sum();
-    for i in 0..liars {
-        let rate = total * share / (1.0 - share) / liars as f64;
-        specs.push(Spec { owner: format!("liar-{i}"), strategy, rate, capacity: 2 });
-    }
-    random.shuffle(&mut specs);
-    specs
+}
+
+/// Calls a function with each seed, on all cores; returns what it returned, in the order of the seeds.
+pub fn of_each_seed<T: Send>(seeds: &[u64], f: impl Fn(u64) -> T + Sync) -> Vec<T> {
+    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let next = std::sync::atomic::AtomicUsize::new(0);
+    let (next, f) = (&next, &f);
+    let mut done: Vec<(usize, T)> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads.min(seeds.len()))
+            .map(|_| {
+                scope.spawn(move || {
+                    let mut own = Vec::new();
+                    loop {
+                        let at = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                        let Some(&seed) = seeds.get(at) else { break own };
+                        own.push((at, f(seed)));
+                    }
+                })
+            })
+            .collect();
+        threads.into_iter().flat_map(|thread| thread.join().expect("a campaign panicked")).collect()
+    });
+    done.sort_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, result)| result).collect()
 }

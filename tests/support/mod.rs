@@ -16,6 +16,7 @@ use nqueens::tally::Parts;
 use nqueens::wire::{Address, BUILD, Link, Security, messages, peer, v1};
 
 pub mod program;
+pub mod seeds;
 
 pub use program::{Scratch, printed, run};
 
