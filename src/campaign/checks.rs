@@ -13,7 +13,7 @@ use super::key::{Grant, Grantee};
 use super::lease::{Assignment, SubRangeSet};
 use super::leases::{Lease, SyncRequest};
 use super::reputation::OwnerId;
-use super::state::{Campaign, Job, JobState};
+use super::state::{Campaign, Job, JobState, WorkerState};
 use super::{UnitId, WorkerName};
 use crate::preplacement::JobHash;
 
@@ -317,15 +317,20 @@ impl Campaign {
     /// Returns how long a check is kept for a worker, in ms: sub-ranges for as long as a few units take, all of a unit
     /// until the worker has had time for the leases that it has in hand.
     fn patience_ms(&self, hash: JobHash, unit: u64) -> u64 {
-        const AT_LEAST_S: f64 = 10.0;
         /// Whatever workers said of the time that they took.
         const AT_MOST_S: f64 = 7.0 * 86_400.0;
         let Some(job) = self.jobs.get(&hash) else { return 0 };
         let longest_s = self.settings.lease_s.max(self.settings.lease_ms as f64 / 1000.0);
-        let unit_s = job.counting_s / job.units.done().max(1) as f64;
+        let spot_s = Self::spot_patience_s(job);
         let spot = job.checks.get(unit).is_some_and(|check| check.depth == Depth::Spot);
-        let patience_s = if spot { AT_LEAST_S + 3.0 * unit_s } else { longest_s + 3.0 * unit_s };
+        let patience_s = if spot { spot_s } else { longest_s + spot_s };
         (patience_s.min(AT_MOST_S) * 1000.0) as u64
+    }
+
+    /// Returns how long a check of sub-ranges is waited for, in s.
+    fn spot_patience_s(job: &Job) -> f64 {
+        const AT_LEAST_S: f64 = 10.0;
+        AT_LEAST_S + 3.0 * job.counting_s / job.units.done().max(1) as f64
     }
 
     /// Returns a check to those that are kept for nobody, if it is still due.
@@ -495,11 +500,11 @@ impl Campaign {
             self.started_ms.is_none_or(|started| now_ms.saturating_sub(started) < self.settings.lease_ms);
         let vouched = job.checks.get(unit).and_then(|check| check.vouched);
         let vouched = vouched.map(|number| self.reputation.owner_of(number));
-        let can = |(name, worker): (&WorkerName, &super::WorkerState)| {
+        let can = |(name, worker): (&WorkerName, &WorkerState)| {
             let owner = self.reputation.known_owner(name, &worker.owner);
             owner.is_some_and(|owner| owner != outcome.owner && Some(owner) != vouched)
                 && !job.unsuited.contains(name)
-                && self.is_about(name, worker, self.settings.lease_ms, now_ms)
+                && self.is_at_work(name, worker, self.settings.lease_ms, now_ms)
         };
         (just_started && job.owners.len() > 1 && job.state == JobState::Running)
             || self.workers.iter().any(can)

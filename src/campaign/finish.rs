@@ -1,6 +1,6 @@
 //! When a job is finished: its checks are made, its total is possible and does not contradict a published one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::checks::{Check, Depth};
 use super::leases::MOST_GRANTED;
@@ -27,9 +27,16 @@ impl Campaign {
         match self.settings.assurance {
             Some(target) => target.clamp(0.0, 1.0),
             // A published total is a check that no lie passes. With a lone owner there is nobody to lie to.
-            None if job.published.is_some() || job.owners.len() < 2 => 0.0,
+            None if job.published.is_some() || self.owners_of(job) < 2 => 0.0,
             None => 1.0,
         }
+    }
+
+    /// Returns how many owners count a job. One of which a worker was convicted, and nothing is in force, is none.
+    fn owners_of(&self, job: &Job) -> usize {
+        let in_force: BTreeSet<OwnerId> = job.units.strata().map(|((owner, _), _)| owner).collect();
+        let counts = |owner: &&OwnerId| in_force.contains(owner) || !self.reputation.is_convicted(**owner);
+        job.owners.iter().filter(counts).count()
     }
 
     /// Returns with what probability the checks made so far would have found an owner that lied about at least one unit,

@@ -86,7 +86,7 @@ const MOST_ENDED: usize = 4096;
 /// New leases in one sync.
 pub(super) const MOST_GRANTED: u32 = 64;
 
-/// Leases of one worker.
+/// Leases of one worker, beside one for each unit that it counts at once.
 const MOST_LEASES: usize = 128;
 
 /// Kernels and devices that are remembered of a worker.
@@ -123,7 +123,8 @@ impl Campaign {
         let quarantined = self.reputation.is_quarantined(&request.worker, &request.owner);
         if request.capacity > 0 && !draining && !quarantined {
             self.draw_checkers(now_ms);
-            while desired.len() < (kept + MOST_GRANTED as usize).min(MOST_LEASES) {
+            let most = MOST_LEASES + request.capacity as usize;
+            while desired.len() < (kept + MOST_GRANTED as usize).min(most) {
                 let idle = desired.is_empty();
                 let Some(assignment) = self.grant(request, idle, now_ms) else { break };
                 desired.push(assignment);
@@ -227,6 +228,10 @@ impl Campaign {
         };
         // Recounts are drawn anew.
         let Grant { units, .. } = self.key.open(grant, &grantee).filter(|grant| !grant.mirrored)?;
+        let in_hand = self.leases.values().filter(|lease| lease.worker == request.worker).count();
+        if in_hand >= MOST_LEASES + request.capacity as usize {
+            return None;
+        }
         let room = self.room_of(request);
         let job = self.jobs.get_mut(hash)?;
         let start = held.lease.units.start.max(units.start);
@@ -288,7 +293,7 @@ impl Campaign {
     }
 
     /// Returns since when the owner of a lease's worker has a unit, in ms: also in leases that it gave back.
-    fn held_since(&self, lease: &Lease, unit: u64) -> u64 {
+    pub(super) fn held_since(&self, lease: &Lease, unit: u64) -> u64 {
         let worker = self.workers.get(&lease.worker);
         let owner = worker.and_then(|worker| self.reputation.known_owner(&lease.worker, &worker.owner));
         let job = self.jobs.get(&lease.job);
@@ -522,12 +527,17 @@ impl Campaign {
         let owner_of = |worker: &WorkerName| self.workers.get(worker).map(|worker| &worker.owner);
         // Whoever has had it for very long does not keep others from it, nor do many workers of one owner.
         let age_ms = |l: &Lease, unit| now_ms.saturating_sub(self.held_since(l, unit));
+        // The asker's own owner may have it anew; another that gave it back and took it again has it as long as before.
+        let copied_ms = |l: &Lease, unit| match owner_of(&l.worker) {
+            Some(owner) if *owner == request.owner => now_ms.saturating_sub(l.granted_ms),
+            _ => age_ms(l, unit),
+        };
         let has_room = |unit: u64| {
             let of_unit = |l: &&Lease| {
                 l.job == hash
                     && !l.mirrored
                     && l.units.contains(&unit)
-                    && age_ms(l, unit) < self.settings.patience_ms
+                    && copied_ms(l, unit) < self.settings.patience_ms
             };
             let holders = || self.leases.values().filter(of_unit).map(|lease| owner_of(&lease.worker));
             let owners: BTreeSet<_> = holders().collect();
@@ -697,6 +707,7 @@ impl Campaign {
         if !matches!(job.units.status(unit.unit)?, Status::Open | Status::Leased) {
             return None;
         }
+        let job_owners = job.owners.clone();
         let workers = job.failures.entry(unit.unit).or_default();
         *workers.entry(worker.to_owned()).or_default() += 1;
         let failures: u32 = workers.values().sum();
@@ -705,10 +716,16 @@ impl Campaign {
             self.reputation.known_owner(name, owner)
         };
         let owners: BTreeSet<_> = workers.keys().map(owner).collect();
-        // Where several owners count, one of them alone sets nothing aside.
-        let all: BTreeSet<_> = self.workers.keys().map(owner).collect();
+        // Where several owners count, one of them alone sets nothing aside, however often it says so.
+        let mut all: BTreeSet<_> = self.workers.keys().map(owner).collect();
+        all.extend(job_owners.into_iter().map(Some));
+        let of_owner = |one: &Option<OwnerId>| -> u32 {
+            workers.iter().filter(|(name, _)| owner(name) == *one).map(|(_, times)| times).sum()
+        };
+        let most = owners.iter().map(of_owner).max().unwrap_or_default();
         let enough = workers.len() >= settings.poison_workers
-            && owners.len() >= all.len().min(settings.poison_workers);
+            && owners.len() >= all.len().min(settings.poison_workers)
+            && (all.len() < 2 || failures - most >= settings.poison_failures / 2);
         let poison = failures >= settings.poison_failures && enough;
         let reason = format!("failed {failures} times on {} workers, at last: {reason}", workers.len());
         poison.then_some(Event::UnitPoisoned { unit, reason })

@@ -36,6 +36,8 @@ pub(super) struct Reputation {
     owner_of: Vec<OwnerId>,
     records: Vec<Record>,
     owners: HashMap<String, OwnerId>,
+    /// The owners under which each worker was known.
+    owners_of: HashMap<WorkerName, BTreeSet<OwnerId>>,
     of_worker: HashMap<WorkerName, Vec<u32>>,
     quarantined: HashMap<WorkerName, String>,
 }
@@ -69,12 +71,15 @@ impl Reputation {
     /// Returns the number of an owner.
     pub(super) fn owner(&mut self, worker: &str, owner: &str) -> OwnerId {
         let name = owner_name(worker, owner);
-        if let Some(&id) = self.owners.get(name) {
-            return id;
+        let id = self.owners.get(name).copied().unwrap_or_else(|| {
+            let id = self.records.len() as OwnerId;
+            self.records.push(Record::default());
+            self.owners.insert(name.to_owned(), id);
+            id
+        });
+        if !self.owners_of.get(worker).is_some_and(|owners| owners.contains(&id)) {
+            self.owners_of.entry(worker.to_owned()).or_default().insert(id);
         }
-        let id = self.records.len() as OwnerId;
-        self.records.push(Record::default());
-        self.owners.insert(name.to_owned(), id);
         id
     }
 
@@ -117,6 +122,11 @@ impl Reputation {
         self.records[owner as usize].confirmed += 1;
     }
 
+    /// Returns whether a worker of an owner is in quarantine.
+    pub(super) fn is_convicted(&self, owner: OwnerId) -> bool {
+        !self.records[owner as usize].convicted.is_empty()
+    }
+
     /// Returns whether fewer than `units` of an owner's units were confirmed by others.
     pub(super) fn is_new(&self, owner: OwnerId, units: u64) -> bool {
         self.records[owner as usize].confirmed < units
@@ -125,8 +135,7 @@ impl Reputation {
     /// Puts a worker in quarantine; its owner begins anew. Returns the owners that it had.
     pub(super) fn quarantine(&mut self, worker: &str, reason: &str) -> BTreeSet<OwnerId> {
         self.quarantined.entry(worker.to_owned()).or_insert_with(|| reason.to_owned());
-        let owners: BTreeSet<OwnerId> =
-            self.of_worker(worker).iter().map(|&number| self.owner_of(number)).collect();
+        let owners = self.owners_of.get(worker).cloned().unwrap_or_default();
         for &owner in &owners {
             let record = &mut self.records[owner as usize];
             record.confirmed = 0;

@@ -346,6 +346,11 @@ impl Campaign {
         attempt <= self.first_attempt
     }
 
+    /// Notes whose a worker is, before the events of a ledger are applied in which it may have no result any more.
+    pub fn enrolled(&mut self, worker: &str, owner: &str) {
+        self.reputation.owner(worker, owner);
+    }
+
     /// Applies an event: one that was just written to the ledger, or, at the start, one that is read from it. Events
     /// that make no sense (a second result for a unit, say) change nothing.
     pub fn apply(&mut self, event: &Event) {
@@ -608,7 +613,6 @@ impl Campaign {
     /// the worker disputes is for another to count again. If it lied, everything that nobody confirmed is counted again.
     fn apply_quarantine(&mut self, worker: &str, reason: &str, widen: bool) {
         let owners = self.reputation.quarantine(worker, reason);
-        self.begin_anew(&owners);
         let mut proofs = Vec::new();
         let in_progress = |job: &Job| !matches!(job.state, JobState::Cancelled | JobState::Finished);
         for (&hash, job) in self.jobs.iter_mut().filter(|(_, job)| in_progress(job)) {
@@ -640,6 +644,7 @@ impl Campaign {
             }
         }
         proofs.into_iter().for_each(|(job, proof)| self.note_proof(job, proof));
+        self.begin_anew(&owners);
         let attempts: Vec<u64> =
             self.leases.iter().filter(|(_, lease)| lease.worker == worker).map(|(&a, _)| a).collect();
         attempts.into_iter().for_each(|attempt| self.drop_lease(attempt));

@@ -139,15 +139,17 @@ impl Campaign {
             return Validation::nothing(Verdict::StaleJob);
         }
         let checks = self.plan_checks(*unit, owner, !sub_sums.is_empty(), &source.worker);
-        // Nobody has counted for longer than the job is there, about. How long checks are waited for depends on it.
-        let submitted_ms = self.jobs.get(&unit.job).map_or(0, |job| job.submitted_ms);
-        let most_s = self.ticked_ms.checked_sub(submitted_ms).map(|ms| ABOUT_S + ms as f64 / 1000.0);
+        // Nobody has counted for longer than the lease or the job is there, about. How long checks are waited for depends on it.
+        let lease = self.leases.get(attempt).or_else(|| self.ended(*attempt));
+        let submitted_ms = || self.jobs.get(&unit.job).map_or(0, |job| job.submitted_ms);
+        let since_ms = lease.map_or_else(submitted_ms, |lease| self.held_since(lease, unit.unit));
+        let most_s = ABOUT_S + self.ticked_ms.saturating_sub(since_ms) as f64 / 1000.0;
         let event = Event::UnitDone {
             unit: *unit,
             attempt: *attempt,
             tally: *tally,
             source: source.clone(),
-            elapsed_s: most_s.map_or(*elapsed_s, |most_s| elapsed_s.min(most_s)),
+            elapsed_s: elapsed_s.min(most_s),
             checks: Some(checks),
             // Without a spot check nobody asks for them.
             sub_sums: if checks.has_spot() { sub_sums.clone() } else { Vec::new() },

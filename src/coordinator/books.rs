@@ -11,7 +11,7 @@ use crate::known;
 use crate::ledger::{
     CampaignFile, CheckDepth, DrawnChecks, Entry, JobState as Changed, JobSubmitted, LedgerError, Loaded,
     Phase, Recount, SpotCheck, SubSums, UnitDone, UnitReason, UnitRevived, WorkerDrained, WorkerQuarantined,
-    WorkerReleased,
+    WorkerRecord, WorkerReleased,
 };
 use crate::preplacement::{Decomposition, Job, JobHash};
 use crate::wire::v1::EventKind;
@@ -288,8 +288,12 @@ pub(super) fn load(file: &mut CampaignFile, campaign: &mut Campaign) -> Result<T
             told.happenings.push((at_ms, released(&worker, "")));
             campaign.apply(&Event::WorkerReleased { worker });
         }
-        // What became of it came before.
-        Loaded::Worker(_) => {}
+        // What became of it is told by entries that follow.
+        Loaded::Worker(WorkerRecord { worker, owner, .. }) => {
+            if let Some(owner) = owner {
+                campaign.enrolled(&worker, &owner);
+            }
+        }
     })?;
     for (job, state) in states {
         campaign.apply(&Event::JobState { job, state });

@@ -236,14 +236,17 @@ impl CampaignFile {
         }
     }
 
-    /// Hands over all that stands: jobs, then results, their recounts, quarantines, releases and drained workers in the order in which they were entered,
-    /// then units that are set aside, then workers. Reads one row at a time.
+    /// Hands over all that stands: jobs, then workers, then results, their recounts, quarantines, releases and drained workers in the order in which
+    /// they were entered, then units that are set aside. Reads one row at a time.
     ///
     /// # Errors
     /// It cannot be read, or is not as it was written: what was handed over is not to be used then.
     pub fn load(&mut self, visit: &mut dyn FnMut(Loaded)) -> Result<(), LedgerError> {
         for job in self.jobs() {
             visit(Loaded::Job(job));
+        }
+        for worker in self.book.workers() {
+            visit(Loaded::Worker(worker.clone()));
         }
         let book = &self.book;
         let job = |hash: &JobHash, stands: &dyn Fn(&JobBook) -> bool| book.job(hash).is_some_and(stands);
@@ -269,9 +272,6 @@ impl CampaignFile {
             .map_err(Fault::at(&self.path, "read"))?;
         for unit in self.book.jobs().flat_map(JobBook::poisoned) {
             visit(Loaded::Poisoned(unit.clone()));
-        }
-        for worker in self.book.workers() {
-            visit(Loaded::Worker(worker.clone()));
         }
         Ok(())
     }
