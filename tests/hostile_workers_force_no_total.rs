@@ -289,8 +289,8 @@ async fn one_of_three_lies_late(seed: u64) {
     let scratch = Scratch::new("hostile-late");
     let coordinator = Coordinator::start_quietly(&scratch.path("data"), &FAST);
     submit(&coordinator.link(), 12, 0).await;
-    // It begins with the 4th to 11th unit of its own, and lies once to three times.
-    let (before, most) = (3 + seed % 8, 1 + seed % 3);
+    // It begins with the 4th to 8th unit of its own, and lies once to three times.
+    let (before, most) = (3 + seed % 5, 1 + seed % 3);
     let (mut honestly, mut lies) = (0, 0);
     let liar = Worker::new("liar", coordinator.link());
     let liar = Player::new(liar, |lease, result| {
