@@ -841,6 +841,55 @@ fn an_owner_that_begins_anew_is_not_kept_from_work_by_what_it_counted_before() {
 }
 
 #[test]
+fn an_owner_that_says_again_and_again_that_a_unit_failed_does_not_set_it_aside() {
+    let mut campaign = campaign(1, Some(0), Settings::default());
+    // Another owner's only lease of it expires, once.
+    let lease = sync(&mut campaign, "honest", &[], 1_000).remove(0);
+    let lease_ms = Settings::default().lease_ms;
+    let unit = UnitId { job: JOB, unit: 0 };
+    assert_eq!(campaign.tick(2_000 + lease_ms), []);
+    for round in 0..20 {
+        let now_ms = 3_000 + lease_ms + round * 1_000;
+        for name in ["liar-1", "liar-2"] {
+            let leases = sync_of_owner(&mut campaign, (name, "mallory"), &[], None, now_ms);
+            for lease in leases {
+                for _ in 0..10 {
+                    assert_eq!(campaign.fail(unit, lease.attempt, name, "it says so"), None);
+                }
+            }
+        }
+    }
+    // The other says so, too: then it is set aside.
+    for _ in 0..2 {
+        let said = campaign.fail(unit, lease.attempt, "honest", "it is so");
+        if let Some(event) = said {
+            assert!(matches!(event, Event::UnitPoisoned { .. }), "{event:?}");
+            return;
+        }
+    }
+    panic!("two owners of two could not count it");
+}
+
+#[test]
+fn an_owner_of_whom_three_workers_were_convicted_is_out_also_for_the_next_coordinator() {
+    let convicted = |campaign: &mut Campaign, name: &str| {
+        let (worker, reason) = (name.to_owned(), "it lied".to_owned());
+        campaign.apply(&Event::WorkerQuarantined { worker, reason, widen: true });
+    };
+    // As read from a ledger: none of its results is in force.
+    let mut campaign = campaign(4, None, Settings::default());
+    for name in ["liar-1", "liar-2", "liar-3", "liar-4"] {
+        campaign.enrolled(name, "mallory");
+    }
+    for name in ["liar-1", "liar-2", "liar-3"] {
+        convicted(&mut campaign, name);
+    }
+    let leases = sync_of_owner(&mut campaign, ("liar-4", "mallory"), &[], None, 1_000);
+    assert!(leases.is_empty(), "three of its workers were convicted: {leases:?}");
+    assert!(!sync(&mut campaign, "honest", &[], 1_000).is_empty());
+}
+
+#[test]
 fn a_published_total_that_is_finished_is_not_opened_again() {
     let mut campaign = campaign(4, Some(4 * 8), Settings { audit: 0.0, ..Settings::default() });
     let mut now_ms = 1_000;

@@ -54,13 +54,15 @@ pub enum Strategy {
     Refresher,
     /// Says that its first unit took it thousands of years, and does nothing more.
     Overstater,
+    /// Syncs and asks for nothing.
+    Rester,
     /// Right sums of units, wrong ones of sub-ranges.
     Shifter,
 }
 
 impl Strategy {
     /// What a single owner can do.
-    pub const LIARS: [Self; 14] = [
+    pub const LIARS: [Self; 15] = [
         Self::Constant,
         Self::Rare,
         Self::Late,
@@ -74,6 +76,7 @@ impl Strategy {
         Self::Shirker,
         Self::Refresher,
         Self::Overstater,
+        Self::Rester,
         Self::Shifter,
     ];
 }
@@ -407,6 +410,7 @@ impl World {
                     }
                 }
             }
+            Strategy::Rester => request.capacity = 0,
             Strategy::Refresher => {
                 request.held.clear();
                 self.workers[which].held.clear();
