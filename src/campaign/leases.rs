@@ -95,6 +95,14 @@ const MOST_ANNOUNCED: usize = 512;
 /// Workers that have a unit at the same time, or, if one owner has several of them, owners.
 const MOST_COPIES: usize = 3;
 
+/// Returns how many leases a worker may have.
+const fn most_leases(request: &SyncRequest) -> usize {
+    /// What a worker says of itself counts up to here.
+    const MOST_CAPACITY: u32 = 1024;
+    let capacity = if request.capacity < MOST_CAPACITY { request.capacity } else { MOST_CAPACITY };
+    MOST_LEASES + capacity as usize
+}
+
 impl Campaign {
     /// A worker says what it has; it is told what it is to have.
     pub fn sync(&mut self, request: &SyncRequest, now_ms: u64) -> SyncResponse {
@@ -123,8 +131,7 @@ impl Campaign {
         let quarantined = self.reputation.is_quarantined(&request.worker, &request.owner);
         if request.capacity > 0 && !draining && !quarantined {
             self.draw_checkers(now_ms);
-            let most = MOST_LEASES + request.capacity as usize;
-            while desired.len() < (kept + MOST_GRANTED as usize).min(most) {
+            while desired.len() < (kept + MOST_GRANTED as usize).min(most_leases(request)) {
                 let idle = desired.is_empty();
                 let Some(assignment) = self.grant(request, idle, now_ms) else { break };
                 desired.push(assignment);
@@ -229,7 +236,7 @@ impl Campaign {
         // Recounts are drawn anew.
         let Grant { units, .. } = self.key.open(grant, &grantee).filter(|grant| !grant.mirrored)?;
         let in_hand = self.leases.values().filter(|lease| lease.worker == request.worker).count();
-        if in_hand >= MOST_LEASES + request.capacity as usize {
+        if in_hand >= most_leases(request) {
             return None;
         }
         let room = self.room_of(request);

@@ -12,7 +12,7 @@ use super::leases::Lease;
 use super::reputation::{OwnerId, Reputation};
 use super::settings::Settings;
 use super::unit_result::Source;
-use super::units::{Proof, Units};
+use super::units::{Outcome, Proof, Units};
 use super::{UnitId, WorkerName};
 use crate::preplacement::JobHash;
 use crate::tally::Tally;
@@ -280,6 +280,16 @@ pub struct SourceShare {
     pub confirmations: u64,
 }
 
+/// Who checked a unit, and what is known of the unit.
+struct Checked {
+    /// The number of the source.
+    number: u32,
+    owner: OwnerId,
+    /// Whether the coordinator did.
+    own: bool,
+    outcome: Outcome,
+}
+
 /// The jobs of a coordinator and who counts which unit.
 #[derive(Debug)]
 pub struct Campaign {
@@ -497,6 +507,19 @@ impl Campaign {
         }
     }
 
+    /// Notes who checked a unit that is done, and for how long.
+    fn note_check(&mut self, unit: UnitId, source: &Source, elapsed_s: f64) -> Option<Checked> {
+        let number = self.reputation.number(source);
+        let (owner, own) = (self.reputation.owner_of(number), self.reputation.is_coordinator(number));
+        let job = self.jobs.get_mut(&unit.job)?;
+        let outcome = *job.units.outcome(unit.unit)?;
+        job.checking_s += elapsed_s;
+        if !own {
+            job.owners.insert(owner);
+        }
+        Some(Checked { number, owner, own, outcome })
+    }
+
     fn apply_spot_check(
         &mut self,
         unit: UnitId,
@@ -505,14 +528,10 @@ impl Campaign {
         agrees: bool,
         elapsed_s: f64,
     ) {
-        let number = self.reputation.number(source);
-        let (owner, own) = (self.reputation.owner_of(number), self.reputation.is_coordinator(number));
+        let Some(Checked { owner, own, outcome, .. }) = self.note_check(unit, source, elapsed_s) else {
+            return;
+        };
         let Some(job) = self.jobs.get_mut(&unit.job) else { return };
-        let Some(outcome) = job.units.outcome(unit.unit).copied() else { return };
-        job.checking_s += elapsed_s;
-        if !own {
-            job.owners.insert(owner);
-        }
         if agrees {
             let mut proof = None;
             if owner != outcome.owner {
@@ -547,14 +566,9 @@ impl Campaign {
     }
 
     fn apply_recount(&mut self, unit: UnitId, tally: &Tally, source: &Source, agrees: bool, elapsed_s: f64) {
-        let number = self.reputation.number(source);
-        let (owner, own) = (self.reputation.owner_of(number), self.reputation.is_coordinator(number));
+        let Some(checked) = self.note_check(unit, source, elapsed_s) else { return };
+        let Checked { number, owner, own, outcome } = checked;
         let Some(job) = self.jobs.get_mut(&unit.job) else { return };
-        let Some(outcome) = job.units.outcome(unit.unit).copied() else { return };
-        job.checking_s += elapsed_s;
-        if !own {
-            job.owners.insert(owner);
-        }
         if !agrees {
             return self.dispute(unit, source, Claim::Whole(*tally));
         }
