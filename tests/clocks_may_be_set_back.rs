@@ -61,6 +61,10 @@ fn shown<T>(request: &Request<T>) -> Option<Vec<u8>> {
 
 #[tonic::async_trait]
 impl Work for Behind {
+    async fn listen(&self, _: Request<v1::ListenRequest>) -> Result<Response<v1::ListenResponse>, Status> {
+        Err(Status::unimplemented("as an older coordinator"))
+    }
+
     async fn sync(&self, request: Request<v1::SyncRequest>) -> Result<Response<v1::SyncResponse>, Status> {
         let known = self.authority.authorize(shown(&request).as_deref(), Action::Sync, day_before_ms());
         let said = known.as_ref().map(|who| who.name.to_string()).map_err(ToString::to_string);

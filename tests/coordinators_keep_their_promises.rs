@@ -24,6 +24,7 @@ async fn codes(link: &Link) -> Vec<(&'static str, Code)> {
     let sync = v1::SyncRequest { peer: peer(), ..Default::default() };
     let complete = v1::CompleteRequest { peer: peer(), ..Default::default() };
     let fail = v1::FailRequest { peer: peer(), job: vec![0; 16], ..Default::default() };
+    let listen = v1::ListenRequest { peer: peer(), ..Default::default() };
     let submit = v1::SubmitRequest { piece: "queen".into(), n: 6, ..Default::default() };
     let state = v1::SetJobStateRequest { job: "0".into(), state: v1::JobState::Paused.into() };
     let renew = v1::RenewRequest { peer: peer(), request: Vec::new() };
@@ -31,6 +32,7 @@ async fn codes(link: &Link) -> Vec<(&'static str, Code)> {
         ("sync", code(work.sync(sync).await)),
         ("complete", code(work.complete(complete).await)),
         ("fail", code(work.fail(fail).await)),
+        ("listen", code(work.listen(listen).await)),
         ("status", code(operations.status(v1::StatusRequest::default()).await)),
         ("watch", code(operations.watch(v1::StatusRequest::default()).await)),
         ("workers", code(operations.workers(v1::WorkersRequest {}).await)),
@@ -58,10 +60,10 @@ async fn each_role_gets_its_calls_and_strangers_get_nothing() {
     };
     let (no, ok, gone, bad) = (Code::PermissionDenied, Code::Ok, Code::NotFound, Code::InvalidArgument);
     for (role, expected) in [
-        (Role::Worker, [ok, ok, ok, no, no, no, no, no, no, no, no, no, no, bad]),
-        (Role::Viewer, [no, no, no, ok, ok, ok, ok, gone, gone, no, no, no, no, bad]),
+        (Role::Worker, [ok, ok, ok, ok, no, no, no, no, no, no, no, no, no, no, bad]),
+        (Role::Viewer, [no, no, no, no, ok, ok, ok, ok, gone, gone, no, no, no, no, bad]),
         // A job that begins with 0 may be there by chance: then it is paused.
-        (Role::Operator, [no, no, no, ok, ok, ok, ok, gone, gone, ok, gone, gone, gone, bad]),
+        (Role::Operator, [no, no, no, no, ok, ok, ok, ok, gone, gone, ok, gone, gone, gone, bad]),
     ] {
         let link = link(credentials(&ours, role.name(), role));
         for ((call, code), expected) in codes(&link).await.into_iter().zip(expected) {
@@ -560,6 +562,33 @@ async fn a_worker_cannot_grant_itself_a_recount_of_its_own_results() {
         honest.work_until_done().await;
         assert_eq!(solutions(&coordinator.last_job().await), 352);
     }
+}
+
+#[tokio::test]
+async fn a_worker_that_listens_is_told_that_a_recount_is_kept_for_it() {
+    let scratch = Scratch::new("listens");
+    // Nobody syncs because it is time.
+    let coordinator = Coordinator::start(&scratch.path("data"), &["--sync", "600s", "--lease", "1200s"]);
+    let link = coordinator.link();
+    // Far more than this test counts.
+    submit(&link, 16, 0).await;
+    let (mut one, mut two) = (Worker::new("one", link.clone()), Worker::new("two", link.clone()));
+    assert!(one.sync().await.expect("answered") > 0 && two.sync().await.expect("answered") > 0);
+    let listening = {
+        let mut work = link.work();
+        // Longer than an answer may wait: it comes because there is something to say, or says that there is not.
+        let request = v1::ListenRequest { peer: peer(), worker: "two".into(), wait_ms: 600_000 };
+        tokio::spawn(async move { work.listen(request).await.expect("answered").into_inner() })
+    };
+    // What "one" counts nobody but "two" and the coordinator can check; all that a new owner counts is checked.
+    while !listening.is_finished() {
+        one.held.truncate(1);
+        one.held.iter_mut().for_each(|lease| lease.units.end = lease.units.start + 1);
+        one.work(|_| {}).await.expect("answered");
+        one.sync().await.expect("answered");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(listening.await.expect("no panic").kept);
 }
 
 #[tokio::test]

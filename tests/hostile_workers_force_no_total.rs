@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use nqueens::authority::{Authority, Credentials, KeyRequest, Name, Role};
 use nqueens::campaign::{
-    Assignment, COORDINATOR, Campaign, CampaignKey, Event, HeldLease, Ruling, Settings, Source, SubRangeSet,
-    SyncRequest, UnitId, UnitResult,
+    ArbiterTask, Assignment, COORDINATOR, Campaign, CampaignKey, Event, HeldLease, Ruling, Settings, Source,
+    SubRangeSet, SyncRequest, UnitId, UnitResult,
 };
 use nqueens::coordinator::now_ms;
 use nqueens::preplacement::JobHash;
@@ -717,12 +717,7 @@ fn campaign_with(other: impl Fn(u64) -> bool) -> (u64, usize) {
             return (second, recounts);
         }
         while let Some(task) = campaign.next_for_arbiter(now_ms, |_| false) {
-            let sums = if task.sub_ranges.is_empty() { 4 } else { task.sub_ranges.len() };
-            let (tally, sub_sums, elapsed_s) = (Tally::default(), vec![0; sums], 1.0);
-            let ruling = Ruling { task, tally, sub_sums, elapsed_s };
-            let events = campaign.ruled(&ruling, &source("(arbiter)", COORDINATOR));
-            assert!(!events.is_empty(), "{task:?}");
-            events.iter().for_each(|event| campaign.apply(event));
+            rule(&mut campaign, task, 1.0);
         }
     }
     (u64::MAX, recounts)
@@ -807,6 +802,64 @@ fn a_total_that_was_impossible_for_a_moment_needs_its_checks_all_the_same() {
     assert!(campaign.progress(&JOB).expect("a job").checks_due >= due);
 }
 
+/// What the arbiter finds of a task, where every sum is 0, after so many seconds.
+fn rule(campaign: &mut Campaign, task: ArbiterTask, elapsed_s: f64) {
+    let sums = if task.sub_ranges.is_empty() { 4 } else { task.sub_ranges.len() };
+    let ruling = Ruling { task, tally: Tally::default(), sub_sums: vec![0; sums], elapsed_s };
+    let events = campaign.ruled(&ruling, &source("(arbiter)", COORDINATOR));
+    assert!(!events.is_empty(), "{task:?}");
+    events.iter().for_each(|event| campaign.apply(event));
+}
+
+#[test]
+fn a_check_that_a_new_owner_waits_for_and_nobody_holds_is_the_arbiters() {
+    let settings = Settings { audit: 0.0, owner_audits: 0, full_check: 0.0, ..Settings::default() };
+    let mut campaign = campaign(100, Some(0), settings);
+    let lease = sync(&mut campaign, "one", &[], 1_000).remove(0);
+    sync(&mut campaign, "two", &[], 1_000);
+    assert!(!campaign.is_spot_check_kept("two") && campaign.take_newly_kept().is_empty());
+    hand_in(&mut campaign, &result(&lease, lease.units.start, "one", 0));
+    sync(&mut campaign, "one", &[], 2_000);
+    assert!(campaign.is_spot_check_kept("two"));
+    assert!(campaign.take_newly_kept().into_iter().eq(["two"]));
+    let task = campaign.next_for_arbiter(2_000, |_| false).expect("it has nothing else to do");
+    assert_eq!((task.unit.unit, task.dispute), (lease.units.start, false));
+    assert!(!task.sub_ranges.is_empty());
+    // Nobody makes it as well.
+    assert!(!campaign.is_spot_check_kept("two"));
+    let leases = sync(&mut campaign, "two", &[], 2_000);
+    assert!(leases.iter().all(|lease| !lease.mirrored), "{leases:?}");
+    rule(&mut campaign, task, 1.0);
+    assert_eq!(campaign.next_for_arbiter(2_000, |_| false), None);
+    let progress = campaign.progress(&JOB).expect("a job");
+    assert_eq!((progress.done, progress.spot_checked, progress.checks_due), (1, 1, 0), "{progress:?}");
+}
+
+#[test]
+fn audits_of_whole_units_wait_for_a_slow_coordinator_no_longer_than_is_documented() {
+    let settings = Settings { audit: 1.0, spot_check: 0.0, full_check: 0.0, ..Settings::default() };
+    for (unit_s, most) in [(0.1, 8), (100.0, 1)] {
+        let mut campaign = campaign(100_000, Some(0), settings);
+        let mut waited = Vec::new();
+        for second in 1..30 {
+            let now_ms = second * 1_000;
+            campaign.tick(now_ms);
+            for lease in sync(&mut campaign, "one", &[], now_ms) {
+                count(&mut campaign, &lease, "one", 0);
+            }
+            let mut full = 0;
+            while let Some(task) = campaign.next_for_arbiter(now_ms, |_| false) {
+                full += u32::from(task.sub_ranges.is_empty());
+                let share = if task.sub_ranges.is_empty() { 1.0 } else { task.sub_ranges.len() as f64 / 4.0 };
+                rule(&mut campaign, task, share * unit_s);
+            }
+            waited.push(full);
+        }
+        // How long it takes is not known before the first ones.
+        assert_eq!(waited.iter().skip(1).max(), Some(&most), "units of {unit_s} s: {waited:?}");
+    }
+}
+
 #[test]
 fn an_owner_that_begins_anew_is_not_kept_from_work_by_what_it_counted_before() {
     let settings = Settings { spot_check: 0.0, full_check: 0.0, audit: 0.0, ..Settings::default() };
@@ -819,10 +872,7 @@ fn an_owner_that_begins_anew_is_not_kept_from_work_by_what_it_counted_before() {
             count(&mut campaign, &lease, "a", 0);
         }
         while let Some(task) = campaign.next_for_arbiter(now_ms, |_| false) {
-            let sums = if task.sub_ranges.is_empty() { 4 } else { task.sub_ranges.len() };
-            let ruling = Ruling { task, tally: Tally::default(), sub_sums: vec![0; sums], elapsed_s: 1.0 };
-            let events = campaign.ruled(&ruling, &source("(arbiter)", COORDINATOR));
-            events.iter().for_each(|event| campaign.apply(event));
+            rule(&mut campaign, task, 1.0);
         }
         if campaign.progress(&JOB).is_some_and(|progress| progress.done > 200) {
             break;

@@ -51,6 +51,10 @@ struct Script {
     syncs: Vec<v1::SyncRequest>,
     /// Syncs that wait for work now.
     waiting: usize,
+    /// Calls that asked to be told of recounts.
+    listens: usize,
+    /// The next one is answered.
+    kept: bool,
     results: Vec<v1::Result>,
     failures: Vec<v1::FailRequest>,
 }
@@ -66,8 +70,12 @@ impl Scripted {
         self.script.lock().expect("no test panics with the script in hand")
     }
 
+    fn change_quietly<T>(&self, act: impl FnOnce(&mut Script) -> T) -> T {
+        act(&mut self.script())
+    }
+
     fn change<T>(&self, act: impl FnOnce(&mut Script) -> T) -> T {
-        let outcome = act(&mut self.script());
+        let outcome = self.change_quietly(act);
         self.changes.send_replace(());
         outcome
     }
@@ -141,6 +149,22 @@ struct Calls(Arc<Scripted>);
 
 #[tonic::async_trait]
 impl Work for Calls {
+    async fn listen(
+        &self,
+        request: Request<v1::ListenRequest>,
+    ) -> Result<Response<v1::ListenResponse>, Status> {
+        if self.0.script().waits == Waits::Never {
+            return Err(Status::unimplemented("as coordinators of before answer"));
+        }
+        assert!(request.get_ref().wait_ms > 0, "{request:?}");
+        self.0.change(|script| script.listens += 1);
+        let mut changes = self.0.changes.subscribe();
+        while !self.0.change_quietly(|script| std::mem::take(&mut script.kept)) {
+            changes.changed().await.map_err(|_| Status::unavailable("it ends"))?;
+        }
+        Ok(Response::new(v1::ListenResponse { kept: true }))
+    }
+
     async fn sync(&self, request: Request<v1::SyncRequest>) -> Result<Response<v1::SyncResponse>, Status> {
         let request = request.into_inner();
         let waits = self.0.change(|script| {
@@ -211,6 +235,8 @@ impl Stage {
             refuses_results: false,
             syncs: Vec::new(),
             waiting: 0,
+            listens: 0,
+            kept: false,
             results: Vec::new(),
             failures: Vec::new(),
         };
@@ -308,6 +334,28 @@ async fn sums_of_sub_ranges_come_with_every_result_and_only_what_was_asked_for_i
         results.iter().map(|result| ((result.attempt, result.unit), result.sub_sums.len() / 16)).collect();
     assert_eq!((sums.len(), sums.values().sum::<usize>()), (5, 4 * 32 + 3));
     stage.check(&results, &leases);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_that_counts_fetches_a_recount_as_soon_as_it_is_kept_for_it() {
+    // A hundred thousand units would take minutes.
+    let stage = Stage::new("listens", queens(18, 1), Waits::ForWork).await;
+    let coordinator = &stage.coordinator;
+    coordinator.change(|script| script.to_grant.push_back(coordinator.lease(1, 0..40_000)));
+    let running = Running::start((stage.options)());
+    coordinator.until("it counts, and listens", |script| script.listens > 0).await;
+    // One that is kept now, and nothing else that would have it sync: the next sync is in ten minutes.
+    let spot = v1::Lease { mirrored: true, sub_ranges: vec![0], ..coordinator.lease(2, 70_000..70_001) };
+    coordinator.change(|script| {
+        script.to_grant.push_back(spot.clone());
+        script.kept = true;
+    });
+    let is_spot = |result: &v1::Result| result.attempt == 2;
+    coordinator.until("the recount", |script| script.results.iter().any(is_spot)).await;
+    let results: Vec<v1::Result> =
+        coordinator.script().results.iter().filter(|result| is_spot(result)).cloned().collect();
+    stage.check(&results, &[spot]);
+    running.kill().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

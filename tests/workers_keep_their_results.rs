@@ -185,6 +185,10 @@ struct Calls(Arc<Fake>);
 
 #[tonic::async_trait]
 impl Work for Calls {
+    async fn listen(&self, _: Request<v1::ListenRequest>) -> Result<Response<v1::ListenResponse>, Status> {
+        Err(Status::unimplemented("as an older coordinator"))
+    }
+
     async fn sync(&self, request: Request<v1::SyncRequest>) -> Result<Response<v1::SyncResponse>, Status> {
         let request = request.into_inner();
         self.0.admit(request.peer.as_ref())?;

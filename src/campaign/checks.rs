@@ -8,6 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::ops::Bound;
 
 use super::key::{Grant, Grantee};
 use super::lease::{Assignment, SubRangeSet};
@@ -165,14 +166,15 @@ struct Candidate {
 /// Audits as a whole that wait for the coordinator; while there are more, sub-ranges have to do.
 const MOST_FULL_AUDITS: usize = 8;
 /// Audits that wait for it; while there are more, there are no new ones.
-const MOST_AUDITS: usize = 64;
+const MOST_AUDITS: usize = 32;
 /// A check that is urgent and was not made in time so often is the coordinator's.
 const MOST_MISSES: u32 = 2;
 /// Checks that are drawn in one call.
 const MOST_DRAWN: usize = 256;
 
 impl Campaign {
-    /// Returns which checks a result is to have. The same result is drawn the same checks.
+    /// Returns which checks a result is to have. The draws are the same for the same result; whether there is room for
+    /// another audit is not.
     pub(super) fn plan_checks(
         &self,
         unit: UnitId,
@@ -199,17 +201,31 @@ impl Campaign {
         let some = settings.owner_audits as f64;
         let while_new = if new { some / settings.new_owner_units.max(1) as f64 } else { 0.0 };
         let spot = while_new.max(some * owners / job.units.len().max(1) as f64);
-        let room_for_full = job.checks.full_audits < MOST_FULL_AUDITS;
+        let room_for_full = self.has_room_for_full_audits(job);
         let audit = if room_for_full && draw("audit") < settings.audit {
             Some(Depth::Full)
         } else if draw("spot audit") < spot.max(settings.audit) {
             // Where there are no sums of sub-ranges, there is no cheaper way.
-            if itemised { Some(Depth::Spot) } else { room_for_full.then_some(Depth::Full) }
+            let few = job.checks.full_audits < MOST_FULL_AUDITS;
+            if itemised { Some(Depth::Spot) } else { few.then_some(Depth::Full) }
         } else {
             None
         };
         let audit = audit.filter(|_| job.checks.audits.len() < MOST_AUDITS);
         CheckPlan { peer, audit }
+    }
+
+    /// Returns whether the audits as a whole that wait for the coordinator leave room for another: a job must not wait
+    /// long for them once all else is done.
+    fn has_room_for_full_audits(&self, job: &Job) -> bool {
+        const AT_LEAST_S: f64 = 1.0;
+        const OF_ELAPSED: f64 = 0.02;
+        let elapsed_s = self.ticked_ms.saturating_sub(job.submitted_ms) as f64 / 1000.0;
+        let (arbiter_s, arbiter_units) = job.arbiter;
+        // What it takes is not known before it has counted anything.
+        let unit_s = if arbiter_units > 0.0 { arbiter_s / arbiter_units } else { 0.0 };
+        let waiting = job.checks.full_audits;
+        waiting < MOST_FULL_AUDITS && waiting as f64 * unit_s <= AT_LEAST_S.max(OF_ELAPSED * elapsed_s)
     }
 
     /// Returns the workers that are at work and may make checks of a job.
@@ -310,8 +326,34 @@ impl Campaign {
         let Some(check) = job.checks.due.get_mut(&unit) else { return };
         check.drawn = Some((worker.clone(), until_ms));
         job.checks.undrawn.remove(&unit);
+        if check.depth == Depth::Spot {
+            self.newly_kept.insert(worker.clone());
+        }
         self.kept.entry(worker).or_default().insert((hash, unit));
         self.kept_until.insert((until_ms, hash, unit));
+    }
+
+    /// Returns whether a check of sub-ranges is kept for a worker, and may be leased to it now.
+    pub fn is_spot_check_kept(&self, worker: &str) -> bool {
+        /// More at a time would be slow.
+        const LOOK_AT: usize = 256;
+        let kept = self.kept.get(worker).into_iter().flatten().take(LOOK_AT);
+        kept.copied().any(|(job, unit)| self.may_be_leased(worker, Depth::Spot, UnitId { job, unit }))
+    }
+
+    /// Returns whether a check that is kept for a worker may be leased to it.
+    fn may_be_leased(&self, worker: &str, depth: Depth, id: UnitId) -> bool {
+        self.in_court != Some(id)
+            && self.jobs.get(&id.job).is_some_and(|job| {
+                job.state.is_counted()
+                    && !job.unsuited.contains(worker)
+                    && job.checks.get(id.unit).is_some_and(|check| check.depth == depth)
+            })
+    }
+
+    /// Takes the workers for which checks of sub-ranges were kept since this was last called.
+    pub fn take_newly_kept(&mut self) -> BTreeSet<WorkerName> {
+        std::mem::take(&mut self.newly_kept)
     }
 
     /// Returns how long a check is kept for a worker, in ms: sub-ranges for as long as a few units take, all of a unit
@@ -416,14 +458,9 @@ impl Campaign {
         depth: Depth,
         now_ms: u64,
     ) -> Option<Assignment> {
-        let kept = self.kept.get(&request.worker)?;
-        let (hash, unit) = kept.iter().copied().find(|(hash, unit)| {
-            self.jobs.get(hash).is_some_and(|job| {
-                job.state.is_counted()
-                    && !job.unsuited.contains(&request.worker)
-                    && job.checks.get(*unit).is_some_and(|check| check.depth == depth)
-            })
-        })?;
+        let may =
+            |&(job, unit): &(JobHash, u64)| self.may_be_leased(&request.worker, depth, UnitId { job, unit });
+        let (hash, unit) = self.kept.get(&request.worker)?.iter().copied().find(may)?;
         let job = self.jobs.get(&hash)?;
         let outcome = *job.units.outcome(unit)?;
         let sub_ranges = match depth {
@@ -479,17 +516,46 @@ impl Campaign {
     /// Returns whether a check is not to wait until nothing else is left of the job: one of sub-ranges, which is cheap, or
     /// of a unit whose owner is new, and is given little more until its units are confirmed.
     fn is_urgent(&self, job: &Job, unit: u64, check: &Check) -> bool {
-        check.depth == Depth::Spot
-            || job.units.outcome(unit).is_some_and(|outcome| {
-                let few = self.settings.new_owner_units;
-                !outcome.is_proven() && self.reputation.is_new(outcome.owner, few)
-            })
+        check.depth == Depth::Spot || self.is_of_new_owner(job, unit)
+    }
+
+    /// Returns whether nobody has confirmed anything of a unit yet, and too little of its owner's.
+    fn is_of_new_owner(&self, job: &Job, unit: u64) -> bool {
+        job.units.outcome(unit).is_some_and(|outcome| {
+            let few = self.settings.new_owner_units;
+            !outcome.is_proven() && self.reputation.is_new(outcome.owner, few)
+        })
     }
 
     /// Returns whether the coordinator is to make a check because no worker does.
     pub(super) fn is_orphan(&self, job: &Job, unit: u64, check: &Check, now_ms: u64) -> bool {
         self.is_urgent(job, unit, check)
             && (check.misses >= MOST_MISSES || !self.a_worker_may_check(job, unit, now_ms))
+    }
+
+    /// Returns the next check that is kept for a worker and not leased to it, if it is of sub-ranges and a new owner waits
+    /// for it, which is given little more without it, or if it was not made in time before. Where all units are counted
+    /// twice, full checks are for workers.
+    pub(super) fn next_waited_for(&mut self, skip: impl Fn(UnitId) -> bool) -> Option<(UnitId, Depth)> {
+        /// More at a time would be slow.
+        const LOOK_AT: usize = 64;
+        let from = self.looked_at.map_or(Bound::Unbounded, Bound::Excluded);
+        let window: Vec<_> = self.kept_until.range((from, Bound::Unbounded)).take(LOOK_AT).copied().collect();
+        for &kept in &window {
+            let (_, hash, unit) = kept;
+            let id = UnitId { job: hash, unit };
+            let Some(job) = self.jobs.get(&hash).filter(|job| job.state.is_counted()) else { continue };
+            let Some(check) = job.checks.get(unit).filter(|check| check.leased.is_none()) else { continue };
+            let spot = check.depth == Depth::Spot;
+            let missed = check.misses > 0 && (spot || self.target(job) < 1.0);
+            if !skip(id) && (missed || spot && self.is_of_new_owner(job, unit)) {
+                self.looked_at = Some(kept);
+                return Some((id, check.depth));
+            }
+        }
+        // After the last one, from the first one on again.
+        self.looked_at = window.last().copied().filter(|_| window.len() == LOOK_AT);
+        None
     }
 
     /// Returns whether a check may yet be made by a worker: one that could is at work, or the coordinator has started

@@ -34,9 +34,15 @@ pub struct Ruling {
 }
 
 impl Campaign {
-    /// Returns what the arbiter is to count next: disputes, then audits, then checks that nobody else can make. `skip`
-    /// says which units it cannot decide.
+    /// Returns what the arbiter is to count next: disputes, then audits, then checks that nobody else can make, then
+    /// those that are waited for and not leased. `skip` says which units it cannot decide.
     pub fn next_for_arbiter(&mut self, now_ms: u64, skip: impl Fn(UnitId) -> bool) -> Option<ArbiterTask> {
+        let task = self.task_for_arbiter(now_ms, skip);
+        self.in_court = task.map(|task| task.unit);
+        task
+    }
+
+    fn task_for_arbiter(&mut self, now_ms: u64, skip: impl Fn(UnitId) -> bool) -> Option<ArbiterTask> {
         let mut jobs: Vec<_> = self.jobs.iter().filter(|(_, job)| job.state.is_counted()).collect();
         jobs.sort_by_key(|(_, job)| (std::cmp::Reverse(job.priority), job.submitted_ms));
         let dispute = jobs.iter().find_map(|&(&hash, job)| {
@@ -62,7 +68,7 @@ impl Campaign {
                 job.checks.orphans_from = next;
             }
         }
-        let (unit, depth) = found?;
+        let (unit, depth) = found.or_else(|| self.next_waited_for(&skip))?;
         let outcome = self.jobs.get(&unit.job)?.units.outcome(unit.unit)?;
         let sub_ranges = match depth {
             Depth::Spot => {
@@ -73,7 +79,8 @@ impl Campaign {
         Some(ArbiterTask { unit, sub_ranges, dispute: false })
     }
 
-    /// Returns a check that no worker makes, or any once nothing else is left of the job; and where to look next.
+    /// Returns a check that no worker makes, or any once no unit of the job is open, or done if all units are counted twice;
+    /// and where to look next.
     fn orphan(&self, job: &Job, now_ms: u64, skip: impl Fn(u64) -> bool) -> (Option<(u64, Depth)>, u64) {
         /// More at a time would be slow.
         const LOOK_AT: usize = 64;
@@ -92,7 +99,9 @@ impl Campaign {
                 return (Some((unit, check.depth)), unit);
             }
         }
-        (None, next)
+        // Only what is in hand is left, and whoever holds the checks may be slow.
+        let ends = job.units.open() == 0 && self.target(job) < 1.0;
+        (if ends { job.checks.shallowest(&skip) } else { None }, next)
     }
 
     /// Returns the events that a ruling leads to: whoever counted something else is quarantined, and the truth stands.

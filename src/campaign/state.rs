@@ -185,6 +185,8 @@ pub(super) struct Job {
     /// Seconds of counting and of recounting.
     pub(super) counting_s: f64,
     pub(super) checking_s: f64,
+    /// Seconds for which the arbiter counted, and how many whole units that would have been.
+    pub(super) arbiter: (f64, f64),
 }
 
 impl Job {
@@ -314,6 +316,12 @@ pub struct Campaign {
     pub(super) kept: HashMap<WorkerName, BTreeSet<(JobHash, u64)>>,
     /// Until when, in ms.
     pub(super) kept_until: BTreeSet<(u64, JobHash, u64)>,
+    /// Workers for which checks of sub-ranges are kept, and which may not know of them.
+    pub(super) newly_kept: BTreeSet<WorkerName>,
+    /// Where the arbiter's last look at checks that are kept ended.
+    pub(super) looked_at: Option<(u64, JobHash, u64)>,
+    /// The unit that the arbiter has.
+    pub(super) in_court: Option<UnitId>,
     /// The time of the first tick, in ms.
     pub(super) started_ms: Option<u64>,
     /// The time of the last tick, in ms.
@@ -340,6 +348,9 @@ impl Campaign {
             random: Draws::new(epoch),
             kept: HashMap::new(),
             kept_until: BTreeSet::new(),
+            newly_kept: BTreeSet::new(),
+            looked_at: None,
+            in_court: None,
             started_ms: None,
             ticked_ms: 0,
         }
@@ -384,6 +395,7 @@ impl Campaign {
                     unsuited: HashSet::new(),
                     counting_s: 0.0,
                     checking_s: 0.0,
+                    arbiter: (0.0, 0.0),
                 });
             }
             Event::JobState { job, state } => self.apply_state(job, *state),
@@ -484,6 +496,13 @@ impl Campaign {
         }
     }
 
+    /// Notes how long the arbiter took for a share of a unit.
+    fn note_arbiter(&mut self, job: JobHash, share: f64, elapsed_s: f64) {
+        if let Some(job) = self.jobs.get_mut(&job) {
+            job.arbiter = (job.arbiter.0 + elapsed_s, job.arbiter.1 + share);
+        }
+    }
+
     /// Keeps the record of an owner whose unit was confirmed, or is not any more.
     fn note_proof(&mut self, job: JobHash, proof: Option<Proof>) {
         let Some(Proof { owner, before, after }) = proof else { return };
@@ -531,6 +550,10 @@ impl Campaign {
         let Some(Checked { owner, own, outcome, .. }) = self.note_check(unit, source, elapsed_s) else {
             return;
         };
+        if own {
+            let share = sub_ranges.len() as f64 / f64::from(outcome.sub_ranges.max(1));
+            self.note_arbiter(unit.job, share, elapsed_s);
+        }
         let Some(job) = self.jobs.get_mut(&unit.job) else { return };
         if agrees {
             let mut proof = None;
@@ -568,6 +591,11 @@ impl Campaign {
     fn apply_recount(&mut self, unit: UnitId, tally: &Tally, source: &Source, agrees: bool, elapsed_s: f64) {
         let Some(checked) = self.note_check(unit, source, elapsed_s) else { return };
         let Checked { number, owner, own, outcome } = checked;
+        let disputed = self.jobs.get(&unit.job).is_some_and(|job| job.disputes.contains_key(&unit.unit));
+        // Where two results differ it counts twice.
+        if own && !disputed {
+            self.note_arbiter(unit.job, 1.0, elapsed_s);
+        }
         let Some(job) = self.jobs.get_mut(&unit.job) else { return };
         if !agrees {
             return self.dispute(unit, source, Claim::Whole(*tally));
@@ -578,7 +606,6 @@ impl Campaign {
             let _ = job.units.confirm_by_owner(unit.unit);
             return;
         }
-        let disputed = job.disputes.contains_key(&unit.unit);
         if disputed && !own {
             return;
         }

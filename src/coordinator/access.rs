@@ -24,7 +24,7 @@ const fn quota(per_s: u32, burst: u32) -> Quota {
     Quota::per_second(per_s).allow_burst(burst)
 }
 
-/// Calls of whoever is known: a worker makes about one a second if its units are short.
+/// Calls of whoever is known: a worker makes some a second if its units are short.
 const CALLS: Quota = quota(100, 400);
 /// Calls from an address that enrol, or are refused for want of credentials.
 const STRANGERS: Quota = quota(5, 100);

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::sync::mpsc as std_mpsc;
 use std::time::{Duration, Instant};
 
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot};
 
 use super::arbiter::{self, Assigned};
 use super::books::{self, JobInfo, Told};
+use super::calls::WaitingCalls;
 use super::chronicle::{Chronicle, Happening};
 use super::clock::SteadyClock;
 use super::history::{History, Point};
@@ -37,8 +38,7 @@ const MOST_AT_ONCE: usize = 1024;
 pub(super) struct Running {
     pub(super) handle: Handle,
     pub(super) thread: std::thread::JoinHandle<()>,
-    /// Changes when there may be something to lease that was not there before.
-    pub(super) work: watch::Receiver<u64>,
+    pub(super) calls: Arc<WaitingCalls>,
     /// Ready once the thread has ended, for whatever reason.
     pub(super) ended: oneshot::Receiver<()>,
 }
@@ -62,8 +62,9 @@ pub(super) fn start(
         }
     };
     let arbiter = arbiter::start(answer).map_err(StartError::Thread)?;
-    let (work, work_changes) = watch::channel(0);
-    let mut keeper = Keeper::open(path, settings, (metrics, crier, chronicle), (arbiter, work))?;
+    let calls = Arc::new(WaitingCalls::default());
+    let told = (arbiter, Arc::clone(&calls));
+    let mut keeper = Keeper::open(path, settings, (metrics, crier, chronicle), told)?;
     let (alive, ended) = oneshot::channel::<()>();
     let work = move || {
         // Dropped with the thread, also by a panic.
@@ -71,7 +72,7 @@ pub(super) fn start(
         keeper.work(requests);
     };
     let thread = std::thread::Builder::new().name("keeper".into()).spawn(work).map_err(StartError::Thread)?;
-    Ok(Running { handle, thread, ended, work: work_changes })
+    Ok(Running { handle, thread, calls, ended })
 }
 
 /// Why the keeper does not start.
@@ -139,8 +140,8 @@ pub(super) struct Keeper {
     /// Disputed jobs of which people were told that nothing more can be counted again.
     exhausted: HashSet<JobHash>,
     arbiter: std_mpsc::Sender<Assigned>,
-    /// Wakes calls that wait for something to lease.
-    work: watch::Sender<u64>,
+    /// Calls that wait.
+    calls: Arc<WaitingCalls>,
     metrics: Arc<Metrics>,
     crier: Crier,
     pub(super) chronicle: Chronicle,
@@ -155,7 +156,7 @@ impl Keeper {
         path: PathBuf,
         settings: Settings,
         (metrics, crier, chronicle): (Arc<Metrics>, Crier, Chronicle),
-        (arbiter, work): (std_mpsc::Sender<Assigned>, watch::Sender<u64>),
+        (arbiter, calls): (std_mpsc::Sender<Assigned>, Arc<WaitingCalls>),
     ) -> Result<Self, LedgerError> {
         let key = campaign_key(&path);
         let mut keeper = Self {
@@ -177,7 +178,7 @@ impl Keeper {
             undecided: BTreeMap::new(),
             exhausted: HashSet::new(),
             arbiter,
-            work,
+            calls,
             metrics,
             crier,
             chronicle,
@@ -286,6 +287,12 @@ impl Keeper {
             // Whoever waits for the end of a job need not wait for the clock.
             let concluded = self.campaign.conclude();
             self.enter(concluded);
+            for worker in self.campaign.take_newly_kept() {
+                // Unless it has got it by now.
+                if self.campaign.is_spot_check_kept(&worker) {
+                    self.calls.wake(&worker);
+                }
+            }
         }
     }
 
@@ -350,7 +357,7 @@ impl Keeper {
 
     /// Wakes calls that wait for something to lease.
     fn offer(&self) {
-        self.work.send_modify(|changes| *changes += 1);
+        self.calls.wake_all();
     }
 
     /// Writes the batch, applies it, and tells those who wait. Whether the disk has it.
@@ -570,6 +577,9 @@ impl Keeper {
             }
             Request::History { job, after_ms, reply } => {
                 let _ = reply.send(self.history(&job, after_ms));
+            }
+            Request::IsCheckKept(worker, reply) => {
+                let _ = reply.send(self.campaign.is_spot_check_kept(&worker));
             }
             Request::Workers(reply) => {
                 let _ = reply.send(self.workers());
@@ -905,8 +915,8 @@ pub(super) mod tests {
         let (crier, news) = Crier::heard();
         let (arbiter, assigned) = std_mpsc::channel();
         let told = (Arc::new(Metrics::new()), crier, Chronicle::start(now_ms()));
-        let work = watch::channel(0).0;
-        let keeper = Keeper::open(folder.join("ledger.db"), Settings::default(), told, (arbiter, work));
+        let calls = Arc::default();
+        let keeper = Keeper::open(folder.join("ledger.db"), Settings::default(), told, (arbiter, calls));
         Kept { keeper: keeper.expect("a new ledger"), news, folder, _assigned: assigned }
     }
 

@@ -16,6 +16,7 @@ mod access;
 mod address;
 mod arbiter;
 mod books;
+mod calls;
 mod chronicle;
 mod clock;
 mod connection;

@@ -88,6 +88,8 @@ pub(super) enum Request {
         unsuited: bool,
         reply: Reply<Result<(), Unavailable>>,
     },
+    /// Whether a check of sub-ranges is kept for a worker.
+    IsCheckKept(String, Reply<bool>),
     Submit {
         planned: Planned,
         priority: i32,

@@ -186,7 +186,7 @@ pub async fn serve(
         // A ledger of a million units takes seconds to read.
         tokio::task::spawn_blocking(move || keeper::start(path, settings, metrics, ears)).await
     };
-    let Running { handle: keeper, thread, work, ended } =
+    let Running { handle: keeper, thread, calls, ended } =
         opened.map_err(|error| ServeError::Thread(error.into()))??;
 
     let proofs = {
@@ -211,7 +211,7 @@ pub async fn serve(
         Arc::clone(&proofs),
         Arc::clone(&access),
         (Arc::clone(&metrics), troubles.clone()),
-        (work, stopped.clone()),
+        (calls, stopped.clone()),
     );
 
     // They end with this function, whatever happens.

@@ -11,6 +11,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Request, Response, Status};
 
 use super::access::{Access, address, peer, remote, shown};
+use super::calls::WaitingCalls;
 use super::chronicle::Chronicle;
 use super::metrics::Metrics;
 use super::proofs::{Proofs, What};
@@ -28,6 +29,9 @@ type Stream = Pin<Box<dyn tokio_stream::Stream<Item = Result<v1::StatusResponse,
 /// A certificate in pieces.
 type Certificate =
     Pin<Box<dyn tokio_stream::Stream<Item = Result<v1::CertificateChunk, Status>> + Send + 'static>>;
+
+/// How long an answer may wait: less than a worker waits for it.
+const LONGEST_WAIT: Duration = Duration::from_secs(20);
 
 /// The handlers of a coordinator's calls; cheap to clone.
 #[derive(Clone)]
@@ -49,8 +53,8 @@ struct Shared {
     draining: Mutex<HashSet<String>>,
     access: Arc<Access>,
     metrics: Arc<Metrics>,
-    /// Changes when there may be something to lease that was not there before.
-    work: watch::Receiver<u64>,
+    /// Calls that wait.
+    calls: Arc<WaitingCalls>,
     troubles: Troubles,
     /// One problem is planned at a time: that may take seconds and gigabytes.
     planning: Semaphore,
@@ -91,7 +95,7 @@ impl Service {
         proofs: Arc<Proofs>,
         access: Arc<Access>,
         (metrics, troubles): (Arc<Metrics>, Troubles),
-        (work, stopping): (watch::Receiver<u64>, watch::Receiver<bool>),
+        (calls, stopping): (Arc<WaitingCalls>, watch::Receiver<bool>),
     ) -> Self {
         /// Each asks the keeper once a second.
         const MOST_WATCHING: usize = 256;
@@ -104,7 +108,7 @@ impl Service {
                 draining: Mutex::default(),
                 access,
                 metrics,
-                work,
+                calls,
                 troubles,
                 planning,
                 watching,
@@ -150,8 +154,6 @@ impl Service {
     }
 
     async fn sync(&self, request: Request<v1::SyncRequest>) -> Result<v1::SyncResponse, Status> {
-        /// Less than a worker waits for an answer.
-        const LONGEST_WAIT: Duration = Duration::from_secs(20);
         const LOOK_AGAIN: Duration = Duration::from_secs(1);
         /// Between two looks at what there is to lease.
         const PAUSE: Duration = Duration::from_millis(10);
@@ -167,7 +169,7 @@ impl Service {
         let until = tokio::time::Instant::now() + wait;
         let request = messages::sync_request(request, (caller.name.clone(), caller.owner, address))
             .map_err(malformed)?;
-        let (mut work, mut stopping) = (self.shared.work.clone(), self.shared.stopping.clone());
+        let (mut work, mut stopping) = (self.shared.calls.work(), self.shared.stopping.clone());
         let proofs = self.shared.proofs.running();
         let answer = loop {
             work.mark_unchanged();
@@ -205,6 +207,25 @@ impl Service {
             running_proofs: self.shared.proofs.running(),
             ..messages::sync_response(&response)
         })
+    }
+
+    async fn listen(&self, request: Request<v1::ListenRequest>) -> Result<v1::ListenResponse, Status> {
+        let caller = self.shared.access.admit(&request, Action::Sync, &request.get_ref().worker)?;
+        let request = request.into_inner();
+        Self::build(request.peer.as_ref())?;
+        let wait = Duration::from_millis(request.wait_ms.into()).min(LONGEST_WAIT);
+        let until = tokio::time::Instant::now() + wait;
+        let mut stopping = self.shared.stopping.clone();
+        // Before it is asked, so that nothing falls between.
+        let mut registered = self.shared.calls.register(&caller.name);
+        let kept = self.ask(|reply| requests::Request::IsCheckKept(caller.name, reply)).await?;
+        let kept = kept
+            || tokio::select! {
+                () = registered.woken() => true,
+                () = tokio::time::sleep_until(until) => false,
+                _ = stopping.wait_for(|stop| *stop) => false,
+            };
+        Ok(v1::ListenResponse { kept })
     }
 
     async fn complete(&self, request: Request<v1::CompleteRequest>) -> Result<v1::CompleteResponse, Status> {
@@ -517,6 +538,13 @@ impl work_server::Work for Service {
 
     async fn fail(&self, request: Request<v1::FailRequest>) -> Result<Response<v1::FailResponse>, Status> {
         self.answer("Fail", Self::fail(self, request).await)
+    }
+
+    async fn listen(
+        &self,
+        request: Request<v1::ListenRequest>,
+    ) -> Result<Response<v1::ListenResponse>, Status> {
+        self.answer("Listen", Self::listen(self, request).await)
     }
 }
 

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::kernels::{Bench, processor};
 use super::outbox::Outbox;
@@ -18,7 +18,7 @@ use crate::engine::{
     Device, DeviceChoice, Pace, check_on_cpu, find_devices, known_answers, wait_for_devices,
 };
 use crate::kernel::gpu::{DeviceKernel, Fault, self_test};
-use crate::kernel::{KernelKind, count_sub_ranges};
+use crate::kernel::{KernelKind, count_parts};
 use crate::preplacement::{Decomposition, JobHash};
 use crate::tally::{Parts, TallyError};
 use crate::wire::v1::{self, FailReason};
@@ -90,7 +90,7 @@ impl Crew {
         let device = format!("cpu, {}", processor());
         for number in 0..cpu_threads {
             let (context, device) = (context.clone(), device.clone());
-            spawn(format!("count-{number}"), Box::new(move || cpu_thread(&context, &device)))?;
+            spawn(format!("count-{number}"), Box::new(move || CpuThread::new(&context, &device).work()))?;
         }
         if !devices.is_empty() {
             let first = shop.add_devices(devices.iter().map(seen));
@@ -169,57 +169,115 @@ fn result(
     Ok(messages::result(&result))
 }
 
-fn cpu_thread(context: &Context, device: &str) {
-    /// Units between two tests by known answers.
-    const UNITS_BETWEEN_TESTS: u32 = 4096;
-    let mut bench = Bench::default();
-    let mut since_test = 0;
-    while let Some((batch, kind)) = context.shop.take_for_cpu() {
-        let outcome =
-            catch_unwind(AssertUnwindSafe(|| count_on_cpu(context, &batch, kind, &mut bench, device)));
-        let failed = match outcome {
-            Ok(Ok(())) => None,
-            Ok(Err(detail)) => Some((FailReason::Check, detail)),
-            Err(_) => Some((FailReason::Device, format!("kernel {kind} ended in an error of its own"))),
-        };
-        since_test += 1;
-        if let Some((reason, detail)) = &failed {
-            let units: Vec<u64> = batch.units.iter().map(|unit| unit.unit).collect();
-            tracing::error!(?units, job = %batch.job, "a unit cannot be counted: {detail}");
-            context.shop.fail(&batch, *reason, detail);
-            // It may hold back work of that unit.
-            bench.clear();
-        }
-        if failed.is_some() || since_test >= UNITS_BETWEEN_TESTS {
-            since_test = 0;
-            if let Err(why) = known_answers(kind) {
-                tracing::error!("{why}");
-                return context.shop.breaks(why);
+/// A thread of the CPU.
+struct CpuThread<'a> {
+    context: &'a Context,
+    /// Its name, as sources have it.
+    device: &'a str,
+    bench: Bench,
+    /// Units since the last test by known answers.
+    since_test: u32,
+}
+
+impl<'a> CpuThread<'a> {
+    fn new(context: &'a Context, device: &'a str) -> Self {
+        Self { context, device, bench: Bench::default(), since_test: 0 }
+    }
+
+    fn work(&mut self) {
+        while let Some((batch, kind)) = self.context.shop.take_for_cpu() {
+            if self.attend_to(&batch, kind).is_err() {
+                return;
             }
         }
     }
+
+    /// Counts units, or says that they cannot be counted.
+    ///
+    /// # Errors
+    /// The kernel fails known answers: nothing that is counted here can be believed.
+    fn attend_to(&mut self, batch: &Batch, kind: KernelKind) -> Result<(), Miscounts> {
+        /// Units between two tests by known answers.
+        const UNITS_BETWEEN_TESTS: u32 = 4096;
+        let outcome = catch_unwind(AssertUnwindSafe(|| self.count(batch, kind)));
+        let failed = match outcome {
+            Ok(Ok(())) => None,
+            Ok(Err(Uncounted::Miscounts)) => return Err(Miscounts),
+            Ok(Err(Uncounted::Failed(detail))) => Some((FailReason::Check, detail)),
+            Err(_) => Some((FailReason::Device, format!("kernel {kind} ended in an error of its own"))),
+        };
+        self.since_test += 1;
+        if let Some((reason, detail)) = &failed {
+            let units: Vec<u64> = batch.units.iter().map(|unit| unit.unit).collect();
+            tracing::error!(?units, job = %batch.job, "a unit cannot be counted: {detail}");
+            self.context.shop.fail(batch, *reason, detail);
+            // It may hold back work of that unit.
+            self.bench.clear();
+        }
+        if failed.is_some() || self.since_test >= UNITS_BETWEEN_TESTS {
+            self.since_test = 0;
+            if let Err(why) = known_answers(kind) {
+                tracing::error!("{why}");
+                self.context.shop.breaks(why);
+                return Err(Miscounts);
+            }
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, batch: &Batch, kind: KernelKind) -> Result<(), Uncounted> {
+        let decomposition = &batch.decomposition;
+        let piece = decomposition.job().problem().piece();
+        let began = Instant::now();
+        let mut elsewhere = Duration::ZERO;
+        let mut results = Vec::new();
+        for unit in &batch.units {
+            let mut counted = Vec::new();
+            for sub_range in sub_ranges(decomposition, unit) {
+                let kernel = self.bench.kernel(kind, piece).map_err(Uncounted::failed)?;
+                counted.push(count_parts(kernel, decomposition, sub_range).map_err(Uncounted::failed)?);
+                if batch.is_whole() {
+                    elsewhere += self.attend_to_spot()?;
+                }
+            }
+            let elapsed_s = began.elapsed().saturating_sub(elsewhere).as_secs_f64();
+            let source = (kind.name(), self.device);
+            results.push(result(unit, &counted, elapsed_s, source).map_err(Uncounted::failed)?);
+        }
+        let elapsed_s = began.elapsed().saturating_sub(elsewhere).as_secs_f64();
+        self.context.finish(batch, None, elapsed_s, results);
+        Ok(())
+    }
+
+    /// Makes a spot check, if one waits; says how long that took.
+    fn attend_to_spot(&mut self) -> Result<Duration, Miscounts> {
+        let began = Instant::now();
+        let Some((batch, kind)) = self.context.shop.take_spot_for_cpu() else { return Ok(Duration::ZERO) };
+        self.attend_to(&batch, kind)?;
+        Ok(began.elapsed())
+    }
 }
 
-fn count_on_cpu(
-    context: &Context,
-    batch: &Batch,
-    kind: KernelKind,
-    bench: &mut Bench,
-    device: &str,
-) -> Result<(), String> {
-    let decomposition = &batch.decomposition;
-    let kernel =
-        bench.kernel(kind, decomposition.job().problem().piece()).map_err(|error| error.to_string())?;
-    let began = Instant::now();
-    let mut results = Vec::new();
-    for unit in &batch.units {
-        let counted = count_sub_ranges(kernel, decomposition, sub_ranges(decomposition, unit));
-        let elapsed_s = began.elapsed().as_secs_f64();
-        let result = counted.and_then(|counted| result(unit, &counted, elapsed_s, (kind.name(), device)));
-        results.push(result.map_err(|error| error.to_string())?);
+/// The kernel fails known answers.
+#[derive(Debug)]
+struct Miscounts;
+
+/// Why units were not counted.
+enum Uncounted {
+    Failed(String),
+    Miscounts,
+}
+
+impl Uncounted {
+    fn failed(why: impl std::fmt::Display) -> Self {
+        Self::Failed(why.to_string())
     }
-    context.finish(batch, None, began.elapsed().as_secs_f64(), results);
-    Ok(())
+}
+
+impl From<Miscounts> for Uncounted {
+    fn from(_: Miscounts) -> Self {
+        Self::Miscounts
+    }
 }
 
 /// Looks for GPUs once there is work that they might do, and lets them join.
@@ -421,15 +479,21 @@ mod tests {
         leases.iter().map(|(lease, _)| (lease.units.end - lease.units.start) as usize).sum()
     }
 
-    /// Waits for so many results and compares them with what the oracle counts.
-    fn check_results(context: &Context, count: usize) {
-        let results = loop {
+    /// Waits for so many results.
+    fn results(context: &Context, count: usize) -> Vec<(u64, v1::Result)> {
+        for _ in 0..60_000 {
             let batch = context.outbox.batch(1000, 1 << 20);
             if batch.len() == count {
-                break batch;
+                return batch;
             }
-            std::thread::sleep(std::time::Duration::from_millis(1));
-        };
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        panic!("there are not {count} results")
+    }
+
+    /// Waits for so many results and compares them with what the oracle counts.
+    fn check_results(context: &Context, count: usize) {
+        let results = results(context, count);
         let leases = leases();
         let mut oracle = KernelKind::Reference.build(Piece::Queen).expect("runs everywhere");
         for (_, result) in results {
@@ -458,14 +522,36 @@ mod tests {
     fn a_thread_of_the_cpu_counts_each_sub_range_that_a_lease_asks_for_and_no_other() {
         let (context, _scratch) = context("cpu", true);
         let count = take_in(&context.shop);
-        let mut bench = Bench::default();
-        for _ in 0..count {
+        let mut thread = CpuThread::new(&context, "cpu, a\u{e9}b\n");
+        while context.outbox.len() < count {
             let (batch, kind) = context.shop.take_for_cpu().expect("a unit");
-            count_on_cpu(&context, &batch, kind, &mut bench, "cpu, a\u{e9}b\n").expect("counts");
+            thread.attend_to(&batch, kind).expect("counts");
         }
         check_results(&context, count);
         let devices = context.outbox.batch(1000, 1 << 20).into_iter().map(|(_, result)| result.device);
         assert!(devices.into_iter().all(|device| device == "cpu, ab"));
+    }
+
+    #[test]
+    fn a_thread_that_is_at_a_unit_makes_spot_checks_in_between() {
+        let (context, _scratch) = context("between", true);
+        let leases = leases();
+        let (whole, spots): (Vec<_>, Vec<_>) =
+            leases.into_iter().partition(|(lease, _)| lease.sub_ranges.is_empty());
+        let take_in = |leases: Vec<(Assignment, Arc<Decomposition>)>| {
+            for (lease, decomposition) in leases {
+                context.shop.assign([lease.clone()]);
+                context.shop.planned(lease.attempt, Ok(decomposition));
+            }
+        };
+        take_in(whole);
+        let (batch, kind) = context.shop.take_for_cpu().expect("a unit");
+        take_in(spots);
+        CpuThread::new(&context, "cpu").attend_to(&batch, kind).expect("counts");
+        let results = results(&context, 4);
+        let attempts: Vec<u64> = results.into_iter().map(|(_, result)| result.attempt).collect();
+        assert_eq!(attempts, [3, 3, 4, batch.units[0].lease.attempt]);
+        assert!(context.shop.take_spot_for_cpu().is_none());
     }
 
     #[test]

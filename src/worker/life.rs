@@ -178,6 +178,7 @@ impl Life {
             failed = self.keep_renewing() => failed?,
             failed = self.keep_delivering() => failed?,
             failed = self.keep_proving() => failed?,
+            never = self.keep_listening() => never,
             idle = self.keep_syncing(false, exit_when_idle) => return idle,
         };
         match never {}
@@ -299,6 +300,41 @@ impl Life {
     async fn urgency(&self) {
         let mut changes = self.shop.changes();
         while !self.shop.is_urgent() && changes.changed().await.is_ok() {}
+    }
+
+    /// Hears of recounts that are kept for this worker while it counts, and has it sync at once.
+    async fn keep_listening(&self) -> Infallible {
+        /// Between two calls.
+        const LEAST: Duration = Duration::from_millis(50);
+        const MOST: Duration = Duration::from_secs(1);
+        let mut backoff = Backoff::default();
+        let mut pause = LEAST;
+        let mut changes = self.shop.changes();
+        loop {
+            // Who has nothing in hand is told by the sync that waits.
+            while self.shop.is_empty() || self.shop.is_resting() || self.shop.is_urgent() {
+                if changes.changed().await.is_err() {
+                    return std::future::pending().await;
+                }
+            }
+            // At most 10 s.
+            let wait_ms = self.longest_wait().as_millis() as u32;
+            let request = v1::ListenRequest { peer: peer(), worker: self.name.to_string(), wait_ms };
+            match self.line.try_call(|link| async move { link.work().listen(request).await }).await {
+                Ok(v1::ListenResponse { kept }) => {
+                    backoff.reset();
+                    // If it has nothing in hand by now, a sync waits that would bring it.
+                    if kept && !self.shop.is_empty() {
+                        self.shop.hurry();
+                    }
+                    // If the last sync did not bring it, the next one will not either.
+                    pause = if kept { (2 * pause).min(MOST) } else { LEAST };
+                    tokio::time::sleep(pause).await;
+                }
+                // An older coordinator does not know this call.
+                Err(_) => tokio::time::sleep(backoff.next(fastrand::f64())).await,
+            }
+        }
     }
 
     /// Syncs once. The answer may take as long as `wait` if there is nothing to lease. `None` if it failed in a way that may

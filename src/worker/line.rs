@@ -124,6 +124,17 @@ impl Line {
         !self.was_answered.load(Ordering::Relaxed) && Broken::of(status).is_some_and(is_other)
     }
 
+    /// A call without which a worker can do: whatever its failure means, others will tell.
+    pub(super) async fn try_call<T, F>(&self, call: impl FnOnce(Link) -> F) -> Result<T, Status>
+    where
+        F: Future<Output = Result<Response<T>, Status>>,
+    {
+        let link = self.state().link.clone();
+        let late = |_| Err(Status::deadline_exceeded("no answer in time"));
+        let outcome = tokio::time::timeout(self.deadline, call(link)).await.unwrap_or_else(late);
+        outcome.map(Response::into_inner)
+    }
+
     /// A call. If it fails in a way that may pass, waits as `backoff` says and returns the code.
     ///
     /// # Errors

@@ -39,7 +39,7 @@ pub(super) struct Batch {
 
 impl Batch {
     /// Returns whether of every unit all is to be counted.
-    fn is_whole(&self) -> bool {
+    pub(super) fn is_whole(&self) -> bool {
         self.units.iter().all(|unit| unit.lease.sub_ranges.is_empty())
     }
 }
@@ -173,7 +173,7 @@ struct State {
     stopped: bool,
     /// Results were acknowledged since the last report.
     acknowledged: bool,
-    /// The coordinator should hear of a change at once.
+    /// The coordinator should hear of this worker at once.
     urgent: bool,
     /// A kernel of the CPU miscounts.
     broken: Option<String>,
@@ -422,7 +422,12 @@ impl Shop {
         self.state().acknowledged
     }
 
-    /// Whether the coordinator should hear of a change at once.
+    /// The coordinator has something for this worker.
+    pub(super) fn hurry(&self) {
+        self.change(|state| state.urgent = true);
+    }
+
+    /// Whether the coordinator should hear of this worker at once.
     pub(super) fn is_urgent(&self) -> bool {
         self.state().urgent
     }
@@ -466,23 +471,35 @@ impl Shop {
 
     /// A unit for a thread of the CPU, and the kernel that is to count it; waits for one. `None`: the thread is to end.
     pub(super) fn take_for_cpu(&self) -> Option<(Batch, KernelKind)> {
-        self.wait_for(|state| {
-            if !state.cpu_counts {
+        self.wait_for(|state| self.next_for_cpu(state, |_| true))
+    }
+
+    /// A unit of which only some sub-ranges are to be counted, if one waits. A thread that is at another unit counts them in
+    /// between: an owner that is new may be lent nothing more until it is checked.
+    pub(super) fn take_spot_for_cpu(&self) -> Option<(Batch, KernelKind)> {
+        let found = self.next_for_cpu(&mut self.state(), Lot::is_spot);
+        if found.is_some() {
+            self.changes.send_replace(());
+        }
+        found
+    }
+
+    fn next_for_cpu(&self, state: &mut State, may: impl Fn(&Lot) -> bool) -> Option<(Batch, KernelKind)> {
+        if !state.cpu_counts || state.stopped {
+            return None;
+        }
+        let (attempt, kind) = state.recounts_first().find_map(|(attempt, lot)| {
+            if lot.waiting.is_empty() || !may(lot) {
                 return None;
             }
-            let (attempt, kind) = state.recounts_first().find_map(|(attempt, lot)| {
-                if lot.waiting.is_empty() {
-                    return None;
-                }
-                let job = lot.decomposition.as_ref()?.job();
-                let kind = self.ladder.pick(job, lot.assignment.not_kernel.as_deref())?;
-                Some((attempt, kind))
-            })?;
-            let lot = state.lots.get_mut(&attempt)?;
-            let unit = lot.waiting.pop_front()?;
-            lot.counting.insert(unit);
-            Some((batch(lot, vec![lot.leased(unit)])?, kind))
-        })
+            let job = lot.decomposition.as_ref()?.job();
+            let kind = self.ladder.pick(job, lot.assignment.not_kernel.as_deref())?;
+            Some((attempt, kind))
+        })?;
+        let lot = state.lots.get_mut(&attempt)?;
+        let unit = lot.waiting.pop_front()?;
+        lot.counting.insert(unit);
+        Some((batch(lot, vec![lot.leased(unit)])?, kind))
     }
 
     /// Units for the device with this number, as many as `size` says of what was measured and of the open units of a

@@ -128,6 +128,11 @@ pub struct Outcome {
     pub lies: BTreeMap<String, u64>,
 }
 
+/// What share of a unit a lease asks for.
+fn share_of(lease: &Assignment) -> f64 {
+    if lease.sub_ranges.is_empty() { 1.0 } else { lease.sub_ranges.len() as f64 / f64::from(SUB_RANGES) }
+}
+
 /// The right sums of a unit's sub-ranges, in completions of weight 24.
 fn truth(unit: u64) -> Vec<u64> {
     (0..u64::from(SUB_RANGES)).map(|i| 5 + unit % 7 + (unit * 31 + i * 17) % 11).collect()
@@ -163,8 +168,13 @@ struct Worker {
     held: BTreeMap<u64, InHand>,
     /// What each thread is at: lease, unit, when it will be done.
     threads: Vec<Option<(Assignment, u64, f64)>>,
+    /// Spot checks that threads make between two sub-ranges of the unit that they are at: the same of each, after the
+    /// thread.
+    between: Vec<(usize, (Assignment, u64, f64))>,
     outbox: Vec<(u64, UnitResult)>,
     next_sync_s: f64,
+    /// When it was told last of checks that are kept for it.
+    told_s: f64,
     counted: u64,
     rare: u64,
     stopped: bool,
@@ -183,7 +193,8 @@ pub struct World {
     now_s: f64,
     epoch: u64,
     job: JobHash,
-    arbiter: Option<(nqueens::campaign::ArbiterTask, f64)>,
+    /// What the arbiter is at, for how long, and until when.
+    arbiter: Option<(nqueens::campaign::ArbiterTask, f64, f64)>,
     counted: f64,
     recounted: f64,
     audited: f64,
@@ -207,8 +218,10 @@ impl World {
                 spec: spec.clone(),
                 held: BTreeMap::new(),
                 threads: vec![None; spec.capacity as usize],
+                between: Vec::new(),
                 outbox: Vec::new(),
                 next_sync_s: random.f64() * 0.05,
+                told_s: 0.0,
                 counted: 0,
                 rare: match spec.strategy {
                     Strategy::ColludingOnce if Some(i) != first_liar => u64::MAX,
@@ -247,7 +260,7 @@ impl World {
             job: self.job,
             units: self.scenario.units,
             priority: 0,
-            at_ms: 0,
+            at_ms: 1_000_000,
             published: self.scenario.published.then(|| right_total(self.scenario.units)),
         }
     }
@@ -521,27 +534,10 @@ impl World {
             if self.workers[which].threads[thread].is_some() {
                 continue;
             }
-            let worker = &self.workers[which];
-            let next = worker
-                .held
-                .iter()
-                .filter(|(_, in_hand)| !in_hand.waiting.is_empty())
-                .filter(|(_, in_hand)| !(strategy == Strategy::Shirker && in_hand.lease.mirrored))
-                .min_by_key(|(attempt, in_hand)| (!in_hand.lease.mirrored, **attempt))
-                .map(|(&attempt, in_hand)| (attempt, in_hand.lease.sub_ranges));
-            let Some((attempt, sub_ranges)) = next else { break };
-            let (rate, capacity) = (worker.spec.rate, f64::from(worker.spec.capacity));
-            let unit = {
-                let in_hand = self.workers[which].held.get_mut(&attempt).expect("just found");
-                in_hand.waiting.pop().expect("not empty")
-            };
-            let share =
-                if sub_ranges.is_empty() { 1.0 } else { sub_ranges.len() as f64 / f64::from(SUB_RANGES) };
-            let took = share * self.unit_work(unit) * capacity / rate;
-            // Who counts nothing needs no time.
-            let took = if strategy == Strategy::Lazy { took / 100.0 } else { took };
-            let lease = self.workers[which].held[&attempt].lease.clone();
+            let Some((lease, unit)) = self.next_waiting(which, false) else { break };
+            let took = self.takes_s(which, &lease, unit);
             let mirrored = lease.mirrored;
+            let share = share_of(&lease);
             self.workers[which].threads[thread] = Some((lease, unit, now_s + took));
             if mirrored {
                 self.recounted += share * self.unit_work(unit);
@@ -550,9 +546,57 @@ impl World {
                 let worker = &mut self.workers[which];
                 worker.work_s += took;
                 worker.done += 1.0;
+                let capacity = f64::from(worker.spec.capacity);
                 worker.measured = Some(capacity * worker.done / worker.work_s);
             }
         }
+        // No thread is idle: one that is at a unit interrupts it, at the end of a sub-range, for a spot check.
+        let at_units: Vec<usize> = (0..self.workers[which].threads.len())
+            .filter(|&thread| {
+                let at = &self.workers[which].threads[thread];
+                at.as_ref().is_some_and(|(lease, ..)| lease.sub_ranges.is_empty())
+            })
+            .collect();
+        while !at_units.is_empty()
+            && let Some((lease, unit)) = self.next_waiting(which, true)
+        {
+            let took = self.takes_s(which, &lease, unit);
+            self.recounted += share_of(&lease) * self.unit_work(unit);
+            let thread = at_units[self.random.usize(..at_units.len())];
+            let sub_range_s = took / f64::from(lease.sub_ranges.len() as u32);
+            let rest_s = self.random.f64() * sub_range_s;
+            let worker = &mut self.workers[which];
+            if let Some((_, _, at_s)) = &mut worker.threads[thread] {
+                *at_s += took;
+            }
+            let earlier = worker.between.iter().filter(|(by, _)| *by == thread);
+            let begins_s =
+                earlier.map(|(_, (_, _, at_s))| *at_s + sub_range_s).fold(now_s + rest_s, f64::max);
+            worker.between.push((thread, (lease, unit, begins_s + took)));
+        }
+    }
+
+    /// Takes the next unit that waits, of a check if there is one, or only of a spot check.
+    fn next_waiting(&mut self, which: usize, spot: bool) -> Option<(Assignment, u64)> {
+        let worker = &mut self.workers[which];
+        let strategy = worker.spec.strategy;
+        let next = worker
+            .held
+            .values_mut()
+            .filter(|in_hand| !in_hand.waiting.is_empty())
+            .filter(|in_hand| !spot || !in_hand.lease.sub_ranges.is_empty())
+            .filter(|in_hand| !(strategy == Strategy::Shirker && in_hand.lease.mirrored))
+            .min_by_key(|in_hand| (!in_hand.lease.mirrored, in_hand.lease.attempt))?;
+        let unit = next.waiting.pop()?;
+        Some((next.lease.clone(), unit))
+    }
+
+    /// How long a thread of a worker takes for a unit of a lease.
+    fn takes_s(&self, which: usize, lease: &Assignment, unit: u64) -> f64 {
+        let spec = &self.workers[which].spec;
+        let took = share_of(lease) * self.unit_work(unit) * f64::from(spec.capacity) / spec.rate;
+        // Who counts nothing needs no time.
+        if spec.strategy == Strategy::Lazy { took / 100.0 } else { took }
     }
 
     /// What is done by now is handed in.
@@ -564,6 +608,12 @@ impl World {
                 continue;
             };
             // A lease that was cancelled meanwhile does not undo what was counted.
+            let result = self.answer(which, &lease, unit);
+            self.workers[which].outbox.push((lease.attempt, result));
+        }
+        let is_done = |(_, (_, _, at_s)): &mut (usize, (Assignment, u64, f64))| *at_s <= now_s;
+        let done: Vec<_> = self.workers[which].between.extract_if(.., is_done).collect();
+        for (_, (lease, unit, _)) in done {
             let result = self.answer(which, &lease, unit);
             self.workers[which].outbox.push((lease.attempt, result));
         }
@@ -595,7 +645,7 @@ impl World {
     }
 
     fn judge(&mut self) {
-        if let Some((task, at_s)) = self.arbiter
+        if let Some((task, elapsed_s, at_s)) = self.arbiter
             && at_s <= self.now_s
         {
             self.arbiter = None;
@@ -607,7 +657,7 @@ impl World {
             };
             let (tally, _) = tally_of(&asked);
             let sub_sums = asked.iter().map(|&sum| 24 * u128::from(sum)).collect();
-            let ruling = Ruling { task, tally, sub_sums, elapsed_s: 1.0 };
+            let ruling = Ruling { task, tally, sub_sums, elapsed_s };
             let events = self.campaign.ruled(&ruling, &source("(arbiter)", COORDINATOR));
             self.record(events);
         }
@@ -621,15 +671,19 @@ impl World {
             };
             let work = share * self.unit_work(task.unit.unit) * if task.dispute { 2.0 } else { 1.0 };
             self.audited += work;
-            self.arbiter = Some((task, self.now_s + work / self.scenario.arbiter_rate));
+            let took = work / self.scenario.arbiter_rate;
+            self.arbiter = Some((task, took, self.now_s + took));
         }
     }
 
     fn next_event_s(&self, tick_s: f64) -> f64 {
         let at_work = || self.workers.iter().filter(|w| !w.stopped);
-        let threads = at_work().flat_map(|w| w.threads.iter().flatten().map(|(_, _, at)| *at));
+        let threads = at_work().flat_map(|w| {
+            let between = w.between.iter().map(|(_, at)| at);
+            w.threads.iter().flatten().chain(between).map(|(_, _, at)| *at)
+        });
         let syncs = at_work().map(|w| w.next_sync_s);
-        let arbiter = self.arbiter.map(|(_, at)| at);
+        let arbiter = self.arbiter.map(|(_, _, at)| at);
         let next = threads.chain(syncs).chain(arbiter).fold(tick_s, f64::min);
         next.max(self.now_s + 1e-4)
     }
@@ -655,6 +709,14 @@ impl World {
                     self.sync(which);
                 }
                 self.begin(which);
+            }
+            // Those are told at once.
+            let newly_kept = self.campaign.take_newly_kept();
+            let now_s = self.now_s;
+            for worker in self.workers.iter_mut().filter(|worker| newly_kept.contains(&worker.name)) {
+                // Once a second at most.
+                worker.told_s = (now_s + 0.05).max(worker.told_s + 1.0);
+                worker.next_sync_s = worker.next_sync_s.min(worker.told_s);
             }
             self.judge();
             // As the coordinator does after whatever it was told.
