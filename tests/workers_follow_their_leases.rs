@@ -92,7 +92,7 @@ impl Scripted {
             }
         };
         let waited = tokio::time::timeout(LONG, wait).await;
-        waited.unwrap_or_else(|_| panic!("waited in vain for: {what}"));
+        waited.unwrap_or_else(|_| panic!("waited in vain for: {what}: {:?}", self.script()));
     }
 
     fn lease(&self, attempt: u64, units: Range<u64>) -> v1::Lease {
@@ -338,23 +338,22 @@ async fn sums_of_sub_ranges_come_with_every_result_and_only_what_was_asked_for_i
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_worker_that_counts_fetches_a_recount_as_soon_as_it_is_kept_for_it() {
-    // A hundred thousand units would take minutes.
-    let stage = Stage::new("listens", queens(18, 1), Waits::ForWork).await;
+    // Twenty units take half a minute; the recount is made in the midst of one.
+    let stage = Stage::new("listens", queens(18, 1000), Waits::ForWork).await;
     let coordinator = &stage.coordinator;
-    coordinator.change(|script| script.to_grant.push_back(coordinator.lease(1, 0..40_000)));
+    coordinator.change(|script| script.to_grant.push_back(coordinator.lease(1, 0..20)));
     let running = Running::start((stage.options)());
     coordinator.until("it counts, and listens", |script| script.listens > 0).await;
     // One that is kept now, and nothing else that would have it sync: the next sync is in ten minutes.
-    let spot = v1::Lease { mirrored: true, sub_ranges: vec![0], ..coordinator.lease(2, 70_000..70_001) };
+    let spot = v1::Lease { mirrored: true, sub_ranges: vec![0], ..coordinator.lease(2, 30..31) };
     coordinator.change(|script| {
-        script.to_grant.push_back(spot.clone());
+        script.to_grant.push_back(spot);
         script.kept = true;
     });
     let is_spot = |result: &v1::Result| result.attempt == 2;
     coordinator.until("the recount", |script| script.results.iter().any(is_spot)).await;
-    let results: Vec<v1::Result> =
-        coordinator.script().results.iter().filter(|result| is_spot(result)).cloned().collect();
-    stage.check(&results, &[spot]);
+    let units = coordinator.script().results.iter().filter(|result| !is_spot(result)).count();
+    assert!(units < 20, "it did not wait for the end of what it was at");
     running.kill().await;
 }
 
