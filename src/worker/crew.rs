@@ -470,9 +470,8 @@ mod tests {
         ]
     }
 
-    fn take_in(shop: &Shop) -> usize {
-        let leases = leases();
-        for (lease, decomposition) in &leases {
+    fn take_in(shop: &Shop, leases: &[(Assignment, Arc<Decomposition>)]) -> usize {
+        for (lease, decomposition) in leases {
             shop.assign([lease.clone()]);
             shop.planned(lease.attempt, Ok(Arc::clone(decomposition)));
         }
@@ -521,7 +520,7 @@ mod tests {
     #[test]
     fn a_thread_of_the_cpu_counts_each_sub_range_that_a_lease_asks_for_and_no_other() {
         let (context, _scratch) = context("cpu", true);
-        let count = take_in(&context.shop);
+        let count = take_in(&context.shop, &leases());
         let mut thread = CpuThread::new(&context, "cpu, a\u{e9}b\n");
         while context.outbox.len() < count {
             let (batch, kind) = context.shop.take_for_cpu().expect("a unit");
@@ -535,18 +534,11 @@ mod tests {
     #[test]
     fn a_thread_that_is_at_a_unit_makes_spot_checks_in_between() {
         let (context, _scratch) = context("between", true);
-        let leases = leases();
         let (whole, spots): (Vec<_>, Vec<_>) =
-            leases.into_iter().partition(|(lease, _)| lease.sub_ranges.is_empty());
-        let take_in = |leases: Vec<(Assignment, Arc<Decomposition>)>| {
-            for (lease, decomposition) in leases {
-                context.shop.assign([lease.clone()]);
-                context.shop.planned(lease.attempt, Ok(decomposition));
-            }
-        };
-        take_in(whole);
+            leases().into_iter().partition(|(lease, _)| lease.sub_ranges.is_empty());
+        take_in(&context.shop, &whole);
         let (batch, kind) = context.shop.take_for_cpu().expect("a unit");
-        take_in(spots);
+        take_in(&context.shop, &spots);
         CpuThread::new(&context, "cpu").attend_to(&batch, kind).expect("counts");
         let results = results(&context, 4);
         let attempts: Vec<u64> = results.into_iter().map(|(_, result)| result.attempt).collect();
@@ -559,7 +551,7 @@ mod tests {
         let (context, _scratch) = context("device", false);
         let device = DeviceSeen { id: "mirror-0".into(), name: String::new(), fault: None };
         context.shop.add_devices([device]);
-        let count = take_in(&context.shop);
+        let count = take_in(&context.shop, &leases());
         let shape = Shape { lanes: 256, chunk: 128, ring: 1 << 14, prefixes: 5000 };
         let mut kernel = DeviceKernel::new(Box::new(Mirror::default()), shape, false);
         std::thread::scope(|scope| {

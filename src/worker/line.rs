@@ -130,8 +130,13 @@ impl Line {
         F: Future<Output = Result<Response<T>, Status>>,
     {
         let link = self.state().link.clone();
+        self.in_time(call(link)).await
+    }
+
+    /// The answer to a call, or that there was none in time.
+    async fn in_time<T>(&self, call: impl Future<Output = Result<Response<T>, Status>>) -> Result<T, Status> {
         let late = |_| Err(Status::deadline_exceeded("no answer in time"));
-        let outcome = tokio::time::timeout(self.deadline, call(link)).await.unwrap_or_else(late);
+        let outcome = tokio::time::timeout(self.deadline, call).await.unwrap_or_else(late);
         outcome.map(Response::into_inner)
     }
 
@@ -152,13 +157,11 @@ impl Line {
             (state.link.clone(), state.generation)
         };
         // The channel's own deadline begins when it is connected.
-        let outcome = tokio::time::timeout(self.deadline, call(link)).await;
-        let late = |_| Err(Status::deadline_exceeded("no answer in time"));
-        match outcome.unwrap_or_else(late) {
+        match self.in_time(call(link)).await {
             Ok(answer) => {
                 self.was_answered.store(true, Ordering::Relaxed);
                 backoff.reset();
-                Ok(Ok(answer.into_inner()))
+                Ok(Ok(answer))
             }
             Err(status) if self.is_spoken_to_wrongly(&status) => {
                 Err(WorkerError::NotPlain(self.address.clone()))

@@ -128,9 +128,9 @@ pub struct Outcome {
     pub lies: BTreeMap<String, u64>,
 }
 
-/// What share of a unit a lease asks for.
-fn share_of(lease: &Assignment) -> f64 {
-    if lease.sub_ranges.is_empty() { 1.0 } else { lease.sub_ranges.len() as f64 / f64::from(SUB_RANGES) }
+/// What share of a unit is asked for.
+fn share_of(sub_ranges: SubRangeSet) -> f64 {
+    if sub_ranges.is_empty() { 1.0 } else { sub_ranges.len() as f64 / f64::from(SUB_RANGES) }
 }
 
 /// The right sums of a unit's sub-ranges, in completions of weight 24.
@@ -537,7 +537,7 @@ impl World {
             let Some((lease, unit)) = self.next_waiting(which, false) else { break };
             let took = self.takes_s(which, &lease, unit);
             let mirrored = lease.mirrored;
-            let share = share_of(&lease);
+            let share = share_of(lease.sub_ranges);
             self.workers[which].threads[thread] = Some((lease, unit, now_s + took));
             if mirrored {
                 self.recounted += share * self.unit_work(unit);
@@ -561,7 +561,7 @@ impl World {
             && let Some((lease, unit)) = self.next_waiting(which, true)
         {
             let took = self.takes_s(which, &lease, unit);
-            self.recounted += share_of(&lease) * self.unit_work(unit);
+            self.recounted += share_of(lease.sub_ranges) * self.unit_work(unit);
             let thread = at_units[self.random.usize(..at_units.len())];
             let sub_range_s = took / f64::from(lease.sub_ranges.len() as u32);
             let rest_s = self.random.f64() * sub_range_s;
@@ -594,7 +594,7 @@ impl World {
     /// How long a thread of a worker takes for a unit of a lease.
     fn takes_s(&self, which: usize, lease: &Assignment, unit: u64) -> f64 {
         let spec = &self.workers[which].spec;
-        let took = share_of(lease) * self.unit_work(unit) * f64::from(spec.capacity) / spec.rate;
+        let took = share_of(lease.sub_ranges) * self.unit_work(unit) * f64::from(spec.capacity) / spec.rate;
         // Who counts nothing needs no time.
         if spec.strategy == Strategy::Lazy { took / 100.0 } else { took }
     }
@@ -664,11 +664,7 @@ impl World {
         if self.arbiter.is_none()
             && let Some(task) = self.campaign.next_for_arbiter(self.now_ms(), |_| false)
         {
-            let share = if task.sub_ranges.is_empty() {
-                1.0
-            } else {
-                task.sub_ranges.len() as f64 / f64::from(SUB_RANGES)
-            };
+            let share = share_of(task.sub_ranges);
             let work = share * self.unit_work(task.unit.unit) * if task.dispute { 2.0 } else { 1.0 };
             self.audited += work;
             let took = work / self.scenario.arbiter_rate;
