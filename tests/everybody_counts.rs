@@ -73,8 +73,8 @@ fn sharing_from_2_to_256_workers_is_tabled() {
 
 #[test]
 fn a_job_of_half_a_minute_takes_little_longer_than_an_ideal_schedule() {
-    for (workers, spread) in [(2, 1.0), (2, 10.0), (8, 100.0), (32, 1000.0)] {
-        let over = cell(workers, spread, 30.0, 3);
+    for (workers, spread) in [(2, 1.0), (2, 10.0), (8, 100.0), (32, 1000.0), (128, 1000.0)] {
+        let over = cell(workers, spread, 30.0, 12);
         assert!(over <= 1.3, "{workers} workers, {spread}: {over}");
     }
 }

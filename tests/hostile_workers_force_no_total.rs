@@ -836,6 +836,34 @@ fn a_check_that_a_new_owner_waits_for_and_nobody_holds_is_the_arbiters() {
 }
 
 #[test]
+fn a_full_check_that_takes_its_worker_too_long_goes_to_another_once_no_unit_is_open() {
+    let settings = Settings { audit: 0.0, owner_audits: 0, full_check: 1.0, ..Settings::default() };
+    for (units, late_ms, goes) in [(2, 2_000, false), (2, 3_000, true), (100, 60_000, false)] {
+        let mut campaign = campaign(units, Some(0), settings);
+        let lease = sync(&mut campaign, "one", &[], 1_000).remove(0);
+        let mut held: Vec<Vec<Assignment>> =
+            ["two", "three"].iter().map(|name| sync(&mut campaign, name, &[], 1_000)).collect();
+        hand_in(&mut campaign, &result(&lease, lease.units.start, "one", 0));
+        let mut sync_both = |campaign: &mut Campaign, now_ms| -> Vec<bool> {
+            let names = ["two", "three"].iter().zip(&mut held);
+            let makes = names.map(|(name, held)| {
+                *held = sync(campaign, name, held, now_ms);
+                held.iter().any(|lease| lease.mirrored)
+            });
+            makes.collect()
+        };
+        campaign.tick(2_000);
+        let at_first = sync_both(&mut campaign, 2_000);
+        assert_eq!(at_first.iter().filter(|makes| **makes).count(), 1, "{units}");
+        let now_ms = 2_000 + late_ms;
+        campaign.tick(now_ms);
+        let later = sync_both(&mut campaign, now_ms);
+        let of_the_other: Vec<bool> = at_first.iter().map(|makes| !makes).collect();
+        assert_eq!(later, if goes { of_the_other } else { at_first }, "{units}, {late_ms} ms");
+    }
+}
+
+#[test]
 fn audits_of_whole_units_wait_for_a_slow_coordinator_no_longer_than_is_documented() {
     let settings = Settings { audit: 1.0, spot_check: 0.0, full_check: 0.0, ..Settings::default() };
     for (unit_s, most) in [(0.1, 8), (100.0, 1)] {

@@ -51,6 +51,8 @@ pub(super) struct Check {
     pub(super) vouched: Option<u32>,
     /// For whom it is kept, and until when.
     drawn: Option<(WorkerName, u64)>,
+    /// Since when it is kept or, if it is leased, leased.
+    since_ms: u64,
     /// The lease under which it is being made.
     leased: Option<u64>,
     /// Who did not make it in time, last.
@@ -61,7 +63,7 @@ pub(super) struct Check {
 
 impl Check {
     pub(super) const fn new(depth: Depth, vouched: Option<u32>) -> Self {
-        Self { depth, vouched, drawn: None, leased: None, missed: None, misses: 0 }
+        Self { depth, vouched, drawn: None, since_ms: 0, leased: None, missed: None, misses: 0 }
     }
 }
 
@@ -295,15 +297,14 @@ impl Campaign {
 
     fn draw_checker(&mut self, hash: JobHash, unit: u64, candidates: &[Candidate]) -> Option<WorkerName> {
         let job = self.jobs.get(&hash)?;
-        let (outcome, check) = (job.units.outcome(unit)?, job.checks.get(unit)?);
+        let check = job.checks.get(unit)?;
         if check.misses >= MOST_MISSES && self.is_urgent(job, unit, check) {
             return None;
         }
+        let may = self.who_may_check(job, unit, check, candidates);
+        let outcome = job.units.outcome(unit)?;
         let first = self.workers.get(&self.reputation.source(outcome.source).worker);
         let address = first.and_then(|worker| worker.address);
-        let vouched = check.vouched.map(|number| self.reputation.owner_of(number));
-        let may: Vec<&Candidate> =
-            candidates.iter().filter(|c| c.owner != outcome.owner && Some(c.owner) != vouched).collect();
         // Somebody from elsewhere, if there is anybody; somebody who has not missed it before, likewise.
         let elsewhere: Vec<&Candidate> =
             may.iter().copied().filter(|c| address.is_none() || c.address != address).collect();
@@ -320,11 +321,25 @@ impl Campaign {
         chosen.or(may.last()).map(|c| c.worker.clone())
     }
 
+    /// Returns the candidates of owners that neither counted a unit nor confirmed it before.
+    fn who_may_check<'a>(
+        &self,
+        job: &Job,
+        unit: u64,
+        check: &Check,
+        candidates: &'a [Candidate],
+    ) -> Vec<&'a Candidate> {
+        let Some(outcome) = job.units.outcome(unit) else { return Vec::new() };
+        let vouched = check.vouched.map(|number| self.reputation.owner_of(number));
+        candidates.iter().filter(|c| c.owner != outcome.owner && Some(c.owner) != vouched).collect()
+    }
+
     fn keep_for(&mut self, hash: JobHash, unit: u64, worker: WorkerName, now_ms: u64) {
         let until_ms = now_ms.saturating_add(self.patience_ms(hash, unit));
         let Some(job) = self.jobs.get_mut(&hash) else { return };
         let Some(check) = job.checks.due.get_mut(&unit) else { return };
         check.drawn = Some((worker.clone(), until_ms));
+        check.since_ms = now_ms;
         job.checks.undrawn.remove(&unit);
         if check.depth == Depth::Spot {
             self.newly_kept.insert(worker.clone());
@@ -420,11 +435,51 @@ impl Campaign {
         {
             self.kept_until.pop_first();
             // Whoever holds the lease and does not hand anything in must not hold up the job.
-            let leased = self.jobs.get(&hash).and_then(|job| job.checks.get(unit)?.leased);
-            match leased.filter(|attempt| self.leases.contains_key(attempt)) {
-                Some(attempt) => self.drop_lease(attempt),
-                None => self.put_back(hash, unit),
-            }
+            self.take_back(hash, unit);
+        }
+    }
+
+    /// Where no unit of a job is open any more: puts back the full checks whose workers take longer for them than others
+    /// would, so that one of these makes them. Where all units are counted twice, there is enough else to do.
+    pub(super) fn put_back_late(&mut self, now_ms: u64) {
+        let late: Vec<(JobHash, u64)> = self
+            .jobs
+            .iter()
+            .filter(|(_, job)| job.state.is_counted() && job.units.open() == 0 && self.target(job) < 1.0)
+            .flat_map(|(&hash, job)| self.late_checks(job, now_ms).into_iter().map(move |unit| (hash, unit)))
+            .collect();
+        for (hash, unit) in late {
+            self.take_back(hash, unit);
+        }
+    }
+
+    /// Returns the full checks of a job that others would have made by now.
+    fn late_checks(&self, job: &Job, now_ms: u64) -> Vec<u64> {
+        let unit_s = job.counting_s / job.units.done().max(1) as f64;
+        let late_s = self.settings.first_lease_s + self.settings.straggler * unit_s;
+        let is_late = |check: &Check| {
+            let since_s = now_ms.saturating_sub(check.since_ms) as f64 / 1000.0;
+            check.depth == Depth::Full && check.misses < MOST_MISSES && since_s > late_s
+        };
+        let mut late = job.checks.due.iter().filter(|(_, check)| is_late(check)).peekable();
+        if late.peek().is_none() {
+            return Vec::new();
+        }
+        let candidates = self.candidates(job, now_ms);
+        let others = |(&unit, check): (&u64, &Check)| {
+            let (keeper, _) = check.drawn.as_ref()?;
+            let may = self.who_may_check(job, unit, check, &candidates);
+            may.iter().any(|c| c.worker != *keeper).then_some(unit)
+        };
+        late.filter_map(others).collect()
+    }
+
+    /// Takes a check from the worker for which it is kept, or to which it is leased.
+    fn take_back(&mut self, hash: JobHash, unit: u64) {
+        let leased = self.jobs.get(&hash).and_then(|job| job.checks.get(unit)?.leased);
+        match leased.filter(|attempt| self.leases.contains_key(attempt)) {
+            Some(attempt) => self.drop_lease(attempt),
+            None => self.put_back(hash, unit),
         }
     }
 
@@ -498,6 +553,7 @@ impl Campaign {
         let until_ms = now_ms.saturating_add(self.patience_ms(hash, unit));
         let check = self.jobs.get_mut(&hash)?.checks.due.get_mut(&unit)?;
         check.leased = Some(attempt);
+        check.since_ms = now_ms;
         if let Some((_, before_ms)) = check.drawn.replace((request.worker.clone(), until_ms)) {
             self.kept_until.remove(&(before_ms, hash, unit));
         }

@@ -646,6 +646,7 @@ impl Campaign {
             }
         }
         self.expire_kept(now_ms);
+        self.put_back_late(now_ms);
         self.draw_checkers(now_ms);
         events.extend(self.conclude());
         events
