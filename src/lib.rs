@@ -5,8 +5,8 @@
 //!
 //! | floor | rooms |
 //! |---|---|
-//! | 0 | [`board`]: squares, pieces, problems, checkers, drawings; `whole_file`: files that appear whole; `net`: connections of servers |
-//! | 1 | [`symmetry`]: the group of the square; [`known`]: published values; [`proof`]: certificates and their checker |
+//! | 0 | [`board`]: squares, pieces, problems, checkers; `whole_file`: files that appear whole; `net`: connections of servers |
+//! | 1 | [`symmetry`]: the group of the square; [`known`]: published values; [`proof`]: certificates and their checkers; [`render`]: drawings |
 //! | 2 | [`preplacement`]: canonical weighted prefixes, jobs, units; [`tally`]: exact sums |
 //! | 3 | [`kernel`]: what counts one subproblem; [`search`]: what places queens; [`ledger`]: what keeps a finished unit |
 //! | 3 | [`optimise`]: integer and constraint programming, and the referee of what solvers claim |
@@ -35,8 +35,10 @@
 //! One solution, checked by code that knows nothing of the method ([`search`]); the first one with a proof ([`proof`]); a count
 //! in parts ([`preplacement`]): there are the examples.
 
+pub use nqueens_proof as proof;
+pub use nqueens_proof::{board, symmetry};
+
 pub mod authority;
-pub mod board;
 pub mod campaign;
 pub mod cli;
 pub mod cluster;
@@ -49,9 +51,8 @@ pub mod ledger;
 mod net;
 pub mod optimise;
 pub mod preplacement;
-pub mod proof;
+pub mod render;
 pub mod search;
-pub mod symmetry;
 pub mod tally;
 mod whole_file;
 pub mod wire;

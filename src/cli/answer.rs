@@ -10,7 +10,8 @@ use serde::Serialize;
 use super::report::{duration, grouped};
 use super::stream::Stream;
 use super::{Exit, Failure};
-use crate::board::{Drawing, Piece, Placement, PlacementError};
+use crate::board::{Piece, Placement, PlacementError};
+use crate::render::Drawing;
 
 /// How answers are to be printed.
 #[derive(Clone, Copy, Debug, clap::Args)]

@@ -8,8 +8,8 @@ use serde::Serialize;
 use super::max_work::{self, MaxWork};
 use super::report::{counted, duration};
 use super::{Exit, Failure, print, whole_file};
-use crate::board::{Norm, Piece, Placement, Problem};
-use crate::proof::{self, Beauty, Kind, Proved};
+use crate::board::{Piece, Placement, Problem};
+use crate::proof;
 
 /// Check a certificate that first or beautiful wrote: prove its answer again, in integers, by code that shares nothing
 /// with the search but the definition of the board.
@@ -73,28 +73,11 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     } else {
         let bytes = counted(certificate.len() as u128, "byte");
         let work = counted(proved.work.into(), "step");
-        format!("{}\n  checked in {}, {work}, {bytes}\n", sentence(&proved), duration(elapsed))
+        format!("{proved}\n  checked in {}, {work}, {bytes}\n", duration(elapsed))
     })?;
     Ok(Exit::Done)
 }
 
 fn from_one(columns: &[usize]) -> Vec<usize> {
     columns.iter().map(|column| column + 1).collect()
-}
-
-/// What was proved, in words.
-fn sentence(proved: &Proved) -> String {
-    let Proved { kind, beauty, n, solution, .. } = proved;
-    let Beauty { norm, turning } = beauty.unwrap_or_default();
-    let symmetric = if turning { "doubly symmetric " } else { "" };
-    let Some(columns) = solution else {
-        return format!("proved: there is no {symmetric}solution for n = {n}");
-    };
-    let by = if norm == Norm::default() { String::new() } else { format!(" by the {norm} norm") };
-    let which = match kind {
-        Kind::First => "the lexicographically first solution".to_owned(),
-        Kind::Beautiful => format!("a most beautiful {symmetric}solution{by}"),
-    };
-    let columns: Vec<String> = from_one(columns).iter().map(usize::to_string).collect();
-    format!("proved: {which} for n = {n} is {}", columns.join(" "))
 }

@@ -15,11 +15,12 @@ use super::terminal::{Terminal, time_limit};
 use super::verdict::{Report, completion};
 use super::whole_file::{self, WholeFile};
 use super::{Exit, Failure, note};
-use crate::board::{Drawing, Piece, Placement, Problem, Square, SquareError, parse_squares};
+use crate::board::{Piece, Placement, Problem, Square, SquareError, parse_squares};
 use crate::optimise::exact::resume::{self, ResumeError};
 use crate::optimise::exact::{self, Found, Options, Refutations};
 use crate::optimise::{Answer, BEST_SOLVER, Doubt, FirstMethod, Solver, Verdict, first};
 use crate::proof::{self, Meter, ProofError};
+use crate::render::Drawing;
 
 /// Find the lexicographically first solution (OEIS A141843), with a proof in integers that none comes before it.
 #[derive(Debug, clap::Args)]

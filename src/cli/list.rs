@@ -334,7 +334,7 @@ impl<'a> Listing<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::board::Drawing;
+    use crate::render::Drawing;
 
     #[test]
     fn an_answer_that_is_none_ends_the_list_with_its_own_exit_code() {

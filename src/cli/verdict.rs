@@ -9,8 +9,9 @@ use super::answer::{Format, draw, object, refused};
 use super::stream::Stream;
 use super::terminal::Terminal;
 use super::{Exit, Failure};
-use crate::board::{Drawing, Piece, Placement, Problem};
+use crate::board::{Piece, Placement, Problem};
 use crate::optimise::{Answer, Verdict};
+use crate::render::Drawing;
 
 /// What `--json` prints for one solution.
 #[derive(Debug, Serialize)]

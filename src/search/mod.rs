@@ -48,6 +48,9 @@ pub mod formula;
 pub mod greedy;
 mod local_search;
 mod mask;
+mod placements;
+
+pub use placements::placements;
 
 use std::fmt;
 use std::ops::ControlFlow;

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use super::{Field, refused};
 use crate::board::{Norm, Piece, Placement, Problem, Square};
-use crate::proof::bytes::Reader;
-use crate::proof::{Beauty, Meter, ProofError};
+use crate::bytes::Reader;
+use crate::{Beauty, Meter, ProofError};
 
 /// What is known of the solutions in question.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -171,7 +171,7 @@ impl PartChecker {
     /// Checks a tree of at most `limit` nodes and n² holes for the part with these queens.
     ///
     /// # Errors
-    /// It cannot be read, or says what is not so, or that takes more than [`MOST_WORK`](crate::proof::MOST_WORK) steps.
+    /// It cannot be read, or says what is not so, or that takes more than [`MOST_WORK`](crate::MOST_WORK) steps.
     pub fn check(&mut self, queens: &[usize], tree: &[u8], limit: u64) -> Result<Checked, ProofError> {
         self.check_within(queens, tree, limit, &mut Meter::default())
     }

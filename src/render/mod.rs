@@ -10,7 +10,7 @@ use std::fmt;
 use std::io::{self, Write};
 use std::str::FromStr;
 
-use super::{Piece, Placement};
+use crate::board::{Piece, Placement};
 
 pub use rings::{RingsFormat, draw_rings};
 

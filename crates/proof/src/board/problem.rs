@@ -1,5 +1,7 @@
 //! A counting problem: a piece, a board size, and what is already decided about some squares.
 
+use std::fmt;
+
 use super::{Piece, Square, first_attack};
 
 /// How many ways are there to complete this board, one piece in each row and column, none attacking another?
@@ -15,18 +17,33 @@ pub struct Problem {
 }
 
 /// Why squares do not make a problem.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProblemError {
     /// A square outside the board.
-    #[error("square {0} is off the board; rows and columns of this board go from 1 to {1}")]
     OffBoard(Square, usize),
     /// Any square at all on the board of size 0.
-    #[error("square {0} is off the board; the board of size 0 has no squares")]
     NoSquares(Square),
     /// A square that must and must not be used.
-    #[error("square {0} is both placed and blocked; it can be one of the two")]
     PlacedAndBlocked(Square),
 }
+
+impl fmt::Display for ProblemError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OffBoard(square, n) => {
+                write!(f, "square {square} is off the board; rows and columns of this board go from 1 to {n}")
+            }
+            Self::NoSquares(square) => {
+                write!(f, "square {square} is off the board; the board of size 0 has no squares")
+            }
+            Self::PlacedAndBlocked(square) => {
+                write!(f, "square {square} is both placed and blocked; it can be one of the two")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ProblemError {}
 
 impl Problem {
     /// The empty board: all solutions.

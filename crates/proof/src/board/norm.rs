@@ -19,9 +19,16 @@ pub enum Norm {
 }
 
 /// A text that names no norm.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is not a norm; choose euclidean, manhattan or chebyshev")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownNorm(String);
+
+impl fmt::Display for UnknownNorm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "'{}' is not a norm; choose euclidean, manhattan or chebyshev", self.0)
+    }
+}
+
+impl std::error::Error for UnknownNorm {}
 
 impl Norm {
     /// All of them.

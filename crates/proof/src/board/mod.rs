@@ -1,25 +1,21 @@
-//! The board: squares, pieces, problems, the checkers that everything else answers to, and drawings.
+//! The board: squares, pieces, problems, and the checkers that everything else answers to.
 //!
 //! Nothing here uses bit masks: these are the plain definitions, for boards of any size.
 //! Rows and columns are 0-based in code and 1-based wherever people read or write them; row 1 is on top.
 
 mod checker;
 pub mod conflict_graph;
-mod drawing;
 mod lines;
 mod norm;
 mod piece;
 mod placement;
-mod placements;
 mod problem;
 mod square;
 
 pub use checker::{first_attack, is_solution};
-pub use drawing::{Drawing, DrawingError, MAX_DIGITS, MAX_PNG, RingsFormat, UnknownDrawing, draw_rings};
 pub use lines::Lines;
 pub use norm::{Norm, UnknownNorm};
 pub use piece::{Piece, UnknownPiece};
 pub use placement::{Placement, PlacementError};
-pub use placements::placements;
 pub use problem::{Problem, ProblemError};
 pub use square::{Square, SquareError, parse_squares};

@@ -13,9 +13,16 @@ pub struct Square {
 }
 
 /// What is wrong with a text that should name a square.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is not a square; write row,col counted from 1, for example 2,4")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SquareError(String);
+
+impl fmt::Display for SquareError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "'{}' is not a square; write row,col counted from 1, for example 2,4", self.0)
+    }
+}
+
+impl std::error::Error for SquareError {}
 
 impl Square {
     /// The square in `row` and `col`, both 0-based.

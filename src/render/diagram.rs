@@ -44,7 +44,8 @@ pub(super) fn ascii(placement: &Placement, out: &mut impl Write) -> io::Result<(
 mod tests {
     use super::super::tests::drawn;
     use super::*;
-    use crate::board::{Drawing, Problem};
+    use crate::board::Problem;
+    use crate::render::Drawing;
 
     #[test]
     fn the_first_solution_of_the_4_board_as_a_diagram() {

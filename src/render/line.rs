@@ -71,7 +71,8 @@ pub(super) fn fen(placement: &Placement, out: &mut impl Write) -> io::Result<()>
 #[cfg(test)]
 mod tests {
     use super::super::tests::drawn;
-    use crate::board::{Drawing, Piece, Placement, Problem};
+    use crate::board::{Piece, Placement, Problem};
+    use crate::render::Drawing;
 
     #[test]
     fn the_first_solution_of_the_4_board_on_one_line() {

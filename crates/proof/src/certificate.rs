@@ -7,46 +7,21 @@
 //! |---|---|
 //! | 8 | `NQPROOF` and a line feed |
 //! | 1 | the version of the format: [`FORMAT`] |
-//! | 1 | what is proved: 1 the lexicographically first solution ([`first`]), 2 the most beautiful one ([`beautiful`]) |
-//! | … | the board size n, a number as in [`bytes`] |
+//! | 1 | what is proved: 1 the lexicographically first solution ([`first`](crate::first)), 2 the most beautiful one ([`beautiful`](crate::beautiful)) |
+//! | … | the board size n, a number as in [`bytes`](crate::bytes) |
 //! | … | the proof, in the form of its kind |
 //! | 32 | SHA-256 of everything before |
 //!
 //! The checksum only tells accidents from lies: what convinces is the proof alone.
-//!
-//! ```
-//! use nqueens::optimise::{Unwatched, exact};
-//! use nqueens::proof;
-//!
-//! // The engine searches and keeps what it refutes.
-//! let n = 20;
-//! let found = exact::first(n, exact::Options::default(), &mut Unwatched, &mut |_| {});
-//! let refutations = found.refutations(n);
-//! let refutations: Vec<_> = refutations.iter().collect();
-//! let mut certificate = proof::first::certificate(n, found.solution.as_deref(), &refutations)?;
-//!
-//! // The checker needs nothing but the bytes.
-//! let proved = proof::check(&certificate)?;
-//! assert_eq!(proved.solution, found.solution);
-//! assert_eq!(proved.solution.unwrap()[..5], [0, 2, 4, 1, 3]);
-//!
-//! // And believes none that was changed.
-//! *certificate.last_mut().unwrap() ^= 1;
-//! assert!(proof::check(&certificate).is_err());
-//! # Ok::<(), proof::ProofError>(())
-//! ```
 
-pub mod beautiful;
-pub mod bytes;
-pub mod first;
-mod meter;
+use std::fmt;
 
-pub use meter::{MOST_WORK, Meter};
-
-use bytes::{Reader, Writer};
-use sha2::{Digest as _, Sha256};
+use hmac_sha256::Hash;
 
 use crate::board::Norm;
+use crate::bytes::{Reader, Writer};
+use crate::meter::Meter;
+use crate::{beautiful, first};
 
 /// The version of the format that is written. Version 1 is read, too: it has no dead squares in first solutions.
 pub const FORMAT: u8 = 2;
@@ -96,6 +71,27 @@ pub struct Proved {
     pub work: u64,
 }
 
+impl fmt::Display for Proved {
+    /// Writes what was proved as a sentence; columns are counted from 1.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kind, beauty, n, solution, .. } = self;
+        let Beauty { norm, turning } = beauty.unwrap_or_default();
+        let symmetric = if turning { "doubly symmetric " } else { "" };
+        let Some(columns) = solution else {
+            return write!(f, "proved: there is no {symmetric}solution for n = {n}");
+        };
+        match kind {
+            Kind::First => f.write_str("proved: the lexicographically first solution")?,
+            Kind::Beautiful => write!(f, "proved: a most beautiful {symmetric}solution")?,
+        }
+        if *kind == Kind::Beautiful && norm != Norm::default() {
+            write!(f, " by the {norm} norm")?;
+        }
+        write!(f, " for n = {n} is")?;
+        columns.iter().try_for_each(|column| write!(f, " {}", column + 1))
+    }
+}
+
 /// What is called beautiful, and among which solutions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Beauty {
@@ -106,33 +102,50 @@ pub struct Beauty {
 }
 
 /// Why a certificate proves nothing.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProofError {
     /// It is something else.
-    #[error("it is no certificate of this program")]
     NoCertificate,
     /// It was written by another version.
-    #[error("it has format {0}, and this program reads formats 1 to {FORMAT}")]
     Version(u8),
     /// The checksum is wrong, or what it says cannot be read.
-    #[error("the certificate is damaged: {0}")]
     Damaged(&'static str),
     /// It can be read, and does not prove what it says.
-    #[error("the certificate does not prove what it says: {0}")]
     Refused(String),
     /// To check it takes more work than it states itself.
-    #[error("the certificate does not prove what it says: it takes more work than the {0} that it states")]
     TooMuchWork(u64),
     /// It has a step of a kind that this version does not know, so it may be right.
-    #[error("it has a step of kind {0}, which this version does not know: a newer one wrote it")]
     UnknownStep(u64),
     /// To check it takes more steps than the checker may do, so it may be right.
-    #[error("to check it takes more than {0} steps")]
     LimitReached(u64),
     /// The check was stopped, so it may be right.
-    #[error("the check was stopped")]
     Stopped,
 }
+
+impl fmt::Display for ProofError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoCertificate => write!(f, "it is no certificate of this program"),
+            Self::Version(version) => {
+                write!(f, "it has format {version}, and this program reads formats 1 to {FORMAT}")
+            }
+            Self::Damaged(how) => write!(f, "the certificate is damaged: {how}"),
+            Self::Refused(why) => write!(f, "the certificate does not prove what it says: {why}"),
+            Self::TooMuchWork(stated) => write!(
+                f,
+                "the certificate does not prove what it says: it takes more work than the {stated} that it states"
+            ),
+            Self::UnknownStep(kind) => write!(
+                f,
+                "it has a step of kind {kind}, which this version does not know: a newer one wrote it"
+            ),
+            Self::LimitReached(most) => write!(f, "to check it takes more than {most} steps"),
+            Self::Stopped => write!(f, "the check was stopped"),
+        }
+    }
+}
+
+impl std::error::Error for ProofError {}
 
 impl ProofError {
     /// Returns whether nothing is known to be wrong: the check was not carried to its end.
@@ -170,7 +183,7 @@ pub fn seal(kind: Kind, n: usize, proof: &[u8]) -> Vec<u8> {
     writer.size(n);
     writer.bytes(proof);
     let mut certificate = writer.finish();
-    let checksum = Sha256::digest(&certificate);
+    let checksum = Hash::hash(&certificate);
     certificate.extend_from_slice(&checksum);
     certificate
 }
@@ -188,7 +201,7 @@ pub fn open(certificate: &[u8]) -> Result<(Kind, usize, &[u8]), ProofError> {
     }
     let length = sealed.len().checked_sub(CHECKSUM).ok_or(ProofError::Damaged("it ends too early"))?;
     let (sealed, checksum) = sealed.split_at(length);
-    if Sha256::digest(&certificate[..MAGIC.len() + length])[..] != *checksum {
+    if Hash::hash(&certificate[..MAGIC.len() + length])[..] != *checksum {
         return Err(ProofError::Damaged("its checksum is wrong"));
     }
     let mut reader = Reader::new(sealed);

@@ -1,5 +1,7 @@
 //! Placements that have passed the checker. Nothing else is printed as an answer.
 
+use std::fmt;
+
 use super::{Lines, Piece, Problem, Square};
 
 /// Pieces of a problem, one at most in each row, none of which attacks another; on every placed square, on no
@@ -13,10 +15,9 @@ pub struct Placement {
 }
 
 /// Why columns are no placement for a problem.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PlacementError {
     /// Too few or too many rows.
-    #[error("there are {found} rows on a board of {n}")]
     Rows {
         /// The rows that there are.
         found: usize,
@@ -24,18 +25,28 @@ pub enum PlacementError {
         n: usize,
     },
     /// A piece beyond the last column, or beyond all that can be numbered.
-    #[error("the piece on {0} is off the board")]
     OffBoard(Square),
     /// Two pieces that attack each other.
-    #[error("the pieces on {0} and {1} attack each other")]
     Attack(Square, Square),
     /// A placed square without a piece.
-    #[error("there is no piece on the placed square {0}")]
     Missing(Square),
     /// A piece on a blocked square.
-    #[error("there is a piece on the blocked square {0}")]
     Blocked(Square),
 }
+
+impl fmt::Display for PlacementError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rows { found, n } => write!(f, "there are {found} rows on a board of {n}"),
+            Self::OffBoard(square) => write!(f, "the piece on {square} is off the board"),
+            Self::Attack(one, other) => write!(f, "the pieces on {one} and {other} attack each other"),
+            Self::Missing(square) => write!(f, "there is no piece on the placed square {square}"),
+            Self::Blocked(square) => write!(f, "there is a piece on the blocked square {square}"),
+        }
+    }
+}
+
+impl std::error::Error for PlacementError {}
 
 impl Placement {
     /// No piece in this row.

@@ -19,9 +19,16 @@ pub enum Piece {
 }
 
 /// A name that is no piece.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is not a piece; choose queen, rook, superqueen or toroidal")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownPiece(String);
+
+impl fmt::Display for UnknownPiece {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "'{}' is not a piece; choose queen, rook, superqueen or toroidal", self.0)
+    }
+}
+
+impl std::error::Error for UnknownPiece {}
 
 impl Piece {
     /// Every piece.

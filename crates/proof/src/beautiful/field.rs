@@ -2,8 +2,8 @@
 
 use super::{prices, refused};
 use crate::board::{Norm, Square};
-use crate::proof::bytes::Reader;
-use crate::proof::{Meter, ProofError};
+use crate::bytes::Reader;
+use crate::{Meter, ProofError};
 
 /// What has to be undone.
 #[derive(Clone, Copy)]
@@ -481,7 +481,7 @@ fn insert(squares: &mut Vec<usize>, square: usize) {
 pub(super) mod tests {
     use super::*;
     use crate::board::{Piece, Placement, Problem};
-    use crate::proof::bytes::Writer;
+    use crate::bytes::Writer;
 
     /// A random solution by queens in random order, by rows.
     fn random_solution(n: usize, random: &mut fastrand::Rng) -> Vec<usize> {

@@ -82,7 +82,8 @@ pub(super) fn rasterise(document: &[u8], n: usize, out: &mut impl Write) -> io::
 mod tests {
     use super::super::tests::drawn;
     use super::*;
-    use crate::board::{Drawing, Problem};
+    use crate::board::Problem;
+    use crate::render::Drawing;
 
     fn placement(piece: Piece, columns: &[usize]) -> Placement {
         Placement::check_solution(&Problem::empty(piece, columns.len()), columns).expect("a solution")

@@ -1,0 +1,33 @@
+//! Certificates of the lexicographically first (OEIS A141843) and of a most beautiful placement of n non-attacking
+//! queens, and the checkers that accept them.
+//!
+//! [`check`] reads a certificate and proves its statement again, in integers. It shares no code with the search that
+//! found the answer but the definitions in [`board`]. This crate has no `unsafe` code and one dependency, which computes
+//! SHA-256 and has none itself.
+//!
+//! ```
+//! use nqueens_proof::{check, first};
+//!
+//! // n = 5: each queen stands in the first column that no queen above attacks, so there is nothing to refute.
+//! let mut certificate = first::certificate(5, Some(&[0, 2, 4, 1, 3]), &[])?;
+//! let proved = check(&certificate)?;
+//! assert_eq!(proved.to_string(), "proved: the lexicographically first solution for n = 5 is 1 3 5 2 4");
+//!
+//! // Any changed bit makes it invalid.
+//! *certificate.last_mut().unwrap() ^= 1;
+//! assert!(check(&certificate).is_err());
+//! # Ok::<(), nqueens_proof::ProofError>(())
+//! ```
+
+#![forbid(unsafe_code)]
+
+pub mod beautiful;
+pub mod board;
+pub mod bytes;
+mod certificate;
+pub mod first;
+mod meter;
+pub mod symmetry;
+
+pub use certificate::{Beauty, FORMAT, Kind, ProofError, Proved, check, check_within, open, seal};
+pub use meter::{MOST_WORK, Meter};
