@@ -8,8 +8,8 @@
 //! | 0 | [`board`]: squares, pieces, problems, checkers; `whole_file`: files that appear whole; `net`: connections of servers |
 //! | 1 | [`symmetry`]: the group of the square; [`known`]: published values; [`proof`]: certificates and their checkers; [`render`]: drawings |
 //! | 2 | [`preplacement`]: canonical weighted prefixes, jobs, units; [`tally`]: exact sums |
-//! | 3 | [`kernel`]: what counts one subproblem; [`search`]: what places queens; [`ledger`]: what keeps a finished unit |
-//! | 3 | [`optimise`]: integer and constraint programming, and the referee of what solvers claim |
+//! | 3 | [`kernel`]: what counts one subproblem; [`ledger`]: what keeps a finished unit |
+//! | 3 | [`solver`]: what places queens, integer and constraint programming, exact solvers with certificates |
 //! | 3 | [`campaign`]: who counts which unit, and what is believed; [`authority`]: who may talk to a coordinator |
 //! | 4 | [`engine`]: whole jobs on every core, estimates; [`wire`]: the protocol's messages and links |
 //! | 5 | [`coordinator`]: hands units out and judges results; [`worker`]: counts them |
@@ -32,11 +32,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! One solution, checked by code that knows nothing of the method ([`search`]); the first one with a proof ([`proof`]); a count
+//! One solution, checked by code that knows nothing of the method ([`solver::classical`]); the first one with a proof ([`solver::first`]); a count
 //! in parts ([`preplacement`]): there are the examples.
 
 pub use nqueens_proof as proof;
 pub use nqueens_proof::{board, symmetry};
+pub use nqueens_solver as solver;
 
 pub mod authority;
 pub mod campaign;
@@ -49,10 +50,8 @@ pub mod kernel;
 pub mod known;
 pub mod ledger;
 mod net;
-pub mod optimise;
 pub mod preplacement;
 pub mod render;
-pub mod search;
 pub mod tally;
 mod whole_file;
 pub mod wire;

@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use fastrand::Rng;
-use nqueens::optimise::{Unwatched, exact};
 use nqueens::proof::first::Refutation;
 use nqueens::proof::{self, Kind, ProofError};
+use nqueens::solver::Unwatched;
+use nqueens::solver::first;
 use serde_json::{Value, json};
 
 fn run(arguments: &[&str]) -> Output {
@@ -63,7 +64,7 @@ fn kept(name: &str) -> PathBuf {
 
 /// The first solution of the engine, with its certificate.
 fn certified(n: usize) -> (Option<Vec<usize>>, Vec<u8>) {
-    let found = exact::first(n, exact::Options::default(), &mut Unwatched, &mut |_| {});
+    let found = first::first(n, solver::first::Options::default(), &mut Unwatched, &mut |_| {});
     assert!(found.finished);
     let refutations = found.refutations(n);
     let refutations: Vec<_> = refutations.iter().collect();
@@ -310,8 +311,8 @@ fn what_asks_for_endless_work_ends_at_the_checkers_own_limit_and_is_neither_acce
     assert_ends(&["check", &good, "--max-work", "0"], 2, &["--max-work", "unlimited"]);
     // So are the files of earlier runs, which stay as they are.
     let state = scratch.path("first.state");
-    let refuted = exact::Refutations::from([(vec![0], Refutation::search())]);
-    let bytes = exact::resume::write(128, &refuted);
+    let refuted = first::Refutations::from([(vec![0], Refutation::search())]);
+    let bytes = first::resume::write(128, &refuted);
     fs::write(&state, &bytes).expect("a file");
     let resume = ["first", "128", "--resume", &state, "--max-work"];
     assert_ends(&[&resume[..], &["20000"]].concat(), 4, &["20 000 steps", "--max-work", &state]);

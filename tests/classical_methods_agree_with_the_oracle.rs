@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 
 use nqueens::board::{Piece, Placement, Problem, Square, is_solution};
 use nqueens::known::{Sequence, lookup};
-use nqueens::search::{Ending, Method, Outcome, Unsuitable, Watch};
+use nqueens::solver::classical::{Ending, Method, Outcome, Unsuitable, Watch};
 use nqueens::symmetry::{Group, Symmetry};
 use proptest::prelude::*;
 

@@ -5,8 +5,11 @@
 //! `data/beautiful_fingerprints.csv`: exhaustive search up to n = 21, beyond that the same paper.
 
 use nqueens::board::{Piece, Square, first_attack, is_solution};
-use nqueens::optimise::beautiful::{fingerprint, most_beautiful};
-use nqueens::optimise::{Answer, BEST_SOLVER, FirstMethod, Small, Solver, Unwatched, Verdict, first};
+use nqueens::solver::Unwatched;
+use nqueens::solver::beautiful::fingerprint;
+use nqueens::solver::ilp::most_beautiful;
+use nqueens::solver::ilp::{BEST_SOLVER, FirstMethod, Small, Solver, first};
+use nqueens::solver::{Answer, Verdict};
 
 /// All solutions in lexicographic order, by the plain definition, row by row.
 fn oracle(n: usize) -> Vec<Vec<usize>> {

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use proc_macro2::{TokenStream, TokenTree};
 
-/// Every room of ARCHITECTURE.md with its floor. `board`, `symmetry` and `proof` are those of `crates/proof`.
-const FLOORS: [(&str, u32); 23] = [
+/// Every room of ARCHITECTURE.md with its floor. `board`, `symmetry` and `proof` are those of `crates/proof`, `solver` that of
+/// `crates/solver`.
+const FLOORS: [(&str, u32); 22] = [
     ("board", 0),
     ("net", 0),
     ("whole_file", 0),
@@ -17,8 +18,7 @@ const FLOORS: [(&str, u32); 23] = [
     ("preplacement", 2),
     ("tally", 2),
     ("kernel", 3),
-    ("optimise", 3),
-    ("search", 3),
+    ("solver", 3),
     ("campaign", 3),
     ("ledger", 3),
     ("engine", 4),

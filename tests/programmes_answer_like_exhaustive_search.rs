@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 
 use nqueens::board::{Piece, Problem, Square, first_attack};
-use nqueens::optimise::cuts::{Families, separate};
-use nqueens::optimise::exclusion::{Exclusion, Next};
-use nqueens::optimise::model::Row;
-use nqueens::optimise::{
-    BEST_SOLVER, Formulation, Goal, Lines, Small, Solver, Unwatched, Verdict, completes, heaviest,
-    largest_set, one_solution,
+use nqueens::solver::Unwatched;
+use nqueens::solver::Verdict;
+use nqueens::solver::ilp::cuts::{Families, separate};
+use nqueens::solver::ilp::exclusion::{Exclusion, Next};
+use nqueens::solver::ilp::model::Row;
+use nqueens::solver::ilp::{
+    BEST_SOLVER, Formulation, Goal, Lines, Small, Solver, completes, heaviest, largest_set, one_solution,
 };
 use proptest::prelude::*;
 
@@ -138,7 +139,7 @@ proptest! {
     ) {
         let problem = Problem::empty(Piece::Queen, n);
         let mut model = Formulation::Diagonals.model(&problem, Lines::AtMostOne);
-        model.set_objective(nqueens::optimise::model::Direction::Maximise, |k| weights[k]);
+        model.set_objective(nqueens::solver::ilp::model::Direction::Maximise, |k| weights[k]);
         let families = Families { cliques: true, odd_cycles: true };
         let found = separate(&model, n, families, BEST_SOLVER, &mut Unwatched).expect("solved").expect("a point");
         let after = found.after.expect("a point");
@@ -160,7 +161,7 @@ fn both_families_of_cuts_are_found_and_tighten_a_bound() {
     for _ in 0..10 {
         let weights: Vec<i64> = (0..n * n).map(|_| random.i64(0..100)).collect();
         let mut model = Formulation::Diagonals.model(&problem, Lines::AtMostOne);
-        model.set_objective(nqueens::optimise::model::Direction::Maximise, |k| weights[k]);
+        model.set_objective(nqueens::solver::ilp::model::Direction::Maximise, |k| weights[k]);
         let families = Families { cliques: true, odd_cycles: true };
         let found = separate(&model, n, families, &Small, &mut Unwatched).expect("solved").expect("a point");
         cliques += found.cliques;

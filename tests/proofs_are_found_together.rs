@@ -6,7 +6,7 @@ mod support;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use nqueens::optimise::beautiful::{PartAnswer, Pulse, Searcher};
+use nqueens::solver::beautiful::{PartAnswer, Pulse, Searcher};
 use nqueens::wire::{TaskQuery, peer, v1};
 use support::program::{assert_refused, text};
 use support::{Coordinator, NQUEENS, Process, Scratch, Worker, authority, eventually, printed, run};

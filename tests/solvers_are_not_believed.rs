@@ -6,13 +6,16 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use nqueens::board::{Piece, Problem};
-use nqueens::optimise::beautiful::{fingerprint, most_beautiful};
-use nqueens::optimise::exclusion::{Exclusion, Next};
-use nqueens::optimise::model::{Column, Direction, Domain, Model, Relation, Row};
-use nqueens::optimise::{
-    BEST_SOLVER, FirstMethod, Formulation, Goal, IntegerOutcome, Linear, LinearOutcome, Lines, Progress,
-    Small, Solver, Status, Unwatched, Verdict, Watch, completes, first, heaviest, largest_set, one_solution,
+use nqueens::solver::Verdict;
+use nqueens::solver::beautiful::fingerprint;
+use nqueens::solver::ilp::exclusion::{Exclusion, Next};
+use nqueens::solver::ilp::model::{Column, Direction, Domain, Model, Relation, Row};
+use nqueens::solver::ilp::most_beautiful;
+use nqueens::solver::ilp::{
+    BEST_SOLVER, FirstMethod, Formulation, Goal, IntegerOutcome, Linear, LinearOutcome, Lines, Small, Solver,
+    Status, completes, first, heaviest, largest_set, one_solution,
 };
+use nqueens::solver::{Progress, Unwatched, Watch};
 
 /// microlp, but what it says is sometimes changed.
 struct Liar {
@@ -219,7 +222,7 @@ fn a_run_that_is_stopped_claims_nothing() {
 
 fn solvers() -> Vec<&'static dyn Solver> {
     #[cfg(feature = "highs")]
-    return vec![&Small, &nqueens::optimise::Highs];
+    return vec![&Small, &nqueens::solver::ilp::Highs];
     #[cfg(not(feature = "highs"))]
     vec![&Small]
 }

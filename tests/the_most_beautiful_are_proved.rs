@@ -8,12 +8,13 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use nqueens::board::{Norm, Piece, Square, is_solution};
-use nqueens::optimise::beautiful::resume::{self, ResumeError};
-use nqueens::optimise::beautiful::{
+use nqueens::proof::{self, Kind, Proved, bytes::Writer};
+use nqueens::solver::Verdict;
+use nqueens::solver::beautiful::resume::{self, ResumeError};
+use nqueens::solver::beautiful::{
     Exact, Question, Stage, all_as_beautiful, go_on_to_most_beautiful, most_beautiful_exactly,
 };
-use nqueens::optimise::{Progress, Unwatched, Verdict, Watch};
-use nqueens::proof::{self, Kind, Proved, bytes::Writer};
+use nqueens::solver::{Progress, Unwatched, Watch};
 use proptest::prelude::*;
 
 /// All solutions in lexicographic order, by the plain definition, row by row.

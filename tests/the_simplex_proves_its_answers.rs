@@ -7,11 +7,10 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use nqueens::board::{Piece, Problem};
-use nqueens::optimise::model::{Column, Direction, Model, Relation, Row};
-use nqueens::optimise::simplex::{Ended, Simplex};
-use nqueens::optimise::{
-    Formulation, Linear, LinearOutcome, Lines, Progress, Small, Solver, Unwatched, Watch,
-};
+use nqueens::solver::ilp::model::{Column, Direction, Model, Relation, Row};
+use nqueens::solver::ilp::{Formulation, Linear, LinearOutcome, Lines, Small, Solver};
+use nqueens::solver::simplex::{Ended, Simplex};
+use nqueens::solver::{Progress, Unwatched, Watch};
 use proptest::prelude::*;
 
 const NEAR: f64 = 1e-6;
@@ -319,7 +318,7 @@ fn answers_for_queens_are_proved_after_any_fixings() {
 #[test]
 fn other_solvers_find_the_same_optimum() {
     #[cfg(feature = "highs")]
-    let (others, rounds): (Vec<&dyn Solver>, usize) = (vec![&Small, &nqueens::optimise::Highs], 60);
+    let (others, rounds): (Vec<&dyn Solver>, usize) = (vec![&Small, &nqueens::solver::ilp::Highs], 60);
     #[cfg(not(feature = "highs"))]
     let (others, rounds): (Vec<&dyn Solver>, usize) = (vec![&Small], 20);
     let mut random = Rng::with_seed(17);

@@ -18,14 +18,13 @@ use super::verdict::{Report, placement};
 use super::whole_file::{self, WholeFile};
 use super::{Exit, Failure, note};
 use crate::board::{Norm, Piece, Placement, Problem};
-use crate::optimise::beautiful::resume::ResumeError;
-use crate::optimise::beautiful::{
-    Exact, Question, Stage, all_as_beautiful, go_on_to_most_beautiful, most_beautiful, resume,
-};
-use crate::optimise::{Answer, Doubt, Verdict};
 use crate::proof::beautiful::Begun;
 use crate::proof::{self, Meter, ProofError};
 use crate::render::{Drawing, RingsFormat, draw_rings};
+use crate::solver::beautiful::resume::ResumeError;
+use crate::solver::beautiful::{Exact, Question, Stage, all_as_beautiful, go_on_to_most_beautiful, resume};
+use crate::solver::ilp::most_beautiful;
+use crate::solver::{Answer, Doubt, Verdict};
 
 /// Find a most beautiful solution: the costs of its squares, (2i−n−1)² + (2j−n−1)², sorted from the largest, are
 /// lexicographically smallest; with a proof in integers that no solution has a smaller list.

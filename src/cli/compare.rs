@@ -18,12 +18,14 @@ use super::whole_file::WholeFile;
 use super::{Exit, Failure, print};
 use crate::board::{Norm, Piece, Placement, Problem};
 use crate::engine::Spread;
-use crate::optimise::beautiful::{Question, fingerprint, most_beautiful, most_beautiful_exactly};
-use crate::optimise::exclusion::{Exclusion, Next};
-use crate::optimise::{
-    Answer, FirstMethod, Formulation, Goal, Progress, Solver, Verdict, Watch as _, cp, first, one_solution,
-};
-use crate::search::{self, Ending};
+use crate::solver::beautiful::{Question, fingerprint, most_beautiful_exactly};
+use crate::solver::classical::{self, Ending};
+use crate::solver::cp;
+use crate::solver::ilp::exclusion::{Exclusion, Next};
+use crate::solver::ilp::most_beautiful;
+use crate::solver::ilp::{FirstMethod, Formulation, Goal, Solver, first, one_solution};
+use crate::solver::{Answer, Verdict};
+use crate::solver::{Progress, Watch as _};
 
 /// Compare all methods of a query side by side, each within a time limit; their answers are checked equal.
 #[derive(Debug, clap::Args)]
@@ -231,7 +233,8 @@ fn first_by(method: FirstMethod, solver: &dyn Solver) -> Contestant<'_> {
 const A_SOLUTION: &str = "a solution";
 
 fn solvers(solver: &dyn Solver) -> Vec<Contestant<'_>> {
-    let classical = search::Method::ALL.into_iter().filter(|method| *method != search::Method::BruteForce);
+    let classical =
+        classical::Method::ALL.into_iter().filter(|method| *method != classical::Method::BruteForce);
     let mut all: Vec<Contestant<'_>> = classical.map(|method| classical_by(method, Some(1))).collect();
     for formulation in Formulation::ALL {
         all.push(Contestant {
@@ -260,7 +263,7 @@ fn solvers(solver: &dyn Solver) -> Vec<Contestant<'_>> {
 }
 
 fn listers(solver: &dyn Solver) -> Vec<Contestant<'_>> {
-    let complete = search::Method::ALL.into_iter().filter(|method| method.is_complete());
+    let complete = classical::Method::ALL.into_iter().filter(|method| method.is_complete());
     let mut all: Vec<Contestant<'_>> = complete.map(|method| classical_by(method, None)).collect();
     all.push(Contestant {
         method: "ilp",
@@ -302,7 +305,7 @@ fn counted(found: u64, proven: bool, nodes: u64) -> Said {
 }
 
 /// A method of the classical search, for so many answers, or for all of them.
-fn classical_by(method: search::Method, wanted: Option<u64>) -> Contestant<'static> {
+fn classical_by(method: classical::Method, wanted: Option<u64>) -> Contestant<'static> {
     Contestant {
         method: method.name(),
         largest: method.largest(),
@@ -333,7 +336,7 @@ struct Taking<'a> {
     sound: bool,
 }
 
-impl search::Watch for Taking<'_> {
+impl classical::Watch for Taking<'_> {
     fn answer(&mut self, columns: &[usize]) -> ControlFlow<()> {
         self.sound &= Placement::check_solution(self.problem, columns).is_ok();
         self.found += 1;

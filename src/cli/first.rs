@@ -16,11 +16,12 @@ use super::verdict::{Report, completion};
 use super::whole_file::{self, WholeFile};
 use super::{Exit, Failure, note};
 use crate::board::{Piece, Placement, Problem, Square, SquareError, parse_squares};
-use crate::optimise::exact::resume::{self, ResumeError};
-use crate::optimise::exact::{self, Found, Options, Refutations};
-use crate::optimise::{Answer, BEST_SOLVER, Doubt, FirstMethod, Solver, Verdict, first};
 use crate::proof::{self, Meter, ProofError};
 use crate::render::Drawing;
+use crate::solver::first::resume::{self, ResumeError};
+use crate::solver::first::{self, Found, Options, Refutations};
+use crate::solver::ilp::{BEST_SOLVER, FirstMethod, Solver, first};
+use crate::solver::{Answer, Doubt, Verdict};
 
 /// Find the lexicographically first solution (OEIS A141843), with a proof in integers that none comes before it.
 #[derive(Debug, clap::Args)]
@@ -271,7 +272,7 @@ impl EngineArgs {
         let threads = self.threads.map_or(cores, usize::from);
         let options = Options { threads, refuted, placed: problem.placed().to_vec() };
         let mut book = Book { path: self.resume.as_deref(), n, written: Instant::now(), failure: None };
-        let found = exact::first(n, options, terminal, &mut |refuted| book.keep(refuted));
+        let found = first::first(n, options, terminal, &mut |refuted| book.keep(refuted));
         book.write(&found.refuted);
         let mut unwritten = book.failure;
         let Some((path, file)) = certificate.filter(|_| found.finished) else {
@@ -385,11 +386,11 @@ impl Book<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::optimise::Unwatched;
+    use crate::solver::Unwatched;
 
     #[test]
     fn a_certificate_is_checked_only_within_the_time_limit() {
-        let found = exact::first(10, Options::default(), &mut Unwatched, &mut |_| {});
+        let found = first::first(10, Options::default(), &mut Unwatched, &mut |_| {});
         let checked = |limit| checked_certificate(10, &found, &Terminal::new("row", limit, true));
         assert_eq!(checked(Some(Duration::ZERO)), Ok(None));
         let certificate = checked(None).expect("it is right").expect("there is time");

@@ -10,7 +10,7 @@ use super::problem::number;
 use super::stream::Stream;
 use super::{Exit, Failure};
 use crate::board::{Lines, Piece};
-use crate::search::greedy::Greedy;
+use crate::solver::classical::greedy::Greedy;
 
 /// Fill an infinite board greedily: row by row, each queen in the leftmost column where none above attacks it
 /// (OEIS A065188). Prints the column of each, one a line.

@@ -16,9 +16,12 @@ use super::solver::SolverChoice;
 use super::stream::Stream;
 use super::{Exit, Failure, note};
 use crate::board::{Piece, Placement, Problem};
-use crate::optimise::exclusion::{Exclusion, Next};
-use crate::optimise::{self, Doubt, Formulation, Verdict, cp};
-use crate::search::{self, Ending, Watch};
+use crate::solver;
+use crate::solver::classical::{self, Ending, Watch};
+use crate::solver::cp;
+use crate::solver::ilp::Formulation;
+use crate::solver::ilp::exclusion::{Exclusion, Next};
+use crate::solver::{Doubt, Verdict};
 use crate::symmetry::Group;
 
 /// List all solutions, or all completions of a board on which some squares are decided.
@@ -62,7 +65,7 @@ enum Method {
 }
 
 fn board_size(text: &str) -> Result<usize, String> {
-    number(text, "a board size", 0, search::Method::Backtracking.largest())
+    number(text, "a board size", 0, classical::Method::Backtracking.largest())
 }
 
 fn limit(text: &str) -> Result<usize, String> {
@@ -109,9 +112,9 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let format = args.shape.format(problem.piece(), problem.n(), true)?;
     let mut listing = Listing::begin(&problem, format, args);
     let run = match args.method {
-        Method::Backtracking => classical(search::Method::Backtracking, &problem, &mut listing),
-        Method::Columns => classical(search::Method::Columns, &problem, &mut listing),
-        Method::BruteForce => classical(search::Method::BruteForce, &problem, &mut listing),
+        Method::Backtracking => classical(classical::Method::Backtracking, &problem, &mut listing),
+        Method::Columns => classical(classical::Method::Columns, &problem, &mut listing),
+        Method::BruteForce => classical(classical::Method::BruteForce, &problem, &mut listing),
         Method::Ilp => by_exclusion(&problem, args, &mut listing),
         Method::Cp => by_constraints(&problem, &mut listing),
     }?;
@@ -119,7 +122,11 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
 }
 
 /// Runs a method of the classical search.
-fn classical(method: search::Method, problem: &Problem, listing: &mut Listing<'_>) -> Result<Run, Failure> {
+fn classical(
+    method: classical::Method,
+    problem: &Problem,
+    listing: &mut Listing<'_>,
+) -> Result<Run, Failure> {
     method.suits(problem).map_err(Failure::usage)?;
     // Where the list itself goes to the terminal, nothing else should.
     let ticker = Ticker::begin(method.unit(), listing.quiet || io::stdout().is_terminal());
@@ -196,8 +203,8 @@ impl Watch for Watching<'_, '_> {
     }
 }
 
-impl optimise::Watch for Watching<'_, '_> {
-    fn look(&mut self, progress: &optimise::Progress) -> ControlFlow<()> {
+impl solver::Watch for Watching<'_, '_> {
+    fn look(&mut self, progress: &solver::Progress) -> ControlFlow<()> {
         Watch::look(self, progress.nodes)
     }
 

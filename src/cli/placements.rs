@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::problem::number;
 use super::{Exit, Failure, print};
-use crate::search::placements;
+use crate::solver::classical::placements;
 
 /// Count the ways to put n queens on an n × n board, attacking or not, exactly: C(n², n).
 #[derive(Debug, clap::Args)]

@@ -11,12 +11,11 @@ use super::terminal::Terminal;
 use super::whole_file::{self, WholeFile};
 use super::{Exit, Failure, note};
 use crate::board::{Problem, Square};
-use crate::optimise::cuts::{Families, Separation, separate};
-use crate::optimise::model::Model;
-use crate::optimise::model_file::Format;
-use crate::optimise::{
-    Answer, Doubt, Formulation, Goal, Solver, Verdict, heaviest, largest_set, one_solution,
-};
+use crate::solver::ilp::cuts::{Families, Separation, separate};
+use crate::solver::ilp::model::Model;
+use crate::solver::ilp::model_file::Format;
+use crate::solver::ilp::{Formulation, Goal, Solver, heaviest, largest_set, one_solution};
+use crate::solver::{Answer, Doubt, Verdict};
 
 /// What only a 0-1 programme has.
 #[derive(Clone, Debug, clap::Args)]

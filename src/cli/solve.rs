@@ -18,8 +18,9 @@ use super::whole_file::WholeFile;
 use super::{Exit, Failure, note};
 use crate::board::conflict_graph::{MAX_GRAPH_SIZE, write_dimacs};
 use crate::board::{Piece, Placement, Problem};
-use crate::optimise::{Doubt, Verdict, cp};
-use crate::search::{self, Ending, Watch};
+use crate::solver::classical::{self, Ending, Watch};
+use crate::solver::cp;
+use crate::solver::{Doubt, Verdict};
 
 /// Find one solution, or one completion of a board on which some squares are decided.
 #[derive(Debug, clap::Args)]
@@ -155,16 +156,16 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         return Err(Failure::usage(format!("{flag} is for --method local-search; leave it out")));
     }
     let seed = args.seed.unwrap_or(1);
-    let moves = args.moves.unwrap_or(search::Method::USUAL_MOVES);
+    let moves = args.moves.unwrap_or(classical::Method::USUAL_MOVES);
     let interrupt = Interrupt::listen();
     if let Some(path) = &args.write_graph {
         write_graph(&problem, path)?;
     }
     let classical = |method| classical(method, &problem, interrupt, args.quiet);
     let run = match method {
-        Method::Formula => classical(search::Method::Formula),
-        Method::Backtracking => classical(search::Method::Backtracking),
-        Method::LocalSearch => classical(search::Method::LocalSearch { seed, moves }),
+        Method::Formula => classical(classical::Method::Formula),
+        Method::Backtracking => classical(classical::Method::Backtracking),
+        Method::LocalSearch => classical(classical::Method::LocalSearch { seed, moves }),
         Method::Ilp => by_programme(args, &problem),
         Method::Cp => by_constraints(args, &problem),
     }?;
@@ -173,7 +174,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
 
 /// Runs a method of the classical search.
 fn classical(
-    method: search::Method,
+    method: classical::Method,
     problem: &Problem,
     interrupt: Interrupt,
     quiet: bool,
@@ -192,7 +193,7 @@ fn classical(
         (None, Ending::Stopped) => Found::Interrupted(best()?),
     };
     let seed = match method {
-        search::Method::LocalSearch { seed, .. } => Some(seed),
+        classical::Method::LocalSearch { seed, .. } => Some(seed),
         _ => None,
     };
     let (method, unit) = (method.name(), method.unit());

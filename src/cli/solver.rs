@@ -2,8 +2,8 @@
 
 use super::{Failure, note};
 #[cfg(feature = "highs")]
-use crate::optimise::Highs;
-use crate::optimise::{BEST_SOLVER, Small, Solver};
+use crate::solver::ilp::Highs;
+use crate::solver::ilp::{BEST_SOLVER, Small, Solver};
 
 /// The flag `--solver`.
 #[derive(Clone, Copy, Debug, clap::Args)]

@@ -20,8 +20,8 @@ use super::remote::{Coordinator, Remote, block_on, may_pass};
 use super::report::Published;
 use super::{Exit, Failure, note, print};
 use crate::board::{Piece, Problem, Square};
-use crate::optimise::exact;
 use crate::proof::{self, Meter};
+use crate::solver::first;
 use crate::whole_file::WholeFile;
 use crate::wire::v1::{self, submit_proof_request::What as Asked};
 
@@ -81,9 +81,9 @@ struct ProofArgs {
 }
 
 fn first_size(text: &str) -> Result<u32, String> {
-    let n = text.parse().ok().filter(|&n| n as usize <= exact::LARGEST);
+    let n = text.parse().ok().filter(|&n| n as usize <= first::LARGEST);
     n.ok_or_else(|| {
-        format!("'{text}' is not a board size for this; write a whole number from 0 to {}", exact::LARGEST)
+        format!("'{text}' is not a board size for this; write a whole number from 0 to {}", first::LARGEST)
     })
 }
 

@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::interrupt::Interrupt;
 use super::report::{counted, rounded};
-use crate::optimise::{Progress, Watch};
+use crate::solver::{Progress, Watch};
 
 /// Progress is drawn at most this often.
 const DRAW_EVERY: Duration = Duration::from_millis(100);

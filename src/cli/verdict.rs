@@ -10,8 +10,8 @@ use super::stream::Stream;
 use super::terminal::Terminal;
 use super::{Exit, Failure};
 use crate::board::{Piece, Placement, Problem};
-use crate::optimise::{Answer, Verdict};
 use crate::render::Drawing;
+use crate::solver::{Answer, Verdict};
 
 /// What `--json` prints for one solution.
 #[derive(Debug, Serialize)]

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use super::convert::{MOST_HELD, MOST_RESULTS, Malformed, at_most, seconds};
 use super::v1;
 use crate::board::{Norm, Piece, Square, first_attack};
-use crate::optimise::beautiful::{MOST_NODES, PartAnswer, PartQuestion};
-use crate::optimise::exact::{LARGEST, Outcome};
 use crate::proof::beautiful::{Known, Part};
 use crate::proof::first::Refutation;
 use crate::proof::{self, Beauty};
+use crate::solver::beautiful::{MOST_NODES, PartAnswer, PartQuestion};
+use crate::solver::first::{LARGEST, Outcome};
 
 /// What a task asks.
 #[derive(Clone, Debug, PartialEq)]

@@ -11,8 +11,8 @@ use std::time::Instant;
 
 use tokio::sync::watch;
 
-use crate::optimise::beautiful::{PartQuestion, Pulse, Searcher};
-use crate::optimise::exact::{Answering, Control, Outcome, Question, Task, answering};
+use crate::solver::beautiful::{PartQuestion, Pulse, Searcher};
+use crate::solver::first::{Answering, Control, Outcome, Question, Task, answering};
 use crate::wire::{CompletionQuery, MOST_MESSAGE_BYTES, TaskAnswer, TaskOutcome, TaskQuery};
 
 /// By which a task is stopped.

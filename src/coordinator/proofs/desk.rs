@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 
 use super::pool::{Answered, Pool};
 use crate::board::{Piece, is_solution};
-use crate::optimise::beautiful::{Asking, PartQuestion, Pulse, Reached};
-use crate::optimise::exact::{Answering, Outcome, Question, Task, at_once};
 use crate::preplacement::JobHash;
 use crate::proof::beautiful::{Checked, Known, PartChecker};
 use crate::proof::first::{Refutation, check_refutation_within};
 use crate::proof::{Meter, ProofError};
+use crate::solver::beautiful::{Asking, PartQuestion, Pulse, Reached};
+use crate::solver::first::{Answering, Outcome, Question, Task, at_once};
 use crate::wire::{CompletionQuery, TaskAnswer, TaskOutcome, TaskQuery};
 
 /// Checks that may go on at the same time.
@@ -281,11 +281,11 @@ fn judge_part(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::optimise::beautiful::Searcher;
-    use crate::optimise::exact::{Control, answering};
     use crate::proof::Beauty;
     use crate::proof::beautiful::Part;
     use crate::proof::first::Multipliers;
+    use crate::solver::beautiful::Searcher;
+    use crate::solver::first::{Control, answering};
 
     #[test]
     fn what_is_true_is_believed_and_what_is_not_is_wrong() {

@@ -13,10 +13,10 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::optimise::beautiful;
-use crate::optimise::exact::{LARGEST, Refutations, resume};
 use crate::proof::Meter;
 use crate::proof::beautiful::Begun;
+use crate::solver::beautiful;
+use crate::solver::first::{LARGEST, Refutations, resume};
 use crate::whole_file::{self, WholeFile};
 use crate::wire::{Malformed, v1};
 

@@ -1,7 +1,7 @@
 //! Proofs: first and most beautiful solutions that workers search for together.
 //!
-//! A thread for each proof that runs asks the queries of [`crate::optimise::exact::first_by`], or has the long searches of
-//! [`crate::optimise::beautiful::most_beautiful_by`] done in parts; at its desks sit workers, who take tasks from the
+//! A thread for each proof that runs asks the queries of [`crate::solver::first::first_by`], or has the long searches of
+//! [`crate::solver::beautiful::most_beautiful_by`] done in parts; at its desks sit workers, who take tasks from the
 //! [`Pool`] through the protocol. Whatever they answer is checked before it is believed, so that a proof is as good as if
 //! this machine had found it alone, and needs no second opinion. What is proved is on disk some seconds later, and a
 //! coordinator that starts again goes on from there. Proofs that were finished before are checked again then, beside
@@ -41,9 +41,9 @@ use super::news::{Crier, Kind, News};
 use super::now_ms;
 use super::requests::{StateError, Submitted};
 use crate::campaign::JobState;
-use crate::optimise::beautiful::Place;
 use crate::preplacement::JobHash;
 use crate::proof::{self, Beauty, Meter, Proved};
+use crate::solver::beautiful::Place;
 use crate::wire::v1::{self, EventKind};
 use crate::wire::{BUILD, TaskOutcome};
 

@@ -379,9 +379,9 @@ mod tests {
     use prost::Message as _;
 
     use super::*;
-    use crate::optimise::beautiful::PartQuestion;
     use crate::proof::Beauty;
     use crate::proof::beautiful::{Known, Part};
+    use crate::solver::beautiful::PartQuestion;
     use crate::wire::{CompletionQuery, task};
 
     const JOB: JobHash = JobHash::from_bytes([7; 16]);

@@ -11,10 +11,10 @@ use super::folder::What;
 use super::pool::Pool;
 use super::{Proof, lock};
 use crate::board::Norm;
-use crate::optimise::beautiful::{self, Asking, Exact, Stage, most_beautiful_by};
-use crate::optimise::exact::{self, Answering, Found, Options};
-use crate::optimise::{Progress, Watch};
 use crate::proof::{self, Meter};
+use crate::solver::beautiful::{self, Asking, Exact, Stage, most_beautiful_by};
+use crate::solver::first::{self, Answering, Found, Options};
+use crate::solver::{Progress, Watch};
 
 /// Queries of one proof that are open at a time.
 const DESKS: usize = 64;
@@ -49,7 +49,7 @@ impl Proof {
             (0..DESKS).map(|_| -> Box<dyn Answering> { Box::new(CompletionDesk { n, desk: desk() }) });
         let options = Options { refuted, ..Options::default() };
         let mut book = Book::new(self);
-        let found = exact::first_by(n, options, desks.collect(), &mut Looking(self), &mut |refuted| {
+        let found = first::first_by(n, options, desks.collect(), &mut Looking(self), &mut |refuted| {
             self.refuted.store(refuted.len() as u64, Ordering::Relaxed);
             book.keep(|| self.folder.keep_refuted(n, refuted));
         });

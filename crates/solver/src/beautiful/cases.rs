@@ -1,0 +1,299 @@
+//! A trial in cases: by the number of queens on the outermost levels that are open, each case reduced and searched by itself.
+//!
+//! On a board with many squares one search loses its way among squares far out that have little to do with each other. How
+//! many queens the outer levels have decides most of them, and there are few ways that the programme allows.
+
+use super::bounds::Facts;
+use super::exact::{Engine, Settled};
+use super::orbit_lp::Multipliers;
+use crate::verdict::Doubt;
+
+/// A case: so many queens on one level, with what was decided before.
+#[derive(Debug)]
+struct Case {
+    /// The records that hold in it, and if it is refuted, that.
+    records: Vec<u8>,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    /// What is known.
+    Open(Facts),
+    Refuted,
+    /// Cases by the number of queens on a level: from the first number on, one after the other.
+    Split {
+        level: usize,
+        first: u32,
+        cases: Vec<Case>,
+    },
+}
+
+impl Case {
+    /// How many cases in it are open.
+    fn open(&self) -> usize {
+        match &self.state {
+            State::Open(_) => 1,
+            State::Refuted => 0,
+            State::Split { cases, .. } => cases.iter().map(Self::open).sum(),
+        }
+    }
+}
+
+/// All cases of a trial.
+#[derive(Debug)]
+pub(super) struct Cases {
+    /// The level of the trial.
+    level: usize,
+    whole: Case,
+}
+
+impl Cases {
+    /// Of a trial on `level` where this is known.
+    pub(super) const fn new(level: usize, facts: Facts) -> Self {
+        Self { level, whole: Case { records: Vec::new(), state: State::Open(facts) } }
+    }
+}
+
+impl Engine<'_> {
+    /// Splits the cases of the trial in hand, on `level`, until so many are open, and searches each for some nodes.
+    pub(super) fn settle_cases(
+        &mut self,
+        cases: &mut Option<Cases>,
+        level: usize,
+        wanted: usize,
+        nodes: u64,
+    ) -> Result<Settled, Doubt> {
+        self.log.cliques(&self.cliques);
+        if cases.is_none() && self.reduce_in(level)? {
+            return Ok(Settled::Refuted);
+        }
+        let facts = self.facts.clone();
+        let cases = cases.get_or_insert_with(|| Cases::new(level, facts.clone()));
+        while (1..wanted).contains(&cases.whole.open()) && self.split_all(cases.level, &mut cases.whole)? {}
+        let found = self.search_all(&mut cases.whole, nodes)?;
+        self.facts = facts;
+        if let Some(columns) = found {
+            return Ok(Settled::Found(columns));
+        }
+        if cases.whole.open() > 0 {
+            return Ok(Settled::Open);
+        }
+        self.write_case(&cases.whole);
+        Ok(Settled::Refuted)
+    }
+
+    /// Splits each case that is open, if a level is. Whether one was.
+    fn split_all(&mut self, trial: usize, case: &mut Case) -> Result<bool, Doubt> {
+        self.look()?;
+        match &mut case.state {
+            State::Refuted => Ok(false),
+            State::Split { cases, .. } => {
+                let mut any = false;
+                for case in cases {
+                    any |= self.split_all(trial, case)?;
+                }
+                Ok(any)
+            }
+            State::Open(facts) => {
+                self.facts = facts.clone();
+                let mark = self.log.mark();
+                let split = self.split(trial)?;
+                case.records.extend(self.log.take_from(mark));
+                let any = split.is_some();
+                if let Some(split) = split {
+                    case.state = split;
+                }
+                Ok(any)
+            }
+        }
+    }
+
+    /// Cases of what is known, by the outermost level that is open; none if no level is.
+    fn split(&mut self, trial: usize) -> Result<Option<State>, Doubt> {
+        for level in trial + 1..self.orbits.levels.len() {
+            let alive = self.orbits.levels[level].orbits.iter().filter(|&&orbit| self.facts.is_alive(orbit));
+            let room: i64 = alive.map(|&orbit| self.orbits.orbits[orbit].most).sum();
+            let room = room as u32;
+            let (least, most) = self.facts.range(level).unwrap_or((0, self.question.n as u32));
+            if room == 0 || least == most {
+                continue;
+            }
+            if most > room && !self.limit(level, (least, room), false, Multipliers::default()) {
+                continue;
+            }
+            let known = self.facts.clone();
+            let mut cases = Vec::new();
+            for queens in least..=most.min(room) {
+                let mark = self.log.mark();
+                self.facts = known.clone();
+                self.facts.set_range(level, Some((queens, queens)));
+                let refuted = self.reduce_in(trial)?;
+                let state = if refuted { State::Refuted } else { State::Open(self.facts.clone()) };
+                cases.push(Case { records: self.log.take_from(mark), state });
+            }
+            return Ok(Some(State::Split { level, first: least, cases }));
+        }
+        Ok(None)
+    }
+
+    /// Searches each case that is open for some nodes: a solution, if one is found.
+    fn search_all(&mut self, case: &mut Case, nodes: u64) -> Result<Option<Vec<usize>>, Doubt> {
+        match &mut case.state {
+            State::Refuted => {}
+            State::Split { cases, .. } => {
+                for case in cases {
+                    if let Some(columns) = self.search_all(case, nodes)? {
+                        return Ok(Some(columns));
+                    }
+                }
+            }
+            State::Open(facts) => {
+                self.look()?;
+                self.facts = facts.clone();
+                let mark = self.log.mark();
+                let settled = self.settle(nodes)?;
+                let records = self.log.take_from(mark);
+                match settled {
+                    Settled::Open => {}
+                    Settled::Found(columns) => return Ok(Some(columns)),
+                    Settled::Refuted => {
+                        case.records.extend(records);
+                        case.state = State::Refuted;
+                    }
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Writes what refutes a case: of the cases in it each but the last is refuted as an assumption.
+    fn write_case(&mut self, case: &Case) {
+        self.log.records(&case.records);
+        let State::Split { level, first, cases } = &case.state else { return };
+        for (queens, inner) in (*first..).zip(cases) {
+            if queens + 1 < first + cases.len() as u32 {
+                self.log.assume(*level, true, queens + 1);
+            }
+            self.write_case(inner);
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::beautiful::orbits::Orbits;
+    use crate::beautiful::{Question, Stage, most_beautiful_exactly};
+    use crate::progress::Unwatched;
+    use nqueens_proof::beautiful::{check, check_begun, claim, prices, record};
+    use nqueens_proof::board::Norm;
+
+    /// The proof of an engine to which every trial is hard, without the seal; and its solution.
+    fn hard(question: Question) -> (Vec<u8>, Vec<usize>) {
+        let orbits = Orbits::new(question.n, question.norm);
+        let (mut watch, mut keep) = (Unwatched, |_: &Stage<'_>| {});
+        let mut engine = Engine::new(&orbits, question, Vec::new(), &mut watch, &mut keep);
+        (engine.quick, engine.wide) = (0, 0);
+        engine.run(None).expect("nobody stops it");
+        let best = engine.best.expect("a solution");
+        let mut proof = claim(question.norm, question.turning, Some(&best));
+        proof.bytes(engine.log.as_bytes());
+        (proof.finish(), best)
+    }
+
+    #[test]
+    fn cases_prove_what_one_search_proves() {
+        let mut assumptions = 0;
+        for (n, norm, turning) in [
+            (6, Norm::Euclidean, false),
+            (9, Norm::Euclidean, false),
+            (13, Norm::Euclidean, false),
+            (16, Norm::Euclidean, false),
+            (16, Norm::Euclidean, true),
+            (18, Norm::Euclidean, false),
+            (10, Norm::Manhattan, false),
+            (9, Norm::Chebyshev, false),
+        ] {
+            let question = Question { n, norm, turning, threads: 1 };
+            let (proof, best) = hard(question);
+            let other = most_beautiful_exactly(question, &mut Unwatched).answer.found.expect("a solution");
+            assert_eq!(norm.fingerprint(&best), norm.fingerprint(&other), "n = {n}");
+            assert_eq!(check(n, &proof).expect("it proves that").solution, Some(best), "n = {n}");
+            for length in 3 + n..proof.len() {
+                let begun = check_begun(n, &proof[..length]);
+                assumptions += u32::from(begun.is_err_and(|why| why.to_string().contains("assumption")));
+            }
+        }
+        assert!(assumptions > 50, "{assumptions} prefixes end in an assumption");
+    }
+
+    /// All solutions.
+    pub(in crate::beautiful) fn solutions(n: usize, columns: &mut Vec<usize>, found: &mut Vec<Vec<usize>>) {
+        if columns.len() == n {
+            found.push(columns.clone());
+            return;
+        }
+        for column in 0..n {
+            let free = columns
+                .iter()
+                .rev()
+                .zip(1..)
+                .all(|(&other, up)| other != column && other.abs_diff(column) != up);
+            if free {
+                columns.push(column);
+                solutions(n, columns, found);
+                columns.pop();
+            }
+        }
+    }
+
+    /// Whatever is done to a proof with assumptions, it proves of no solution that it is best that is not.
+    #[test]
+    fn altered_assumptions_prove_nothing_that_is_not_so() {
+        let mut random = fastrand::Rng::with_seed(8);
+        let (mut accepted, mut worse) = (0, 0);
+        for n in [7, 8, 9] {
+            let norm = Norm::Euclidean;
+            let (proof, best) = hard(Question { n, norm, turning: false, threads: 1 });
+            let rest = &proof[3 + n..];
+            let mut all = Vec::new();
+            solutions(n, &mut Vec::new(), &mut all);
+            for case in 0..20_000 {
+                let mut altered = rest.to_vec();
+                for _ in 0..random.usize(0..4) {
+                    let at = random.usize(0..=altered.len());
+                    let end = (at + random.usize(0..6)).min(altered.len());
+                    let piece: Vec<u8> = match random.u8(0..6) {
+                        0 => vec![record::ASSUME, random.u8(0..12), random.u8(0..2), random.u8(0..4)],
+                        1 => vec![random.u8(0..10)],
+                        // Diagonals that no multipliers fill.
+                        5 => vec![record::FULL_BY_MULTIPLIERS, 0, 1, random.u8(0..n as u8)],
+                        4 => {
+                            let begin = if random.bool() { vec![record::REFUTED] } else { Vec::new() };
+                            let count = random.usize(1..8);
+                            let price = |_| [random.u8(n as u8..6 * n as u8 + 12), random.u8(0..9)];
+                            let prices: Vec<[u8; 2]> = (0..count).map(price).collect();
+                            let mark = [prices::mark(n), prices::filling_mark(n)][random.usize(0..2)];
+                            let head = [mark as u8, prices.len() as u8];
+                            [begin, head.to_vec(), prices.concat()].concat()
+                        }
+                        2 => altered[random.usize(0..=at)..at].to_vec(),
+                        _ => Vec::new(),
+                    };
+                    let end = if random.bool() { at } else { end };
+                    altered.splice(at..end, piece);
+                }
+                let columns = random.choice(&all).expect("there are solutions");
+                let is_best = norm.fingerprint(columns) == norm.fingerprint(&best);
+                let mut claim = claim(norm, false, Some(columns));
+                claim.bytes(&altered);
+                let checked = check(n, &claim.finish());
+                assert!(checked.is_err() || is_best, "case {case} of n = {n}: {columns:?} by {altered:?}");
+                accepted += u32::from(checked.is_ok());
+                worse += u32::from(!is_best);
+            }
+        }
+        assert!(accepted > 1000 && worse > 10_000, "{accepted} accepted, {worse} worse ones refused");
+    }
+}

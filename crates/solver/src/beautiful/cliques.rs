@@ -1,0 +1,53 @@
+//! Cliques of squares that attack each other and that a point of the quotient violates.
+
+use super::bounds::Facts;
+use super::orbits::Orbits;
+use nqueens_proof::board::{Piece, Square};
+
+/// By how much a clique must be violated to be worth a row.
+const VIOLATION: f64 = 1e-3;
+
+/// Cliques of alive squares (numbers, ascending) whose values sum to more than 1, at most `limit` of them, the most violated
+/// first. `values` are the numbers of queens on the orbits.
+pub(super) fn violated(orbits: &Orbits, facts: &Facts, values: &[f64], limit: usize) -> Vec<Vec<usize>> {
+    let n = orbits.n;
+    let value = |square: usize| {
+        let orbit = orbits.orbit_of[square];
+        values[orbit] / orbits.orbits[orbit].squares.len() as f64
+    };
+    let attacks =
+        |a: usize, b: usize| Piece::Queen.attacks(n, Square::new(a / n, a % n), Square::new(b / n, b % n));
+    let alive = facts.squares(orbits);
+    let mut support: Vec<usize> = alive.iter().copied().filter(|&square| value(square) > 1e-6).collect();
+    support.sort_by(|&a, &b| value(b).total_cmp(&value(a)).then(a.cmp(&b)));
+    let mut found: Vec<(f64, Vec<usize>)> = Vec::new();
+    for &seed in support.iter().filter(|&&square| orbits.orbits[orbits.orbit_of[square]].squares[0] == square)
+    {
+        let near: Vec<usize> =
+            support.iter().copied().filter(|&other| other != seed && attacks(seed, other)).collect();
+        for &second in &near {
+            let mut clique = vec![seed, second];
+            let mut sum = value(seed) + value(second);
+            for &other in &near {
+                if other != second && clique[1..].iter().all(|&member| attacks(member, other)) {
+                    clique.push(other);
+                    sum += value(other);
+                }
+            }
+            if sum > 1.0 + VIOLATION {
+                for &other in &alive {
+                    if !clique.contains(&other) && clique.iter().all(|&member| attacks(member, other)) {
+                        clique.push(other);
+                    }
+                }
+                clique.sort_unstable();
+                if !found.iter().any(|each| each.1 == clique) {
+                    found.push((sum, clique));
+                }
+            }
+        }
+    }
+    found.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+    found.truncate(limit);
+    found.into_iter().map(|(_, clique)| clique).collect()
+}

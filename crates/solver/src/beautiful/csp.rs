@@ -1,0 +1,538 @@
+//! What is left of the board as a problem of its own, and its unit propagation.
+//!
+//! *Men* are to be chosen, exactly one on each *line* (row, column or diagonal that must have one), none that attacks another,
+//! and in each *group* (squares of one cost) a number of queens within a range. A man is a queen; or, where solutions must
+//! not change under quarter turns, a queen and her three images, and then a line is a pair of rows and the same pair of
+//! columns.
+
+use std::ops::RangeInclusive;
+
+use nqueens_proof::beautiful::prices;
+use nqueens_proof::board::Square;
+use nqueens_proof::symmetry::Symmetry;
+
+/// Up to this many men the attacked ones are masks (2 MiB in all), beyond it they are looked up along the lines.
+const MOST_FOR_MASKS: usize = 4096;
+
+/// Choices of a line that has its man, at least: more than men can ever be taken from.
+const DONE: u16 = 1 << 15;
+
+/// Queens of a group that is not limited: more than there can ever be.
+const UNLIMITED: i32 = 1 << 30;
+
+/// A group of men, and how many queens are to stand there.
+#[derive(Clone, Debug)]
+pub(super) struct Group {
+    pub(super) range: RangeInclusive<u32>,
+    pub(super) men: Vec<u32>,
+}
+
+/// The problem.
+#[derive(Clone, Debug)]
+pub(super) struct Core {
+    pub(super) n: usize,
+    /// The squares by number (row · n + column) of each man: one, or four.
+    pub(super) men: Vec<Vec<u32>>,
+    /// The men on each line, ordered by their squares on it (of a pair, on the upper row). Where each man has one square,
+    /// these are all rows, columns and diagonals, by their numbers in [`prices`].
+    pub(super) lines: Vec<Vec<u32>>,
+    /// Whether a line must have a man: diagonals need not, unless they are known to.
+    must: Vec<bool>,
+    /// What each man counts for.
+    counts: Vec<Counts>,
+    pub(super) groups: Vec<Group>,
+    words: usize,
+    attacks: Attacks,
+    /// By the number of a square.
+    man_of: Vec<u32>,
+    /// What stands in a tree for a hole, and before prices: numbers that no line has there.
+    pub(super) hole: usize,
+    pub(super) priced: usize,
+}
+
+/// What a man counts for.
+#[derive(Clone, Copy, Debug)]
+struct Counts {
+    /// His lines: so many of these.
+    on: [u16; 4],
+    many: u8,
+    /// His group; the one behind the last if he is in none.
+    group: u16,
+    queens: i32,
+}
+
+impl Counts {
+    fn lines(&self) -> impl Iterator<Item = usize> {
+        self.on[..usize::from(self.many)].iter().map(|&line| usize::from(line))
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Attacks {
+    /// By man: who is attacked.
+    Masks(Vec<u64>),
+    /// Those on the lines of each man, which are all there are.
+    Lines,
+}
+
+/// What is decided so far.
+#[derive(Clone, Debug, Default)]
+pub(super) struct State {
+    alive: Vec<u64>,
+    /// Men that are alive, by line; [`DONE`] or nearly that if it has its man or needs none.
+    line: Vec<u16>,
+    /// The lines that must have a man and have none, as bits.
+    without: Vec<u64>,
+    /// Queens that may die, by group: those that stand and could still stand, less those that must.
+    slack: Vec<i32>,
+    /// Queens that may be placed, by group.
+    room: Vec<i32>,
+}
+
+/// A state, and the men that it has placed.
+#[derive(Clone, Debug)]
+pub(super) struct Root {
+    pub(super) state: State,
+    pub(super) placed: Vec<u32>,
+}
+
+/// A contradiction: the line that lost its last man, if that is what it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Conflict(pub(super) Option<u16>);
+
+/// What propagation has still to look at: lines, then groups.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Agenda {
+    queue: Vec<u16>,
+    scratch: Vec<u32>,
+    /// The men that were placed, in order.
+    pub(super) placed: Vec<u32>,
+}
+
+impl Agenda {
+    /// Nothing to look at, these men placed.
+    pub(super) fn after(placed: Vec<u32>) -> Self {
+        Self { placed, ..Self::default() }
+    }
+}
+
+impl State {
+    pub(super) fn is_alive(&self, man: u32) -> bool {
+        self.alive[man as usize >> 6] >> (man & 63) & 1 == 1
+    }
+
+    fn clear(&mut self, man: u32) {
+        self.alive[man as usize >> 6] &= !(1 << (man & 63));
+    }
+
+    /// Whether every line has its man.
+    pub(super) fn is_complete(&self) -> bool {
+        self.without.iter().all(|&word| word == 0)
+    }
+
+    /// How many men are alive on `line`; `None` if it has its man or needs none.
+    pub(super) fn choices(&self, line: usize) -> Option<u16> {
+        Some(self.line[line]).filter(|&choices| choices < DONE / 2)
+    }
+
+    /// The lines that still need a man, ascending, and how many are alive there.
+    pub(super) fn open_lines(&self) -> impl Iterator<Item = (usize, u16)> {
+        bits(&self.without).map(|line| (line, self.line[line]))
+    }
+
+    pub(super) fn copy_from(&mut self, other: &Self) {
+        self.alive.clone_from(&other.alive);
+        self.line.clone_from(&other.line);
+        self.without.clone_from(&other.without);
+        self.slack.clone_from(&other.slack);
+        self.room.clone_from(&other.room);
+    }
+}
+
+/// The numbers of the bits that are set, ascending.
+fn bits(words: &[u64]) -> impl Iterator<Item = usize> {
+    words.iter().enumerate().flat_map(|(number, &word)| {
+        let rest = |&word: &u64| Some(word & (word - 1)).filter(|&rest| rest != 0);
+        let first = Some(word).filter(|&word| word != 0);
+        std::iter::successors(first, rest).map(move |word| number << 6 | word.trailing_zeros() as usize)
+    })
+}
+
+impl Core {
+    /// The problem on `squares` (numbers, each once) of a board of size `n`, with groups of squares and their ranges.
+    /// With `turning`, solutions are those that do not change under quarter turns; `squares` must not, either.
+    pub(super) fn new(
+        n: usize,
+        squares: &[usize],
+        groups: &[(RangeInclusive<u32>, Vec<usize>)],
+        turning: bool,
+    ) -> Self {
+        let men =
+            if turning { turned(n, squares) } else { squares.iter().map(|&s| vec![s as u32]).collect() };
+        let mut man_of = vec![u32::MAX; n * n];
+        for (man, squares) in (0..).zip(&men) {
+            for &square in squares {
+                man_of[square as usize] = man;
+            }
+        }
+        let line_count = if turning { n.div_ceil(2) } else { 6 * n };
+        let mut lines = vec![Vec::new(); line_count];
+        let mut counts = Vec::with_capacity(men.len());
+        for (man, squares) in (0..).zip(&men) {
+            let square = squares[0] as usize;
+            let (mut on, mut many) = (prices::lines(n, square), 4);
+            if turning {
+                let border = |k: usize| k.min(n - 1 - k);
+                let pair = [border(square / n), border(square % n)];
+                on[..2].copy_from_slice(&pair);
+                many = if pair[0] == pair[1] { 1 } else { 2 };
+            }
+            on[..many].iter().for_each(|&line| lines[line].push(man));
+            counts.push(Counts {
+                on: on.map(|line| line as u16),
+                many: many as u8,
+                group: groups.len() as u16,
+                queens: squares.len() as i32,
+            });
+        }
+        if turning {
+            for (row, line) in lines.iter_mut().enumerate() {
+                let on_row =
+                    |man: &u32| men[*man as usize].iter().copied().find(|&square| square as usize / n == row);
+                line.sort_by_key(on_row);
+            }
+        }
+        let mut groups_of_men = Vec::with_capacity(groups.len());
+        for (number, (range, squares)) in (0..).zip(groups) {
+            let mut members: Vec<u32> =
+                squares.iter().map(|&square| man_of[square]).filter(|&man| man != u32::MAX).collect();
+            members.sort_unstable();
+            members.dedup();
+            for &man in &members {
+                counts[man as usize].group = number;
+            }
+            groups_of_men.push(Group { range: range.clone(), men: members });
+        }
+        let words = men.len().div_ceil(64);
+        let attacks = Attacks::new(n, &men, words);
+        let must = (0..line_count).map(|line| line < 2 * n).collect();
+        Self {
+            n,
+            men,
+            lines,
+            must,
+            counts,
+            groups: groups_of_men,
+            words,
+            attacks,
+            man_of,
+            hole: 2 * n,
+            priced: prices::filling_mark(n),
+        }
+    }
+
+    /// The same, where all diagonals at these distances from the main ones have a queen.
+    pub(super) fn filling(mut self, distances: impl Iterator<Item = usize>) -> Self {
+        for diagonal in distances.flat_map(|distance| prices::diagonals(self.n, distance)) {
+            self.must[diagonal] = true;
+        }
+        self
+    }
+
+    /// What stands in a tree for a line.
+    pub(super) const fn in_tree(&self, line: usize) -> u64 {
+        (if line < 2 * self.n { line } else { prices::in_tree(line) }) as u64
+    }
+
+    /// Everything open, and propagated; what follows from nothing is placed, and the agenda has it.
+    pub(super) fn root(&self, agenda: &mut Agenda) -> Result<Root, Conflict> {
+        let count = |(men, &must): (&Vec<u32>, &bool)| if must { men.len() as u16 } else { DONE };
+        let limits = |limit: fn(&Group) -> u32| {
+            let limit = |group| i32::try_from(limit(group)).unwrap_or(UNLIMITED);
+            self.groups.iter().map(limit).chain([UNLIMITED]).collect()
+        };
+        let mut state = State {
+            alive: vec![0; self.words],
+            line: self.lines.iter().zip(&self.must).map(count).collect(),
+            without: vec![0; self.lines.len().div_ceil(64)],
+            slack: limits(|group| *group.range.start()),
+            room: limits(|group| *group.range.end()),
+        };
+        for slack in &mut state.slack[..self.groups.len()] {
+            *slack = -*slack;
+        }
+        for line in (0..self.lines.len()).filter(|&line| self.must[line]) {
+            state.without[line >> 6] |= 1 << (line & 63);
+        }
+        for (man, counts) in self.counts.iter().enumerate() {
+            state.alive[man >> 6] |= 1 << (man & 63);
+            if usize::from(counts.group) < self.groups.len() {
+                state.slack[usize::from(counts.group)] += counts.queens;
+            }
+        }
+        agenda.queue.clear();
+        agenda.placed.clear();
+        for line in (0..self.lines.len() as u16).filter(|&line| self.must[usize::from(line)]) {
+            match self.lines[usize::from(line)].len() {
+                0 => return Err(Conflict(Some(line))),
+                1 => agenda.queue.push(line),
+                _ => {}
+            }
+        }
+        for group in 0..self.groups.len() {
+            if state.slack[group] < 0 {
+                return Err(Conflict(None));
+            }
+            let queens = self.groups[group].men.first().map_or(0, |&man| self.counts[man as usize].queens);
+            if queens > state.room[group] {
+                self.empty_group(&mut state, group, agenda)?;
+            }
+            agenda.queue.push((self.lines.len() + group) as u16);
+        }
+        self.propagate(&mut state, agenda)?;
+        Ok(Root { state, placed: agenda.placed.clone() })
+    }
+
+    /// The root with queens on `squares` (numbers), of which some may follow from others.
+    pub(super) fn root_with(&self, squares: &[usize]) -> Result<Root, Conflict> {
+        let mut agenda = Agenda::default();
+        let mut root = self.root(&mut agenda)?;
+        agenda.placed = std::mem::take(&mut root.placed);
+        for &square in squares {
+            let man = self.man_on(square).ok_or(Conflict(None))?;
+            if root.state.is_alive(man) {
+                self.place(&mut root.state, man, &mut agenda)?;
+            } else if !agenda.placed.contains(&man) {
+                return Err(Conflict(None));
+            }
+        }
+        Ok(Root { placed: agenda.placed, ..root })
+    }
+
+    /// The squares of men.
+    pub(super) fn squares_of(&self, men: &[u32]) -> Vec<usize> {
+        men.iter().flat_map(|&man| &self.men[man as usize]).map(|&square| square as usize).collect()
+    }
+
+    /// Places `man` and all men that follow from it.
+    pub(super) fn place(&self, state: &mut State, man: u32, agenda: &mut Agenda) -> Result<(), Conflict> {
+        agenda.queue.clear();
+        self.put(state, man, agenda)?;
+        self.propagate(state, agenda)
+    }
+
+    /// Lets each of these lines need a man that does not yet, and has some alive.
+    pub(super) fn fill(&self, root: &mut Root, lines: &[usize], agenda: &mut Agenda) -> Result<(), Conflict> {
+        agenda.queue.clear();
+        agenda.placed.clear();
+        let state = &mut root.state;
+        for &line in lines {
+            let alive = self.lines[line].iter().filter(|&&man| state.is_alive(man)).count();
+            state.line[line] = alive as u16;
+            state.without[line >> 6] |= 1 << (line & 63);
+            if alive == 1 {
+                agenda.queue.push(line as u16);
+            }
+        }
+        self.propagate(state, agenda)?;
+        root.placed.append(&mut agenda.placed);
+        Ok(())
+    }
+
+    /// Removes the men on `squares` (numbers), and places all men that follow from it.
+    pub(super) fn without(
+        &self,
+        root: &mut Root,
+        squares: &[usize],
+        agenda: &mut Agenda,
+    ) -> Result<(), Conflict> {
+        agenda.placed.clear();
+        for &square in squares {
+            let Some(man) = self.man_on(square) else { continue };
+            agenda.queue.clear();
+            if root.placed.contains(&man) || agenda.placed.contains(&man) {
+                return Err(Conflict(None));
+            }
+            if root.state.is_alive(man) {
+                root.state.clear(man);
+                self.lost(&mut root.state, man, agenda)?;
+            }
+            self.propagate(&mut root.state, agenda)?;
+        }
+        root.placed.append(&mut agenda.placed);
+        Ok(())
+    }
+
+    fn propagate(&self, state: &mut State, agenda: &mut Agenda) -> Result<(), Conflict> {
+        while let Some(next) = agenda.queue.pop() {
+            let next = next as usize;
+            if next < self.lines.len() {
+                if state.choices(next).is_none() {
+                    continue;
+                }
+                let last = self.lines[next].iter().find(|&&man| state.is_alive(man));
+                let last = *last.ok_or(Conflict(Some(next as u16)))?;
+                self.put(state, last, agenda)?;
+            } else {
+                let group = next - self.lines.len();
+                if state.slack[group] != 0 {
+                    continue;
+                }
+                let mut all = std::mem::take(&mut agenda.scratch);
+                all.clear();
+                all.extend(self.groups[group].men.iter().filter(|&&man| state.is_alive(man)));
+                let done = all.iter().try_for_each(|&man| {
+                    if state.is_alive(man) { self.put(state, man, agenda) } else { Err(Conflict(None)) }
+                });
+                agenda.scratch = all;
+                done?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Places a man who is alive, and removes whom it attacks.
+    fn put(&self, state: &mut State, man: u32, agenda: &mut Agenda) -> Result<(), Conflict> {
+        let index = man as usize;
+        let counts = self.counts[index];
+        let Counts { group, queens, .. } = counts;
+        let group = usize::from(group);
+        agenda.placed.push(man);
+        state.clear(man);
+        for line in counts.lines() {
+            state.line[line] = DONE;
+            state.without[line >> 6] &= !(1 << (line & 63));
+        }
+        state.room[group] -= queens;
+        if state.room[group] < 0 {
+            return Err(Conflict(None));
+        }
+        match &self.attacks {
+            Attacks::Masks(masks) => {
+                let mask = &masks[index * self.words..(index + 1) * self.words];
+                for (word, &mask) in mask.iter().enumerate() {
+                    let mut hit = state.alive[word] & mask;
+                    state.alive[word] ^= hit;
+                    while hit != 0 {
+                        let other = (word as u32) << 6 | hit.trailing_zeros();
+                        hit &= hit - 1;
+                        self.lost(state, other, agenda)?;
+                    }
+                }
+            }
+            Attacks::Lines => {
+                for line in counts.lines() {
+                    for &other in &self.lines[line] {
+                        if state.is_alive(other) {
+                            state.clear(other);
+                            self.lost(state, other, agenda)?;
+                        }
+                    }
+                }
+            }
+        }
+        if state.room[group] < queens {
+            self.empty_group(state, group, agenda)?;
+        }
+        Ok(())
+    }
+
+    fn empty_group(&self, state: &mut State, group: usize, agenda: &mut Agenda) -> Result<(), Conflict> {
+        for &other in &self.groups[group].men {
+            if state.is_alive(other) {
+                state.clear(other);
+                self.lost(state, other, agenda)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// `man` is no longer alive: counts it.
+    fn lost(&self, state: &mut State, man: u32, agenda: &mut Agenda) -> Result<(), Conflict> {
+        let counts = &self.counts[man as usize];
+        let Counts { group, queens, .. } = *counts;
+        for line in counts.lines() {
+            let choices = &mut state.line[line];
+            *choices -= 1;
+            match *choices {
+                0 => return Err(Conflict(Some(line as u16))),
+                1 => agenda.queue.push(line as u16),
+                _ => {}
+            }
+        }
+        let slack = &mut state.slack[usize::from(group)];
+        *slack -= queens;
+        if *slack < 0 {
+            return Err(Conflict(None));
+        }
+        if *slack == 0 {
+            agenda.queue.push(self.lines.len() as u16 + group);
+        }
+        Ok(())
+    }
+
+    /// The man on a square (by number), if there is one.
+    pub(super) fn man_on(&self, square: usize) -> Option<u32> {
+        Some(self.man_of[square]).filter(|&man| man != u32::MAX)
+    }
+
+    /// The solution with the men of `placed`: the 0-based column of the queen in each row.
+    pub(super) fn columns(&self, n: usize, placed: &[u32]) -> Vec<usize> {
+        let mut columns = vec![usize::MAX; n];
+        for &square in placed.iter().flat_map(|&man| &self.men[man as usize]) {
+            columns[square as usize / n] = square as usize % n;
+        }
+        columns
+    }
+}
+
+/// The orbits of `squares` under quarter turns, without those whose squares attack each other.
+fn turned(n: usize, squares: &[usize]) -> Vec<Vec<u32>> {
+    let mut men = Vec::new();
+    for &square in squares {
+        let at = Square::new(square / n, square % n);
+        let image = |g: Symmetry| {
+            let Square { row, col } = g.apply(n, at);
+            (row * n + col) as u32
+        };
+        use Symmetry::{Identity, Rotate90, Rotate180, Rotate270};
+        let mut images: Vec<u32> = [Identity, Rotate90, Rotate180, Rotate270].map(image).into();
+        images.sort_unstable();
+        images.dedup();
+        let on_axis = 2 * at.row + 1 == n || 2 * at.col + 1 == n;
+        let on_diagonal = at.row == at.col || at.row + at.col + 1 == n;
+        let peaceful = images.len() == 1 || !(on_axis || on_diagonal);
+        if images[0] as usize == square && peaceful {
+            men.push(images);
+        }
+    }
+    men
+}
+
+impl Attacks {
+    fn new(n: usize, men: &[Vec<u32>], words: usize) -> Self {
+        if men.len() > MOST_FOR_MASKS && men.iter().all(|squares| squares.len() == 1) {
+            return Self::Lines;
+        }
+        let mut on = vec![Vec::new(); prices::level(n, 0)];
+        let lines_of = |square: u32| prices::lines(n, square as usize);
+        for (man, squares) in (0u32..).zip(men) {
+            for line in squares.iter().flat_map(|&square| lines_of(square)) {
+                if on[line].last() != Some(&man) {
+                    on[line].push(man);
+                }
+            }
+        }
+        let mut masks = vec![0u64; men.len() * words];
+        for (man, squares) in men.iter().enumerate() {
+            let mask = &mut masks[man * words..(man + 1) * words];
+            for line in squares.iter().flat_map(|&square| lines_of(square)) {
+                for &other in &on[line] {
+                    mask[other as usize >> 6] |= 1 << (other & 63);
+                }
+            }
+            mask[man >> 6] &= !(1 << (man & 63));
+        }
+        Self::Masks(masks)
+    }
+}

@@ -1,0 +1,50 @@
+//! What the quotient's programme has shown to be possible.
+
+use super::bounds::Facts;
+use super::orbits::{OrbitId, Orbits};
+
+/// A value that is as good as 1.
+pub(super) const ONE: f64 = 1.0 - 1e-6;
+/// Points that are kept.
+const MOST_POINTS: usize = 400;
+
+/// Points of the quotient that were seen, so that no programme is asked what they show.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Witnesses {
+    points: Vec<Vec<f64>>,
+}
+
+impl Witnesses {
+    pub(super) fn add(&mut self, values: Vec<f64>) {
+        if self.points.len() == MOST_POINTS {
+            self.points.remove(0);
+        }
+        self.points.push(values);
+    }
+
+    /// The points that obey `facts` and the cliques.
+    pub(super) fn under(
+        &self,
+        orbits: &Orbits,
+        facts: &Facts,
+        cliques: &[Vec<(OrbitId, f64)>],
+    ) -> impl Iterator<Item = &Vec<f64>> {
+        self.points.iter().filter(move |point| Self::obeys(point, orbits, facts, cliques))
+    }
+
+    fn obeys(point: &[f64], orbits: &Orbits, facts: &Facts, cliques: &[Vec<(OrbitId, f64)>]) -> bool {
+        let alive = |(orbit, &value): (usize, &f64)| value < 1e-7 || facts.is_alive(orbit);
+        let within = |level: usize| {
+            facts.range(level).is_none_or(|(least, most)| {
+                let sum: f64 = orbits.levels[level].orbits.iter().map(|&orbit| point[orbit]).sum();
+                sum > f64::from(least) - 1e-6 && sum < f64::from(most) + 1e-6
+            })
+        };
+        let satisfies = |clique: &Vec<(OrbitId, f64)>| {
+            clique.iter().map(|&(orbit, a)| a * point[orbit]).sum::<f64>() < 8.0 + 1e-6
+        };
+        point.iter().enumerate().all(alive)
+            && (0..orbits.levels.len()).all(within)
+            && cliques.iter().all(satisfies)
+    }
+}

@@ -1,0 +1,40 @@
+//! The most beautiful queens (Knuth; Fischetti and Salvagnin, arXiv 1907.08246).
+//!
+//! A square costs its distance from the centre, by a [`Norm`]. The fingerprint of a solution is the list of its costs,
+//! the largest first; the smallest fingerprint in lexicographic order is sought.
+
+mod bounds;
+mod cases;
+mod cliques;
+mod csp;
+mod exact;
+mod lp_search;
+mod lp_witnesses;
+mod orbit_lp;
+mod orbit_search;
+mod orbits;
+mod parallel_search;
+mod presolve;
+mod proof_log;
+pub mod resume;
+mod search;
+mod subtree_task;
+
+use nqueens_proof::board::{Norm, Square};
+
+pub use exact::{
+    Exact, Keep, Place, Question, Stage, all_as_beautiful, go_on_to_most_beautiful, most_beautiful_by,
+    most_beautiful_exactly,
+};
+pub use search::Pulse;
+pub use subtree_task::{Asking, MOST_NODES, PartAnswer, PartQuestion, Reached, Searcher};
+
+/// (2i − n − 1)² + (2j − n − 1)² for the square in row i and column j, counted from 1.
+pub fn cost(n: usize, square: Square) -> u64 {
+    Norm::Euclidean.cost(n, square)
+}
+
+/// The costs of a solution's squares, the largest first.
+pub fn fingerprint(columns: &[usize]) -> Vec<u64> {
+    Norm::Euclidean.fingerprint(columns)
+}

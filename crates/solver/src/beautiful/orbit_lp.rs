@@ -1,0 +1,379 @@
+//! The linear programme of the quotient: how many queens stand on each orbit.
+//!
+//! Let q(o) be the number of queens of a solution on orbit o, times the size of the group over 8: nothing is averaged,
+//! all numbers are integers. Every solution satisfies, with coefficients that count how often a queen on o meets them:
+//! - a row, its mirror image and the same two columns: 4 (the middle row and column: 2);
+//! - the four diagonals at distance d from the two main ones: at most 4 (the main ones: 2);
+//! - a level: what is known of it;
+//! - the 8 images of a clique of squares that attack each other: at most 8.
+//!
+//! A solver's multipliers are rounded to 2⁻²⁰ and judged in integers: for multipliers y with the right signs and
+//! r = −yA, base = Σ y·b + Σ min(0, r)·most is at most 0 if there is a solution, and base + r(o) is at most 0 if
+//! there is one with a queen on o, as base − y(d) is if there is one with an empty diagonal at distance d.
+
+use super::bounds::Facts;
+use super::orbits::{OrbitId, Orbits, most_on_diagonals};
+use crate::ilp::Linear as _;
+use crate::ilp::model::Direction;
+use crate::progress::Watch;
+use crate::simplex::{Ended, Simplex};
+use crate::verdict::Doubt;
+
+/// Multipliers are integers over this.
+const SCALE: f64 = (1 << 20) as f64;
+
+/// What a row of the quotient is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Line {
+    /// Rows and columns at this distance from the border.
+    Rank(usize),
+    /// Diagonals at this distance from the main ones.
+    Diagonal(usize),
+    /// A level, by number.
+    Level(usize),
+    /// A clique, by number.
+    Clique(usize),
+}
+
+/// A row of the quotient.
+#[derive(Clone, Debug)]
+struct Sum {
+    line: Line,
+    terms: Vec<(OrbitId, i64)>,
+    /// Of levels none: that is a fact.
+    bound: i64,
+}
+
+/// Integer multipliers of the rows, in their order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Multipliers(Vec<i64>);
+
+/// What multipliers prove.
+#[derive(Clone, Debug)]
+pub(super) struct Proof {
+    /// Of rows, those that are not 0.
+    pub(super) multipliers: Vec<(Line, i64)>,
+    base: i128,
+    reduced: Vec<i128>,
+}
+
+impl Proof {
+    /// That there is no solution at all.
+    pub(super) fn refutes(&self) -> bool {
+        self.base > 0
+    }
+
+    /// That no solution has a queen on `orbit`.
+    pub(super) fn kills(&self, orbit: OrbitId) -> bool {
+        self.base + self.reduced[orbit] > 0
+    }
+
+    /// That every solution has a queen on each diagonal at these distances from the main ones: otherwise one multiplier less counts.
+    pub(super) fn fills(&self) -> Vec<usize> {
+        let full = |&(line, y): &(Line, i64)| match line {
+            Line::Diagonal(distance) => Some(distance).filter(|_| self.base > i128::from(y)),
+            _ => None,
+        };
+        self.multipliers.iter().filter_map(full).collect()
+    }
+}
+
+/// What became of a question.
+#[derive(Clone, Debug)]
+pub(super) enum Answered {
+    /// The optimum, the value of each orbit there, and multipliers.
+    Optimal { objective: f64, values: Vec<f64>, multipliers: Multipliers },
+    /// There is no point; multipliers that show it.
+    Infeasible(Multipliers),
+}
+
+/// The programme, with the facts that it has been told.
+#[derive(Clone, Debug)]
+pub(super) struct Quotient<'a> {
+    orbits: &'a Orbits,
+    sums: Vec<Sum>,
+    simplex: Simplex,
+    /// By orbit; none if it was dead when the programme was made.
+    column: Vec<Option<usize>>,
+    /// By level: its row.
+    level_row: Vec<Option<usize>>,
+    /// Rows of diagonals that no point violates: they are added when they are asked for.
+    free: Vec<Sum>,
+    told: Facts,
+    /// Programmes that were solved.
+    pub(super) programmes: u64,
+}
+
+impl<'a> Quotient<'a> {
+    /// The programme of the orbits that are alive, with all `cliques`.
+    pub(super) fn new(orbits: &'a Orbits, facts: &Facts, cliques: &[Vec<usize>]) -> Self {
+        let n = orbits.n;
+        let mut column = vec![None; orbits.orbits.len()];
+        let mut simplex = Simplex::new(Direction::Minimise);
+        for (number, orbit) in facts.alive().enumerate() {
+            column[orbit] = Some(number);
+            simplex.add_column(0.0, (0.0, orbits.orbits[orbit].most as f64), &[]);
+        }
+        let mut ranks: Vec<Sum> = (0..n.div_ceil(2))
+            .map(|k| Sum {
+                line: Line::Rank(k),
+                terms: Vec::new(),
+                bound: if 2 * k + 1 == n { 2 } else { 4 },
+            })
+            .collect();
+        let mut diagonals: Vec<Sum> = (0..n)
+            .map(|d| Sum { line: Line::Diagonal(d), terms: Vec::new(), bound: most_on_diagonals(d) })
+            .collect();
+        for orbit in facts.alive() {
+            let (row, col) = (orbits.orbits[orbit].squares[0] / n, orbits.orbits[orbit].squares[0] % n);
+            for rank in [row, col] {
+                add_term(&mut ranks[rank.min(n - 1 - rank)].terms, orbit, 1);
+            }
+            for d in orbits.diagonals_of(orbit) {
+                add_term(&mut diagonals[d].terms, orbit, 1);
+            }
+        }
+        let most = |sum: &Sum| -> i64 { sum.terms.iter().map(|&(o, a)| a * orbits.orbits[o].most).sum() };
+        let (binding, free): (Vec<Sum>, Vec<Sum>) =
+            diagonals.into_iter().partition(|sum| most(sum) > sum.bound);
+        let mut this = Self {
+            orbits,
+            sums: Vec::new(),
+            simplex,
+            column,
+            level_row: vec![None; orbits.levels.len()],
+            free,
+            told: facts.clone(),
+            programmes: 0,
+        };
+        for sum in ranks.into_iter().chain(binding) {
+            this.add(sum);
+        }
+        for (number, clique) in cliques.iter().enumerate() {
+            if clique.iter().filter(|&&square| facts.is_alive(orbits.orbit_of[square])).count() > 2 {
+                this.add_clique(number, clique);
+            }
+        }
+        for level in 0..orbits.levels.len() {
+            if facts.range(level).is_some_and(|range| range != (0, 0)) {
+                this.level(level);
+            }
+        }
+        this
+    }
+
+    fn add(&mut self, sum: Sum) {
+        let (least, most) = match sum.line {
+            Line::Rank(_) => (sum.bound as f64, sum.bound as f64),
+            Line::Diagonal(_) | Line::Clique(_) => (f64::NEG_INFINITY, sum.bound as f64),
+            Line::Level(level) => span(self.told.range(level)),
+        };
+        let terms = sum.terms.iter().filter_map(|&(orbit, a)| Some((self.column[orbit]?, a as f64)));
+        self.simplex.add_row_between(least, most, terms);
+        self.sums.push(sum);
+    }
+
+    /// Adds the images of a clique of squares (numbers).
+    pub(super) fn add_clique(&mut self, number: usize, squares: &[usize]) {
+        let mut terms = Vec::new();
+        for &square in squares {
+            let orbit = self.orbits.orbit_of[square];
+            add_term(&mut terms, orbit, 8 / self.orbits.orbits[orbit].squares.len() as i64);
+        }
+        self.add(Sum { line: Line::Clique(number), terms, bound: 8 });
+    }
+
+    /// The row of `level`, made when it is asked for first.
+    fn level(&mut self, level: usize) -> usize {
+        if let Some(row) = self.level_row[level] {
+            return row;
+        }
+        let row = self.sums.len();
+        let terms = self.orbits.levels[level].orbits.iter().map(|&orbit| (orbit, 1)).collect();
+        self.add(Sum { line: Line::Level(level), terms, bound: 0 });
+        self.level_row[level] = Some(row);
+        row
+    }
+
+    /// Brings the programme to `facts`, which may be more or fewer than before.
+    pub(super) fn tell(&mut self, facts: &Facts) {
+        for orbit in 0..self.orbits.orbits.len() {
+            if facts.is_alive(orbit) != self.told.is_alive(orbit)
+                && let Some(column) = self.column[orbit]
+            {
+                let most = if facts.is_alive(orbit) { self.orbits.orbits[orbit].most } else { 0 };
+                self.simplex.set_bounds(column, 0.0, most as f64);
+            }
+        }
+        for level in 0..self.orbits.levels.len() {
+            let range = facts.range(level);
+            if range == self.told.range(level) {
+                continue;
+            }
+            self.told.set_range(level, range);
+            let closed = range == Some((0, 0)) && self.level_row[level].is_none();
+            if !closed {
+                let row = self.level(level);
+                let (least, most) = span(range);
+                self.simplex.set_row_bounds(row, least, most);
+            }
+        }
+        self.told = facts.clone();
+    }
+
+    /// Whether an orbit that is alive has no variable: then the programme has to be made anew.
+    pub(super) fn lacks(&self, facts: &Facts) -> bool {
+        facts.alive().any(|orbit| self.column[orbit].is_none())
+    }
+
+    /// How many variables were alive when it was made.
+    pub(super) fn size(&self) -> usize {
+        self.column.iter().flatten().count()
+    }
+
+    /// The fewest queens on `level`. The multipliers are those that show that there are not fewer.
+    pub(super) fn fewest(&mut self, level: usize, watch: &mut dyn Watch) -> Result<Answered, Doubt> {
+        self.level(level);
+        let mut answered = self.cheapest(level, 1, watch);
+        if let Ok(Answered::Optimal { multipliers, .. }) = &mut answered {
+            self.charge(level, 1, multipliers);
+        }
+        answered
+    }
+
+    /// The least sum where each queen on `level` costs `cost`. For its multipliers to show that, they are to be
+    /// [charged](Self::charge).
+    pub(super) fn cheapest(
+        &mut self,
+        level: usize,
+        cost: i64,
+        watch: &mut dyn Watch,
+    ) -> Result<Answered, Doubt> {
+        self.cost_of_level(level, cost as f64);
+        let answered = self.solve(watch);
+        self.cost_of_level(level, 0.0);
+        answered
+    }
+
+    /// Makes of multipliers for the cheapest `level` those that show that it is not cheaper, by its row.
+    pub(super) fn charge(&mut self, level: usize, cost: i64, multipliers: &mut Multipliers) {
+        let row = self.level(level);
+        multipliers.0.resize(self.sums.len(), 0);
+        multipliers.0[row] -= cost * SCALE as i64;
+    }
+
+    fn cost_of_level(&mut self, level: usize, cost: f64) {
+        for orbit in &self.orbits.levels[level].orbits {
+            if let Some(column) = self.column[*orbit] {
+                self.simplex.set_cost(column, cost);
+            }
+        }
+    }
+
+    /// The fewest queens on all diagonals at a distance; how many there can be; and the multipliers that show
+    /// that there are not fewer. None if no square there is alive.
+    pub(super) fn emptiest(
+        &mut self,
+        distance: usize,
+        watch: &mut dyn Watch,
+    ) -> Result<Option<(Answered, i64)>, Doubt> {
+        let line = Line::Diagonal(distance);
+        if let Some(place) = self.free.iter().position(|sum| sum.line == line) {
+            let sum = self.free.swap_remove(place);
+            self.add(sum);
+        }
+        let row = self.sums.iter().position(|sum| sum.line == line);
+        let Some(row) = row.filter(|&row| !self.sums[row].terms.is_empty()) else { return Ok(None) };
+        self.cost_of_row(row, 1.0);
+        let answered = self.solve(watch);
+        self.cost_of_row(row, 0.0);
+        let mut answered = answered?;
+        if let Answered::Optimal { multipliers, .. } = &mut answered {
+            multipliers.0[row] -= SCALE as i64;
+        }
+        Ok(Some((answered, self.sums[row].bound)))
+    }
+
+    /// Each queen costs so much as often as she counts for a row.
+    fn cost_of_row(&mut self, row: usize, cost: f64) {
+        for &(orbit, a) in &self.sums[row].terms {
+            if let Some(column) = self.column[orbit] {
+                self.simplex.set_cost(column, cost * a as f64);
+            }
+        }
+    }
+
+    /// The most queens on `orbit`.
+    pub(super) fn most(&mut self, orbit: OrbitId, watch: &mut dyn Watch) -> Result<Option<Answered>, Doubt> {
+        let Some(column) = self.column[orbit] else { return Ok(None) };
+        self.simplex.set_cost(column, -1.0);
+        let answered = self.solve(watch);
+        self.simplex.set_cost(column, 0.0);
+        answered.map(Some)
+    }
+
+    fn solve(&mut self, watch: &mut dyn Watch) -> Result<Answered, Doubt> {
+        self.programmes += 1;
+        match self.simplex.run(watch) {
+            Ended::Optimal => {
+                let values = self.simplex.values();
+                let value = |column: &Option<usize>| column.map_or(0.0, |column| values[column]);
+                Ok(Answered::Optimal {
+                    objective: self.simplex.objective(),
+                    values: self.column.iter().map(value).collect(),
+                    multipliers: rounded(self.simplex.duals()),
+                })
+            }
+            Ended::Infeasible => Ok(Answered::Infeasible(rounded(self.simplex.ray().unwrap_or_default()))),
+            Ended::Stopped => Err(Doubt::Stopped),
+            Ended::Failed(why) => Err(Doubt::SolverFailed(format!("the simplex: {why}"))),
+        }
+    }
+
+    /// What multipliers prove under the facts that were told. Those of the wrong sign are taken for 0.
+    pub(super) fn prove(&self, multipliers: &Multipliers) -> Proof {
+        let mut reduced = vec![0i128; self.orbits.orbits.len()];
+        let mut base = 0i128;
+        let mut kept = Vec::new();
+        for (sum, &y) in self.sums.iter().zip(&multipliers.0) {
+            let bound = match sum.line {
+                _ if y == 0 => continue,
+                Line::Rank(_) => sum.bound,
+                Line::Diagonal(_) | Line::Clique(_) if y > 0 => continue,
+                Line::Diagonal(_) | Line::Clique(_) => sum.bound,
+                Line::Level(level) => {
+                    let (least, most) = self.told.range(level).unwrap_or((0, self.orbits.n as u32));
+                    i64::from(if y > 0 { least } else { most })
+                }
+            };
+            base += i128::from(y) * i128::from(bound);
+            for &(orbit, a) in &sum.terms {
+                reduced[orbit] -= i128::from(y) * i128::from(a);
+            }
+            kept.push((sum.line, y));
+        }
+        for orbit in self.told.alive() {
+            base += reduced[orbit].min(0) * i128::from(self.orbits.orbits[orbit].most);
+        }
+        Proof { multipliers: kept, base, reduced }
+    }
+}
+
+/// The bounds of a level's row.
+fn span(range: Option<(u32, u32)>) -> (f64, f64) {
+    range.map_or((f64::NEG_INFINITY, f64::INFINITY), |(least, most)| (least.into(), most.into()))
+}
+
+/// Multipliers as integers. A ray may be of any length: a very long one is shortened.
+fn rounded(multipliers: &[f64]) -> Multipliers {
+    let largest = multipliers.iter().fold(0.0f64, |largest, y| largest.max(y.abs()));
+    let scale = if largest > 1e6 { SCALE / largest } else { SCALE };
+    Multipliers(multipliers.iter().map(|y| (y * scale).round() as i64).collect())
+}
+
+fn add_term(terms: &mut Vec<(OrbitId, i64)>, orbit: OrbitId, coefficient: i64) {
+    match terms.iter_mut().rev().find(|term| term.0 == orbit) {
+        Some(term) => term.1 += coefficient,
+        None => terms.push((orbit, coefficient)),
+    }
+}

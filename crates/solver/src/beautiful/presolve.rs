@@ -1,0 +1,478 @@
+//! What can be ruled out before anything is searched: by unit propagation, and by the quotient.
+
+use super::cliques;
+use super::csp::{Agenda, Core};
+use super::exact::Engine;
+use super::lp_witnesses::ONE;
+use super::orbit_lp::{Answered, Multipliers, Proof, Quotient};
+use super::orbits::{OrbitId, most_on_diagonals};
+use crate::verdict::Doubt;
+
+/// Cliques that one point may add.
+const CLIQUES_A_ROUND: usize = 30;
+/// Rounds of cliques for one bound.
+const ROUNDS: usize = 8;
+
+impl Engine<'_> {
+    /// Rules out what it can. `true`: everything, and the log says why.
+    pub(super) fn reduce(&mut self) -> Result<bool, Doubt> {
+        loop {
+            if self.probe_squares()? {
+                return Ok(true);
+            }
+            self.renew();
+            match self.probe_programmes()? {
+                None => return Ok(true),
+                Some(0) => {}
+                Some(_) => continue,
+            }
+            match self.fill_diagonals()? {
+                None => return Ok(true),
+                Some(0) => return Ok(false),
+                Some(_) => {}
+            }
+        }
+    }
+
+    /// The same in a trial on a level, where it also limits the levels below.
+    pub(super) fn reduce_in(&mut self, trial: usize) -> Result<bool, Doubt> {
+        loop {
+            if self.reduce()? {
+                return Ok(true);
+            }
+            match self.limit_levels(trial)? {
+                None => return Ok(true),
+                Some(0) => return Ok(false),
+                Some(_) => {}
+            }
+        }
+    }
+
+    pub(super) fn core(&self) -> Core {
+        let squares = self.facts.squares(self.orbits);
+        let groups = self.facts.groups(self.orbits);
+        Core::new(self.orbits.n, &squares, &groups, self.question.turning).filling(self.facts.full())
+    }
+
+    /// Places a queen on one square of each orbit: if a contradiction follows, the orbit is dead.
+    fn probe_squares(&mut self) -> Result<bool, Doubt> {
+        let core = self.core();
+        let alive: Vec<OrbitId> = self.facts.alive().collect();
+        for orbit in alive {
+            // Images of a queen that attack each other.
+            if core.man_on(self.orbits.orbits[orbit].squares[0]).is_none() {
+                self.log.killed(self.orbits, orbit, &[]);
+                self.facts.kill(orbit);
+            }
+        }
+        let mut agenda = Agenda::default();
+        let Ok(mut root) = core.root(&mut agenda) else {
+            self.log.refuted(&[]);
+            return Ok(true);
+        };
+        let mut probe = root.state.clone();
+        loop {
+            let mut changed = false;
+            self.look()?;
+            let alive: Vec<OrbitId> = self.facts.alive().collect();
+            for orbit in alive {
+                let possible = core.man_on(self.orbits.orbits[orbit].squares[0]).is_some_and(|man| {
+                    if !root.state.is_alive(man) {
+                        return root.placed.contains(&man);
+                    }
+                    probe.copy_from(&root.state);
+                    core.place(&mut probe, man, &mut agenda).is_ok()
+                });
+                if possible {
+                    continue;
+                }
+                changed = true;
+                self.log.killed(self.orbits, orbit, &[]);
+                self.facts.kill(orbit);
+                if core.without(&mut root, &self.orbits.orbits[orbit].squares, &mut agenda).is_err() {
+                    self.log.refuted(&[]);
+                    return Ok(true);
+                }
+            }
+            if !changed {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Makes the programme anew when too much of it is dead, and tells it the facts.
+    fn renew(&mut self) {
+        let alive = self.facts.alive().count();
+        if self.quotient.lacks(&self.facts) || self.quotient.size() > alive + alive / 3 + 8 {
+            self.programmes += self.quotient.programmes;
+            self.quotient = Quotient::new(self.orbits, &self.facts, &self.cliques);
+        }
+        self.quotient.tell(&self.facts);
+    }
+
+    /// The fewest queens on `level` as far as the programme can show, at most `enough`, with cliques added as they
+    /// are violated; and what shows it.
+    pub(super) fn bound(&mut self, level: usize, enough: u32) -> Result<(u32, Multipliers), Doubt> {
+        self.renew();
+        let mut rounds = 0;
+        loop {
+            let answered = self.quotient.fewest(level, self.watch)?;
+            let (objective, values, multipliers) = match answered {
+                Answered::Infeasible(multipliers) => return Ok((0, multipliers)),
+                Answered::Optimal { objective, values, multipliers } => (objective, values, multipliers),
+            };
+            let least = self.proven_least(level, objective, &multipliers);
+            if least < enough && rounds < ROUNDS {
+                rounds += 1;
+                let cuts = cliques::violated(self.orbits, &self.facts, &values, CLIQUES_A_ROUND);
+                if !cuts.is_empty() {
+                    for clique in cuts {
+                        self.quotient.add_clique(self.cliques.len(), &clique);
+                        self.cliques.push(clique);
+                    }
+                    continue;
+                }
+            }
+            self.witnesses.add(values);
+            return Ok((least, multipliers));
+        }
+    }
+
+    /// The largest number of queens on `level` that `multipliers` prove, in integers.
+    fn proven_least(&mut self, level: usize, objective: f64, multipliers: &Multipliers) -> u32 {
+        let step = self.step(level);
+        let mut least = ((objective - 1e-6).ceil().max(0.0) as u32).next_multiple_of(step);
+        let range = self.facts.range(level);
+        let floor = range.map_or(0, |range| range.0);
+        while least > floor {
+            self.facts.set_range(level, Some((floor, least - step)));
+            self.quotient.tell(&self.facts);
+            let refutes = self.quotient.prove(multipliers).refutes();
+            self.facts.set_range(level, range);
+            self.quotient.tell(&self.facts);
+            if refutes {
+                return least;
+            }
+            least -= step;
+        }
+        least
+    }
+
+    /// Asks the programme for the most queens on each orbit: below 1, it is dead. How many died; `None` if there is
+    /// no solution.
+    fn probe_programmes(&mut self) -> Result<Option<usize>, Doubt> {
+        let mut possible = self.possible_shown();
+        let mut deaths = 0;
+        for orbit in 0..self.orbits.orbits.len() {
+            if !self.facts.is_alive(orbit) || possible[orbit] {
+                continue;
+            }
+            self.look()?;
+            let Some(answered) = self.quotient.most(orbit, self.watch)? else { continue };
+            let multipliers = match answered {
+                Answered::Infeasible(multipliers) => multipliers,
+                Answered::Optimal { values, multipliers, .. } => {
+                    let most = values[orbit];
+                    note_possible(&mut possible, &values);
+                    self.witnesses.add(values);
+                    if most >= ONE {
+                        continue;
+                    }
+                    multipliers
+                }
+            };
+            let Some(proof) = self.prove(&multipliers) else { return Ok(None) };
+            let dead: Vec<OrbitId> = self.facts.alive().filter(|&orbit| proof.kills(orbit)).collect();
+            if dead.is_empty() {
+                continue;
+            }
+            self.log.killed_by(&proof, &dead, self.orbits, &self.cliques);
+            deaths += dead.len();
+            for orbit in dead {
+                self.facts.kill(orbit);
+            }
+            self.quotient.tell(&self.facts);
+            possible = self.possible_shown();
+        }
+        Ok(Some(deaths))
+    }
+
+    /// What multipliers prove; `None`: that there is no solution, and the log says so.
+    fn prove(&mut self, multipliers: &Multipliers) -> Option<Proof> {
+        let proof = self.quotient.prove(multipliers);
+        if proof.refutes() {
+            self.log.refuted_by(&proof, self.orbits, &self.cliques);
+            return None;
+        }
+        Some(proof)
+    }
+
+    /// Asks the programme, which was told the facts, for the fewest queens on the diagonals at each distance: if each must have
+    /// one, that is a fact. How many distances were found; `None` if there is no solution.
+    fn fill_diagonals(&mut self) -> Result<Option<usize>, Doubt> {
+        // With queens in fours diagonals are no lines of the core.
+        if self.question.turning {
+            return Ok(Some(0));
+        }
+        let mut found = 0;
+        let mut empty = self.emptiness_shown();
+        for distance in 0..self.question.n {
+            if empty[distance] || self.facts.is_full(distance) {
+                continue;
+            }
+            self.look()?;
+            let Some((answered, most)) = self.quotient.emptiest(distance, self.watch)? else { continue };
+            let multipliers = match answered {
+                Answered::Infeasible(multipliers) => multipliers,
+                Answered::Optimal { objective, values, multipliers } => {
+                    for (empty, shown) in empty.iter_mut().zip(self.emptiness_at(&values)) {
+                        *empty |= shown;
+                    }
+                    self.witnesses.add(values);
+                    if objective < most as f64 - ONE {
+                        continue;
+                    }
+                    multipliers
+                }
+            };
+            let Some(proof) = self.prove(&multipliers) else { return Ok(None) };
+            let mut full = proof.fills();
+            full.retain(|&distance| !self.facts.is_full(distance));
+            if full.is_empty() {
+                continue;
+            }
+            self.log.filled_by(&proof, &full, self.orbits, &self.cliques);
+            found += full.len();
+            full.into_iter().for_each(|distance| self.facts.fill(distance));
+        }
+        Ok(Some(found))
+    }
+
+    /// By distance of diagonals: whether a point that obeys the facts and the cliques leaves as much as one of them empty.
+    fn emptiness_shown(&self) -> Vec<bool> {
+        let mut shown = vec![false; self.question.n];
+        for point in self.points_shown() {
+            for (shown, empty) in shown.iter_mut().zip(self.emptiness_at(point)) {
+                *shown |= empty;
+            }
+        }
+        shown
+    }
+
+    /// By distance of diagonals: whether a point leaves as much as one of them empty.
+    fn emptiness_at(&self, point: &[f64]) -> Vec<bool> {
+        let mut on = vec![0.0; self.question.n];
+        for (orbit, &value) in point.iter().enumerate() {
+            self.orbits.diagonals_of(orbit).into_iter().for_each(|distance| on[distance] += value);
+        }
+        on.iter().zip(0..).map(|(&on, distance)| on < most_on_diagonals(distance) as f64 - ONE).collect()
+    }
+
+    /// Asks the programme, which was told the facts, for the fewest and the most queens on each level below `level`, in a
+    /// trial there. How many limits were found; `None` if there is no solution.
+    fn limit_levels(&mut self, level: usize) -> Result<Option<usize>, Doubt> {
+        let mut counts = self.counts_shown();
+        let mut limits = 0;
+        for below in level + 1..self.orbits.levels.len() {
+            if self.orbits.levels[below].orbits.iter().all(|&orbit| !self.facts.is_alive(orbit)) {
+                continue;
+            }
+            for at_least in [true, false] {
+                let range = self.facts.range(below).unwrap_or((0, self.question.n as u32));
+                let limit = if at_least { range.0 } else { range.1 };
+                let at_limit = |counts: &Vec<f64>| (counts[below] - f64::from(limit)).abs() < 1e-6;
+                if range.0 == range.1 || counts.iter().any(at_limit) {
+                    continue;
+                }
+                self.look()?;
+                let cost = if at_least { 1 } else { -1 };
+                let answered = self.quotient.cheapest(below, cost, self.watch)?;
+                let (objective, values, multipliers) = match answered {
+                    Answered::Optimal { objective, values, multipliers } => (objective, values, multipliers),
+                    Answered::Infeasible(multipliers) => {
+                        if self.prove(&multipliers).is_none() {
+                            return Ok(None);
+                        }
+                        continue;
+                    }
+                };
+                counts.push(self.counts_at(&values));
+                self.witnesses.add(values);
+                let found = if at_least {
+                    (((objective - 1e-6).ceil().max(0.0) as u32).clamp(range.0, range.1), range.1)
+                } else {
+                    (range.0, ((-objective + 1e-6).floor().max(0.0) as u32).clamp(range.0, range.1))
+                };
+                if found != range && self.limit(below, found, at_least, multipliers) {
+                    limits += 1;
+                    counts.retain(|counts| {
+                        counts[below] > f64::from(found.0) - 1e-6 && counts[below] < f64::from(found.1) + 1e-6
+                    });
+                }
+            }
+        }
+        Ok(Some(limits))
+    }
+
+    /// Limits the queens on a level to `found`, which is less than was known on one side, if `multipliers` prove that.
+    pub(super) fn limit(
+        &mut self,
+        level: usize,
+        found: (u32, u32),
+        at_least: bool,
+        mut multipliers: Multipliers,
+    ) -> bool {
+        let known = self.facts.range(level);
+        let (least, most) = known.unwrap_or((0, self.question.n as u32));
+        let (contrary, queens) =
+            if at_least { ((least, found.0 - 1), found.0) } else { ((found.1 + 1, most), found.1 + 1) };
+        self.facts.set_range(level, Some(contrary));
+        self.quotient.tell(&self.facts);
+        self.quotient.charge(level, if at_least { 1 } else { -1 }, &mut multipliers);
+        let proof = self.quotient.prove(&multipliers);
+        let proved = proof.refutes();
+        if proved {
+            self.log.assume(level, at_least, queens);
+            self.log.refuted_by(&proof, self.orbits, &self.cliques);
+        }
+        self.facts.set_range(level, if proved { Some(found) } else { known });
+        self.quotient.tell(&self.facts);
+        proved
+    }
+
+    /// Which orbits can have a queen, as far as points show.
+    fn possible_shown(&self) -> Vec<bool> {
+        let mut possible = vec![false; self.orbits.orbits.len()];
+        self.points_shown().into_iter().for_each(|point| note_possible(&mut possible, point));
+        possible
+    }
+
+    /// The points that obey the facts and the cliques.
+    fn points_shown(&self) -> Vec<&Vec<f64>> {
+        let cliques: Vec<Vec<(OrbitId, f64)>> =
+            self.cliques.iter().map(|clique| self.weighted(clique)).collect();
+        self.witnesses.under(self.orbits, &self.facts, &cliques).collect()
+    }
+
+    /// The queens on each level at these points.
+    fn counts_shown(&self) -> Vec<Vec<f64>> {
+        self.points_shown().into_iter().map(|point| self.counts_at(point)).collect()
+    }
+
+    /// The queens on each level at a point.
+    fn counts_at(&self, point: &[f64]) -> Vec<f64> {
+        let count = |orbits: &Vec<OrbitId>| orbits.iter().map(|&orbit| point[orbit]).sum();
+        self.orbits.levels.iter().map(|level| count(&level.orbits)).collect()
+    }
+
+    fn weighted(&self, clique: &[usize]) -> Vec<(OrbitId, f64)> {
+        let orbit = |&square: &usize| self.orbits.orbit_of[square];
+        clique.iter().map(|s| (orbit(s), 8.0 / self.orbits.orbits[orbit(s)].squares.len() as f64)).collect()
+    }
+}
+
+/// Notes the orbits that have a queen at a point.
+fn note_possible(possible: &mut [bool], point: &[f64]) {
+    for (possible, &value) in possible.iter_mut().zip(point) {
+        *possible |= value >= ONE;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::beautiful::bounds::Facts;
+    use crate::beautiful::exact::Settled;
+    use crate::beautiful::orbits::Orbits;
+    use crate::beautiful::{Question, Stage};
+    use crate::progress::Unwatched;
+    use nqueens_proof::beautiful::prices;
+    use nqueens_proof::board::{Norm, Piece, first_attack};
+    use nqueens_proof::board::{Placement, Problem, Square};
+
+    /// All solutions, by the plain definition.
+    fn oracle(n: usize) -> Vec<Vec<usize>> {
+        let mut found = vec![Vec::new()];
+        for row in 0..n {
+            let longer = found.iter().flat_map(|rows: &Vec<usize>| {
+                (0..n).map(move |column| rows.iter().copied().chain([column]).collect::<Vec<usize>>())
+            });
+            let peaceful = |columns: &Vec<usize>| {
+                let squares: Vec<Square> = (0..=row).map(|row| Square::new(row, columns[row])).collect();
+                first_attack(Piece::Queen, n, &squares).is_none()
+            };
+            found = longer.filter(peaceful).collect();
+        }
+        found
+    }
+
+    /// Whether a solution is one of those that facts speak of.
+    fn obeys(columns: &[usize], orbits: &Orbits, facts: &Facts) -> bool {
+        let alive = |(row, column): (usize, &usize)| facts.is_alive(orbits.orbit_of[row * orbits.n + column]);
+        let counts = orbits.counts(columns);
+        let within = |level: usize| {
+            facts.range(level).is_none_or(|(least, most)| (least..=most).contains(&counts[level]))
+        };
+        columns.iter().enumerate().all(alive) && (0..orbits.levels.len()).all(within)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(60))]
+
+        #[test]
+        fn nothing_is_ruled_out_that_a_solution_has(
+            n in 4usize..=8,
+            model in any::<prop::sample::Index>(),
+            dead in proptest::collection::vec(any::<prop::sample::Index>(), 0..4),
+            ranges in proptest::collection::vec((any::<prop::sample::Index>(), 0u32..2, 0u32..2), 0..6),
+            norm in prop::sample::select(&Norm::ALL[..]),
+        ) {
+            let orbits = Orbits::new(n, norm);
+            let solutions = oracle(n);
+            let model = model.get(&solutions);
+            let mut watch = Unwatched;
+            let question = Question { n, norm, turning: false, threads: 1 };
+            let mut keep = |_: &Stage<'_>| {};
+            let mut engine = Engine::new(&orbits, question, Vec::new(), &mut watch, &mut keep);
+            for orbit in dead {
+                engine.facts.kill(orbit.index(orbits.orbits.len()));
+            }
+            let counts = orbits.counts(model);
+            for (level, below, above) in ranges {
+                let level = level.index(orbits.levels.len());
+                let range = (counts[level].saturating_sub(below), counts[level] + above);
+                engine.facts.set_range(level, Some(range));
+            }
+            let left: Vec<&Vec<usize>> =
+                solutions.iter().filter(|columns| obeys(columns, &orbits, &engine.facts)).collect();
+            for level in 0..orbits.levels.len() {
+                let (bound, _) = engine.bound(level, u32::MAX).expect("nobody stops it");
+                let fewest = left.iter().map(|columns| orbits.counts(columns)[level]).min();
+                prop_assert!(fewest.is_none_or(|fewest| bound <= fewest));
+            }
+            let refuted = engine.reduce().expect("nobody stops it");
+            prop_assert!(!refuted || left.is_empty());
+            for columns in &left {
+                prop_assert!(obeys(columns, &orbits, &engine.facts));
+                let squares: Vec<usize> = (0..n).map(|row| row * n + columns[row]).collect();
+                for diagonal in engine.facts.full().flat_map(|distance| prices::diagonals(n, distance)) {
+                    let has_queen = squares.iter().any(|&square| prices::lines(n, square).contains(&diagonal));
+                    prop_assert!(has_queen, "diagonal {diagonal} of {columns:?}");
+                }
+            }
+            if !refuted {
+                match engine.settle(1_000_000).expect("nobody stops it") {
+                    Settled::Found(columns) => {
+                        let problem = Problem::empty(Piece::Queen, n);
+                        prop_assert!(Placement::check_solution(&problem, &columns).is_ok());
+                        prop_assert!(left.contains(&&columns));
+                    }
+                    Settled::Refuted => prop_assert!(left.is_empty()),
+                    Settled::Open => prop_assert!(false, "a million nodes are enough"),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! The certificate while it is being written; [`nqueens_proof::beautiful`] has its format.
+
+use super::orbit_lp::{Line, Proof};
+use super::orbits::{OrbitId, Orbits};
+use nqueens_proof::beautiful::record;
+use nqueens_proof::bytes::Writer;
+
+/// Records so far. What turns out to lead nowhere is taken back.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Log {
+    bytes: Writer,
+    /// Cliques in the order in which they were written, by number.
+    cliques: Vec<usize>,
+}
+
+/// A place to go back to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Mark {
+    pub(super) bytes: usize,
+    pub(super) cliques: usize,
+}
+
+impl Log {
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        self.bytes.as_bytes()
+    }
+
+    /// The records of another run, with their cliques numbered in order.
+    pub(super) fn of(records: &[u8], cliques: usize) -> Self {
+        let mut bytes = Writer::new();
+        bytes.bytes(records);
+        Self { bytes, cliques: (0..cliques).collect() }
+    }
+
+    pub(super) fn mark(&self) -> Mark {
+        Mark { bytes: self.bytes.as_bytes().len(), cliques: self.cliques.len() }
+    }
+
+    pub(super) fn back_to(&mut self, mark: Mark) {
+        self.bytes.truncate(mark.bytes);
+        self.cliques.truncate(mark.cliques);
+    }
+
+    /// Takes back what was written since, which has no cliques, and returns it.
+    pub(super) fn take_from(&mut self, mark: Mark) -> Vec<u8> {
+        debug_assert_eq!(self.cliques.len(), mark.cliques);
+        let taken = self.bytes.as_bytes()[mark.bytes..].to_vec();
+        self.back_to(mark);
+        taken
+    }
+
+    /// Records that were written before, and taken back.
+    pub(super) fn records(&mut self, records: &[u8]) {
+        self.bytes.bytes(records);
+    }
+
+    /// All cliques, so that what is written from here on can stand in any order.
+    pub(super) fn cliques(&mut self, cliques: &[Vec<usize>]) {
+        for number in 0..cliques.len() {
+            self.clique(number, cliques);
+        }
+    }
+
+    /// A clique, if it was not written yet.
+    fn clique(&mut self, number: usize, cliques: &[Vec<usize>]) {
+        if self.cliques.contains(&number) {
+            return;
+        }
+        self.cliques.push(number);
+        self.bytes.byte(record::CLIQUE);
+        self.bytes.size(cliques[number].len());
+        for &square in &cliques[number] {
+            self.bytes.size(square);
+        }
+    }
+
+    /// The level in hand has at least `least` queens; what follows refutes that it has fewer.
+    pub(super) fn at_least(&mut self, least: u32) {
+        self.bytes.byte(record::AT_LEAST);
+        self.bytes.number(least.into());
+    }
+
+    /// In a trial: `level` has at least `queens` queens, or fewer than that; what follows refutes the contrary.
+    pub(super) fn assume(&mut self, level: usize, at_least: bool, queens: u32) {
+        self.bytes.byte(record::ASSUME);
+        self.bytes.size(level);
+        self.bytes.byte(u8::from(!at_least));
+        self.bytes.number(queens.into());
+    }
+
+    /// The level in hand is done.
+    pub(super) fn next_level(&mut self) {
+        self.bytes.byte(record::NEXT);
+    }
+
+    /// No solution, by a tree.
+    pub(super) fn refuted(&mut self, tree: &[u8]) {
+        self.bytes.byte(record::REFUTED);
+        self.bytes.bytes(tree);
+    }
+
+    /// No queen on an orbit, by a tree below its first square.
+    pub(super) fn killed(&mut self, orbits: &Orbits, orbit: OrbitId, tree: &[u8]) {
+        self.bytes.byte(record::KILLED);
+        self.bytes.size(orbits.orbits[orbit].squares[0]);
+        self.bytes.bytes(tree);
+    }
+
+    /// No solution, by multipliers.
+    pub(super) fn refuted_by(&mut self, proof: &Proof, orbits: &Orbits, cliques: &[Vec<usize>]) {
+        self.multipliers(record::REFUTED_BY_MULTIPLIERS, proof, orbits, cliques);
+    }
+
+    /// No queens on `dead`, by multipliers.
+    pub(super) fn killed_by(
+        &mut self,
+        proof: &Proof,
+        dead: &[OrbitId],
+        orbits: &Orbits,
+        cliques: &[Vec<usize>],
+    ) {
+        self.multipliers(record::KILLED_BY_MULTIPLIERS, proof, orbits, cliques);
+        self.bytes.size(dead.len());
+        for &orbit in dead {
+            self.bytes.size(orbits.orbits[orbit].squares[0]);
+        }
+    }
+
+    /// All diagonals at these distances have a queen, by multipliers.
+    pub(super) fn filled_by(
+        &mut self,
+        proof: &Proof,
+        distances: &[usize],
+        orbits: &Orbits,
+        cliques: &[Vec<usize>],
+    ) {
+        self.multipliers(record::FULL_BY_MULTIPLIERS, proof, orbits, cliques);
+        self.bytes.size(distances.len());
+        distances.iter().for_each(|&distance| self.bytes.size(distance));
+    }
+
+    fn multipliers(&mut self, kind: u8, proof: &Proof, orbits: &Orbits, cliques: &[Vec<usize>]) {
+        for &(line, _) in &proof.multipliers {
+            if let Line::Clique(number) = line {
+                self.clique(number, cliques);
+            }
+        }
+        self.bytes.byte(kind);
+        self.bytes.size(proof.multipliers.len());
+        let (ranks, n) = (orbits.n.div_ceil(2), orbits.n);
+        for &(line, y) in &proof.multipliers {
+            let number = match line {
+                Line::Rank(k) => k,
+                Line::Diagonal(d) => ranks + d,
+                Line::Level(level) => ranks + n + level,
+                Line::Clique(number) => {
+                    let written = self.cliques.iter().position(|&other| other == number);
+                    ranks + n + orbits.levels.len() + written.expect("it was written above")
+                }
+            };
+            self.bytes.size(number);
+            self.bytes.signed(y);
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! What a run has proved so far, as bytes: a later run goes on from there.
+//!
+//! Eight bytes, n, the claim and the records of [`nqueens_proof::beautiful`]; SHA-256 of all of it.
+
+use sha2::{Digest as _, Sha256};
+
+use super::Question;
+use nqueens_proof::beautiful::{Begun, check_begun_within, claim};
+use nqueens_proof::bytes::{Reader, Writer};
+use nqueens_proof::{Meter, ProofError};
+
+const MAGIC: &[u8; 8] = b"NQBEAUT\n";
+
+const CHECKSUM: usize = 32;
+
+/// Why bytes are nothing to go on from.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ResumeError {
+    /// They are something else.
+    #[error("it is not the file of a run of beautiful")]
+    NoRun,
+    /// It was a run for another question.
+    #[error("it is of a run for {found}, not for {wanted}")]
+    AnotherQuestion {
+        /// That question.
+        found: String,
+        /// This one.
+        wanted: String,
+    },
+    /// They were changed, or cut short.
+    #[error("it is damaged")]
+    Damaged,
+    /// What they say is proved is not.
+    #[error("it says what is not so: {0}")]
+    Wrong(ProofError),
+    /// What they say may be so: to check it was not carried to its end.
+    #[error("{0}")]
+    Undecided(ProofError),
+}
+
+impl From<ProofError> for ResumeError {
+    fn from(error: ProofError) -> Self {
+        if error.is_undecided() { Self::Undecided(error) } else { Self::Wrong(error) }
+    }
+}
+
+/// The state of a run with an incumbent and the records of what is proved.
+pub(super) fn write(question: &Question, solution: &[usize], records: &[u8]) -> Vec<u8> {
+    let mut writer = Writer::new();
+    writer.bytes(MAGIC);
+    writer.size(question.n);
+    writer.bytes(claim(question.norm, question.turning, Some(solution)).as_bytes());
+    writer.bytes(records);
+    let mut bytes = writer.finish();
+    let checksum = Sha256::digest(&bytes);
+    bytes.extend_from_slice(&checksum);
+    bytes
+}
+
+/// What a run for `question` had proved. Every record is checked, with at most [`MOST_WORK`](nqueens_proof::MOST_WORK)
+/// steps in all.
+///
+/// # Errors
+/// The bytes are of something else, damaged, or wrong, or to check them takes too long.
+pub fn read(question: &Question, bytes: &[u8]) -> Result<Begun, ResumeError> {
+    read_within(question, bytes, &mut Meter::default())
+}
+
+/// The same under this meter.
+///
+/// # Errors
+/// The bytes are of something else, damaged, or wrong, or the meter ends the check.
+pub fn read_within(question: &Question, bytes: &[u8], meter: &mut Meter<'_>) -> Result<Begun, ResumeError> {
+    let length = bytes.len().checked_sub(CHECKSUM).ok_or(ResumeError::NoRun)?;
+    let (content, checksum) = bytes.split_at(length);
+    let rest = content.strip_prefix(MAGIC).ok_or(ResumeError::NoRun)?;
+    if Sha256::digest(content)[..] != *checksum {
+        return Err(ResumeError::Damaged);
+    }
+    let mut reader = Reader::new(rest);
+    let n = reader.size(usize::MAX).map_err(|_| ResumeError::Damaged)?;
+    let another = |found: String, wanted: String| Err(ResumeError::AnotherQuestion { found, wanted });
+    if n != question.n {
+        return another(format!("n = {n}"), format!("n = {}", question.n));
+    }
+    let begun = check_begun_within(n, reader.rest(), meter)?;
+    if begun.beauty.norm != question.norm {
+        return another(format!("the {} norm", begun.beauty.norm), question.norm.to_string());
+    }
+    if begun.beauty.turning != question.turning {
+        let among = |turning| if turning { "symmetric solutions" } else { "all solutions" };
+        return another(among(begun.beauty.turning).into(), among(question.turning).into());
+    }
+    Ok(begun)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::beautiful::most_beautiful_exactly;
+    use crate::progress::Unwatched;
+    use nqueens_proof::beautiful::record;
+    use nqueens_proof::board::Norm;
+
+    fn question(n: usize, turning: bool) -> Question {
+        Question { n, norm: Norm::Euclidean, turning, threads: 1 }
+    }
+
+    /// A file with this solution and these records, whatever they say.
+    fn file(n: usize, turning: bool, records: &[u8]) -> Vec<u8> {
+        let found = most_beautiful_exactly(question(n, turning), &mut Unwatched).answer.found;
+        write(&question(n, turning), &found.expect("a solution"), records)
+    }
+
+    #[test]
+    fn records_behind_the_last_level_are_refused() {
+        let whole = most_beautiful_exactly(question(6, false), &mut Unwatched).state.expect("a solution");
+        let begun = read(&question(6, false), &whole).expect("as it was written");
+        for more in [record::NEXT, record::AT_LEAST, record::REFUTED] {
+            let mut records = begun.records.clone();
+            records.extend([more, 1, 0]);
+            let read = read(&question(6, false), &file(6, false, &records));
+            assert!(matches!(read, Err(ResumeError::Wrong(_))), "{read:?}");
+        }
+        // The board of size 0 has no levels at all.
+        assert!(read(&question(0, false), &write(&question(0, false), &[], &[])).is_ok());
+        for record in 0..9 {
+            let bytes = write(&question(0, false), &[], &[record, 1, 0]);
+            assert!(read(&question(0, false), &bytes).is_err());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_with_a_right_checksum_are_read_or_refused(
+            n in prop::sample::select(&[0usize, 1, 4, 5, 6, 8][..]),
+            turning in any::<bool>(),
+            known in 0usize..60,
+            records in proptest::collection::vec(0u8..20, 0..40),
+            more in proptest::collection::vec(any::<u8>(), 0..10),
+        ) {
+            let turning = turning && n < 6;
+            // The records of a run up to somewhere, and then anything.
+            let whole = most_beautiful_exactly(question(n, turning), &mut Unwatched).state;
+            let begun = whole.map(|whole| read(&question(n, turning), &whole).expect("as it was written").records);
+            let mut all = begun.unwrap_or_default();
+            all.truncate(known);
+            all.extend(records);
+            all.extend(more);
+            if let Ok(begun) = read(&question(n, turning), &file(n, turning, &all)) {
+                prop_assert_eq!(&begun.records, &all);
+            }
+            // And anything in the place of the claim.
+            let mut writer = Writer::new();
+            writer.bytes(MAGIC);
+            writer.size(n);
+            writer.bytes(&all);
+            let mut bytes = writer.finish();
+            let checksum = Sha256::digest(&bytes);
+            bytes.extend_from_slice(&checksum);
+            let _ = read(&question(n, turning), &bytes);
+        }
+    }
+}

@@ -1,0 +1,389 @@
+//! Parts of long searches that others search: what is asked, who asks, and what whoever is asked does.
+
+use std::sync::Arc;
+
+use super::bounds::Facts;
+use super::csp::{Core, Root};
+use super::orbits::Orbits;
+use super::parallel_search::{Hand, Searched};
+use super::search::{End, Pulse, Search};
+use nqueens_proof::beautiful::{Known, Part};
+
+/// Nodes of the shortest and of the longest part: a tree of the longest fits into a message of half a MiB.
+const LEAST: u64 = 20_000;
+const MOST: u64 = MOST_NODES;
+/// A part takes such a share of all nodes so far, between these.
+const SHARE: u64 = 16;
+
+/// Lines that a searcher looks at before it branches: whoever asks has to check the tree, so it should be small.
+const AHEAD: usize = 12;
+
+/// The most nodes that may be asked for.
+pub const MOST_NODES: u64 = 200_000;
+
+/// What is asked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PartQuestion {
+    /// The part.
+    pub part: Part,
+    /// So many nodes are searched; then what is left is left as holes. At most [`MOST_NODES`].
+    pub nodes: u64,
+    /// What the search has learned of each row and column: the larger, the sooner it is branched on.
+    pub weights: Arc<[f32]>,
+}
+
+/// An answer that can be relied upon.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reached {
+    /// A solution of those in question with the queens of the part: the 0-based column of the queen in each row.
+    Solution(Vec<usize>),
+    /// A tree, the squares of the queens in each of its holes, and its nodes.
+    Tree(Vec<u8>, Vec<Vec<usize>>, u64),
+}
+
+/// Somebody who has parts searched by others, and checks what they answer: the engine does not.
+pub trait Asking: Send {
+    /// The answer; none if the pulse is [abandoned](Pulse::is_abandoned) before.
+    fn ask(&mut self, question: PartQuestion, pulse: &Pulse) -> Option<Reached>;
+}
+
+/// A search by whoever is asked.
+pub(super) struct There<'a> {
+    pub(super) core: &'a Core,
+    pub(super) n: usize,
+    pub(super) known: &'a Arc<Known>,
+    pub(super) pulse: &'a Pulse,
+    pub(super) desk: &'a mut dyn Asking,
+    pub(super) weights: Arc<[f32]>,
+}
+
+impl There<'_> {
+    /// The states of holes, each with its queens, among which are all that follow. None if the engine sees a contradiction
+    /// where whoever is asked left a hole: an honest searcher leaves none there.
+    fn roots(&self, holes: &[Vec<usize>]) -> Option<Vec<Root>> {
+        holes.iter().map(|queens| self.core.root_with(queens).ok()).collect()
+    }
+}
+
+impl Hand for There<'_> {
+    fn begin(&mut self, _: &[f32], _: usize) {}
+
+    fn takes(&self, so_far: u64) -> u64 {
+        (so_far / SHARE).clamp(LEAST, MOST)
+    }
+
+    fn search(&mut self, root: &Root, nodes: u64) -> Searched {
+        let part = Part::new(Arc::clone(self.known), self.core.squares_of(&root.placed));
+        let part = part.expect("its squares are of the board");
+        let question = PartQuestion { part, nodes, weights: Arc::clone(&self.weights) };
+        match self.desk.ask(question, self.pulse) {
+            None => Searched::Nothing,
+            Some(Reached::Solution(columns)) => {
+                let squares = columns.iter().enumerate().map(|(row, column)| row * self.n + column);
+                let mut men: Vec<u32> = squares.filter_map(|square| self.core.man_on(square)).collect();
+                men.sort_unstable();
+                men.dedup();
+                // Whoever found it tells of no nodes that could be relied upon.
+                Searched::Found(men, 0)
+            }
+            Some(Reached::Tree(tree, holes, nodes)) => match self.roots(&holes) {
+                Some(holes) => Searched::Tree(tree, holes, nodes),
+                // It is asked again.
+                None => {
+                    tracing::warn!("an answered tree has a hole where there is a contradiction");
+                    Searched::Nothing
+                }
+            },
+        }
+    }
+
+    fn weights(&self) -> Option<&[f32]> {
+        None
+    }
+}
+
+/// What a searcher answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PartAnswer {
+    /// A solution: the 0-based column of the queen in each row.
+    Solution(Vec<usize>),
+    /// A tree, perhaps with holes.
+    Tree(Vec<u8>),
+    /// Nothing: it was stopped.
+    Stopped,
+}
+
+/// Searches parts that others ask for, best one after the other of the same board.
+#[derive(Debug, Default)]
+pub struct Searcher {
+    board: Option<Board>,
+}
+
+/// A board, and what was learned of it.
+#[derive(Debug)]
+struct Board {
+    known: Arc<Known>,
+    core: Core,
+    weights: Vec<f32>,
+}
+
+impl Board {
+    fn new(known: &Arc<Known>) -> Self {
+        let (n, beauty) = (known.n(), known.beauty());
+        let orbits = Orbits::new(n, beauty.norm);
+        let facts = Facts::of(&orbits, known);
+        let core = Core::new(n, &facts.squares(&orbits), &facts.groups(&orbits), beauty.turning);
+        let core = core.filling(facts.full());
+        let weights = vec![1.0; core.lines.len()];
+        Self { known: Arc::clone(known), core, weights }
+    }
+}
+
+impl Searcher {
+    /// Searches a part.
+    pub fn search(&mut self, question: &PartQuestion, pulse: &Pulse) -> PartAnswer {
+        let PartQuestion { part, nodes, weights } = question;
+        if self.board.as_ref().is_none_or(|board| board.known != *part.known()) {
+            let board = self.board.insert(Board::new(part.known()));
+            let good = weights.iter().all(|weight| weight.is_finite() && *weight >= 1.0);
+            if good && weights.len() == board.weights.len() {
+                board.weights.copy_from_slice(weights);
+            }
+        }
+        let Some(Board { core, weights, .. }) = &mut self.board else { unreachable!("it was made above") };
+        let Ok(root) = core.root_with(part.queens()) else { return PartAnswer::Tree(Vec::new()) };
+        let mut search = Search::new(core, pulse, 1);
+        search.inherit(weights, root.placed.len());
+        search.ahead = AHEAD;
+        let (end, _) = search.piece(&root, (*nodes).min(MOST_NODES));
+        let learned = search.weights().to_vec();
+        let answer = match end {
+            // What is cut short says too little.
+            _ if pulse.is_stopped() => PartAnswer::Stopped,
+            End::Found(men) => PartAnswer::Solution(core.columns(part.known().n(), &men)),
+            End::Refuted(tree) => PartAnswer::Tree(tree),
+            End::Spent => unreachable!("a piece leaves holes"),
+        };
+        weights.copy_from_slice(&learned);
+        answer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::Verdict;
+    use crate::beautiful::exact::{Engine, Stage};
+    use crate::beautiful::lp_search::Pace;
+    use crate::beautiful::{Place, Question, most_beautiful_by, most_beautiful_exactly};
+    use crate::progress::Unwatched;
+    use nqueens_proof as proof;
+    use nqueens_proof::Beauty;
+    use nqueens_proof::beautiful::{PartChecker, check, claim};
+    use nqueens_proof::board::Norm;
+
+    /// Searches and checks at once, and counts.
+    struct Desk {
+        searcher: Searcher,
+        asked: Arc<Mutex<(usize, usize)>>,
+    }
+
+    impl Asking for Desk {
+        fn ask(&mut self, question: PartQuestion, pulse: &Pulse) -> Option<Reached> {
+            let mut checker = PartChecker::new(Arc::clone(question.part.known()));
+            let queens = question.part.queens();
+            Some(match self.searcher.search(&question, pulse) {
+                PartAnswer::Stopped => return None,
+                PartAnswer::Solution(columns) => {
+                    assert_eq!(checker.check_solution(queens, &columns), Ok(()));
+                    Reached::Solution(columns)
+                }
+                PartAnswer::Tree(tree) => {
+                    let checked = checker.check(queens, &tree, question.nodes).expect("an honest tree");
+                    assert!(checked.holes.is_empty() || checked.nodes == question.nodes);
+                    let mut asked = self.asked.lock().expect("nobody panics");
+                    asked.0 += 1;
+                    asked.1 += checked.holes.len();
+                    Reached::Tree(tree, checked.holes, checked.nodes)
+                }
+            })
+        }
+    }
+
+    /// All of it, with parts searched at three desks; how many parts there were, and how many holes.
+    fn by_desks(question: Question) -> (Vec<usize>, Vec<u8>, (usize, usize)) {
+        let asked = Arc::new(Mutex::new((0, 0)));
+        let desk = |_| -> Box<dyn Asking> {
+            Box::new(Desk { searcher: Searcher::default(), asked: Arc::clone(&asked) })
+        };
+        let mut places: Vec<Place> = Vec::new();
+        let exact =
+            most_beautiful_by(question, (0..3).map(desk).collect(), None, &mut Unwatched, &mut |stage| {
+                assert_eq!(stage.best.len(), question.n);
+                places.push(stage.place);
+            });
+        assert_eq!(exact.answer.verdict, Verdict::Proven);
+        assert!(places.is_sorted_by_key(|place| place.queens), "levels come one after the other");
+        let asked = *asked.lock().expect("nobody panics");
+        (exact.answer.found.expect("a solution"), exact.certificate.expect("proved"), asked)
+    }
+
+    #[test]
+    fn desks_prove_what_one_machine_proves() {
+        // Its search is long enough to be handed out.
+        let question = Question { n: 84, norm: Norm::Euclidean, turning: false, threads: 1 };
+        let (columns, certificate, (asked, holes)) = by_desks(question);
+        assert!(asked > 3 && holes > 3, "{asked} parts with {holes} holes");
+        let alone = most_beautiful_exactly(question, &mut Unwatched).answer.found.expect("a solution");
+        assert_eq!(question.norm.fingerprint(&columns), question.norm.fingerprint(&alone));
+        let proved = proof::check(&certificate).expect("it proves");
+        assert_eq!(proved.solution, Some(columns));
+    }
+
+    /// All of it by three desks; how many programmes and parts there were.
+    fn at_pace(pace: Pace) -> (u64, usize) {
+        let question = Question { n: 84, norm: Norm::Euclidean, turning: false, threads: 2 };
+        let orbits = Orbits::new(question.n, question.norm);
+        let asked = Arc::new(Mutex::new((0, 0)));
+        let desk = |_| -> Box<dyn Asking> {
+            Box::new(Desk { searcher: Searcher::default(), asked: Arc::clone(&asked) })
+        };
+        let (mut watch, mut keep) = (Unwatched, |_: &Stage<'_>| {});
+        let desks = (0..3).map(desk).collect();
+        let mut engine = Engine::new(&orbits, question, desks, &mut watch, &mut keep);
+        engine.pace = pace;
+        engine.run(None).expect("nobody stops it");
+        let best = engine.best.expect("a solution");
+        let mut proof = claim(question.norm, false, Some(&best));
+        proof.bytes(engine.log.as_bytes());
+        assert_eq!(check(question.n, &proof.finish()).expect("it proves that").solution, Some(best));
+        let parts = asked.lock().expect("nobody panics").0;
+        (engine.programmes, parts)
+    }
+
+    #[test]
+    fn what_takes_desks_too_long_is_settled_with_the_programme() {
+        let short = at_pace(Pace { siege: 20_000, plain: 20_000, ..Pace::default() });
+        let long = at_pace(Pace::default());
+        assert!(
+            short.0 > long.0 && (1..long.1).contains(&short.1),
+            "{short:?} {long:?} programmes and parts"
+        );
+    }
+
+    /// Leaves a hole with these queens.
+    struct Leaving(Vec<usize>);
+
+    impl Asking for Leaving {
+        fn ask(&mut self, question: PartQuestion, _: &Pulse) -> Option<Reached> {
+            Some(Reached::Tree(vec![question.part.known().hole() as u8], vec![self.0.clone()], 1))
+        }
+    }
+
+    #[test]
+    fn a_hole_at_a_contradiction_leaves_the_part_to_be_asked_again() {
+        let n = 8;
+        let known =
+            Arc::new(Known::new(n, Beauty::default(), vec![true; 10], vec![], vec![]).expect("of a board"));
+        let core = Core::new(n, &(0..n * n).collect::<Vec<usize>>(), &[], false);
+        let root = core.root_with(&[]).expect("nothing follows yet");
+        let searched = |queens: &[usize]| {
+            let (pulse, mut desk) = (Pulse::default(), Leaving(queens.to_vec()));
+            let weights = Arc::new([]);
+            let mut there = There { core: &core, n, known: &known, pulse: &pulse, desk: &mut desk, weights };
+            there.search(&root, 1)
+        };
+        assert!(matches!(searched(&[0]), Searched::Tree(_, holes, 1) if holes.len() == 1));
+        assert!(matches!(searched(&[0, 1]), Searched::Nothing));
+    }
+
+    /// Settles a part as whoever leads a search does: a solution, if there is one.
+    fn settle(part: Part, nodes: u64) -> Option<Vec<usize>> {
+        let known = Arc::clone(part.known());
+        let mut checker = PartChecker::new(Arc::clone(&known));
+        let mut searcher = Searcher::default();
+        let mut open = vec![part];
+        while let Some(part) = open.pop() {
+            let question = PartQuestion { part: part.clone(), nodes, weights: Arc::new([]) };
+            match searcher.search(&question, &Pulse::default()) {
+                PartAnswer::Solution(columns) => {
+                    assert_eq!(checker.check_solution(part.queens(), &columns), Ok(()));
+                    return Some(columns);
+                }
+                PartAnswer::Tree(tree) => {
+                    let holes = checker.check(part.queens(), &tree, nodes).expect("an honest tree").holes;
+                    open.extend(
+                        holes
+                            .into_iter()
+                            .map(|queens| Part::new(Arc::clone(&known), queens).expect("squares")),
+                    );
+                }
+                PartAnswer::Stopped => panic!("nobody stops it"),
+            }
+        }
+        None
+    }
+
+    /// All solutions, by the plain definition.
+    fn oracle(n: usize) -> Vec<Vec<usize>> {
+        let mut found = Vec::new();
+        let mut watch = |columns: &[usize]| found.push(columns.to_vec());
+        every(n, &mut Vec::new(), &mut watch);
+        found
+    }
+
+    fn every(n: usize, rows: &mut Vec<usize>, found: &mut dyn FnMut(&[usize])) {
+        if rows.len() == n {
+            return found(rows);
+        }
+        for column in 0..n {
+            let free = rows
+                .iter()
+                .enumerate()
+                .all(|(row, &other)| other != column && other.abs_diff(column) != rows.len() - row);
+            if free {
+                rows.push(column);
+                every(n, rows, found);
+                rows.pop();
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_part_has_a_solution_exactly_if_its_searchers_find_one(
+            n in 1usize..=9,
+            turning in any::<bool>(),
+            dead in proptest::collection::vec(any::<prop::sample::Index>(), 0..3),
+            full in proptest::collection::btree_set(0usize..6, 0..3),
+            range in (0usize..6, 0usize..2, 0usize..4),
+            queen in any::<prop::sample::Index>(),
+            nodes in 1u64..9,
+        ) {
+            let half = n.div_ceil(2);
+            let mut alive = vec![true; half * (half + 1) / 2];
+            for orbit in dead {
+                let orbit = orbit.index(alive.len());
+                alive[orbit] = false;
+            }
+            // Where solutions turn, the engine first rules out the squares whose images attack each other.
+            let firsts = (0..half).flat_map(|row| (row..half).map(move |column| (row, column)));
+            for (alive, (row, column)) in alive.iter_mut().zip(firsts) {
+                let attacked = row == column || 2 * column + 1 == n;
+                *alive &= !(turning && attacked && 2 * row + 1 < n);
+            }
+            let full = full.into_iter().filter(|&distance| distance < n && !turning).collect();
+            let ranges = vec![(range.0.min(n / 2), range.1.min(n), (range.1 + range.2).min(n))];
+            let beauty = Beauty { norm: Norm::Euclidean, turning };
+            let Ok(known) = Known::new(n, beauty, alive, full, ranges) else { return Ok(()) };
+            let part = Part::new(Arc::new(known), vec![queen.index(n * n)]).expect("a square");
+            let checker = PartChecker::new(Arc::clone(part.known()));
+            let exists = oracle(n).iter().any(|columns| checker.check_solution(part.queens(), columns).is_ok());
+            prop_assert_eq!(settle(part, nodes).is_some(), exists);
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Backtracking: rows from top to bottom, columns increasing, back to the row before where no column is left. The
+//! answers come in lexicographic order. Each row costs a few operations on masks of n bits.
+//!
+//! Placed and blocked squares, and what the placed pieces attack, are taken out of the rows before the search.
+
+use std::ops::ControlFlow;
+
+use super::mask::Mask;
+use super::{Counter, Outcome, Watch};
+use nqueens_proof::board::{Piece, Problem};
+
+/// The largest board: sixteen words.
+pub(super) const LARGEST: usize = 1024;
+
+pub(super) fn run(problem: &Problem, watch: &mut dyn Watch) -> Outcome {
+    let mut counter = Counter::new(watch);
+    let flow = match problem.n() {
+        ..=64 => search::<1>(problem, &mut counter),
+        65..=128 => search::<2>(problem, &mut counter),
+        129..=256 => search::<4>(problem, &mut counter),
+        _ => search::<16>(problem, &mut counter),
+    };
+    counter.outcome(flow)
+}
+
+/// What the pieces above a row attack in that row.
+#[derive(Clone, Copy, Debug)]
+struct Attacks<const W: usize> {
+    columns: Mask<W>,
+    /// Diagonals that lead to the next higher, and to the next lower column.
+    up: Mask<W>,
+    down: Mask<W>,
+    /// The pieces one row and two rows above, which matter to knights.
+    last: Mask<W>,
+    before_last: Mask<W>,
+}
+
+impl<const W: usize> Attacks<W> {
+    const NONE: Self = Self {
+        columns: Mask::EMPTY,
+        up: Mask::EMPTY,
+        down: Mask::EMPTY,
+        last: Mask::EMPTY,
+        before_last: Mask::EMPTY,
+    };
+
+    /// What is attacked in the row below if `here` are the pieces in this one.
+    #[inline]
+    fn below(self, piece: Piece, n: usize, here: Mask<W>) -> Self {
+        let columns = self.columns.or(here);
+        let (up, down) = (self.up.or(here), self.down.or(here));
+        let (up, down) = match piece {
+            Piece::Rook => (Mask::EMPTY, Mask::EMPTY),
+            Piece::Queen | Piece::Superqueen => (up.up(), down.down()),
+            Piece::Toroidal => (up.rotated_up(n), down.rotated_down(n)),
+        };
+        Self { columns, up, down, last: here, before_last: self.last }
+    }
+
+    /// All columns that are attacked.
+    #[inline]
+    fn all(self, piece: Piece) -> Mask<W> {
+        let lines = self.columns.or(self.up).or(self.down);
+        if piece != Piece::Superqueen {
+            return lines;
+        }
+        let (near, far) = (self.last, self.before_last);
+        lines.or(near.up().up()).or(near.down().down()).or(far.up()).or(far.down())
+    }
+}
+
+/// The columns of each row on which a piece may stand: not blocked, not attacked by a placed piece of another row, and
+/// in the row of a placed piece nowhere else.
+fn open_columns<const W: usize>(problem: &Problem) -> Vec<Mask<W>> {
+    let (piece, n) = (problem.piece(), problem.n());
+    let mut rows = vec![Mask::<W>::first(n); n];
+    for square in problem.blocked() {
+        rows[square.row] = rows[square.row].without(Mask::one(square.col));
+    }
+    for square in problem.placed() {
+        let here = Mask::one(square.col);
+        rows[square.row] = rows[square.row].and(here);
+        // Down from the piece, and up from it: attacks are the same in both directions.
+        let start = Attacks::NONE.below(piece, n, here);
+        let mut attacks = start;
+        for row in &mut rows[square.row + 1..] {
+            *row = row.without(attacks.all(piece));
+            attacks = attacks.below(piece, n, Mask::EMPTY);
+        }
+        attacks = start;
+        for row in rows[..square.row].iter_mut().rev() {
+            *row = row.without(attacks.all(piece));
+            attacks = attacks.below(piece, n, Mask::EMPTY);
+        }
+    }
+    rows
+}
+
+fn search<const W: usize>(problem: &Problem, counter: &mut Counter<'_>) -> ControlFlow<()> {
+    let (piece, n) = (problem.piece(), problem.n());
+    let open = open_columns::<W>(problem);
+    if n == 0 {
+        return counter.watch.answer(&[]);
+    }
+    if open.iter().any(|row| row.is_empty()) {
+        return ControlFlow::Continue(());
+    }
+    let mut columns = vec![0; n];
+    let mut attacks = vec![Attacks::<W>::NONE; n];
+    // What is left to try in each row.
+    let mut left = open.clone();
+    let mut row = 0;
+    loop {
+        let Some(col) = left[row].pop() else {
+            match row.checked_sub(1) {
+                Some(above) => row = above,
+                None => return ControlFlow::Continue(()),
+            }
+            continue;
+        };
+        counter.count()?;
+        columns[row] = col;
+        if row + 1 == n {
+            counter.watch.answer(&columns)?;
+            continue;
+        }
+        attacks[row + 1] = attacks[row].below(piece, n, Mask::one(col));
+        row += 1;
+        left[row] = open[row].without(attacks[row].all(piece));
+    }
+}

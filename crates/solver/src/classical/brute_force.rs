@@ -1,0 +1,48 @@
+//! Brute force: every one of the n^n configurations with one piece in each row, in lexicographic order, of which those
+//! that are solutions are kept. Placed and blocked squares spare it nothing: it looks at each configuration.
+
+use std::ops::ControlFlow;
+
+use super::{Counter, Outcome, Watch};
+use nqueens_proof::board::{Problem, Square};
+
+pub(super) fn run(problem: &Problem, watch: &mut dyn Watch) -> Outcome {
+    let mut counter = Counter::new(watch);
+    let flow = try_all(problem, &mut counter);
+    counter.outcome(flow)
+}
+
+fn try_all(problem: &Problem, counter: &mut Counter<'_>) -> ControlFlow<()> {
+    let mut columns = vec![0; problem.n()];
+    loop {
+        counter.count()?;
+        if is_valid(problem, &columns) {
+            counter.watch.answer(&columns)?;
+        }
+        if !advance(&mut columns) {
+            return ControlFlow::Continue(());
+        }
+    }
+}
+
+/// The next configuration in lexicographic order; `false` behind the last one.
+fn advance(columns: &mut [usize]) -> bool {
+    let n = columns.len();
+    for column in columns.iter_mut().rev() {
+        *column += 1;
+        if *column < n {
+            return true;
+        }
+        *column = 0;
+    }
+    false
+}
+
+/// Whether the configuration is a completion, by the definition.
+fn is_valid(problem: &Problem, columns: &[usize]) -> bool {
+    let (piece, n) = (problem.piece(), problem.n());
+    let at = |row: usize| Square::new(row, columns[row]);
+    (1..n).all(|row| (0..row).all(|above| !piece.attacks(n, at(above), at(row))))
+        && problem.placed().iter().all(|&square| at(square.row) == square)
+        && !problem.blocked().iter().any(|&square| at(square.row) == square)
+}

@@ -1,0 +1,71 @@
+//! A solution in closed form for n = 1 and every n ≥ 4.
+//!
+//! Rows i and columns from 1. For even n there are two constructions, one of which works:
+//!
+//! - A, if n mod 6 ≠ 2: the queen of row i ≤ n/2 stands in column 2i, that of row n/2 + i in column 2i - 1;
+//! - B, if n mod 6 ≠ 0: the queen of row i ≤ n/2 stands in column 1 + ((2i + n/2 - 3) mod n), that of row
+//!   n + 1 - i in the column opposite, n - ((2i + n/2 - 3) mod n).
+//!
+//! Neither has a queen on the main diagonal, so that for odd n a solution of size n - 1 and the corner (n, n) make one.
+//! For n = 2 and n = 3 there is no solution. Constant time a row.
+//!
+//! E. Pauls, *Das Maximalproblem der Damen auf dem Schachbrete*, Deutsche Schachzeitung 29 (1874); E. J. Hoffman,
+//! J. C. Loessi and R. C. Moore, *Constructions for the solution of the m queens problem*, Mathematics Magazine 42
+//! (1969), 66–72.
+
+use super::{Ending, Outcome, Watch};
+
+/// The 0-based column of the queen in the 0-based `row` of the solution of size `n`; `None` for n = 2 and n = 3, and
+/// below the board.
+pub fn column(n: usize, row: usize) -> Option<usize> {
+    if row >= n || n == 2 || n == 3 {
+        return None;
+    }
+    if n % 2 == 1 {
+        return if row == n - 1 { Some(row) } else { Some(even_column(n - 1, row)) };
+    }
+    Some(even_column(n, row))
+}
+
+/// The same for even `n` ≥ 4.
+fn even_column(n: usize, row: usize) -> usize {
+    let half = n / 2;
+    if n % 6 != 2 {
+        return if row < half { 2 * row + 1 } else { 2 * (row - half) };
+    }
+    // With i = row + 1: 2i + n/2 - 3.
+    let skewed = |row: usize| (2 * row + half - 1) % n;
+    if row < half { skewed(row) } else { n - 1 - skewed(n - 1 - row) }
+}
+
+pub(super) fn run(n: usize, watch: &mut dyn Watch) -> Outcome {
+    let columns: Option<Vec<usize>> = (0..n).map(|row| column(n, row)).collect();
+    let ending = match columns {
+        // Queens on boards of 2 and 3 have too few squares to avoid each other: a finite matter, settled by hand.
+        None => Ending::Exhausted,
+        Some(columns) if watch.answer(&columns).is_break() => Ending::Stopped,
+        Some(_) if n <= 1 => Ending::Exhausted,
+        Some(_) => Ending::GaveUp,
+    };
+    Outcome::new(ending, 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nqueens_proof::board::{Piece, Placement, Problem, is_solution};
+
+    #[test]
+    fn every_board_up_to_1000_and_some_large_ones_have_a_solution_but_2_and_3() {
+        let large = [10_000, 10_001, 10_002, 10_003, 10_004, 10_005, 99_998, 1_000_000, 1_000_001];
+        for n in (0..=1000).chain(large) {
+            let columns: Option<Vec<usize>> = (0..n).map(|row| column(n, row)).collect();
+            assert_eq!(columns.is_none(), n == 2 || n == 3, "n = {n}");
+            if let Some(columns) = columns {
+                let checked = Placement::check_solution(&Problem::empty(Piece::Queen, n), &columns);
+                assert!(checked.is_ok(), "n = {n}: {checked:?}");
+                assert!(n > 200 || is_solution(Piece::Queen, &columns), "n = {n}");
+            }
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! The recursive construction of the textbooks: the ways to fill k columns are the ways to fill k - 1 columns, each
+//! extended by a piece in every row of column k that is safe. Columns from left to right, rows from top to bottom.
+//!
+//! The textbooks hold all solutions of k - 1 columns at once; here each is extended as soon as it is there, which
+//! gives the same solutions in the same order and holds one.
+//!
+//! Abelson and Sussman, *Structure and Interpretation of Computer Programs*, 2nd edition, exercise 2.42.
+
+use std::ops::ControlFlow;
+
+use super::{Counter, Outcome, Watch};
+use nqueens_proof::board::{Problem, Square};
+
+pub(super) fn run(problem: &Problem, watch: &mut dyn Watch) -> Outcome {
+    let mut counter = Counter::new(watch);
+    let flow = filled(problem, problem.n(), &mut counter, &mut |counter, pieces| {
+        let mut columns = vec![0; pieces.len()];
+        for piece in pieces {
+            columns[piece.row] = piece.col;
+        }
+        counter.watch.answer(&columns)
+    });
+    counter.outcome(flow)
+}
+
+/// What is done with a filling of some columns: the pieces, one in each column, from left to right. It leaves them as
+/// it found them.
+type Visit<'a> = dyn FnMut(&mut Counter<'_>, &mut Vec<Square>) -> ControlFlow<()> + 'a;
+
+/// Visits every way to fill the first `k` columns.
+fn filled(problem: &Problem, k: usize, counter: &mut Counter<'_>, visit: &mut Visit<'_>) -> ControlFlow<()> {
+    let Some(last) = k.checked_sub(1) else {
+        return visit(counter, &mut Vec::new());
+    };
+    filled(problem, last, counter, &mut |counter, pieces| {
+        for row in 0..problem.n() {
+            let square = Square::new(row, last);
+            if is_safe(problem, pieces, square) {
+                counter.count()?;
+                pieces.push(square);
+                visit(counter, pieces)?;
+                pieces.pop();
+            }
+        }
+        ControlFlow::Continue(())
+    })
+}
+
+/// Whether a piece may stand on `square`: allowed by the problem, and attacked by none of `pieces`.
+fn is_safe(problem: &Problem, pieces: &[Square], square: Square) -> bool {
+    let attacks = |&other: &Square| problem.piece().attacks(problem.n(), other, square);
+    !pieces.iter().any(attacks) && problem.allows(square)
+}

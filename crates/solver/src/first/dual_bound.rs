@@ -1,0 +1,272 @@
+//! Budgets: integer multipliers that leave a residual board so much room, and no more.
+//!
+//! Multipliers u (rows), v (columns), w, z ≥ 0 (the two directions of diagonals) such that no alive cell has a reduced
+//! cost u + v + w + z below 0. For every completion
+//!
+//! G = Σ u + Σ v + Σ w + Σ z (over what is open or alive) = Σ reduced costs of its queens + Σ w + Σ z of unused diagonals.
+//!
+//! So G < 0 refutes the board, a cell dearer than G dies, a diagonal heavier than G must be used.
+//!
+//! The diagonals of a direction that are used are one of the sets of [`crate::first::knapsack`]: those that are not used weigh at
+//! least what the heaviest set leaves. That is taken from G at once, and is a credit from which the diagonals that die are
+//! paid first. A cell dies, too, if it is dearer than what the heaviest sets with its two diagonals leave.
+//!
+//! The multipliers come from the duals of a linear programme, in floating point; [`Budget::new`] makes them right in
+//! integers whatever they are.
+
+use super::bitset::{Set, Width};
+use super::knapsack::{Diagonals, Knapsack};
+use super::residual::Residual;
+use super::window::Window;
+use nqueens_proof::board::Square;
+use nqueens_proof::first::Multipliers;
+
+/// Filters are tabulated for so many levels of G.
+pub(super) const LEVELS: usize = 32;
+
+/// A budget and its tables.
+#[derive(Debug)]
+pub(super) struct Budget<W: Width> {
+    /// u + v of a cell come from these two.
+    rows: Vec<i64>,
+    columns: Vec<i64>,
+    diagonals: Vec<i64>,
+    antidiagonals: Vec<i64>,
+    /// G between two levels.
+    step: i64,
+    /// By level: the cells that cost at most level × step.
+    affordable: Vec<W::Rows>,
+    /// By level: the diagonals that weigh more than level × step.
+    heavy: Vec<[W::Diagonals; 2]>,
+}
+
+impl<W: Width> Budget<W> {
+    /// The budget of `multipliers` on a board, and what there is; `None` if G < 0: the board is refuted. The multipliers
+    /// of the rows are computed: as small as they can be; then those of the columns are lowered as far as costs allow.
+    pub(super) fn new(
+        board: &Residual<'_, W>,
+        multipliers: &Multipliers,
+        knapsack: &mut Knapsack,
+    ) -> Option<(Self, Room)> {
+        let n = board.n();
+        let (rows, columns) = repaired(board, multipliers);
+        let mut budget = Self {
+            rows,
+            columns,
+            diagonals: multipliers.diagonals.clone(),
+            antidiagonals: multipliers.antidiagonals.clone(),
+            step: 0,
+            affordable: Vec::new(),
+            heavy: Vec::new(),
+        };
+        let lines = budget.rows.iter().chain(&budget.columns).sum::<i64>();
+        let mut room = Room { left: lines, credit: [0; 2] };
+        let mut with = [Vec::new(), Vec::new()];
+        for (direction, with) in with.iter_mut().enumerate() {
+            let weights = budget.weights(direction);
+            let all: i64 = board.diagonals()[direction].iter().map(|line| weights[line]).sum();
+            let sets = Sets::new(board, multipliers, direction);
+            let weight;
+            (weight, *with) = sets.weights(knapsack, weights.len())?;
+            room.left += weight;
+            room.credit[direction] = all - weight;
+        }
+        if room.left < 0 {
+            return None;
+        }
+        budget.step = room.left / (LEVELS as i64 - 1) + 1;
+        budget.affordable = vec![W::NO_ROWS; LEVELS + 1];
+        for row in board.rows().iter() {
+            for column in board.alive(row).iter() {
+                let (falling, rising) = (with[0][column + n - 1 - row], with[1][row + column]);
+                if falling < 0 || rising < 0 || lines + falling + rising < budget.cost(n, row, column) {
+                    continue;
+                }
+                let level = budget.level(budget.cost(n, row, column));
+                let cells = &mut budget.affordable[level].as_mut()[row];
+                *cells = cells.or(W::Columns::one(column));
+            }
+        }
+        for level in 0..LEVELS {
+            let below = budget.affordable[level];
+            let cells = budget.affordable[level + 1].as_mut().iter_mut().zip(below.as_ref());
+            cells.for_each(|(cells, &below)| *cells = cells.or(below));
+        }
+        let heavier = |weights: &[i64], level: usize| {
+            let heavy = weights.iter().enumerate().filter(|&(_, &weight)| budget.level(weight) > level);
+            heavy.fold(W::Diagonals::EMPTY, |set, (i, _)| set.or(W::Diagonals::one(i)))
+        };
+        budget.heavy = (0..=LEVELS)
+            .map(|level| [heavier(&budget.diagonals, level), heavier(&budget.antidiagonals, level)])
+            .collect();
+        Some((budget, room))
+    }
+
+    /// The same in a window of a board of this height.
+    pub(super) fn within<V: Width>(&self, height: usize, window: &Window) -> Budget<V> {
+        let Square { row, col } = window.corner;
+        let [falling, rising] = window.first_diagonals(height);
+        let part = |of: &[i64], from: usize, number: usize| of[from..from + number].to_vec();
+        let affordable = self.affordable.iter().map(|cells| {
+            let mut moved = V::NO_ROWS;
+            let rows = &cells.as_ref()[row..row + window.height];
+            moved.as_mut().iter_mut().zip(rows).for_each(|(to, cells)| *to = cells.moved_down(col));
+            moved
+        });
+        let heavy = |of: &[W::Diagonals; 2]| [of[0].moved_down(falling), of[1].moved_down(rising)];
+        Budget {
+            rows: part(&self.rows, row, window.height),
+            columns: part(&self.columns, col, window.width),
+            diagonals: part(&self.diagonals, falling, window.diagonals()),
+            antidiagonals: part(&self.antidiagonals, rising, window.diagonals()),
+            step: self.step,
+            affordable: affordable.collect(),
+            heavy: self.heavy.iter().map(heavy).collect(),
+        }
+    }
+
+    /// What the diagonals of a direction weigh.
+    #[inline]
+    pub(super) fn weights(&self, direction: usize) -> &[i64] {
+        if direction == 0 { &self.diagonals } else { &self.antidiagonals }
+    }
+
+    /// What a queen on a cell of a board of this height takes from G.
+    #[inline]
+    pub(super) fn cost(&self, height: usize, row: usize, column: usize) -> i64 {
+        self.rows[row]
+            + self.columns[column]
+            + self.diagonals[column + height - 1 - row]
+            + self.antidiagonals[row + column]
+    }
+
+    /// The level of a room: it is at most level × step, and more than one less.
+    #[inline]
+    pub(super) fn level(&self, room: i64) -> usize {
+        (((room + self.step - 1) / self.step) as usize).min(LEVELS)
+    }
+
+    /// The cells that a room of this level affords, by row.
+    #[inline]
+    pub(super) fn affordable(&self, level: usize) -> &[W::Columns] {
+        self.affordable[level].as_ref()
+    }
+
+    /// The diagonals of each direction that must be used.
+    #[inline]
+    pub(super) fn heavy(&self, room: &Room) -> [W::Diagonals; 2] {
+        [0, 1].map(|direction| self.heavy[self.level(room.left + room.credit[direction])][direction])
+    }
+}
+
+/// What there is of a budget.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Room {
+    /// G.
+    pub(super) left: i64,
+    /// What lost diagonals of each direction may weigh before they take something from G.
+    pub(super) credit: [i64; 2],
+}
+
+impl Room {
+    /// Diagonals of a direction that weigh so much can no more be used.
+    #[inline]
+    pub(super) fn lose(&mut self, direction: usize, weight: i64) {
+        let credit = &mut self.credit[direction];
+        *credit -= weight;
+        if *credit < 0 {
+            self.left += *credit;
+            *credit = 0;
+        }
+    }
+}
+
+/// A heaviest set of diagonals of one direction.
+pub(super) struct Heaviest<W: Width> {
+    pub(super) weight: i64,
+    pub(super) diagonals: W::Diagonals,
+}
+
+/// The heaviest sets of diagonals of both directions that a completion can use; `None` if there is none: the board is
+/// refuted. The weights sum to less than 2^30.
+pub(super) fn heaviest<W: Width>(
+    board: &Residual<'_, W>,
+    multipliers: &Multipliers,
+    knapsack: &mut Knapsack,
+) -> Option<[Heaviest<W>; 2]> {
+    let mut of = |direction: usize| {
+        let sets = Sets::new(board, multipliers, direction);
+        let set = knapsack.heaviest(&sets.diagonals, sets.count, sets.sum)?;
+        let chosen = set.chosen.iter().map(|&i| W::Diagonals::one(sets.line(i)));
+        Some(Heaviest {
+            weight: set.weight.into(),
+            diagonals: chosen.fold(W::Diagonals::EMPTY, |all, one| all.or(one)),
+        })
+    };
+    Some([of(0)?, of(1)?])
+}
+
+/// The sets of diagonals of one direction that a completion of a board can use.
+struct Sets {
+    diagonals: Diagonals,
+    /// How many a set has.
+    count: usize,
+    /// To what their places sum.
+    sum: i32,
+    /// The line whose place is 0.
+    zero: i32,
+}
+
+impl Sets {
+    fn new<W: Width>(board: &Residual<'_, W>, multipliers: &Multipliers, direction: usize) -> Self {
+        let sum = |set: W::Columns| set.iter().map(|i| i as i32).sum::<i32>();
+        let (rows, columns) = (sum(board.rows()), sum(board.columns()));
+        let (weights, zero, sum) = match direction {
+            0 => (&multipliers.diagonals, board.n() as i32 - 1, columns - rows),
+            _ => (&multipliers.antidiagonals, 0, rows + columns),
+        };
+        let alive = board.diagonals()[direction];
+        let diagonals = Diagonals {
+            places: alive.iter().map(|line| line as i32 - zero).collect(),
+            weights: alive.iter().map(|line| weights[line] as i32).collect(),
+        };
+        Self { diagonals, count: board.rows().len(), sum, zero }
+    }
+
+    fn line(&self, diagonal: usize) -> usize {
+        (self.diagonals.places[diagonal] + self.zero) as usize
+    }
+
+    /// What they weigh at most, and, by line, those with it: something below 0 if there is none.
+    fn weights(&self, knapsack: &mut Knapsack, lines: usize) -> Option<(i64, Vec<i64>)> {
+        let (weight, with) = knapsack.weights(&self.diagonals, self.count, self.sum)?;
+        let mut by_line = vec![-1; lines];
+        with.into_iter().enumerate().for_each(|(i, weight)| by_line[self.line(i)] = weight.into());
+        Some((weight.into(), by_line))
+    }
+}
+
+/// Multipliers of the rows and columns such that no alive cell costs less than 0.
+pub(super) fn repaired<W: Width>(board: &Residual<'_, W>, multipliers: &Multipliers) -> (Vec<i64>, Vec<i64>) {
+    let n = board.n();
+    let (mut rows, mut columns) = (vec![0; n], vec![0; n]);
+    let diagonals = |row: usize, column: usize| {
+        multipliers.diagonals[column + n - 1 - row] + multipliers.antidiagonals[row + column]
+    };
+    for row in board.rows().iter() {
+        let cost = |column: usize| multipliers.columns[column] + diagonals(row, column);
+        rows[row] = -board.alive(row).iter().map(cost).min().unwrap_or(0);
+    }
+    let mut least = vec![i64::MAX; n];
+    for row in board.rows().iter() {
+        for column in board.alive(row).iter() {
+            let cost = rows[row] + multipliers.columns[column] + diagonals(row, column);
+            least[column] = least[column].min(cost);
+        }
+    }
+    for column in board.columns().iter() {
+        let spare = if least[column] == i64::MAX { 0 } else { least[column] };
+        columns[column] = multipliers.columns[column] - spare;
+    }
+    (rows, columns)
+}

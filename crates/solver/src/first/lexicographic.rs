@@ -1,0 +1,344 @@
+//! The first solution by completion queries.
+//!
+//! The greedy prefix takes the first free column of each row. Whatever part of it has a completion is part of the first
+//! solution, so its longest such part is found by bisection. From there row by row: each free column from the left is
+//! asked about, until one has a completion. That completion is kept: as long as the rows agree with it, the columns in
+//! front of it alone are to be asked about.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use super::LARGEST;
+use super::in_order::{Control, Event, Question, Wanted, ask};
+use super::query::{Answering, Outcome, answering};
+use crate::progress::{Progress, Watch};
+use crate::verdict::{Answer, Doubt, Verdict};
+use nqueens_proof::board::{Piece, Square};
+use nqueens_proof::first::{Line, Refutation};
+
+/// Prefixes that are refuted, and how.
+pub type Refutations = BTreeMap<Vec<usize>, Refutation>;
+
+/// What a run is given.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Queries that are answered at a time; 0 is taken for 1.
+    pub threads: usize,
+    /// What is refuted already, by an earlier run of the same board.
+    pub refuted: Refutations,
+    /// Queens that stand already, on squares of the board; none of them attacks another.
+    pub placed: Vec<Square>,
+}
+
+/// What a run comes to.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The first solution, or the earliest that came by if the run was stopped: the 0-based column of each row.
+    pub solution: Option<Vec<usize>>,
+    /// Whether the run went to its end: what was found is the first solution, or there is none.
+    pub finished: bool,
+    /// What was refuted.
+    pub refuted: Refutations,
+    /// Nodes of all searches.
+    pub nodes: u64,
+    /// Linear programmes that were solved.
+    pub programmes: u64,
+}
+
+impl Found {
+    /// The refutations in the order of a certificate.
+    pub fn refutations(&self, n: usize) -> Vec<Refutation> {
+        match &self.solution {
+            Some(columns) => {
+                let needed = |prefix: &Vec<usize>| {
+                    let (last, above) = prefix.split_last().unwrap_or((&0, &[]));
+                    columns.starts_with(above) && columns.get(above.len()).is_some_and(|column| last < column)
+                };
+                let mut needed: Vec<_> = self.refuted.iter().filter(|(prefix, _)| needed(prefix)).collect();
+                needed.sort_by_key(|(prefix, _)| prefix.len());
+                needed.into_iter().map(|(_, refutation)| refutation.clone()).collect()
+            }
+            None => {
+                let roots = self.refuted.iter().filter(|(prefix, _)| prefix.len() == 1);
+                let children: Vec<_> = roots.map(|(prefix, tree)| (prefix[0], tree.clone())).collect();
+                vec![Refutation::branch(n, Line::Row(0), &children)]
+            }
+        }
+    }
+}
+
+impl From<Found> for Answer<Vec<usize>> {
+    fn from(found: Found) -> Self {
+        let Found { solution, finished, nodes, programmes, .. } = found;
+        let verdict = if finished { Verdict::Proven } else { Verdict::NotProven(Doubt::Stopped) };
+        Self { found: solution, verdict, nodes, programmes }
+    }
+}
+
+/// The first solution on the board of size `n`, or the first completion of what is placed. `keep` is told whenever a
+/// prefix is refuted.
+///
+/// # Panics
+/// If n is larger than [`LARGEST`].
+pub fn first(n: usize, options: Options, watch: &mut dyn Watch, keep: &mut dyn FnMut(&Refutations)) -> Found {
+    let desks = (0..options.threads.max(1)).map(|_| answering(n, &options.placed)).collect();
+    first_by(n, options, desks, watch, keep)
+}
+
+/// The same, with the queries answered at these desks, whoever sits there; as many at a time as there are desks. They
+/// are believed: whoever asks strangers checks what they say.
+///
+/// # Panics
+/// If n is larger than [`LARGEST`], or there is no desk.
+pub fn first_by(
+    n: usize,
+    options: Options,
+    desks: Vec<Box<dyn Answering>>,
+    watch: &mut dyn Watch,
+    keep: &mut dyn FnMut(&Refutations),
+) -> Found {
+    assert!(n <= LARGEST && !desks.is_empty());
+    let mut run = Run {
+        n,
+        desks,
+        placed: options.placed,
+        refuted: options.refuted,
+        witness: (n == 0).then(Vec::new),
+        control: Control::default(),
+        settled_with: BTreeMap::new(),
+        watch,
+        keep,
+    };
+    let finished = run.run().is_continue();
+    let (nodes, programmes) = (run.control.nodes(), run.control.programmes());
+    Found { solution: run.witness, finished, refuted: run.refuted, nodes, programmes }
+}
+
+struct Run<'a> {
+    n: usize,
+    placed: Vec<Square>,
+    /// One a thread.
+    desks: Vec<Box<dyn Answering>>,
+    refuted: Refutations,
+    /// The earliest solution that is known. It begins with the rows that are decided.
+    witness: Option<Vec<usize>>,
+    control: Control,
+    /// By number of queens: what the last prefix was worth that a query settled. Its neighbour is about as hard, and cheaper queries
+    /// would be for nothing: measured on n = 97, 8.8 instead of 13.5 million nodes; n = 58 to 93 about the same.
+    settled_with: BTreeMap<usize, u64>,
+    watch: &'a mut dyn Watch,
+    keep: &'a mut dyn FnMut(&Refutations),
+}
+
+/// What queries are worth.
+struct Worth {
+    /// Programmes of a query before it is answered in other ways.
+    query: u64,
+    /// Programmes of a query about a part of the greedy prefix.
+    greedy: u64,
+}
+
+/// On boards of even size the knapsacks refute most of what can be refuted, at once or after one row more; on those of odd
+/// size searching goes further. Measured: for n = 44, 50, 70 and 74 with 1 instead of 15 half to two thirds of the time, for
+/// n = 62 the same; n = 79 was not done with 1 in the time that it takes with 15.
+const fn worth(n: usize) -> Worth {
+    if n.is_multiple_of(2) { Worth { query: 1, greedy: 8 } } else { Worth { query: 15, greedy: 60 } }
+}
+
+/// What is known about some prefixes.
+enum Decision {
+    /// None has a completion.
+    Refuted,
+    /// The witness is a completion of one, and those before it are refuted.
+    First,
+    /// Not enough.
+    Open,
+}
+
+/// Programmes of the shortest queries about a prefix that was not settled at once.
+const SHORT: u64 = 16;
+
+impl Run<'_> {
+    /// Breaks if the run was stopped.
+    fn run(&mut self) -> ControlFlow<()> {
+        let greedy = self.greedy();
+        let mut decided = self.longest(&greedy)?;
+        while decided < self.n {
+            let (above, end) = match &self.witness {
+                Some(columns) => (columns[..decided].to_vec(), columns[decided]),
+                None => (Vec::new(), self.n),
+            };
+            let candidates = self.longer(&above, end);
+            let decision = self.decide(&candidates, worth(self.n).query, u64::MAX)?;
+            if matches!(decision, Decision::Refuted) && self.witness.is_none() {
+                break;
+            }
+            decided += 1;
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// The prefix with one more queen, on each free column before `end`.
+    fn longer(&self, above: &[usize], end: usize) -> Vec<Vec<usize>> {
+        let free =
+            (0..end).filter(|&column| is_free(above, column) && self.is_left_free(above.len(), column));
+        free.map(|column| above.iter().copied().chain([column]).collect()).collect()
+    }
+
+    /// Whether a queen on this square attacks none of those that are placed, or is one of them.
+    fn is_left_free(&self, row: usize, column: usize) -> bool {
+        let square = Square::new(row, column);
+        self.placed.iter().all(|&queen| queen == square || !Piece::Queen.attacks(self.n, queen, square))
+    }
+
+    /// The first free column of each row, as far as there is one.
+    fn greedy(&self) -> Vec<usize> {
+        let mut prefix = Vec::new();
+        while prefix.len() < self.n {
+            let free = |&column: &usize| is_free(&prefix, column) && self.is_left_free(prefix.len(), column);
+            let Some(column) = (0..self.n).find(free) else { break };
+            prefix.push(column);
+        }
+        prefix
+    }
+
+    /// Finds the first of these prefixes with a completion, which becomes the witness; all before it are refuted. Where
+    /// a query has no answer after so many programmes, those about one row more are asked, until more work than
+    /// `limit` is done in all; then nobody knows.
+    fn decide(&mut self, prefixes: &[Vec<usize>], programmes: u64, limit: u64) -> ControlFlow<(), Decision> {
+        let mut begin = 0;
+        loop {
+            let (number, completed) = match self.first_open(&prefixes[begin..], programmes)? {
+                None => return ControlFlow::Continue(Decision::Refuted),
+                Some((number, completed)) => (begin + number, completed),
+            };
+            if completed {
+                return ControlFlow::Continue(Decision::First);
+            }
+            let below = if limit == u64::MAX {
+                self.settle(&prefixes[number])?
+            } else if self.control.work() >= limit {
+                Decision::Open
+            } else {
+                self.decide_below(&prefixes[number], programmes, limit)?
+            };
+            match below {
+                Decision::Refuted => begin = number + 1,
+                other => return ControlFlow::Continue(other),
+            }
+        }
+    }
+
+    /// The same for one prefix, by those with one more row.
+    fn decide_below(&mut self, prefix: &[usize], programmes: u64, limit: u64) -> ControlFlow<(), Decision> {
+        let candidates = self.longer(prefix, self.n);
+        let decision = self.decide(&candidates, programmes, limit)?;
+        if matches!(decision, Decision::Refuted) {
+            let row = prefix.len();
+            let child =
+                |longer: &Vec<usize>| Some((row * self.n + longer[row], self.refuted.remove(longer)?));
+            let children: Vec<(usize, Refutation)> = candidates.iter().filter_map(child).collect();
+            let refutation = Refutation::branch(self.n, Line::Row(row), &children);
+            self.refuted.insert(prefix.to_vec(), refutation);
+            (self.keep)(&self.refuted);
+        }
+        ControlFlow::Continue(decision)
+    }
+
+    /// The same for one prefix, whatever it takes. Nobody knows beforehand which way is the shortest, so all are gone in
+    /// turn with more and more work: one long query, many short ones in other orders, and those about more rows.
+    fn settle(&mut self, prefix: &[usize]) -> ControlFlow<(), Decision> {
+        let mut programmes = self.settled_with.get(&prefix.len()).copied().unwrap_or(SHORT);
+        let mut attempt = 0;
+        loop {
+            let before = self.control.work();
+            let short = std::iter::repeat_n(SHORT, (programmes / SHORT) as usize / 2);
+            let mut question = |programmes| {
+                attempt += 1;
+                Question { prefix, programmes, attempt }
+            };
+            let questions: Vec<Question<'_>> =
+                std::iter::once(programmes).chain(short).map(&mut question).collect();
+            let found = self.ask(&questions, Wanted::AnyAnswer)?;
+            if found.is_some() || self.refuted.contains_key(prefix) {
+                self.settled_with.insert(prefix.len(), programmes);
+            }
+            if self.refuted.contains_key(prefix) {
+                // What is refuted about more rows is of no use any more.
+                self.refuted.retain(|other, _| other.len() <= prefix.len() || !other.starts_with(prefix));
+                return ControlFlow::Continue(Decision::Refuted);
+            }
+            if found.is_some() {
+                return ControlFlow::Continue(Decision::First);
+            }
+            let now = self.control.work();
+            let each = worth(self.n).query.max(programmes / 32);
+            let limit = now + programmes.max(now - before);
+            match self.decide_below(prefix, each, limit)? {
+                Decision::Open => programmes *= 4,
+                decision => return ControlFlow::Continue(decision),
+            }
+        }
+    }
+
+    /// The length of the longest part of the greedy prefix for which a completion is found: it is the witness.
+    fn longest(&mut self, greedy: &[usize]) -> ControlFlow<(), usize> {
+        let (mut low, mut high) = (0, greedy.len() + 1);
+        let mut next = (self.n * 3 / 10).clamp(1, greedy.len().max(1));
+        while high - low > 1 {
+            self.first_open(&[greedy[..next].to_vec()], worth(self.n).greedy)?;
+            match &self.witness {
+                Some(columns) if columns[..next] == greedy[..next] => {
+                    low = columns.iter().zip(greedy).take_while(|(a, b)| a == b).count().min(high - 1);
+                }
+                _ => high = next,
+            }
+            next = low.midpoint(high);
+        }
+        ControlFlow::Continue(low)
+    }
+
+    /// The first of these prefixes that is not refuted after so many programmes for each, and whether a completion is
+    /// known, which is the witness then.
+    fn first_open(
+        &mut self,
+        prefixes: &[Vec<usize>],
+        programmes: u64,
+    ) -> ControlFlow<(), Option<(usize, bool)>> {
+        let numbers: Vec<usize> =
+            (0..prefixes.len()).filter(|&number| !self.refuted.contains_key(&prefixes[number])).collect();
+        let question = |&number: &usize| Question { prefix: &prefixes[number], programmes, attempt: 0 };
+        let questions: Vec<Question<'_>> = numbers.iter().map(question).collect();
+        let first = self.ask(&questions, Wanted::FirstOpen)?;
+        ControlFlow::Continue(first.map(|(number, completed)| (numbers[number], completed)))
+    }
+
+    /// Asks at all desks; keeps what is refuted, and a completion as the witness. The number of the query that was wanted, and
+    /// whether it has a completion.
+    fn ask(&mut self, questions: &[Question<'_>], wanted: Wanted) -> ControlFlow<(), Option<(usize, bool)>> {
+        let level = questions.first().map_or(0, |question| question.prefix.len());
+        let found = ask(questions, wanted, &mut self.desks, &self.control, &mut |event| {
+            if let Event::Refuted(number, refutation) = event {
+                self.refuted.insert(questions[number].prefix.to_vec(), refutation);
+                (self.keep)(&self.refuted);
+            }
+            self.watch.look(&Progress { level, bound: None, nodes: self.control.nodes() })
+        });
+        if self.control.is_stopped() {
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(found.map(|(number, outcome)| {
+            let completed = matches!(outcome, Outcome::Completed(_));
+            if let Outcome::Completed(columns) = outcome {
+                self.witness = Some(columns);
+            }
+            (number, completed)
+        }))
+    }
+}
+
+/// Whether a queen on the next row attacks none of those above.
+pub(super) fn is_free(above: &[usize], column: usize) -> bool {
+    let row = above.len();
+    above.iter().enumerate().all(|(r, &c)| c != column && c.abs_diff(column) != row - r)
+}

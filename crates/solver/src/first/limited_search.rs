@@ -1,0 +1,78 @@
+//! Cheap searches: everything is tried under the budgets of the board, as long as nodes are left.
+
+use super::bitset::Width;
+use super::components::Blocks;
+use super::in_order::Task;
+use super::residual::{Branch, Residual, State};
+use super::weights::Weights;
+use super::window::{self, Search};
+
+/// Whether the task is stopped is asked when so many nodes more are searched.
+const LOOK: u64 = 1024;
+
+/// How a cheap search ends.
+pub(super) enum Cheap {
+    Refuted,
+    Full(Vec<usize>),
+    GivenUp,
+}
+
+/// Tries everything under the budgets of `board`, which is open, with so many nodes. `weights` are learned, `blocks`
+/// filled one after the other.
+pub(super) fn cheap<W: Width>(
+    board: &Residual<'_, W>,
+    nodes: u64,
+    (weights, blocks): (&mut Weights, &Blocks),
+    task: Task<'_>,
+) -> Cheap {
+    let mut left = nodes;
+    let end = window::search(board, Nodes { weights, blocks, left: &mut left, task });
+    task.add_nodes(nodes - left);
+    end
+}
+
+struct Nodes<'a> {
+    weights: &'a mut Weights,
+    blocks: &'a Blocks,
+    left: &'a mut u64,
+    task: Task<'a>,
+}
+
+impl Search for Nodes<'_> {
+    type Found = Cheap;
+
+    fn run<W: Width>(mut self, mut board: Residual<'_, W>) -> Cheap {
+        let state = board.propagate();
+        self.go_on(&board, state)
+    }
+}
+
+impl Nodes<'_> {
+    fn go_on<W: Width>(&mut self, board: &Residual<'_, W>, state: State) -> Cheap {
+        match state {
+            State::Refuted => {
+                self.weights.learn(board);
+                Cheap::Refuted
+            }
+            State::Full => Cheap::Full(board.solution()),
+            State::Open(branch) => self.branch(board, branch),
+        }
+    }
+
+    fn branch<W: Width>(&mut self, board: &Residual<'_, W>, branch: Branch) -> Cheap {
+        if *self.left == 0 || self.left.is_multiple_of(LOOK) && self.task.is_stopped() {
+            return Cheap::GivenUp;
+        }
+        *self.left -= 1;
+        let branch = self.weights.choose(board, branch, self.blocks, || 1.0);
+        for (row, column) in board.cells(branch) {
+            let mut child = *board;
+            let state = child.put(row, column);
+            match self.go_on(&child, state) {
+                Cheap::Refuted => {}
+                end => return end,
+            }
+        }
+        Cheap::Refuted
+    }
+}

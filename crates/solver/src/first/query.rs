@@ -1,0 +1,443 @@
+//! One completion query: does the board with these queens on its first rows have a completion? The answer is one, or a
+//! refutation that can be checked.
+
+use std::collections::VecDeque;
+
+use fastrand::Rng;
+
+use super::bitset::{Narrow, Set, Wide, Width};
+use super::components::Blocks;
+use super::dive::dive;
+use super::dual_bound::Budget;
+use super::in_order::{Question, Task};
+use super::limited_search::{Cheap, cheap};
+use super::probing::{Eliminated, Elimination, PROMISING};
+use super::relaxation::{Master, Plain};
+use super::residual::{Branch, Residual, State};
+use super::weights::Weights;
+use nqueens_proof::board::Square;
+use nqueens_proof::first::{Line, Multipliers, Refutation};
+
+/// Nodes of a cheap search before programmes are solved instead. Measured on n = 44, 50, 62, 70, 74: 1000 is about the same,
+/// 300 worse.
+const CHEAP: u64 = 3000;
+
+/// Queries that are worth so many programmes are searched under their first budget before they branch.
+const LONG: u64 = 32;
+
+/// Nodes of that search, for each programme that the query is worth. On boards of odd size, where the first budget leaves hardly
+/// any room, one long search, which learns what rows weigh, refutes more than many short ones with programmes between
+/// them: measured on n = 93 with 62 queens, 540,000 nodes and 6 programmes instead of 990,000 and 265; with 60 queens it took
+/// 9 million nodes and 56 s.
+const fn searching(n: usize) -> u64 {
+    if n.is_multiple_of(2) { 0 } else { 10_000 }
+}
+
+/// What a query comes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// There is no completion.
+    Refuted(Refutation),
+    /// Here is one: the column of each row.
+    Completed(Vec<usize>),
+    /// It takes more programmes than were allowed.
+    GivenUp,
+    /// The run was stopped.
+    Stopped,
+}
+
+/// Who answers queries about one board, one after the other. Neighbours are best asked of the same: programmes and
+/// multipliers of one query are of use to the next.
+pub trait Answering: Send {
+    /// Whether the prefix of a question, with what is placed besides, has a completion.
+    fn ask(&mut self, question: &Question<'_>, task: Task<'_>) -> Outcome;
+}
+
+/// Who answers here, about the board of size `n` with queens on some squares, none of which attacks another.
+///
+/// # Panics
+/// If n is larger than [`LARGEST`](crate::first::LARGEST).
+pub fn answering(n: usize, placed: &[Square]) -> Box<dyn Answering> {
+    assert!(n <= crate::first::LARGEST);
+    if n <= Narrow::ROWS {
+        Box::new(Desk::<Narrow>::new(n, placed))
+    } else {
+        Box::new(Desk::<Wide>::new(n, placed))
+    }
+}
+
+/// What a query comes to that needs neither search nor programmes; `None` for others.
+///
+/// # Panics
+/// If n is larger than [`LARGEST`](crate::first::LARGEST), or queens of `prefix` attack each other.
+pub fn at_once(n: usize, prefix: &[usize]) -> Option<Outcome> {
+    fn look<W: Width>(n: usize, prefix: &[usize]) -> Option<Outcome> {
+        let mut board = Desk::<W>::new(n, &[]).board(prefix);
+        match board.propagate() {
+            State::Refuted => Some(Outcome::Refuted(Refutation::search())),
+            State::Full => Some(Outcome::Completed(board.solution())),
+            State::Open(_) => None,
+        }
+    }
+    assert!(n <= crate::first::LARGEST);
+    if n <= Narrow::ROWS { look::<Narrow>(n, prefix) } else { look::<Wide>(n, prefix) }
+}
+
+/// What is kept from one query to the next.
+pub(super) struct Desk<W: Width> {
+    n: usize,
+    placed: Vec<Square>,
+    programmes: Option<Programmes<W>>,
+    /// Multipliers by which the knapsacks have refuted something, the last ones last.
+    proved: VecDeque<Multipliers>,
+    weights: Weights,
+    /// Squares that died with these prefixes, each of which begins with the one before it.
+    eliminated: Vec<(Vec<usize>, Eliminated<W>)>,
+}
+
+/// Queries that are worth so many programmes eliminate squares first. Measured with 16, 64 and 128, s: n = 44 2.8, 3.3, 4.6; n = 60
+/// 11.4, 9.2, 6.6; n = 62 8.0, 6.3, 7.1.
+const ELIMINATING: u64 = 128;
+
+/// Squares that are asked about at most, for each programme that a query is worth: such that elimination comes to its end. n = 58,
+/// first 21 queens: six dives of 2 million nodes found no completion after 128 squares, each found one after 256 or more.
+const SQUARES: u64 = 4;
+
+/// Programmes are made anew where more rows than these are decided. Measured on n = 44, 60, 62, 72: 3 is a little better
+/// than 0 and 6.
+const NEAR: usize = 3;
+
+/// Nodes of the dives of a query, for each programme that it is worth. On boards of odd size the first budget leaves
+/// hardly any room, and dives find nearly all completions; on those of even size they find some.
+const fn diving(n: usize) -> u64 {
+    if n.is_multiple_of(2) { 200 } else { 2000 }
+}
+
+/// Below this optimum of the plain programme a board whose squares were eliminated is tight: searches go far. n = 58 comes to
+/// 0.03 and then to 0, from 0.055.
+const TIGHT: f64 = 0.04;
+
+/// Nodes of the dives and of the long search of a tight board, for each programme that its query is worth. Measured on n = 58, three
+/// seeds each: 25 to 37 s of search with these, 41 to 44 s with 4000 and 10,000.
+const IF_TIGHT: [u64; 2] = [10_000, 40_000];
+
+/// What is added at random to the values of cells, from 0 to 1, in all orders but the usual one. Measured on n = 58:
+/// better than 0.15 and 0.6.
+const NOISE: f64 = 0.3;
+
+/// So many multipliers are kept.
+const PROVED: usize = 8;
+
+/// The programmes over a board that is common to several queries.
+struct Programmes<W: Width> {
+    above: Vec<usize>,
+    plain: Plain,
+    master: Master<W>,
+    /// The open rows of that board.
+    rows: W::Columns,
+}
+
+/// What may still be done for a query.
+struct Allowance {
+    programmes: u64,
+    /// Nodes of dives that are still to be made.
+    diving: u64,
+    /// Nodes of one long search under the first budget that is still to be made.
+    searching: u64,
+    /// Programmes that the query is worth if its squares were eliminated, for the dives and the search of a tight board.
+    if_tight: u64,
+}
+
+impl Allowance {
+    /// A quick look.
+    const LOOK: Self = Self { programmes: 1, diving: 0, searching: 0, if_tight: 0 };
+
+    /// On the board of size `n` for so many programmes.
+    const fn new(n: usize, programmes: u64) -> Self {
+        let searching = if programmes >= LONG { programmes.saturating_mul(searching(n)) } else { 0 };
+        Self { programmes, diving: programmes.saturating_mul(diving(n)), searching, if_tight: 0 }
+    }
+
+    /// The board is tight, and its query is worth so many programmes.
+    fn search_long(&mut self, programmes: u64) {
+        let [diving, searching] = IF_TIGHT;
+        self.diving = self.diving.max(programmes.saturating_mul(diving));
+        self.searching = self.searching.max(programmes.saturating_mul(searching));
+    }
+}
+
+/// A search for a completion.
+struct Query<'c, W: Width> {
+    n: usize,
+    task: Task<'c>,
+    left: Allowance,
+    programmes: &'c mut Programmes<W>,
+    proved: &'c mut VecDeque<Multipliers>,
+    weights: &'c mut Weights,
+    /// As the programme saw them that was solved last.
+    blocks: Blocks,
+    random: Rng,
+    /// [`NOISE`], or 0.
+    noise: f64,
+    /// Whether it branches over the first open row, not over the smallest line.
+    in_order: bool,
+}
+
+impl<W: Width> Answering for Desk<W> {
+    fn ask(&mut self, question: &Question<'_>, task: Task<'_>) -> Outcome {
+        let Question { prefix, programmes, attempt } = *question;
+        let mut board = self.board(prefix);
+        let branch = match board.propagate() {
+            State::Refuted => return Outcome::Refuted(Refutation::search()),
+            State::Full => return Outcome::Completed(board.solution()),
+            State::Open(branch) => branch,
+        };
+        let above = &prefix[..prefix.len().saturating_sub(1)];
+        let near = |common: &Programmes<W>| {
+            above.starts_with(&common.above) && above.len() - common.above.len() <= NEAR
+        };
+        if !self.programmes.as_ref().is_some_and(near) {
+            let mut common = self.board(above);
+            if !matches!(common.propagate(), State::Open(_)) {
+                common = self.board(above);
+            }
+            let (plain, master) = (Plain::new(&common), Master::new(&common));
+            self.programmes = Some(Programmes { above: above.to_vec(), plain, master, rows: common.rows() });
+        }
+        let Some(common) = &mut self.programmes else { return Outcome::GivenUp };
+        let noise = if attempt > 0 { NOISE } else { 0.0 };
+        let mut query = Query {
+            n: self.n,
+            task,
+            left: Allowance::new(self.n, programmes),
+            programmes: common,
+            proved: &mut self.proved,
+            weights: &mut self.weights,
+            blocks: Blocks::default(),
+            random: Rng::with_seed(attempt),
+            noise,
+            in_order: self.n.is_multiple_of(2),
+        };
+        if let Some(refutation) = query.prove_again(&board) {
+            return Outcome::Refuted(refutation);
+        }
+        let known = self.eliminated.iter().rfind(|(other, _)| prefix.starts_with(other));
+        let own = known.filter(|(other, _)| other == prefix).map(|(_, eliminated)| eliminated);
+        let more = programmes >= ELIMINATING
+            && own.is_none_or(|own| own.is_short_of(programmes.saturating_mul(SQUARES)));
+        if !more && known.is_none() {
+            return query.search(board, branch);
+        }
+        // What is refuted easily needs no eliminated squares.
+        if attempt == 0 {
+            let all = std::mem::replace(&mut query.left, Allowance::LOOK);
+            match query.search(board, branch) {
+                Outcome::GivenUp => {}
+                other => return other,
+            }
+            query.left = all;
+        }
+        let (state, eliminated) = query.eliminate(
+            &mut board,
+            known.map(|(_, eliminated)| eliminated),
+            own,
+            more.then_some(programmes.saturating_mul(SQUARES)),
+        );
+        query.in_order = false;
+        query.left.if_tight = programmes;
+        let outcome = match state {
+            State::Refuted => Outcome::Refuted(Refutation::search()),
+            State::Full => Outcome::Completed(board.solution()),
+            State::Open(branch) => query.search(board, branch),
+        };
+        let outcome = match outcome {
+            Outcome::Refuted(then) => Outcome::Refuted(eliminated.refutation(self.n, then)),
+            other => other,
+        };
+        if more {
+            self.eliminated.retain(|(other, _)| prefix.starts_with(other) && other != prefix);
+            self.eliminated.push((prefix.to_vec(), eliminated));
+        }
+        outcome
+    }
+}
+
+impl<W: Width> Desk<W> {
+    pub(super) fn new(n: usize, placed: &[Square]) -> Self {
+        Self {
+            n,
+            placed: placed.to_vec(),
+            programmes: None,
+            proved: VecDeque::new(),
+            weights: Weights::new(n),
+            eliminated: Vec::new(),
+        }
+    }
+
+    fn board(&self, prefix: &[usize]) -> Residual<'static, W> {
+        let above = prefix.iter().enumerate().map(|(row, &column)| Square::new(row, column));
+        let below = self.placed.iter().copied().filter(|square| square.row >= prefix.len());
+        Residual::new(self.n, &above.chain(below).collect::<Vec<_>>())
+    }
+}
+
+impl<W: Width> Query<'_, W> {
+    /// A refutation by multipliers that have refuted another board.
+    fn prove_again(&mut self, board: &Residual<'_, W>) -> Option<Refutation> {
+        let master = &mut self.programmes.master;
+        let place = self.proved.iter().rposition(|multipliers| master.price(board, multipliers).is_none())?;
+        let multipliers = self.proved.remove(place)?;
+        let refutation = Refutation::budget(&multipliers, true, &Refutation::search());
+        self.proved.push_back(multipliers);
+        Some(refutation)
+    }
+
+    /// Eliminates squares of the board: those that are known to die with this prefix or a part of it, and, if that is wanted,
+    /// more of them, by asking about so many; from where an elimination with its `own` prefix has ended.
+    fn eliminate(
+        &mut self,
+        board: &mut Residual<'_, W>,
+        known: Option<&Eliminated<W>>,
+        own: Option<&Eliminated<W>>,
+        more: Option<u64>,
+    ) -> (State, Eliminated<W>) {
+        let mut elimination = Elimination {
+            plain: &mut self.programmes.plain,
+            master: &mut self.programmes.master,
+            programmes_rows: self.programmes.rows,
+            board,
+            eliminated: own.map_or_else(Eliminated::default, Eliminated::to_go_on),
+            task: self.task,
+        };
+        let mut state = elimination.board.propagate();
+        if let Some(known) = known {
+            state = elimination.again(known);
+        }
+        if let (Some(squares), State::Open(_)) = (more, state) {
+            state = elimination.more(squares);
+        }
+        (state, elimination.eliminated)
+    }
+
+    /// A cheap search, then the programmes, dives if they are still to be made, and branching.
+    fn search(&mut self, board: Residual<'_, W>, mut branch: Branch) -> Outcome {
+        if self.task.is_stopped() {
+            return Outcome::Stopped;
+        }
+        if board.has_budget() {
+            match cheap(&board, CHEAP, (self.weights, &self.blocks), self.task) {
+                Cheap::Refuted => {
+                    let search = Refutation::search_by_weight(&self.blocks.rows(), &[]);
+                    return Outcome::Refuted(search);
+                }
+                Cheap::Full(solution) => return Outcome::Completed(solution),
+                Cheap::GivenUp => {}
+            }
+        }
+        if self.left.programmes == 0 {
+            return Outcome::GivenUp;
+        }
+        self.left.programmes -= 1;
+        let Some(multipliers) = self.programmes.plain.multipliers(&board, self.task) else {
+            return self.branch(&board, branch);
+        };
+        let refuted = |then: &Refutation| Refutation::budget(&multipliers, true, then);
+        let Some((budget, room)) = Budget::new(&board, &multipliers, self.programmes.master.knapsack())
+        else {
+            return Outcome::Refuted(refuted(&Refutation::search()));
+        };
+        let mut board = board;
+        board.push(&budget, room);
+        match board.propagate() {
+            State::Refuted => return Outcome::Refuted(refuted(&Refutation::search())),
+            State::Full => return Outcome::Completed(board.solution()),
+            State::Open(line) => branch = line,
+        }
+        let promising = self.programmes.plain.objective() < PROMISING;
+        let used = board.used(self.programmes.rows);
+        let knapsack = promising.then(|| self.programmes.master.refute(&board, used, self.task)).flatten();
+        if let Some(knapsack) = knapsack {
+            let then = Refutation::budget(&knapsack, true, &Refutation::search());
+            self.proved.push_back(knapsack);
+            if self.proved.len() > PROVED {
+                self.proved.pop_front();
+            }
+            return Outcome::Refuted(refuted(&then));
+        }
+        let liking = self.liking(&board);
+        self.blocks = Blocks::new(&board, &liking);
+        let worth = std::mem::take(&mut self.left.if_tight);
+        if self.programmes.plain.objective() < TIGHT {
+            self.left.search_long(worth);
+        }
+        let nodes = std::mem::take(&mut self.left.diving);
+        if nodes > 0 {
+            let learned = (&mut *self.weights, &self.blocks, &mut self.random);
+            let found = dive(&board, &liking, nodes, learned, self.task);
+            if let Some(solution) = found {
+                return Outcome::Completed(solution);
+            }
+        }
+        let nodes = std::mem::take(&mut self.left.searching);
+        if nodes > 0 {
+            match cheap(&board, nodes, (self.weights, &self.blocks), self.task) {
+                Cheap::Refuted => {
+                    let learned = self.weights.rounded();
+                    let search = Refutation::search_by_weight(&self.blocks.rows(), &learned);
+                    return Outcome::Refuted(refuted(&search));
+                }
+                Cheap::Full(solution) => return Outcome::Completed(solution),
+                Cheap::GivenUp => {}
+            }
+        }
+        match self.branch(&board, branch) {
+            Outcome::Refuted(then) => Outcome::Refuted(refuted(&then)),
+            other => other,
+        }
+    }
+
+    /// The values of the plain programme, by row × n + column.
+    fn liking(&self, board: &Residual<'_, W>) -> Vec<f64> {
+        let mut liking = vec![0.0; self.n * self.n];
+        let rows = board.rows().iter();
+        let cells: Vec<(usize, usize)> =
+            rows.flat_map(|row| board.alive(row).iter().map(move |column| (row, column))).collect();
+        for (&(row, column), value) in cells.iter().zip(self.programmes.plain.values(&cells)) {
+            liking[row * self.n + column] = value;
+        }
+        liking
+    }
+
+    /// Tries all cells of a line, those first that the plain programme likes best. On boards of even size the line is
+    /// the first open row. Measured against the smallest line: 30 % fewer programmes for n = 62, 19 % more for n = 74,
+    /// and completions are found sooner for n = 58.
+    fn branch(&mut self, board: &Residual<'_, W>, branch: Branch) -> Outcome {
+        let branch = if self.in_order { Branch::Row(board.rows().least()) } else { branch };
+        let mut cells: Vec<(usize, usize)> = board.cells(branch).collect();
+        let mut values = self.programmes.plain.values(&cells);
+        values.iter_mut().for_each(|value| *value += self.noise * self.random.f64());
+        let mut order: Vec<usize> = (0..cells.len()).collect();
+        order.sort_by(|&a, &b| values[b].total_cmp(&values[a]));
+        cells = order.into_iter().map(|i| cells[i]).collect();
+        let mut children = Vec::new();
+        for (row, column) in cells {
+            let mut child = *board;
+            let outcome = match child.put(row, column) {
+                State::Refuted => continue,
+                State::Full => Outcome::Completed(child.solution()),
+                State::Open(branch) => self.search(child, branch),
+            };
+            match outcome {
+                Outcome::Refuted(refutation) => children.push((row * self.n + column, refutation)),
+                other => return other,
+            }
+        }
+        let line = match branch {
+            Branch::Row(row) => Line::Row(row),
+            Branch::Column(column) => Line::Column(column),
+            Branch::Diagonal(diagonal) => Line::Diagonal(diagonal),
+            Branch::Antidiagonal(antidiagonal) => Line::Antidiagonal(antidiagonal),
+        };
+        Outcome::Refuted(Refutation::branch(self.n, line, &children))
+    }
+}

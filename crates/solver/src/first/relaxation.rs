@@ -1,0 +1,283 @@
+//! The two linear programmes over a residual board, and the multipliers that their duals propose.
+//!
+//! [`Plain`]: one queen in each row and column, every diagonal holds at most 1 - t; t is to be large.
+//!
+//! [`Master`]: instead, the diagonals of each direction are used as a mixture of sets of the right number and sum says
+//! ([`crate::first::knapsack`]), but for what is paid for. If there is always something to pay for, no mixture of all such sets
+//! will do: the sets are generated as they are needed, and the integer multipliers are tried after each solve.
+
+use super::bitset::{Set, Width};
+use super::dual_bound::{heaviest, repaired};
+use super::in_order::Task;
+use super::knapsack::Knapsack;
+use super::residual::Residual;
+use crate::ilp::Linear as _;
+use crate::ilp::model::Direction;
+use crate::simplex::{Ended, Simplex};
+use nqueens_proof::first::Multipliers;
+
+/// Multipliers that are no small fractions are rounded to multiples of one over this.
+const SCALE: f64 = (1 << 20) as f64;
+
+/// Rounds of column generation.
+const ROUNDS: usize = 60;
+
+/// What the master has to pay, and reduced costs of its sets: below this they are 0.
+const NOTHING: f64 = 1e-7;
+
+/// The cells and lines of a board as columns and rows of a programme.
+struct Frame {
+    n: usize,
+    simplex: Simplex,
+    cells: Vec<(usize, usize)>,
+    /// Whether the cells and the lines (rows, then columns of the board) are in use.
+    cell_on: Vec<bool>,
+    line_on: Vec<bool>,
+    /// The programme's rows: by row, column, diagonal, antidiagonal of the board.
+    rows: Vec<Option<usize>>,
+    columns: Vec<Option<usize>>,
+    diagonals: [Vec<Option<usize>>; 2],
+}
+
+impl Frame {
+    /// `bound` is that of the diagonals, which hold at most so much.
+    fn new<W: Width>(board: &Residual<'_, W>, direction: Direction, bound: f64) -> Self {
+        let n = board.n();
+        let mut simplex = Simplex::new(direction);
+        let mut row = |lower: f64, upper: f64| {
+            simplex.add_row_between(lower, upper, []);
+            simplex.rows() - 1
+        };
+        let rows: Vec<_> = (0..n).map(|r| board.rows().contains(r).then(|| row(1.0, 1.0))).collect();
+        let columns: Vec<_> = (0..n).map(|c| board.columns().contains(c).then(|| row(1.0, 1.0))).collect();
+        let diagonals = board.diagonals().map(|alive| {
+            let all = 0..(2 * n).saturating_sub(1);
+            all.map(|d| alive.contains(d).then(|| row(f64::NEG_INFINITY, bound))).collect::<Vec<_>>()
+        });
+        let cells: Vec<(usize, usize)> =
+            board.rows().iter().flat_map(|r| board.alive(r).iter().map(move |c| (r, c))).collect();
+        for &(r, c) in &cells {
+            let lines = [rows[r], columns[c], diagonals[0][c + n - 1 - r], diagonals[1][r + c]];
+            let terms: Vec<(usize, f64)> = lines.into_iter().flatten().map(|line| (line, 1.0)).collect();
+            simplex.add_column(0.0, (0.0, f64::INFINITY), &terms);
+        }
+        let (cell_on, line_on) = (vec![true; cells.len()], vec![true; 2 * n]);
+        Self { n, simplex, cells, cell_on, line_on, rows, columns, diagonals }
+    }
+
+    /// Takes the cells and lines out that are not on `board`, and those in again that are.
+    fn restrict<W: Width>(&mut self, board: &Residual<'_, W>) {
+        for (i, &(row, column)) in self.cells.iter().enumerate() {
+            let on = board.rows().contains(row) && board.alive(row).contains(column);
+            if on != self.cell_on[i] {
+                self.cell_on[i] = on;
+                self.simplex.set_bounds(i, 0.0, if on { f64::INFINITY } else { 0.0 });
+            }
+        }
+        for line in 0..2 * self.n {
+            let (row, on) = if line < self.n {
+                (self.rows[line], board.rows().contains(line))
+            } else {
+                (self.columns[line - self.n], board.columns().contains(line - self.n))
+            };
+            if let Some(row) = row.filter(|_| on != self.line_on[line]) {
+                self.line_on[line] = on;
+                let value = f64::from(u8::from(on));
+                self.simplex.set_row_bounds(row, value, value);
+            }
+        }
+    }
+
+    fn solve(&mut self, mut task: Task<'_>) -> Ended {
+        task.add_programmes(1);
+        self.simplex.run(&mut task)
+    }
+
+    /// Integer multipliers in proportion to the duals, those with this sign.
+    fn multipliers(&self, sign: f64) -> Multipliers {
+        let duals = self.simplex.duals();
+        let used: Vec<f64> = self
+            .columns
+            .iter()
+            .chain(&self.diagonals[0])
+            .chain(&self.diagonals[1])
+            .flatten()
+            .map(|&row| duals[row])
+            .collect();
+        let scale = sign * scale(&used);
+        let value = |row: &Option<usize>| row.map_or(0, |row| rounded(duals[row] * scale));
+        let weights = |rows: &[Option<usize>]| rows.iter().map(|row| value(row).max(0)).collect();
+        Multipliers {
+            columns: self.columns.iter().map(value).collect(),
+            diagonals: weights(&self.diagonals[0]),
+            antidiagonals: weights(&self.diagonals[1]),
+        }
+    }
+}
+
+/// The nearest whole number, 0 for what is no sensible number.
+fn rounded(value: f64) -> i64 {
+    if value.abs() < 2.0 * SCALE { value.round() as i64 } else { 0 }
+}
+
+/// By what the values are to be multiplied: such that all become whole numbers, if they are small multiples of one
+/// fraction, as they often are at a vertex; such that the largest becomes [`SCALE`] otherwise.
+fn scale(values: &[f64]) -> f64 {
+    let sizes = || values.iter().map(|value| value.abs());
+    let greatest = sizes().fold(0.0, f64::max);
+    if greatest < 1e-9 {
+        return 0.0;
+    }
+    let least = sizes().filter(|&size| size > 1e-6 * greatest).fold(f64::INFINITY, f64::min);
+    let whole = |scale: &f64| {
+        greatest * scale < SCALE
+            && values.iter().all(|value| {
+                let scaled = value * scale;
+                (scaled - scaled.round()).abs() < 1e-4
+            })
+    };
+    (1..=60).map(|k| f64::from(k) / least).find(whole).unwrap_or(SCALE / greatest)
+}
+
+/// The plain programme.
+pub(super) struct Plain(Frame);
+
+impl Plain {
+    pub(super) fn new<W: Width>(board: &Residual<'_, W>) -> Self {
+        let mut frame = Frame::new(board, Direction::Maximise, 1.0);
+        let terms: Vec<(usize, f64)> =
+            frame.diagonals.iter().flatten().flatten().map(|&row| (row, 1.0)).collect();
+        frame.simplex.add_column(1.0, (f64::NEG_INFINITY, 1.0), &terms);
+        Self(frame)
+    }
+
+    /// Multipliers for `board`, which has no cells that were not there at the beginning; `None` if the solver failed.
+    pub(super) fn multipliers<W: Width>(
+        &mut self,
+        board: &Residual<'_, W>,
+        task: Task<'_>,
+    ) -> Option<Multipliers> {
+        self.0.restrict(board);
+        matches!(self.0.solve(task), Ended::Optimal).then(|| self.0.multipliers(1.0))
+    }
+
+    /// How much less than a queen the diagonals can hold at most: t at the last solution.
+    pub(super) fn objective(&self) -> f64 {
+        self.0.simplex.objective()
+    }
+
+    /// How much of a queen the last solution has on each of these cells.
+    pub(super) fn values(&self, cells: &[(usize, usize)]) -> Vec<f64> {
+        let values = self.0.simplex.values();
+        cells.iter().map(|cell| self.0.cells.binary_search(cell).map_or(0.0, |i| values[i])).collect()
+    }
+}
+
+/// The programme over sets of diagonals.
+pub(super) struct Master<W: Width> {
+    frame: Frame,
+    /// The rows that say that the sets are mixed.
+    mixed: [usize; 2],
+    /// The first of the columns that are sets, and these sets with their direction.
+    first_set: usize,
+    sets: Vec<(usize, W::Diagonals)>,
+    set_on: Vec<bool>,
+    knapsack: Knapsack,
+}
+
+impl<W: Width> Master<W> {
+    pub(super) fn new(board: &Residual<'_, W>) -> Self {
+        let mut frame = Frame::new(board, Direction::Minimise, 0.0);
+        let mixed = [(); 2].map(|()| {
+            frame.simplex.add_row_between(1.0, 1.0, []);
+            frame.simplex.rows() - 1
+        });
+        let paid: Vec<usize> = frame.diagonals.iter().flatten().flatten().copied().collect();
+        for row in paid {
+            frame.simplex.add_column(1.0, (0.0, f64::INFINITY), &[(row, -1.0)]);
+        }
+        for row in mixed {
+            frame.simplex.add_column(100.0, (0.0, f64::INFINITY), &[(row, 1.0)]);
+        }
+        let first_set = frame.simplex.columns();
+        Self { frame, mixed, first_set, sets: Vec::new(), set_on: Vec::new(), knapsack: Knapsack::default() }
+    }
+
+    /// Multipliers with which the knapsacks refute `board`, if they are found. `used` are the diagonals of each direction
+    /// that were taken since the beginning.
+    pub(super) fn refute(
+        &mut self,
+        board: &Residual<'_, W>,
+        used: [W::Diagonals; 2],
+        task: Task<'_>,
+    ) -> Option<Multipliers> {
+        self.frame.restrict(board);
+        let alive = board.diagonals();
+        for (k, &(direction, set)) in self.sets.iter().enumerate() {
+            let usable = alive[direction].or(used[direction]);
+            let on = set.without(usable).is_empty() && used[direction].without(set).is_empty();
+            if on != self.set_on[k] {
+                self.set_on[k] = on;
+                self.frame.simplex.set_bounds(self.first_set + k, 0.0, if on { f64::INFINITY } else { 0.0 });
+            }
+        }
+        for _ in 0..ROUNDS {
+            let ended = self.frame.solve(task);
+            if !matches!(ended, Ended::Optimal) || self.frame.simplex.objective() < NOTHING {
+                return None;
+            }
+            let multipliers = self.frame.multipliers(-1.0);
+            match self.price(board, &multipliers) {
+                None => return Some(multipliers),
+                Some(sets) => {
+                    let sets = [(0, sets[0].or(used[0])), (1, sets[1].or(used[1]))];
+                    let promising = sets.map(|(direction, set)| self.reduced_cost(direction, set) < -NOTHING);
+                    if promising == [false; 2] {
+                        return None;
+                    }
+                    for ((direction, set), promising) in sets.into_iter().zip(promising) {
+                        if promising {
+                            self.add(direction, set);
+                        }
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    /// The heaviest sets of both directions; `None` if the multipliers refute the board with them. The weights of the
+    /// multipliers sum to less than 2^30.
+    pub(super) fn price(
+        &mut self,
+        board: &Residual<'_, W>,
+        multipliers: &Multipliers,
+    ) -> Option<[W::Diagonals; 2]> {
+        let (rows, columns) = repaired(board, multipliers);
+        let sets = heaviest(board, multipliers, &mut self.knapsack)?;
+        let lines = rows.iter().chain(&columns).sum::<i64>();
+        (lines + sets[0].weight + sets[1].weight >= 0).then(|| sets.map(|set| set.diagonals))
+    }
+
+    /// Tables for others to use.
+    pub(super) fn knapsack(&mut self) -> &mut Knapsack {
+        &mut self.knapsack
+    }
+
+    fn terms(&self, direction: usize, set: W::Diagonals) -> Vec<(usize, f64)> {
+        let rows = set.iter().filter_map(|d| self.frame.diagonals[direction][d]);
+        rows.map(|row| (row, -1.0)).chain([(self.mixed[direction], 1.0)]).collect()
+    }
+
+    fn reduced_cost(&self, direction: usize, set: W::Diagonals) -> f64 {
+        let duals = self.frame.simplex.duals();
+        -self.terms(direction, set).iter().map(|&(row, a)| a * duals[row]).sum::<f64>()
+    }
+
+    fn add(&mut self, direction: usize, set: W::Diagonals) {
+        let terms = self.terms(direction, set);
+        self.frame.simplex.add_column(0.0, (0.0, f64::INFINITY), &terms);
+        self.sets.push((direction, set));
+        self.set_on.push(true);
+    }
+}

@@ -1,0 +1,467 @@
+//! The residual board: the open rows and columns, and the cells on which a queen can still stand.
+//!
+//! Boards are small enough to be copied at every node of a search. Propagation counts the alive cells of all lines of all
+//! four families at once, up to three, in bit-sliced counters over the rows.
+
+use super::bitset::{Set, Width};
+use super::dual_bound::{Budget, LEVELS, Room};
+use super::sizes::Sizes;
+use super::window::Window;
+use nqueens_proof::board::{Piece, Square};
+
+/// Budgets that are active at a time.
+const BUDGETS: usize = 3;
+
+/// A residual board and the budgets that hold on it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Residual<'a, W: Width> {
+    /// The size of the whole board.
+    n: usize,
+    /// Where the first cell is on the whole board: the rows, columns and diagonals of everything below but `queens` are
+    /// counted from here.
+    corner: Square,
+    height: usize,
+    width: usize,
+    /// By row: its alive cells.
+    alive: W::Rows,
+    rows: W::Columns,
+    columns: W::Columns,
+    /// Diagonals c - r + height - 1 and antidiagonals r + c with an alive cell.
+    diagonals: [W::Diagonals; 2],
+    /// By row of the whole board: the column of its queen there.
+    queens: [u8; 128],
+    budgets: [Option<&'a Budget<W>>; BUDGETS],
+    rooms: [Room; BUDGETS],
+    levels: [usize; BUDGETS],
+    /// The row or column that ran out of cells, if that has refuted the board.
+    exhausted: Option<Branch>,
+}
+
+/// A line to branch over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Branch {
+    Row(usize),
+    Column(usize),
+    Diagonal(usize),
+    Antidiagonal(usize),
+}
+
+/// What propagation comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// There is no completion.
+    Refuted,
+    /// All queens stand.
+    Full,
+    /// Every completion has a queen on this line.
+    Open(Branch),
+}
+
+impl<'a, W: Width> Residual<'a, W> {
+    /// The board with these queens, which do not attack each other.
+    pub(super) fn new(n: usize, queens: &[Square]) -> Self {
+        let mut board = Self {
+            n,
+            corner: Square::new(0, 0),
+            height: n,
+            width: n,
+            alive: W::NO_ROWS,
+            rows: W::Columns::below(n),
+            columns: W::Columns::below(n),
+            diagonals: [W::Diagonals::EMPTY; 2],
+            queens: [0; 128],
+            budgets: [None; BUDGETS],
+            rooms: [Room::default(); BUDGETS],
+            levels: [0; BUDGETS],
+            exhausted: None,
+        };
+        for queen in queens {
+            board.queens[queen.row] = queen.col as u8;
+            board.rows = board.rows.without(W::Columns::one(queen.row));
+            board.columns = board.columns.without(W::Columns::one(queen.col));
+        }
+        for row in board.rows.iter() {
+            for column in board.columns.iter() {
+                let square = Square::new(row, column);
+                if !queens.iter().any(|&queen| Piece::Queen.attacks(n, queen, square)) {
+                    let cells = &mut board.alive.as_mut()[row];
+                    *cells = cells.or(W::Columns::one(column));
+                    let [falling, rising] = &mut board.diagonals;
+                    *falling = falling.or(W::Diagonals::one(column + n - 1 - row));
+                    *rising = rising.or(W::Diagonals::one(row + column));
+                }
+            }
+        }
+        board
+    }
+
+    /// The size of the whole board.
+    pub(super) const fn n(&self) -> usize {
+        self.n
+    }
+
+    /// Where the first cell is on the whole board.
+    pub(super) const fn corner(&self) -> Square {
+        self.corner
+    }
+
+    /// The open rows.
+    pub(super) const fn rows(&self) -> W::Columns {
+        self.rows
+    }
+
+    /// The open columns.
+    pub(super) const fn columns(&self) -> W::Columns {
+        self.columns
+    }
+
+    /// The diagonals of each direction with an alive cell.
+    pub(super) const fn diagonals(&self) -> [W::Diagonals; 2] {
+        self.diagonals
+    }
+
+    /// The alive cells of an open row.
+    #[inline]
+    pub(super) fn alive(&self, row: usize) -> W::Columns {
+        self.alive.as_ref()[row]
+    }
+
+    /// The column of the queen in a row that is not open.
+    pub(super) fn queen(&self, row: usize) -> usize {
+        self.queens[row].into()
+    }
+
+    /// The column of each row of the whole board, if it is full.
+    pub(super) fn solution(&self) -> Vec<usize> {
+        self.queens[..self.n].iter().map(|&column| column.into()).collect()
+    }
+
+    /// The smallest rectangle with all open rows and columns, of which there are some.
+    pub(super) fn window(&self) -> Window {
+        let corner = Square::new(self.rows.least(), self.columns.least());
+        let extent = |set: W::Columns, least: usize| set.iter().last().map_or(0, |last| last + 1 - least);
+        Window { corner, height: extent(self.rows, corner.row), width: extent(self.columns, corner.col) }
+    }
+
+    /// What is in its [`window`](Self::window), a board of its own, and with these budgets, the same there.
+    pub(super) fn within<'b, V: Width>(&self, window: &Window, budgets: &'b [Budget<V>]) -> Residual<'b, V> {
+        let Window { corner, height, width } = *window;
+        let mut alive = V::NO_ROWS;
+        for row in self.rows.iter() {
+            alive.as_mut()[row - corner.row] = self.alive(row).moved_down(corner.col);
+        }
+        let [falling, rising] = window.first_diagonals(self.height);
+        let mut places = budgets.iter();
+        Residual {
+            n: self.n,
+            corner: Square::new(self.corner.row + corner.row, self.corner.col + corner.col),
+            height,
+            width,
+            alive,
+            rows: self.rows.moved_down(corner.row),
+            columns: self.columns.moved_down(corner.col),
+            diagonals: [self.diagonals[0].moved_down(falling), self.diagonals[1].moved_down(rising)],
+            queens: self.queens,
+            budgets: [(); BUDGETS].map(|()| places.next()),
+            rooms: self.rooms,
+            levels: self.levels,
+            exhausted: None,
+        }
+    }
+
+    /// The active budgets, as they are in its [`window`](Self::window).
+    pub(super) fn budgets_within<V: Width>(&self, window: &Window) -> Vec<Budget<V>> {
+        self.budgets.iter().flatten().map(|budget| budget.within(self.height, window)).collect()
+    }
+
+    /// Whether a budget is active.
+    pub(super) const fn has_budget(&self) -> bool {
+        self.budgets[0].is_some()
+    }
+
+    /// One more budget. The first one and the last ones are kept.
+    pub(super) fn push(&mut self, budget: &'a Budget<W>, room: Room) {
+        let place = self.budgets.iter().position(Option::is_none).unwrap_or_else(|| {
+            self.budgets.copy_within(2.., 1);
+            self.rooms.copy_within(2.., 1);
+            self.levels.copy_within(2.., 1);
+            BUDGETS - 1
+        });
+        self.budgets[place] = Some(budget);
+        self.rooms[place] = room;
+        self.levels[place] = LEVELS + 1;
+    }
+
+    /// No completion has a queen on this alive cell.
+    pub(super) fn kill(&mut self, row: usize, column: usize) {
+        let cells = &mut self.alive.as_mut()[row];
+        *cells = cells.without(W::Columns::one(column));
+    }
+
+    /// The row or column of the whole board that ran out of cells, if that has refuted the board.
+    pub(super) fn exhausted(&self) -> Option<Branch> {
+        self.exhausted.map(|line| match line {
+            Branch::Row(row) => Branch::Row(self.corner.row + row),
+            Branch::Column(column) => Branch::Column(self.corner.col + column),
+            diagonal => diagonal,
+        })
+    }
+
+    /// The open columns whose alive cells are all in these open rows.
+    #[inline]
+    pub(super) fn columns_within(&self, rows: W::Columns) -> W::Columns {
+        self.rows.without(rows).iter().fold(self.columns, |within, row| within.without(self.alive(row)))
+    }
+
+    /// How many alive cells each column has.
+    #[inline]
+    pub(super) fn column_sizes(&self) -> Sizes {
+        Sizes::new(self.rows.iter().map(|row| self.alive(row)))
+    }
+
+    /// The diagonals of each direction on which queens stand, of those in these rows.
+    pub(super) fn used(&self, rows: W::Columns) -> [W::Diagonals; 2] {
+        let mut used = [W::Diagonals::EMPTY; 2];
+        for row in rows.without(self.rows).iter() {
+            let column = self.queen(row);
+            used[0] = used[0].or(W::Diagonals::one(column + self.n - 1 - row));
+            used[1] = used[1].or(W::Diagonals::one(row + column));
+        }
+        used
+    }
+
+    /// Puts a queen on a cell. Returns whether the board is refuted at once.
+    #[inline]
+    fn place(&mut self, row: usize, column: usize) -> bool {
+        if !self.alive(row).contains(column) {
+            return true;
+        }
+        for (budget, room) in self.budgets.iter().zip(&mut self.rooms) {
+            let Some(budget) = budget else { break };
+            room.left -= budget.cost(self.height, row, column);
+            if room.left < 0 {
+                return true;
+            }
+        }
+        self.queens[self.corner.row + row] = (self.corner.col + column) as u8;
+        let queen = W::Columns::one(column);
+        self.rows = self.rows.without(W::Columns::one(row));
+        self.columns = self.columns.without(queen);
+        let [falling, rising] = &mut self.diagonals;
+        *falling = falling.without(W::Diagonals::one(column + self.height - 1 - row));
+        *rising = rising.without(W::Diagonals::one(row + column));
+        for other in self.rows.iter() {
+            let mut attacked = queen;
+            // Only for other rows can columns wrap below 0 or go beyond the last.
+            let right = (column + other).wrapping_sub(row);
+            let left = (column + row).wrapping_sub(other);
+            if right < self.width {
+                attacked = attacked.or(W::Columns::one(right));
+            }
+            if left < self.width {
+                attacked = attacked.or(W::Columns::one(left));
+            }
+            let cells = &mut self.alive.as_mut()[other];
+            *cells = cells.without(attacked);
+            if cells.is_empty() {
+                self.exhausted = Some(Branch::Row(other));
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Puts a queen on a cell and draws all conclusions.
+    pub(super) fn put(&mut self, row: usize, column: usize) -> State {
+        if self.place(row, column) { State::Refuted } else { self.propagate() }
+    }
+
+    /// Draws all conclusions.
+    pub(super) fn propagate(&mut self) -> State {
+        loop {
+            if self.rows.is_empty() {
+                return State::Full;
+            }
+            self.filter();
+            let counted = match self.count() {
+                Ok(counted) => counted,
+                Err(row) => {
+                    self.exhausted = Some(Branch::Row(row));
+                    return State::Refuted;
+                }
+            };
+            let lost = self.columns.without(counted.columns[0]);
+            if !lost.is_empty() {
+                self.exhausted = Some(Branch::Column(lost.least()));
+                return State::Refuted;
+            }
+            match self.bury(&counted) {
+                Some(true) => continue,
+                Some(false) => {}
+                None => return State::Refuted,
+            }
+            match self.forced_or_branch(&counted) {
+                Ok((row, column)) => {
+                    if self.place(row, column) {
+                        return State::Refuted;
+                    }
+                }
+                Err(branch) => return State::Open(branch),
+            }
+        }
+    }
+
+    /// Kills cells that are too dear.
+    #[inline]
+    fn filter(&mut self) {
+        for i in 0..BUDGETS {
+            let Some(budget) = self.budgets[i] else { break };
+            let level = budget.level(self.rooms[i].left);
+            if level < self.levels[i] {
+                self.levels[i] = level;
+                let affordable = budget.affordable(level);
+                for row in self.rows.iter() {
+                    let cells = &mut self.alive.as_mut()[row];
+                    *cells = cells.and(affordable[row]);
+                }
+            }
+        }
+    }
+
+    /// Counts the alive cells of every line; a row that has none is an error.
+    #[inline]
+    fn count(&self) -> Result<Counted<W>, usize> {
+        let mut counted = Counted {
+            single: None,
+            columns: [W::Columns::EMPTY; 3],
+            falling: [W::Diagonals::EMPTY; 3],
+            rising: [W::Diagonals::EMPTY; 3],
+        };
+        for row in self.rows.iter() {
+            let cells = self.alive(row);
+            if cells.is_empty() {
+                return Err(row);
+            }
+            if counted.single.is_none() && cells.but_least().is_empty() {
+                counted.single = Some(row);
+            }
+            add(&mut counted.columns, cells);
+            add(&mut counted.falling, W::moved(cells, self.height - 1 - row));
+            add(&mut counted.rising, W::moved(cells, row));
+        }
+        Ok(counted)
+    }
+
+    /// Takes diagonals without alive cells from the rooms; whether budgets can filter more now, `None` if there is less
+    /// than no room.
+    #[inline]
+    fn bury(&mut self, counted: &Counted<W>) -> Option<bool> {
+        let [falling, rising] = self.diagonals;
+        let (lost_falling, lost_rising) =
+            (falling.without(counted.falling[0]), rising.without(counted.rising[0]));
+        if lost_falling.is_empty() && lost_rising.is_empty() {
+            return Some(false);
+        }
+        self.diagonals = [falling.and(counted.falling[0]), rising.and(counted.rising[0])];
+        let mut again = false;
+        for i in 0..BUDGETS {
+            let Some(budget) = self.budgets[i] else { break };
+            let room = &mut self.rooms[i];
+            room.lose(0, lost_falling.iter().map(|d| budget.weights(0)[d]).sum());
+            room.lose(1, lost_rising.iter().map(|s| budget.weights(1)[s]).sum());
+            if room.left < 0 {
+                return None;
+            }
+            again |= budget.level(room.left) < self.levels[i];
+        }
+        Some(again)
+    }
+
+    /// A cell that must hold a queen, or a line to branch over: the smallest row, but a column or a mandatory diagonal of
+    /// two cells before a larger row.
+    #[inline]
+    fn forced_or_branch(&self, counted: &Counted<W>) -> Result<(usize, usize), Branch> {
+        if let Some(row) = counted.single {
+            return Ok((row, self.alive(row).least()));
+        }
+        let single = self.columns.without(counted.columns[1]);
+        if !single.is_empty() {
+            return Ok(self.only_cell(Branch::Column(single.least())));
+        }
+        let [mut falling, mut rising] = [W::Diagonals::EMPTY; 2];
+        for i in 0..BUDGETS {
+            let Some(budget) = self.budgets[i] else { break };
+            let heavy = budget.heavy(&self.rooms[i]);
+            (falling, rising) = (falling.or(heavy[0]), rising.or(heavy[1]));
+        }
+        (falling, rising) = (falling.and(self.diagonals[0]), rising.and(self.diagonals[1]));
+        let single = falling.without(counted.falling[1]);
+        if !single.is_empty() {
+            return Ok(self.only_cell(Branch::Diagonal(single.least())));
+        }
+        let single = rising.without(counted.rising[1]);
+        if !single.is_empty() {
+            return Ok(self.only_cell(Branch::Antidiagonal(single.least())));
+        }
+        let sizes = self.rows.iter().map(|row| (self.alive(row).len(), row));
+        let (size, row) = sizes.min().unwrap_or_default();
+        if size > 2 {
+            let double = self.columns.without(counted.columns[2]);
+            if !double.is_empty() {
+                return Err(Branch::Column(double.least()));
+            }
+            let double = falling.without(counted.falling[2]);
+            if !double.is_empty() {
+                return Err(Branch::Diagonal(double.least()));
+            }
+            let double = rising.without(counted.rising[2]);
+            if !double.is_empty() {
+                return Err(Branch::Antidiagonal(double.least()));
+            }
+        }
+        Err(Branch::Row(row))
+    }
+
+    fn only_cell(&self, line: Branch) -> (usize, usize) {
+        self.cells(line).next().expect("the line has one alive cell")
+    }
+
+    /// The alive cells of a line.
+    #[inline]
+    pub(super) fn cells(&self, line: Branch) -> impl Iterator<Item = (usize, usize)> {
+        let (height, width) = (self.height, self.width);
+        let rows = match line {
+            Branch::Row(row) => W::Columns::one(row),
+            _ => self.rows,
+        };
+        let in_row = move |row: usize, cells: W::Columns| match line {
+            Branch::Row(_) => cells,
+            Branch::Column(column) => cells.and(W::Columns::one(column)),
+            Branch::Diagonal(d) => on(cells, (d + row).wrapping_sub(height - 1), width),
+            Branch::Antidiagonal(s) => on(cells, s.wrapping_sub(row), width),
+        };
+        rows.iter().flat_map(move |row| in_row(row, self.alive(row)).iter().map(move |column| (row, column)))
+    }
+}
+
+/// The cell in `column`, if it is on the board and alive.
+#[inline]
+fn on<S: Set>(cells: S, column: usize, width: usize) -> S {
+    if column < width { cells.and(S::one(column)) } else { S::EMPTY }
+}
+
+/// The lines with at least one, two, three alive cells.
+struct Counted<W: Width> {
+    /// The first row with a single alive cell.
+    single: Option<usize>,
+    columns: [W::Columns; 3],
+    falling: [W::Diagonals; 3],
+    rising: [W::Diagonals; 3],
+}
+
+#[inline]
+fn add<S: Set>(counters: &mut [S; 3], cells: S) {
+    counters[2] = counters[2].or(counters[1].and(cells));
+    counters[1] = counters[1].or(counters[0].and(cells));
+    counters[0] = counters[0].or(cells);
+}

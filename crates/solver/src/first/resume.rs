@@ -1,0 +1,183 @@
+//! What a run has refuted, as bytes: a later run goes on from there.
+//!
+//! Eight bytes, n, the number of prefixes; for each its length, its columns, the length of its refutation, and that;
+//! SHA-256 of all of it. Numbers as in [`nqueens_proof::bytes`].
+
+use sha2::{Digest as _, Sha256};
+
+use super::{LARGEST, Refutations};
+use nqueens_proof::bytes::{Reader, Writer};
+use nqueens_proof::first::{Refutation, check_refutation_within};
+use nqueens_proof::{Meter, ProofError};
+
+const MAGIC: &[u8; 8] = b"NQFIRST\n";
+
+const CHECKSUM: usize = 32;
+
+/// Why bytes are nothing to go on from.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ResumeError {
+    /// They are something else.
+    #[error("it is not the file of a run of first")]
+    NoRun,
+    /// It was a run for another board.
+    #[error("it is of a run for n = {found}, not for n = {wanted}")]
+    AnotherBoard {
+        /// That board.
+        found: usize,
+        /// This one.
+        wanted: usize,
+    },
+    /// They were changed, or cut short.
+    #[error("it is damaged")]
+    Damaged,
+    /// What they say is refuted is not.
+    #[error("it says that prefixes are refuted that are not: {0}")]
+    Wrong(ProofError),
+    /// What they say may be so: to check it was not carried to its end.
+    #[error("{0}")]
+    Undecided(ProofError),
+}
+
+impl From<ProofError> for ResumeError {
+    fn from(error: ProofError) -> Self {
+        if error.is_undecided() { Self::Undecided(error) } else { Self::Wrong(error) }
+    }
+}
+
+/// What a run for the board of size `n` has refuted, as bytes.
+pub fn write(n: usize, refuted: &Refutations) -> Vec<u8> {
+    let mut writer = Writer::new();
+    writer.bytes(MAGIC);
+    writer.size(n);
+    writer.size(refuted.len());
+    for (prefix, refutation) in refuted {
+        writer.size(prefix.len());
+        prefix.iter().for_each(|&column| writer.size(column));
+        writer.size(refutation.as_bytes().len());
+        writer.bytes(refutation.as_bytes());
+    }
+    let mut bytes = writer.finish();
+    let checksum = Sha256::digest(&bytes);
+    bytes.extend_from_slice(&checksum);
+    bytes
+}
+
+/// What a run for the board of size `n` had refuted. Every refutation is checked, with at most
+/// [`MOST_WORK`](nqueens_proof::MOST_WORK) steps in all.
+///
+/// # Errors
+/// The bytes are of something else, damaged, or wrong, or to check them takes too long.
+pub fn read(n: usize, bytes: &[u8]) -> Result<Refutations, ResumeError> {
+    read_within(n, bytes, &mut Meter::default())
+}
+
+/// The same under this meter.
+///
+/// # Errors
+/// The bytes are of something else, damaged, or wrong, or the meter ends the check.
+pub fn read_within(n: usize, bytes: &[u8], meter: &mut Meter<'_>) -> Result<Refutations, ResumeError> {
+    let length = bytes.len().checked_sub(CHECKSUM).ok_or(ResumeError::NoRun)?;
+    let (content, checksum) = bytes.split_at(length);
+    let rest = content.strip_prefix(MAGIC).ok_or(ResumeError::NoRun)?;
+    if Sha256::digest(content)[..] != *checksum {
+        return Err(ResumeError::Damaged);
+    }
+    let (found, refuted) = parse(rest).map_err(|_| ResumeError::Damaged)?;
+    if found != n {
+        return Err(ResumeError::AnotherBoard { found, wanted: n });
+    }
+    for (prefix, refutation) in &refuted {
+        let free = |(row, &column): (usize, &usize)| {
+            column < n && crate::first::lexicographic::is_free(&prefix[..row], column)
+        };
+        // With a queen in each row there is nothing left to refute.
+        if prefix.len() >= n || !prefix.iter().enumerate().all(free) {
+            return Err(ResumeError::Damaged);
+        }
+        check_refutation_within(n, prefix, refutation, u64::MAX, meter)?;
+    }
+    Ok(refuted)
+}
+
+fn parse(bytes: &[u8]) -> Result<(usize, Refutations), ProofError> {
+    let mut reader = Reader::new(bytes);
+    let n = reader.size(LARGEST)?;
+    let mut refuted = Refutations::new();
+    for _ in 0..reader.number()? {
+        let rows = reader.size(n)?;
+        let prefix = (0..rows).map(|_| reader.size(LARGEST)).collect::<Result<Vec<usize>, _>>()?;
+        let length = reader.size(usize::MAX)?;
+        let refutation = reader.bytes(length)?;
+        refuted.insert(prefix, Refutation::from_bytes(refutation.to_vec()));
+    }
+    if reader.is_empty() { Ok((n, refuted)) } else { Err(ProofError::Damaged("something follows")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::first::{Options, first};
+    use crate::progress::Unwatched;
+
+    #[test]
+    fn a_run_that_goes_on_asks_nothing_twice_and_finds_the_same() {
+        let run = |refuted| {
+            let options = Options { refuted, ..Options::default() };
+            first(22, options, &mut Unwatched, &mut |_| {})
+        };
+        let whole = run(Refutations::new());
+        let bytes = write(22, &whole.refuted);
+        let read_again = read(22, &bytes).expect("as it was written");
+        assert_eq!(read_again, whole.refuted);
+        let again = run(read_again);
+        assert_eq!((again.solution, again.finished), (whole.solution, true));
+        assert!(again.programmes < whole.programmes);
+        assert_eq!(read(21, &bytes), Err(ResumeError::AnotherBoard { found: 22, wanted: 21 }));
+        for place in 0..bytes.len() {
+            let mut altered = bytes.clone();
+            altered[place] ^= 0x10;
+            assert!(read(22, &altered).is_err());
+        }
+    }
+
+    /// Bytes with a right checksum.
+    fn sealed(content: &[u8]) -> Vec<u8> {
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend_from_slice(content);
+        let checksum = Sha256::digest(&bytes);
+        bytes.extend_from_slice(&checksum);
+        bytes
+    }
+
+    #[test]
+    fn a_board_without_rows_has_nothing_refuted() {
+        let empty = Refutations::from([(vec![], Refutation::search())]);
+        assert_eq!(read(0, &write(0, &empty)), Err(ResumeError::Damaged));
+        assert_eq!(read(0, &write(0, &Refutations::new())), Ok(Refutations::new()));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_with_a_right_checksum_are_read_or_refused(
+            n in 0usize..=9,
+            content in proptest::collection::vec(0u8..12, 0..40),
+            more in proptest::collection::vec(any::<u8>(), 0..10),
+        ) {
+            let bytes = sealed(&[&[n as u8][..], &content, &more].concat());
+            if let Ok(refuted) = read(n, &bytes) {
+                prop_assert_eq!(read(n, &write(n, &refuted)), Ok(refuted));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_refuted_is_not_believed() {
+        let lies = Refutations::from([(vec![0], Refutation::search())]);
+        assert!(matches!(read(8, &write(8, &lies)), Err(ResumeError::Wrong(_))));
+        let nonsense = Refutations::from([(vec![0, 1], Refutation::search())]);
+        assert_eq!(read(8, &write(8, &nonsense)), Err(ResumeError::Damaged));
+    }
+}

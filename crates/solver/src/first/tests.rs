@@ -1,0 +1,357 @@
+//! The parts of the engine against the plain definition, on random partial boards.
+
+use fastrand::Rng;
+
+use super::bitset::{Low, Narrow, Set, Tiny, Wide, Width};
+use super::components::Blocks;
+use super::dual_bound::Budget;
+use super::in_order::{Control, Question, Task};
+use super::knapsack::Knapsack;
+use super::lexicographic::is_free;
+use super::probing::{Eliminated, Elimination};
+use super::query::{Answering, Desk, Outcome};
+use super::relaxation::{Master, Plain};
+use super::residual::{Branch, Residual, State};
+use super::weights::Weights;
+use super::*;
+use crate::progress::Unwatched;
+use nqueens_proof::ProofError;
+use nqueens_proof::board::{Piece, Square, first_attack, is_solution};
+use nqueens_proof::first::{Multipliers, Refutation, certificate, check_refutation};
+
+/// Every completion of a prefix, row by row.
+fn completions(n: usize, prefix: &[usize]) -> Vec<Vec<usize>> {
+    let mut found = vec![prefix.to_vec()];
+    for _ in prefix.len()..n {
+        let longer = |above: &Vec<usize>| {
+            let free: Vec<usize> = (0..n).filter(|&column| is_free(above, column)).collect();
+            free.into_iter().map(|column| [&above[..], &[column]].concat()).collect::<Vec<_>>()
+        };
+        found = found.iter().flat_map(longer).collect();
+    }
+    found
+}
+
+fn squares(prefix: &[usize]) -> Vec<Square> {
+    prefix.iter().enumerate().map(|(row, &column)| Square::new(row, column)).collect()
+}
+
+fn random_prefix(n: usize, random: &mut Rng) -> Vec<usize> {
+    let mut prefix = Vec::new();
+    for _ in 0..random.usize(0..=n) {
+        let free: Vec<usize> = (0..n).filter(|&column| is_free(&prefix, column)).collect();
+        let Some(&column) = random.choice(&free) else { break };
+        prefix.push(column);
+    }
+    prefix
+}
+
+fn random_multipliers(n: usize, random: &mut Rng) -> Multipliers {
+    let size = *random.choice(&[1, 10, 1 << 20]).expect("one of three");
+    let mut values = |from: i64, number: usize| (0..number).map(|_| random.i64(from..=size)).collect();
+    Multipliers {
+        columns: values(-size, n),
+        diagonals: values(0, 2 * n - 1),
+        antidiagonals: values(0, 2 * n - 1),
+    }
+}
+
+fn assert_identity<W: Width>(n: usize, prefix: &[usize], multipliers: &Multipliers) {
+    let board = Residual::<W>::new(n, &squares(prefix));
+    let completions = completions(n, prefix);
+    let Some((budget, room)) = Budget::new(&board, multipliers, &mut Knapsack::default()) else {
+        assert!(completions.is_empty(), "{prefix:?} of {n}: refuted, but {:?}", completions[0]);
+        return;
+    };
+    for columns in completions {
+        let open = prefix.len()..n;
+        let cost: i64 = open.clone().map(|row| budget.cost(n, row, columns[row])).sum();
+        assert!(open.clone().all(|row| budget.cost(n, row, columns[row]) >= 0));
+        let mut unused = board.diagonals();
+        for row in open {
+            unused[0] = unused[0].without(W::Diagonals::one(columns[row] + n - 1 - row));
+            unused[1] = unused[1].without(W::Diagonals::one(row + columns[row]));
+        }
+        let unused = unused[0].iter().map(|d| multipliers.diagonals[d]).sum::<i64>()
+            + unused[1].iter().map(|s| multipliers.antidiagonals[s]).sum::<i64>();
+        let all = room.left + room.credit[0] + room.credit[1];
+        assert_eq!(cost + unused, all, "{prefix:?} of {n}: {columns:?}");
+        assert!(cost <= room.left, "{prefix:?} of {n}: {columns:?}");
+    }
+}
+
+#[test]
+fn a_budget_is_what_every_completion_makes_of_it() {
+    let mut random = Rng::with_seed(3);
+    for _ in 0..2000 {
+        let n = random.usize(1..=8);
+        let prefix = random_prefix(n, &mut random);
+        let multipliers = random_multipliers(n, &mut random);
+        assert_identity::<Narrow>(n, &prefix, &multipliers);
+        assert_identity::<Wide>(n, &prefix, &multipliers);
+    }
+}
+
+/// Whether propagation under some budgets keeps every completion.
+fn assert_keeps_completions<W: Width>(n: usize, prefix: &[usize], multipliers: &[Multipliers]) {
+    let mut board = Residual::<W>::new(n, &squares(prefix));
+    let completions = completions(n, prefix);
+    let mut budgets = Vec::new();
+    for multipliers in multipliers {
+        match Budget::new(&board, multipliers, &mut Knapsack::default()) {
+            Some(budget) => budgets.push(budget),
+            None => return assert!(completions.is_empty()),
+        }
+    }
+    budgets.iter().for_each(|(budget, room)| board.push(budget, *room));
+    match board.propagate() {
+        State::Refuted => {
+            assert!(completions.is_empty(), "{prefix:?} of {n}: refuted, but {:?}", completions[0])
+        }
+        State::Full => assert_eq!(completions, [board.solution()]),
+        State::Open(branch) => {
+            let cells: Vec<(usize, usize)> = board.cells(branch).collect();
+            assert!(cells.len() > 1);
+            for columns in &completions {
+                let stands = |row: usize| match board.rows().contains(row) {
+                    true => board.alive(row).contains(columns[row]),
+                    false => board.queen(row) == columns[row],
+                };
+                assert!((0..n).all(stands), "{prefix:?} of {n}: {columns:?} was lost");
+                let on_line = cells.iter().filter(|&&(row, column)| columns[row] == column).count();
+                assert_eq!(on_line, 1, "{prefix:?} of {n}: {branch:?}, {columns:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn propagation_keeps_every_completion_and_branches_over_lines_that_all_use() {
+    let mut random = Rng::with_seed(4);
+    for _ in 0..3000 {
+        let n = random.usize(1..=9);
+        let prefix = random_prefix(n, &mut random);
+        let multipliers: Vec<Multipliers> =
+            (0..random.usize(0..6)).map(|_| random_multipliers(n, &mut random)).collect();
+        assert_keeps_completions::<Narrow>(n, &prefix, &multipliers);
+        assert_keeps_completions::<Wide>(n, &prefix, &multipliers);
+    }
+}
+
+/// Whether propagation in the window of a board does what it does on the whole of it.
+/// Weights of lines that ran out of cells at random.
+fn random_weights(n: usize, random: &mut Rng) -> Weights {
+    let mut weights = Weights::new(n);
+    for _ in 0..random.usize(0..20) {
+        let mut board = Residual::<Wide>::new(n, &[]);
+        let line = random.usize(0..n);
+        let row = random.bool();
+        (0..n).for_each(|i| if row { board.kill(line, i) } else { board.kill(i, line) });
+        assert_eq!(board.propagate(), State::Refuted);
+        weights.learn(&board);
+    }
+    weights
+}
+
+fn assert_same_within<W: Width, V: Width>(
+    n: usize,
+    prefix: &[usize],
+    multipliers: &[Multipliers],
+    weights: &Weights,
+) {
+    let mut board = Residual::<W>::new(n, &squares(prefix));
+    let made =
+        multipliers.iter().map(|multipliers| Budget::new(&board, multipliers, &mut Knapsack::default()));
+    let budgets: Vec<_> = made.flatten().collect();
+    if prefix.len() == n {
+        return;
+    }
+    budgets.iter().for_each(|(budget, room)| board.push(budget, *room));
+    let window = board.window();
+    assert!(window.fits::<V>(), "{window:?}");
+    let moved = board.budgets_within::<V>(&window);
+    let mut part = board.within(&window, &moved);
+
+    let state = board.propagate();
+    let part_state = part.propagate();
+    let Square { row: top, col: left } = window.corner;
+    let on_board = |branch: Branch| match branch {
+        Branch::Row(row) => Branch::Row(top + row),
+        Branch::Column(column) => Branch::Column(left + column),
+        Branch::Diagonal(d) => Branch::Diagonal(window.first_diagonals(n)[0] + d),
+        Branch::Antidiagonal(s) => Branch::Antidiagonal(window.first_diagonals(n)[1] + s),
+    };
+    match (state, part_state) {
+        (State::Refuted, State::Refuted) => assert_eq!(board.exhausted(), part.exhausted()),
+        (State::Full, State::Full) => assert_eq!(board.solution(), part.solution()),
+        (State::Open(branch), State::Open(part_branch)) => {
+            assert_eq!(branch, on_board(part_branch));
+            let chosen = weights.choose(&board, branch, &Blocks::default(), || 1.0);
+            let part_chosen = weights.choose(&part, part_branch, &Blocks::default(), || 1.0);
+            assert_eq!(chosen, on_board(part_chosen), "{prefix:?} of {n}");
+            let cells = |(row, column): (usize, usize)| (top + row, left + column);
+            let part_cells: Vec<_> = part.cells(part_branch).map(cells).collect();
+            assert_eq!(board.cells(branch).collect::<Vec<_>>(), part_cells);
+            for row in board.rows().iter() {
+                let part_alive: Vec<usize> =
+                    part.alive(row - top).iter().map(|column| left + column).collect();
+                assert_eq!(
+                    board.alive(row).iter().collect::<Vec<_>>(),
+                    part_alive,
+                    "{prefix:?} of {n}, row {row}"
+                );
+            }
+        }
+        states => panic!("{prefix:?} of {n}: {states:?}"),
+    }
+}
+
+#[test]
+fn what_is_open_of_a_board_is_the_same_in_narrower_words() {
+    let mut random = Rng::with_seed(7);
+    for _ in 0..2000 {
+        let n = random.usize(1..=32);
+        let prefix = random_prefix(n, &mut random);
+        let multipliers: Vec<Multipliers> =
+            (0..random.usize(0..4)).map(|_| random_multipliers(n, &mut random)).collect();
+        let weights = random_weights(n, &mut random);
+        assert_same_within::<Narrow, Tiny>(n, &prefix, &multipliers, &weights);
+        assert_same_within::<Wide, Tiny>(n, &prefix, &multipliers, &weights);
+        assert_same_within::<Wide, Narrow>(n, &prefix, &multipliers, &weights);
+        assert_same_within::<Wide, Low>(n, &prefix, &multipliers, &weights);
+    }
+}
+
+fn desks(n: usize) -> [Box<dyn Answering>; 2] {
+    [Box::new(Desk::<Narrow>::new(n, &[])), Box::new(Desk::<Wide>::new(n, &[]))]
+}
+
+#[test]
+fn queries_answer_like_backtracking_and_their_refutations_are_accepted() {
+    let mut random = Rng::with_seed(5);
+    let control = Control::default();
+    let (mut refuted, mut completed) = (0, 0);
+    for _ in 0..600 {
+        let n = random.usize(1..=12);
+        let mut prefix = random_prefix(n, &mut random);
+        if n > 9 {
+            prefix.truncate(random.usize(1..=4));
+        }
+        let completions = completions(n, &prefix);
+        for mut desk in desks(n) {
+            let question = Question { prefix: &prefix, programmes: u64::MAX, attempt: random.u64(0..3) };
+            match desk.ask(&question, Task::alone(&control)) {
+                Outcome::Refuted(refutation) => {
+                    assert!(completions.is_empty(), "{prefix:?} of {n}");
+                    assert!(check_refutation(n, &prefix, &refutation, u64::MAX).is_ok(), "{prefix:?} of {n}");
+                    refuted += 1;
+                }
+                Outcome::Completed(columns) => {
+                    assert!(completions.contains(&columns), "{prefix:?} of {n}: {columns:?}");
+                    completed += 1;
+                }
+                other => panic!("{prefix:?} of {n}: {other:?}"),
+            }
+        }
+    }
+    assert!(refuted > 100 && completed > 100, "{refuted} refuted, {completed} completed");
+}
+
+#[test]
+fn every_first_solution_has_a_certificate_whatever_the_threads() {
+    for n in 0..=24 {
+        for threads in [1, 3] {
+            let options = Options { threads, ..Options::default() };
+            let found = first(n, options, &mut Unwatched, &mut |_| {});
+            assert!(found.finished);
+            assert!(found.solution.as_ref().is_none_or(|columns| is_solution(Piece::Queen, columns)));
+            let refutations = found.refutations(n);
+            let refutations: Vec<_> = refutations.iter().collect();
+            let certificate =
+                certificate(n, found.solution.as_deref(), &refutations).expect("it is accepted");
+            let proved = nqueens_proof::check(&certificate).expect("it is accepted");
+            assert_eq!(proved.solution, found.solution, "n = {n}");
+        }
+    }
+}
+
+#[test]
+fn the_first_completion_of_placed_queens_is_that_of_backtracking() {
+    let mut random = Rng::with_seed(6);
+    let (mut some, mut none) = (0, 0);
+    for _ in 0..300 {
+        let n = random.usize(1..=9);
+        let all = completions(n, &[]);
+        let mut placed: Vec<Square> =
+            (0..random.usize(0..4)).map(|_| Square::new(random.usize(0..n), random.usize(0..n))).collect();
+        placed.sort_unstable();
+        placed.dedup();
+        if first_attack(Piece::Queen, n, &placed).is_some() {
+            continue;
+        }
+        let has = |columns: &&Vec<usize>| placed.iter().all(|queen| columns[queen.row] == queen.col);
+        let expected = all.iter().find(has).cloned();
+        if expected.is_some() {
+            some += 1
+        } else {
+            none += 1
+        }
+        let options = Options { threads: 2, placed: placed.clone(), ..Options::default() };
+        let found = first(n, options, &mut Unwatched, &mut |_| {});
+        assert_eq!((found.solution, found.finished), (expected, true), "{placed:?} of {n}");
+    }
+    assert!(some > 30 && none > 30, "{some} with a completion, {none} without");
+}
+
+#[test]
+fn eliminated_squares_are_in_no_completion_and_the_checker_agrees() {
+    let mut random = Rng::with_seed(11);
+    let control = Control::default();
+    let (mut died, mut open) = (0, 0);
+    for case in 0..3000 {
+        let n = random.usize(12..=18);
+        // Boards that begin like first solutions are tight.
+        let mut prefix = Vec::new();
+        for _ in 0..random.usize(n * 4 / 10..=n * 6 / 10) {
+            let free: Vec<usize> = (0..n).filter(|&column| is_free(&prefix, column)).take(2).collect();
+            let Some(&column) = random.choice(&free) else { break };
+            prefix.push(column);
+        }
+        let completions = completions(n, &prefix);
+        let mut board = Residual::<Narrow>::new(n, &squares(&prefix));
+        if !matches!(board.propagate(), State::Open(_)) {
+            continue;
+        }
+        open += 1;
+        let (mut plain, mut master) = (Plain::new(&board), Master::new(&board));
+        let programmes_rows = board.rows();
+        let mut elimination = Elimination {
+            plain: &mut plain,
+            master: &mut master,
+            programmes_rows,
+            board: &mut board,
+            eliminated: Eliminated::default(),
+            task: Task::alone(&control),
+        };
+        let state = elimination.more(u64::MAX);
+        let eliminated = elimination.eliminated;
+        assert!(state != State::Refuted || completions.is_empty(), "case {case}: {prefix:?} of {n}");
+        for (row, column) in eliminated.squares() {
+            let used = completions.iter().any(|columns| columns[row] == column);
+            assert!(!used, "case {case}: ({row}, {column}) of {n} after {prefix:?}");
+            died += 1;
+        }
+        // A refutation is accepted where there is no completion; elsewhere it is the search that finds one.
+        match check_refutation(n, &prefix, &eliminated.refutation(n, Refutation::search()), u64::MAX) {
+            Ok(_) => assert!(completions.is_empty(), "case {case}: {prefix:?} of {n}"),
+            Err(ProofError::Refused(why)) => {
+                assert!(
+                    !completions.is_empty() && why.contains("there is a completion"),
+                    "case {case}: {why}"
+                );
+            }
+            Err(other) => panic!("case {case}: {other}"),
+        }
+    }
+    assert!(died > 1000 && open > 1000, "{died} squares of {open} boards");
+}

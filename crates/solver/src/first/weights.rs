@@ -1,0 +1,142 @@
+//! Which rows and columns run out of cells: those that did so in the searches before are branched over sooner.
+//!
+//! Each time a line runs out its weight grows, and the line with the fewest cells for its weight is branched over
+//! (dom/wdeg: Boussemart, Hemery, Lecoutre and Saïs, 2004). Columns learn as rows do: measured on n = 58, 64, 66 and 70 against rows
+//! alone, a fifth to two fifths of the time.
+
+use super::bitset::{Set, Width};
+use super::components::Blocks;
+use super::residual::{Branch, Residual};
+
+/// After so many failures the weights are halved, so that what was long ago counts little.
+const HALVING: u32 = 20_000;
+
+/// A weight for each row and column, at least 1. What is kept is 1 divided by it, by which sizes are multiplied.
+#[derive(Clone, Debug)]
+pub(super) struct Weights {
+    rows: Vec<f64>,
+    columns: Vec<f64>,
+    failures: u32,
+}
+
+impl Weights {
+    /// Of the lines of a board of size `n`: all the same.
+    pub(super) fn new(n: usize) -> Self {
+        Self { rows: vec![1.0; n], columns: vec![1.0; n], failures: 0 }
+    }
+
+    /// A board was refuted: if a row or a column ran out of cells, it weighs 1 more.
+    pub(super) fn learn<W: Width>(&mut self, refuted: &Residual<'_, W>) {
+        let share = match refuted.exhausted() {
+            Some(Branch::Row(row)) => &mut self.rows[row],
+            Some(Branch::Column(column)) => &mut self.columns[column],
+            _ => return,
+        };
+        *share /= 1.0 + *share;
+        self.failures += 1;
+        if self.failures == HALVING {
+            self.failures = 0;
+            // The weight w becomes (w + 1) / 2.
+            self.rows.iter_mut().chain(&mut self.columns).for_each(|share| *share *= 2.0 / (1.0 + *share));
+        }
+    }
+
+    /// The weights of the rows, then the columns.
+    pub(super) fn rounded(&self) -> Vec<u32> {
+        self.rows.iter().chain(&self.columns).map(|share| (1.0 / share).round() as u32).collect()
+    }
+
+    /// The line to branch over, where `branch` is the smallest: instead of a row the row or column with the fewest cells for its
+    /// weight, in the first of the blocks that is open. `noise` multiplies each number of cells.
+    pub(super) fn choose<W: Width>(
+        &self,
+        board: &Residual<'_, W>,
+        branch: Branch,
+        blocks: &Blocks,
+        mut noise: impl FnMut() -> f64,
+    ) -> Branch {
+        if !matches!(branch, Branch::Row(_)) {
+            return branch;
+        }
+        let corner = board.corner();
+        let (mut least, mut line) = (f64::INFINITY, branch);
+        let mut offer = |size: usize, share: f64, offered: Branch| {
+            let size = size as f64 * noise() * share;
+            if size < least {
+                (least, line) = (size, offered);
+            }
+        };
+        let rows = blocks.first(board);
+        for row in rows.iter() {
+            offer(board.alive(row).len(), self.rows[corner.row + row], Branch::Row(row));
+        }
+        let sizes = board.column_sizes();
+        for column in board.columns_within(rows).iter() {
+            offer(sizes.of(column), self.columns[corner.col + column], Branch::Column(column));
+        }
+        line
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::first::bitset::Narrow;
+    use crate::first::residual::State;
+    use nqueens_proof::board::Square;
+
+    #[test]
+    fn the_line_that_ran_out_of_cells_is_branched_over_first() {
+        let queens = |squares: &[(usize, usize)]| {
+            let squares: Vec<Square> =
+                squares.iter().map(|&(row, column)| Square::new(row, column)).collect();
+            Residual::<Narrow>::new(4, &squares)
+        };
+        let mut without_row = queens(&[(0, 0), (1, 2)]);
+        assert_eq!(without_row.propagate(), State::Refuted);
+        assert_eq!(without_row.exhausted(), Some(Branch::Row(2)));
+
+        let board = queens(&[]);
+        let mut weights = Weights::new(4);
+        let choose = |weights: &Weights, branch| weights.choose(&board, branch, &Blocks::default(), || 1.0);
+        assert_eq!(choose(&weights, Branch::Row(0)), Branch::Row(0));
+        weights.learn(&without_row);
+        assert_eq!(choose(&weights, Branch::Row(0)), Branch::Row(2));
+        assert_eq!(weights.rounded(), [1, 1, 2, 1, 1, 1, 1, 1]);
+        assert_eq!(choose(&weights, Branch::Diagonal(1)), Branch::Diagonal(1), "what is forced comes first");
+        for _ in 0..2 * HALVING {
+            weights.learn(&without_row);
+        }
+        assert!(weights.rows[2] > 0.5 / f64::from(HALVING), "what was long ago counts little");
+
+        let mut without_column = Residual::<Narrow>::new(4, &[]);
+        for row in 0..4 {
+            without_column.kill(row, 3);
+        }
+        assert_eq!(without_column.propagate(), State::Refuted);
+        assert_eq!(without_column.exhausted(), Some(Branch::Column(3)));
+        let mut weights = Weights::new(4);
+        weights.learn(&without_column);
+        assert_eq!(choose(&weights, Branch::Row(0)), Branch::Column(3));
+    }
+
+    #[test]
+    fn columns_that_other_blocks_share_are_not_branched_over() {
+        let n = 14;
+        let board = Residual::<Narrow>::new(n, &[]);
+        let mut liking = vec![0.0; n * n];
+        for row in 0..n {
+            let columns = if row < 6 { 8..n } else { 0..8 };
+            columns.for_each(|column| liking[row * n + column] = 0.1);
+        }
+        let blocks = Blocks::new(&board, &liking);
+        let mut weights = Weights::new(n);
+        weights.columns = vec![0.01; n];
+        assert!(matches!(weights.choose(&board, Branch::Row(9), &blocks, || 1.0), Branch::Row(0..6)));
+        let mut apart = board;
+        (6..n).for_each(|row| apart.kill(row, 10));
+        assert_eq!(weights.choose(&apart, Branch::Row(9), &blocks, || 1.0), Branch::Column(10));
+        let all = weights.choose(&board, Branch::Row(9), &Blocks::default(), || 1.0);
+        assert_eq!(all, Branch::Column(0));
+    }
+}

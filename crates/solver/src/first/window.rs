@@ -1,0 +1,60 @@
+//! Searches in narrow words: what is open of a board is often a small part of it, and is moved into the words of a board of
+//! that size.
+
+use super::bitset::{Low, Narrow, Tiny, Width};
+use super::residual::Residual;
+use nqueens_proof::board::Square;
+
+/// A search of a board that is open.
+pub(super) trait Search {
+    /// What it finds.
+    type Found;
+
+    /// Searches this board.
+    fn run<W: Width>(self, board: Residual<'_, W>) -> Self::Found;
+}
+
+/// Searches a board in the narrowest words that have room for what is open of it.
+pub(super) fn search<W: Width, S: Search>(board: &Residual<'_, W>, search: S) -> S::Found {
+    fn moved<W: Width, V: Width, S: Search>(board: &Residual<'_, W>, window: &Window, search: S) -> S::Found {
+        let budgets = board.budgets_within::<V>(window);
+        search.run(board.within(window, &budgets))
+    }
+    let window = board.window();
+    if window.fits::<Tiny>() {
+        moved::<W, Tiny, S>(board, &window, search)
+    } else if window.fits::<Narrow>() {
+        moved::<W, Narrow, S>(board, &window, search)
+    } else if window.fits::<Low>() {
+        moved::<W, Low, S>(board, &window, search)
+    } else {
+        search.run(*board)
+    }
+}
+
+/// A rectangle of a board.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Window {
+    /// Its first cell.
+    pub(super) corner: Square,
+    pub(super) height: usize,
+    pub(super) width: usize,
+}
+
+impl Window {
+    /// How many diagonals of each direction it has.
+    pub(super) const fn diagonals(&self) -> usize {
+        self.height + self.width - 1
+    }
+
+    /// Which of the diagonals of a board of this height is the first of each direction.
+    pub(super) const fn first_diagonals(&self, height: usize) -> [usize; 2] {
+        let Square { row, col } = self.corner;
+        [col + height - self.height - row, row + col]
+    }
+
+    /// Whether boards of this width have room for it.
+    pub(super) const fn fits<W: Width>(&self) -> bool {
+        self.height <= W::ROWS && self.width <= W::COLUMNS && self.diagonals() <= W::DIAGONALS
+    }
+}

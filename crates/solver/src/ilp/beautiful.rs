@@ -1,0 +1,156 @@
+//! Algorithm 1 of Fischetti and Salvagnin, "Finding first and most-beautiful queens by integer programming" (arXiv
+//! 1907.08246): level by level from the largest cost, the fewest queens on squares of that cost
+//! are found by a 0-1 programme, and that number is fixed by a row.
+//!
+//! Before, the radius is limited: squares that cost more than some multiple of 100 are forbidden, the smallest
+//! multiple that leaves a solution.
+
+use super::counterexample::{self, Ruling};
+use super::formulation::{Formulation, Lines};
+use super::model::{Direction, Domain, Model, Relation, Row};
+use super::rounding::{rounded, solution, values_of};
+use super::solver::{Solver, Status};
+use crate::beautiful::{cost, fingerprint};
+use crate::progress::{Step, Watch};
+use crate::verdict::{Answer, Doubt, Verdict};
+use nqueens_proof::board::{Piece, Problem, Square};
+
+/// The step of the radius pre-processing.
+const RADIUS_STEP: u64 = 100;
+
+/// A solution with the smallest fingerprint on the empty board of size `n`, or that there is no solution. What the
+/// solver claims is put before the [`counterexample`].
+pub fn most_beautiful(n: usize, solver: &dyn Solver, watch: &mut dyn Watch) -> Answer<Vec<usize>> {
+    let mut run = Run {
+        problem: Problem::empty(Piece::Queen, n),
+        solver,
+        watch,
+        best: None,
+        nodes: 0,
+        programmes: 0,
+        levels_done: 0,
+    };
+    let end = run.levels();
+    let Run { best, nodes, programmes, watch, .. } = run;
+    let (best, verdict) = match end {
+        Err(doubt) => (best, Verdict::NotProven(doubt)),
+        Ok(()) => {
+            let claim = best.as_deref().map(fingerprint);
+            match counterexample::most_beautiful(n, claim.as_deref(), watch) {
+                Ruling::Confirmed => (best, Verdict::Proven),
+                Ruling::Refuted(better) => (Some(better), Verdict::NotProven(Doubt::Refuted)),
+                Ruling::Undecided => (best, Verdict::NotProven(Doubt::Unchecked)),
+            }
+        }
+    };
+    Answer { found: best, verdict, nodes, programmes }
+}
+
+struct Run<'a> {
+    problem: Problem,
+    solver: &'a dyn Solver,
+    watch: &'a mut dyn Watch,
+    /// The solution with the smallest fingerprint so far.
+    best: Option<Vec<usize>>,
+    nodes: u64,
+    programmes: u64,
+    levels_done: usize,
+}
+
+impl Run<'_> {
+    /// Fixes all levels, or finds that there is no solution.
+    fn levels(&mut self) -> Result<(), Doubt> {
+        let n = self.problem.n();
+        if n == 0 {
+            self.best = Some(Vec::new());
+            return Ok(());
+        }
+        let costs: Vec<u64> = (0..n * n).map(|k| cost(n, Square::new(k / n, k % n))).collect();
+        let mut levels = costs.clone();
+        levels.sort_unstable_by(|a, b| b.cmp(a));
+        levels.dedup();
+        let mut model = Formulation::Diagonals.model(&self.problem, Lines::Full);
+        model.set_objective(Direction::Minimise, |_| 0);
+        let Some(mut best) = self.limit_radius(&mut model, &costs, levels.first().copied().unwrap_or(0))?
+        else {
+            return Ok(());
+        };
+        let mut fixed = 0;
+        for level in levels {
+            if fixed == n {
+                break;
+            }
+            let on_level: Vec<usize> = (0..n * n).filter(|&k| costs[k] == level).collect();
+            let queens = |columns: &[usize]| on_level.iter().filter(|&&k| columns[k / n] == k % n).count();
+            // Fewer than none is impossible, and what is forbidden needs no programme.
+            if queens(&best) > 0 {
+                model.set_objective(Direction::Minimise, |k| i64::from(costs[k] == level));
+                best = self.solve(&model, Some(&best))?.ok_or_else(|| contradiction(self.solver))?;
+            }
+            let fewest = queens(&best);
+            let row = Row::sum(format!("level{level}"), on_level, Relation::Equal, fewest as i64);
+            model.rows.push(row);
+            fixed += fewest;
+            self.levels_done += 1;
+        }
+        Ok(())
+    }
+
+    /// Forbids all squares that cost more than the smallest multiple of 100 with which there is a solution.
+    fn limit_radius(
+        &mut self,
+        model: &mut Model,
+        costs: &[u64],
+        largest: u64,
+    ) -> Result<Option<Vec<usize>>, Doubt> {
+        // A queen in each row: the first one costs (n − 1)² at least.
+        let n = self.problem.n() as u64;
+        let mut radius = n.saturating_sub(1).pow(2).next_multiple_of(RADIUS_STEP);
+        loop {
+            let mut limited = model.clone();
+            for (column, &cost) in limited.columns.iter_mut().zip(costs) {
+                if cost > radius {
+                    column.domain = Domain::Zero;
+                }
+            }
+            if let Some(found) = self.solve(&limited, None)? {
+                *model = limited;
+                return Ok(Some(found));
+            }
+            if radius >= largest {
+                return Ok(None);
+            }
+            radius += RADIUS_STEP;
+        }
+    }
+
+    /// An optimal solution of `model`, none if the solver says that there is none.
+    fn solve(&mut self, model: &Model, start: Option<&[usize]>) -> Result<Option<Vec<usize>>, Doubt> {
+        let start = start.map(|columns| values_of(model, columns));
+        let mut watch = Step { watch: &mut *self.watch, level: self.levels_done, nodes: self.nodes };
+        let outcome = self.solver.optimise(model, start.as_deref(), &mut watch);
+        self.nodes += outcome.nodes;
+        self.programmes += 1;
+        let values = outcome.values.map(|values| rounded(&values));
+        let found = values
+            .as_ref()
+            .filter(|values| model.is_feasible(values))
+            .and_then(|values| solution(&self.problem, values));
+        if let Some(found) = &found
+            && self.best.as_ref().is_none_or(|best| fingerprint(found) < fingerprint(best))
+        {
+            self.best = Some(found.clone());
+        }
+        match outcome.status {
+            Status::Optimal => found.map(Some).ok_or_else(|| contradiction(self.solver)),
+            Status::Infeasible => Ok(None),
+            Status::Stopped => Err(Doubt::Stopped),
+            Status::Failed(why) => Err(Doubt::SolverFailed(format!("{}: {why}", self.solver.name()))),
+        }
+    }
+}
+
+/// The solver has said what contradicts what it had shown before.
+fn contradiction(solver: &dyn Solver) -> Doubt {
+    Doubt::SolverFailed(format!("{} contradicts itself", solver.name()))
+}

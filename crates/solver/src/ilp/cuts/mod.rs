@@ -1,0 +1,105 @@
+//! Rows that every non-attacking set satisfies and the relaxation may not: cliques of the paper's families (3)–(5)
+//! and odd cycles, found where they cut off the optimum of the relaxation, round by round.
+
+mod cliques;
+mod odd_cycles;
+
+pub use cliques::violated as violated_cliques;
+pub use odd_cycles::violated as violated_odd_cycles;
+
+use super::model::{Model, Relation, Row};
+use super::solver::{LinearOutcome, Solver};
+use crate::progress::Watch;
+use crate::verdict::Doubt;
+use nqueens_proof::board::Square;
+
+/// Rounds of separation at most.
+const ROUNDS: usize = 50;
+
+/// By how much a row must be violated to be worth adding.
+const VIOLATION: f64 = 1e-4;
+
+/// Which rows to look for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Families {
+    /// Crosses, X's and squares.
+    pub cliques: bool,
+    /// Odd cycles of the conflict graph.
+    pub odd_cycles: bool,
+}
+
+/// What separation found, and what it did to the bound.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Separation {
+    /// The rows, to be added to the model.
+    pub rows: Vec<Row>,
+    /// How many of them are cliques; the others are odd cycles.
+    pub cliques: usize,
+    /// Rounds until nothing was violated.
+    pub rounds: usize,
+    /// The relaxation's bound without them.
+    pub before: f64,
+    /// And with them; `None` if then the relaxation has no point: there is no solution at all.
+    pub after: Option<f64>,
+}
+
+/// Separates rows of `families` from the relaxation of `model`, a programme of queens on the board of size `n`,
+/// until none is violated. `Ok(None)` if the relaxation has no point to begin with.
+///
+/// # Errors
+/// The solver was stopped or failed.
+pub fn separate(
+    model: &Model,
+    n: usize,
+    families: Families,
+    solver: &dyn Solver,
+    watch: &mut dyn Watch,
+) -> Result<Option<Separation>, Doubt> {
+    let mut linear = solver.relaxation(model);
+    let mut separation: Option<Separation> = None;
+    loop {
+        let vertex = match linear.solve(watch) {
+            LinearOutcome::Optimal(vertex) => vertex,
+            LinearOutcome::Infeasible { .. } => {
+                return Ok(separation.map(|separation| Separation { after: None, ..separation }));
+            }
+            LinearOutcome::Stopped => return Err(Doubt::Stopped),
+            LinearOutcome::Failed(why) => {
+                return Err(Doubt::SolverFailed(format!("{}: {why}", solver.name())));
+            }
+        };
+        let so_far = separation.get_or_insert_with(|| Separation {
+            rows: Vec::new(),
+            cliques: 0,
+            rounds: 0,
+            before: vertex.objective,
+            after: None,
+        });
+        so_far.after = Some(vertex.objective);
+        let mut found = Vec::new();
+        if families.cliques {
+            let cliques = violated_cliques(n, &vertex.values, VIOLATION).into_iter();
+            found.extend(cliques.map(|squares| (squares, 1)));
+            so_far.cliques += found.len();
+        }
+        // Odd cycles are dear to find: only where there is no clique.
+        if families.odd_cycles && found.is_empty() {
+            let cycles = violated_odd_cycles(n, &vertex.values, VIOLATION).into_iter();
+            found.extend(cycles.map(|squares| {
+                let bound = squares.len() as i64 / 2;
+                (squares, bound)
+            }));
+        }
+        if found.is_empty() || so_far.rounds == ROUNDS {
+            return Ok(separation);
+        }
+        so_far.rounds += 1;
+        for (squares, bound) in found {
+            let name = format!("cut{}", so_far.rows.len() + 1);
+            let variables = squares.iter().map(|square: &Square| square.row * n + square.col);
+            let row = Row::sum(name, variables, Relation::AtMost, bound);
+            linear.add_row(&row);
+            so_far.rows.push(row);
+        }
+    }
+}

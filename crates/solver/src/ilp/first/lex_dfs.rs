@@ -1,0 +1,67 @@
+//! `lex-dfs`: depth first on the lexicographic simplex, branching n ways on the rows in order.
+//!
+//! The mini-cutloop of a row: take its first free variable. If the relaxation has no point in which it is 1, its
+//! lexicographic optimum has it below 1, so in integers it is 0: fix it and look again. If there is one, branch
+//! there. A queen fixes all variables of its cliques. Where every row has been passed in this way, the
+//! lexicographic optimum is integral and the first solution.
+//!
+//! A point of the relaxation that is known already and has the variable at 1 saves the programme.
+
+use super::board::LinearBoard;
+use super::{Claim, Run};
+use crate::ilp::model::Direction;
+use crate::ilp::solver::TOLERANCE;
+use crate::verdict::Doubt;
+
+pub(super) fn run(run: &mut Run<'_>) -> Claim {
+    let mut search = LexDfs { board: LinearBoard::new(run, Direction::Maximise), point: Vec::new() };
+    let mut columns = Vec::new();
+    Ok(search.descend(run, &mut columns)?.then_some(columns))
+}
+
+struct LexDfs {
+    board: LinearBoard,
+    /// The last point of the relaxation that was found.
+    point: Vec<f64>,
+}
+
+impl LexDfs {
+    /// Whether the rows from `columns.len()` on can be filled; if so, `columns` is the first solution.
+    fn descend(&mut self, run: &mut Run<'_>, columns: &mut Vec<usize>) -> Result<bool, Doubt> {
+        let (n, row) = (run.problem.n(), columns.len());
+        if row == n {
+            return Ok(true);
+        }
+        let entry = self.board.mark();
+        for column in 0..n {
+            let variable = row * n + column;
+            if !self.board.is_free(variable) {
+                continue;
+            }
+            let node = self.board.mark();
+            run.nodes += 1;
+            columns.push(column);
+            if self.can_be_one(run, variable, row)? && self.descend(run, columns)? {
+                return Ok(true);
+            }
+            columns.pop();
+            self.board.undo(node);
+            self.board.forbid(variable);
+        }
+        self.board.undo(entry);
+        Ok(false)
+    }
+
+    /// Places a queen, and says whether the relaxation still has a point.
+    fn can_be_one(&mut self, run: &mut Run<'_>, variable: usize, row: usize) -> Result<bool, Doubt> {
+        if !self.board.place(variable) {
+            return Ok(false);
+        }
+        if self.point.get(variable).is_some_and(|&value| value > 1.0 - TOLERANCE) {
+            return Ok(true);
+        }
+        let Some(vertex) = self.board.solve(run, row)? else { return Ok(false) };
+        self.point = vertex.values;
+        Ok(true)
+    }
+}

@@ -1,0 +1,213 @@
+//! The lexicographically first solution (OEIS A141843), by the methods of Fischetti and Salvagnin, "Finding first
+//! and most-beautiful queens by integer programming" (arXiv 1907.08246), section 3.
+//!
+//! The first solution has the least column on row 1, among those the least on row 2, and so on. In terms of the
+//! 0-1 programme: the vector x(1,1), x(1,2), … , x(n,n) is lexicographically largest.
+//!
+//! Our own is `exact`: see [`exact`]. It and `cp` prove what they say in integers. All others believe a floating-point
+//! solver while they run; what they arrive at is put before the [`counterexample`], and only what it confirms is called proved.
+
+mod board;
+mod cutting_plane;
+mod iterative;
+mod lex_dfs;
+mod truncated;
+mod weights;
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::counterexample::{self, Ruling};
+use super::rounding::{rounded, solution};
+use super::solver::{LinearOutcome, Solver, Vertex};
+use crate::cp::{Branching, Event, Search};
+use crate::progress::Watch;
+use crate::verdict::{Answer, Doubt, Verdict};
+use nqueens_proof::board::{Piece, Problem};
+
+/// A method for the first solution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// Completion queries under integer budgets from linear programmes, with a certificate.
+    Exact,
+    /// Constraint programming, depth first, rows in order, columns increasing.
+    Cp,
+    /// Row by row a 0-1 programme, the earlier rows fixed.
+    IlpIter,
+    /// Depth first, the bound of the truncated programme gives the column to try.
+    IlpTrunc,
+    /// Depth first on the lexicographic simplex, with the mini-cutloop.
+    LexDfs,
+    /// Lexicographic simplex with no-goods, without branching.
+    CuttingPlane,
+    /// One 0-1 programme whose weights encode the order.
+    IlpWeights,
+}
+
+/// A text that names no method.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "'{0}' is not a method for the first solution; choose exact, cp, ilp-iter, ilp-trunc, lex-dfs, cutting-plane or ilp-weights"
+)]
+pub struct UnknownMethod(String);
+
+/// A board that is too large for a method.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{method} is for boards up to n = {} only, not for n = {n}; take another method", .method.largest())]
+pub struct TooLarge {
+    method: Method,
+    n: usize,
+}
+
+impl Method {
+    /// Every method.
+    pub const ALL: [Self; 7] = [
+        Self::Exact,
+        Self::Cp,
+        Self::IlpIter,
+        Self::IlpTrunc,
+        Self::LexDfs,
+        Self::CuttingPlane,
+        Self::IlpWeights,
+    ];
+
+    /// Its name on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::Cp => "cp",
+            Self::IlpIter => "ilp-iter",
+            Self::IlpTrunc => "ilp-trunc",
+            Self::LexDfs => "lex-dfs",
+            Self::CuttingPlane => "cutting-plane",
+            Self::IlpWeights => "ilp-weights",
+        }
+    }
+
+    /// Whether it asks a solver.
+    pub const fn needs_solver(self) -> bool {
+        !matches!(self, Self::Exact | Self::Cp)
+    }
+
+    /// The largest board that it can do.
+    pub const fn largest(self) -> usize {
+        match self {
+            Self::Exact => crate::first::LARGEST,
+            // The weights are exact up to here.
+            Self::IlpWeights => weights::LARGEST,
+            _ => usize::MAX,
+        }
+    }
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Method {
+    type Err = UnknownMethod;
+
+    fn from_str(text: &str) -> Result<Self, UnknownMethod> {
+        Self::ALL
+            .into_iter()
+            .find(|method| method.name() == text)
+            .ok_or_else(|| UnknownMethod(text.to_owned()))
+    }
+}
+
+/// The first solution on the empty board of size `n`, by `method`; or that there is none.
+///
+/// # Errors
+/// A board beyond [`Method::largest`].
+pub fn first(
+    n: usize,
+    method: Method,
+    solver: &dyn Solver,
+    watch: &mut dyn Watch,
+) -> Result<Answer<Vec<usize>>, TooLarge> {
+    if n > method.largest() {
+        return Err(TooLarge { method, n });
+    }
+    let problem = Problem::empty(Piece::Queen, n);
+    match method {
+        Method::Exact => {
+            return Ok(crate::first::first(n, crate::first::Options::default(), watch, &mut |_| {}).into());
+        }
+        Method::Cp => return Ok(by_constraints(&problem, watch)),
+        _ => {}
+    }
+    let mut run = Run { problem: &problem, solver, watch, best: None, nodes: 0, programmes: 0 };
+    let claim = match method {
+        Method::Exact | Method::Cp => unreachable!("handled above"),
+        Method::IlpIter => iterative::run(&mut run),
+        Method::IlpTrunc => truncated::run(&mut run),
+        Method::LexDfs => lex_dfs::run(&mut run),
+        Method::CuttingPlane => cutting_plane::run(&mut run),
+        Method::IlpWeights => weights::run(&mut run),
+    };
+    let Run { best, nodes, programmes, watch, .. } = run;
+    let (found, verdict) = match claim {
+        Ok(claim) => match counterexample::first(&problem, claim.as_deref(), watch) {
+            Ruling::Confirmed => (claim, Verdict::Proven),
+            Ruling::Refuted(better) => (Some(better), Verdict::NotProven(Doubt::Refuted)),
+            Ruling::Undecided => (claim.or(best), Verdict::NotProven(Doubt::Unchecked)),
+        },
+        Err(doubt) => (best, Verdict::NotProven(doubt)),
+    };
+    Ok(Answer { found, verdict, nodes, programmes })
+}
+
+fn by_constraints(problem: &Problem, watch: &mut dyn Watch) -> Answer<Vec<usize>> {
+    let mut search = Search::new(problem, Branching::FirstRow);
+    let (found, verdict) = match search.next(watch) {
+        Event::Solution(found) => (Some(found), Verdict::Proven),
+        Event::Exhausted => (None, Verdict::Proven),
+        Event::Stopped => (None, Verdict::NotProven(Doubt::Stopped)),
+    };
+    Answer { found, verdict, nodes: search.nodes(), programmes: 0 }
+}
+
+/// What all methods with a solver share.
+struct Run<'a> {
+    problem: &'a Problem,
+    solver: &'a dyn Solver,
+    watch: &'a mut dyn Watch,
+    /// The first of all solutions that came by.
+    best: Option<Vec<usize>>,
+    nodes: u64,
+    programmes: u64,
+}
+
+/// What a method claims: the first solution, or that there is none.
+type Claim = Result<Option<Vec<usize>>, Doubt>;
+
+impl Run<'_> {
+    /// Keeps the solution that `values` show, if they show one, and it comes before those that are known.
+    fn offer(&mut self, values: &[f64]) -> Option<Vec<usize>> {
+        let found = solution(self.problem, &rounded(values))?;
+        if self.best.as_ref().is_none_or(|best| found < *best) {
+            self.best = Some(found.clone());
+        }
+        Some(found)
+    }
+
+    /// What the solver says about a linear programme: an optimal vertex, or that there is no point.
+    fn vertex(&mut self, outcome: LinearOutcome) -> Result<Option<Vertex>, Doubt> {
+        self.programmes += 1;
+        match outcome {
+            LinearOutcome::Optimal(vertex) => {
+                self.offer(&vertex.values);
+                Ok(Some(vertex))
+            }
+            LinearOutcome::Infeasible { .. } => Ok(None),
+            LinearOutcome::Stopped => Err(Doubt::Stopped),
+            LinearOutcome::Failed(why) => Err(self.failed(&why)),
+        }
+    }
+
+    fn failed(&self, why: &str) -> Doubt {
+        Doubt::SolverFailed(format!("{}: {why}", self.solver.name()))
+    }
+}

@@ -1,0 +1,47 @@
+//! `ilp-trunc`: depth first over the rows. At each node the programme that minimises the row's column is solved at
+//! its root only, as a linear programme; its value, rounded up, is a lower bound of the column, and the next free
+//! column from there is tried. If a later programme turns out to be infeasible, the columns up to it are
+//! forbidden, and the row is asked again.
+
+use super::board::LinearBoard;
+use super::{Claim, Run};
+use crate::ilp::model::Direction;
+use crate::ilp::solver::TOLERANCE;
+use crate::verdict::Doubt;
+
+pub(super) fn run(run: &mut Run<'_>) -> Claim {
+    let mut board = LinearBoard::new(run, Direction::Minimise);
+    let mut columns = Vec::new();
+    Ok(descend(run, &mut board, &mut columns)?.then_some(columns))
+}
+
+/// Whether the rows from `columns.len()` on can be filled; if so, `columns` is the first solution.
+fn descend(run: &mut Run<'_>, board: &mut LinearBoard, columns: &mut Vec<usize>) -> Result<bool, Doubt> {
+    let (n, row) = (run.problem.n(), columns.len());
+    if row == n {
+        return Ok(true);
+    }
+    let entry = board.mark();
+    loop {
+        board.set_costs((0..n).map(|col| (row * n + col, col as f64)));
+        let Some(vertex) = board.solve(run, row)? else { break };
+        let bound = (vertex.objective - TOLERANCE).ceil();
+        let free = |&col: &usize| board.is_free(row * n + col);
+        let Some(column) = (0..n).filter(free).find(|&col| col as f64 >= bound) else { break };
+        let node = board.mark();
+        run.nodes += 1;
+        columns.push(column);
+        if board.place(row * n + column) && descend(run, board, columns)? {
+            return Ok(true);
+        }
+        columns.pop();
+        board.undo(node);
+        for col in 0..=column {
+            if board.is_free(row * n + col) {
+                board.forbid(row * n + col);
+            }
+        }
+    }
+    board.undo(entry);
+    Ok(false)
+}

@@ -1,0 +1,372 @@
+//! HiGHS, by its C interface (feature `highs`). All unsafe code of this room is in this file: [`Engine`] owns the
+//! pointer, and hands out nothing but numbers.
+#![allow(unsafe_code)]
+
+use std::any::Any;
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::ptr::{null, null_mut};
+
+use highs_sys as c;
+
+use super::model::{Direction, Model, Relation, Row};
+use super::solver::{IntegerOutcome, Linear, LinearOutcome, Solver, Status, Vertex};
+use crate::progress::{Progress, Watch};
+
+/// HiGHS.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Highs;
+
+impl Solver for Highs {
+    fn name(&self) -> &'static str {
+        "HiGHS"
+    }
+
+    fn relaxation(&self, model: &Model) -> Box<dyn Linear> {
+        let mut engine = Engine::new(model, false);
+        // Warm starts are the point here, and presolve would drop the basis.
+        engine.set_text(c"presolve", c"off");
+        engine.set_text(c"solver", c"simplex");
+        Box::new(engine)
+    }
+
+    fn optimise(&self, model: &Model, start: Option<&[bool]>, watch: &mut dyn Watch) -> IntegerOutcome {
+        let mut engine = Engine::new(model, true);
+        engine.set_number(c"mip_rel_gap", 0.0);
+        if let Some(start) = start {
+            engine.set_start(start);
+        }
+        let ended = engine.run(watch);
+        let nodes = engine.integer_info(c"mip_node_count").and_then(|n| u64::try_from(n).ok()).unwrap_or(0);
+        let status = match ended {
+            Ended::Optimal => Status::Optimal,
+            Ended::Infeasible => Status::Infeasible,
+            Ended::Stopped => Status::Stopped,
+            Ended::Failed(why) => Status::Failed(why),
+        };
+        IntegerOutcome {
+            values: engine.has_point().then(|| engine.solution().values),
+            bound: engine.number_info(c"mip_dual_bound").filter(|bound| bound.is_finite()),
+            status,
+            nodes,
+        }
+    }
+}
+
+/// How a run of HiGHS ended.
+enum Ended {
+    Optimal,
+    Infeasible,
+    Stopped,
+    Failed(String),
+}
+
+/// One instance of HiGHS with a model in it.
+struct Engine {
+    /// Made by `Highs_create`, not null, owned by this value alone.
+    highs: *mut c_void,
+    columns: usize,
+    rows: usize,
+}
+
+/// What a callback of HiGHS reaches through its user pointer.
+struct Listener<'a> {
+    watch: &'a mut dyn Watch,
+    /// Whether the watch has asked to stop.
+    stopped: bool,
+    /// A panic of the watch, kept while HiGHS, which could not bear it, returns.
+    panic: Option<Box<dyn Any + Send>>,
+}
+
+fn int(number: usize) -> c::HighsInt {
+    c::HighsInt::try_from(number).expect("models have fewer than 2^31 rows, columns and terms")
+}
+
+fn row_bounds(row: &Row) -> (f64, f64) {
+    let bound = row.bound as f64;
+    match row.relation {
+        Relation::AtMost => (f64::NEG_INFINITY, bound),
+        Relation::Equal => (bound, bound),
+        Relation::AtLeast => (bound, f64::INFINITY),
+    }
+}
+
+impl Engine {
+    fn new(model: &Model, integer: bool) -> Self {
+        // SAFETY: takes nothing; the result is checked below.
+        let highs = unsafe { c::Highs_create() };
+        assert!(!highs.is_null(), "HiGHS has no memory");
+        let mut engine = Self { highs, columns: model.columns.len(), rows: model.rows.len() };
+        engine.set_switch(c"output_flag", false);
+        engine.set_whole(c"threads", 1);
+        let costs: Vec<f64> = model.columns.iter().map(|column| column.cost as f64).collect();
+        let bounds = |upper: bool| -> Vec<f64> {
+            let pick = |(lower, high): (i64, i64)| if upper { high } else { lower };
+            model.columns.iter().map(|column| pick(column.domain.bounds()) as f64).collect()
+        };
+        let (lower, upper) = (bounds(false), bounds(true));
+        let (row_lower, row_upper): (Vec<f64>, Vec<f64>) = model.rows.iter().map(row_bounds).unzip();
+        let (mut starts, mut indices, mut values) = (Vec::new(), Vec::new(), Vec::new());
+        for row in &model.rows {
+            starts.push(int(indices.len()));
+            indices.extend(row.terms.iter().map(|&(j, _)| int(j)));
+            values.extend(row.terms.iter().map(|&(_, a)| a as f64));
+        }
+        let kind = if integer { c::kHighsVarTypeInteger } else { c::kHighsVarTypeContinuous };
+        let kinds = vec![kind; model.columns.len()];
+        let sense = match model.direction {
+            Direction::Minimise => c::kHighsObjSenseMinimize,
+            Direction::Maximise => c::kHighsObjSenseMaximize,
+        };
+        let (columns, rows, terms) = (int(engine.columns), int(engine.rows), int(indices.len()));
+        // SAFETY: `highs` is alive; every array has the length that HiGHS is told: `columns` for costs, bounds and
+        // kinds, `rows` for row bounds and starts, `terms` for indices and values. HiGHS copies them all.
+        let status = unsafe {
+            let format = c::kHighsMatrixFormatRowwise;
+            if integer {
+                c::Highs_passMip(
+                    highs,
+                    columns,
+                    rows,
+                    terms,
+                    format,
+                    sense,
+                    0.0,
+                    costs.as_ptr(),
+                    lower.as_ptr(),
+                    upper.as_ptr(),
+                    row_lower.as_ptr(),
+                    row_upper.as_ptr(),
+                    starts.as_ptr(),
+                    indices.as_ptr(),
+                    values.as_ptr(),
+                    kinds.as_ptr(),
+                )
+            } else {
+                c::Highs_passLp(
+                    highs,
+                    columns,
+                    rows,
+                    terms,
+                    format,
+                    sense,
+                    0.0,
+                    costs.as_ptr(),
+                    lower.as_ptr(),
+                    upper.as_ptr(),
+                    row_lower.as_ptr(),
+                    row_upper.as_ptr(),
+                    starts.as_ptr(),
+                    indices.as_ptr(),
+                    values.as_ptr(),
+                )
+            }
+        };
+        assert_ne!(status, c::kHighsStatusError, "HiGHS refuses a model that is well formed");
+        engine
+    }
+
+    fn set_switch(&mut self, option: &CStr, on: bool) {
+        // SAFETY: `highs` is alive, the name ends with a zero byte.
+        unsafe { c::Highs_setBoolOptionValue(self.highs, option.as_ptr(), c::HighsInt::from(on)) };
+    }
+
+    fn set_whole(&mut self, option: &CStr, value: c::HighsInt) {
+        // SAFETY: as above.
+        unsafe { c::Highs_setIntOptionValue(self.highs, option.as_ptr(), value) };
+    }
+
+    fn set_number(&mut self, option: &CStr, value: f64) {
+        // SAFETY: as above.
+        unsafe { c::Highs_setDoubleOptionValue(self.highs, option.as_ptr(), value) };
+    }
+
+    fn set_text(&mut self, option: &CStr, value: &CStr) {
+        // SAFETY: as above, and so does the value.
+        unsafe { c::Highs_setStringOptionValue(self.highs, option.as_ptr(), value.as_ptr()) };
+    }
+
+    /// A point to start from; HiGHS judges it itself.
+    fn set_start(&mut self, start: &[bool]) {
+        assert_eq!(start.len(), self.columns);
+        let values: Vec<f64> = start.iter().map(|&on| f64::from(u8::from(on))).collect();
+        // SAFETY: `values` has a value a column; null stands for what is not given.
+        unsafe { c::Highs_setSolution(self.highs, values.as_ptr(), null(), null(), null()) };
+    }
+
+    fn run(&mut self, watch: &mut dyn Watch) -> Ended {
+        let left = watch.time_left();
+        if left.is_some_and(|left| left.is_zero()) || watch.look(&Progress::default()).is_break() {
+            return Ended::Stopped;
+        }
+        // HiGHS counts the time of all runs of an instance together.
+        // SAFETY: `highs` is alive.
+        let spent = unsafe { c::Highs_getRunTime(self.highs) };
+        self.set_number(c"time_limit", left.map_or(f64::INFINITY, |left| spent + left.as_secs_f64()));
+        let mut listener = Listener { watch, stopped: false, panic: None };
+        let user = (&raw mut listener).cast::<c_void>();
+        // SAFETY: `listener` outlives the run, and is reached through `user` alone until the callback is taken
+        // away below; `listen` does not unwind. The run returns before anybody else touches `highs`.
+        let status = unsafe {
+            c::Highs_setCallback(self.highs, Some(listen), user);
+            for kind in [c::kHighsCallbackSimplexInterrupt, c::kHighsCallbackMipInterrupt] {
+                c::Highs_startCallback(self.highs, kind);
+            }
+            let status = c::Highs_run(self.highs);
+            c::Highs_setCallback(self.highs, None, null_mut());
+            status
+        };
+        if let Some(panic) = listener.panic {
+            resume_unwind(panic);
+        }
+        // SAFETY: `highs` is alive.
+        let model_status = unsafe { c::Highs_getModelStatus(self.highs) };
+        match model_status {
+            _ if listener.stopped => Ended::Stopped,
+            c::kHighsModelStatusOptimal | c::kHighsModelStatusModelEmpty => Ended::Optimal,
+            c::kHighsModelStatusInfeasible => Ended::Infeasible,
+            c::kHighsModelStatusTimeLimit | c::kHighsModelStatusInterrupt => Ended::Stopped,
+            other => Ended::Failed(format!("status {status}, model status {other}")),
+        }
+    }
+
+    fn integer_info(&self, name: &CStr) -> Option<i64> {
+        let mut value = 0;
+        // SAFETY: `highs` is alive, the name ends with a zero byte, `value` is written to only.
+        let status = unsafe { c::Highs_getInt64InfoValue(self.highs, name.as_ptr(), &raw mut value) };
+        (status == c::kHighsStatusOk).then_some(value)
+    }
+
+    fn whole_info(&self, name: &CStr) -> Option<c::HighsInt> {
+        let mut value = 0;
+        // SAFETY: as above.
+        let status = unsafe { c::Highs_getIntInfoValue(self.highs, name.as_ptr(), &raw mut value) };
+        (status == c::kHighsStatusOk).then_some(value)
+    }
+
+    fn number_info(&self, name: &CStr) -> Option<f64> {
+        let mut value = 0.0;
+        // SAFETY: as above.
+        let status = unsafe { c::Highs_getDoubleInfoValue(self.highs, name.as_ptr(), &raw mut value) };
+        (status == c::kHighsStatusOk).then_some(value)
+    }
+
+    fn has_point(&self) -> bool {
+        self.whole_info(c"primal_solution_status") == Some(c::kHighsSolutionStatusFeasible)
+    }
+
+    fn solution(&self) -> Vertex {
+        let (mut values, mut reduced) = (vec![0.0; self.columns], vec![0.0; self.columns]);
+        let (mut activity, mut duals) = (vec![0.0; self.rows], vec![0.0; self.rows]);
+        // SAFETY: the arrays have a value a column, or a value a row, as HiGHS will write.
+        unsafe {
+            c::Highs_getSolution(
+                self.highs,
+                values.as_mut_ptr(),
+                reduced.as_mut_ptr(),
+                activity.as_mut_ptr(),
+                duals.as_mut_ptr(),
+            );
+        }
+        let dual = self.whole_info(c"dual_solution_status") == Some(c::kHighsSolutionStatusFeasible);
+        let objective = self.number_info(c"objective_function_value").unwrap_or(f64::NAN);
+        Vertex { objective, values, duals: dual.then_some(duals) }
+    }
+
+    fn ray(&self) -> Option<Vec<f64>> {
+        let (mut there, mut ray) = (0, vec![0.0; self.rows]);
+        // SAFETY: `ray` has a value a row, as HiGHS will write if there is a ray.
+        let status = unsafe { c::Highs_getDualRay(self.highs, &raw mut there, ray.as_mut_ptr()) };
+        (status != c::kHighsStatusError && there != 0).then_some(ray)
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        // SAFETY: `highs` is alive, and nobody has it after this.
+        unsafe { c::Highs_destroy(self.highs) };
+    }
+}
+
+/// The callback: asks the watch whether HiGHS may go on.
+///
+/// # Safety
+/// `user` points to a [`Listener`] that nobody else uses; `out` and `answer` are null or HiGHS's.
+unsafe extern "C" fn listen(
+    kind: c_int,
+    _message: *const c_char,
+    out: *const c::HighsCallbackDataOut,
+    answer: *mut c::HighsCallbackDataIn,
+    user: *mut c_void,
+) {
+    // SAFETY: as the caller promises, for the time of this call.
+    let (listener, out, answer) =
+        unsafe { (user.cast::<Listener<'_>>().as_mut(), out.as_ref(), answer.as_mut()) };
+    let (Some(listener), Some(answer)) = (listener, answer) else { return };
+    let mut progress = Progress::default();
+    if let Some(out) = out.filter(|_| kind == c::kHighsCallbackMipInterrupt) {
+        progress.nodes = u64::try_from(out.mip_node_count).unwrap_or(0);
+        progress.bound = Some(out.mip_dual_bound).filter(|bound| bound.is_finite());
+    }
+    if !listener.stopped {
+        let watch = &mut listener.watch;
+        match catch_unwind(AssertUnwindSafe(|| watch.look(&progress))) {
+            Ok(ControlFlow::Continue(())) => {}
+            Ok(ControlFlow::Break(())) => listener.stopped = true,
+            Err(panic) => {
+                listener.panic = Some(panic);
+                listener.stopped = true;
+            }
+        }
+    }
+    if listener.stopped {
+        answer.user_interrupt = 1;
+    }
+}
+
+impl Linear for Engine {
+    fn set_bounds(&mut self, column: usize, lower: f64, upper: f64) {
+        assert!(column < self.columns);
+        // SAFETY: `highs` is alive, the column is there.
+        unsafe { c::Highs_changeColBounds(self.highs, int(column), lower, upper) };
+    }
+
+    fn set_cost(&mut self, column: usize, cost: f64) {
+        assert!(column < self.columns);
+        // SAFETY: as above.
+        unsafe { c::Highs_changeColCost(self.highs, int(column), cost) };
+    }
+
+    fn add_row(&mut self, row: &Row) {
+        assert!(row.terms.iter().all(|&(j, _)| j < self.columns));
+        let (lower, upper) = row_bounds(row);
+        let indices: Vec<c::HighsInt> = row.terms.iter().map(|&(j, _)| int(j)).collect();
+        let values: Vec<f64> = row.terms.iter().map(|&(_, a)| a as f64).collect();
+        let terms = int(indices.len());
+        // SAFETY: both arrays have `terms` values, the columns are there.
+        unsafe { c::Highs_addRow(self.highs, lower, upper, terms, indices.as_ptr(), values.as_ptr()) };
+        self.rows += 1;
+    }
+
+    fn add_column(&mut self, cost: f64, (lower, upper): (f64, f64), terms: &[(usize, f64)]) {
+        assert!(terms.iter().all(|&(i, _)| i < self.rows));
+        let indices: Vec<c::HighsInt> = terms.iter().map(|&(i, _)| int(i)).collect();
+        let values: Vec<f64> = terms.iter().map(|&(_, a)| a).collect();
+        let terms = int(indices.len());
+        // SAFETY: both arrays have `terms` values, the rows are there.
+        unsafe {
+            c::Highs_addCol(self.highs, cost, lower, upper, terms, indices.as_ptr(), values.as_ptr());
+        }
+        self.columns += 1;
+    }
+
+    fn solve(&mut self, watch: &mut dyn Watch) -> LinearOutcome {
+        match self.run(watch) {
+            Ended::Optimal => LinearOutcome::Optimal(self.solution()),
+            Ended::Infeasible => LinearOutcome::Infeasible { ray: self.ray() },
+            Ended::Stopped => LinearOutcome::Stopped,
+            Ended::Failed(why) => LinearOutcome::Failed(why),
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! Integer programming: the queens' problem as a 0-1 programme, solvers behind one trait, and the methods that call
+//! them (Fischetti and Salvagnin, arXiv 1907.08246).
+//!
+//! Floating-point solvers are never trusted. Their solutions are rounded and pass the checker; their claims (optimal,
+//! infeasible) are confirmed by [`counterexample`] or not at all; an answer that nothing confirmed is the best that was
+//! found, [`Verdict::NotProven`](crate::Verdict::NotProven).
+
+mod beautiful;
+pub mod counterexample;
+pub mod cuts;
+pub mod exclusion;
+mod first;
+mod formulation;
+#[cfg(feature = "highs")]
+mod highs;
+mod micro_lp;
+pub mod model;
+pub mod model_file;
+mod rounding;
+mod single_solution;
+mod solver;
+
+pub use beautiful::most_beautiful;
+pub use first::{Method as FirstMethod, TooLarge, UnknownMethod, first};
+pub use formulation::{Formulation, Lines, UnknownFormulation};
+#[cfg(feature = "highs")]
+pub use highs::Highs;
+pub use micro_lp::Small;
+pub use rounding::completes;
+pub use single_solution::{Goal, heaviest, largest_set, one_solution};
+pub use solver::{IntegerOutcome, Linear, LinearOutcome, Solver, Status, TOLERANCE, Vertex};
+
+/// The best solver that was compiled in: HiGHS, or microlp.
+#[cfg(feature = "highs")]
+pub const BEST_SOLVER: &dyn Solver = &Highs;
+/// The best solver that was compiled in: HiGHS, or microlp.
+#[cfg(not(feature = "highs"))]
+pub const BEST_SOLVER: &dyn Solver = &Small;

@@ -1,0 +1,162 @@
+//! One solution by a 0-1 programme: any, the heaviest, or the largest non-attacking set where there is none.
+
+use super::counterexample::{self, Ruling};
+use super::formulation::{Formulation, Lines};
+use super::model::{Direction, Model};
+use super::rounding::{peaceful, rounded, solution};
+use super::solver::{Solver, Status};
+use crate::progress::Watch;
+use crate::verdict::{Answer, Doubt, Verdict};
+use nqueens_proof::board::{Problem, Square};
+
+/// What is asked of one programme.
+#[derive(Clone, Copy, Debug)]
+pub enum Goal<'a> {
+    /// Any solution.
+    AnySolution,
+    /// A solution with the greatest sum of weights, given for the squares row by row.
+    Heaviest(&'a [i64]),
+    /// A largest non-attacking set.
+    LargestSet,
+}
+
+impl Goal<'_> {
+    /// The programme for it. Rows that hold for all answers may be added.
+    pub fn model(self, problem: &Problem, formulation: Formulation) -> Model {
+        match self {
+            Self::AnySolution => formulation.model(problem, Lines::Full),
+            Self::LargestSet => formulation.model(problem, Lines::AtMostOne),
+            Self::Heaviest(weights) => {
+                let mut model = formulation.model(problem, Lines::Full);
+                model.set_objective(Direction::Maximise, |k| weights[k]);
+                model
+            }
+        }
+    }
+}
+
+/// A solution of `problem`, or that there is none. `model` is that of [`Goal::AnySolution`].
+pub fn one_solution(
+    problem: &Problem,
+    model: &Model,
+    solver: &dyn Solver,
+    watch: &mut dyn Watch,
+) -> Answer<Vec<usize>> {
+    if problem.n() == 0 {
+        return Answer { found: Some(Vec::new()), verdict: Verdict::Proven, nodes: 0, programmes: 0 };
+    }
+    let run = Run::of(model, solver, watch);
+    let (found, verdict) = match run.values.as_ref().and_then(|values| solution(problem, values)) {
+        // A solution is its own proof, whatever the solver says about it.
+        Some(found) => (Some(found), Verdict::Proven),
+        None => match run.claim {
+            Ok(Claim::Infeasible) => ruled(None, counterexample::first(problem, None, watch)),
+            Ok(Claim::Optimal) => (None, run.no_solution(solver)),
+            Err(doubt) => (None, Verdict::NotProven(doubt)),
+        },
+    };
+    Answer { found, verdict, nodes: run.nodes, programmes: 1 }
+}
+
+/// A solution of `problem` with the greatest sum of `weights` (of the squares, row by row), or that there is no
+/// solution. `model` is that of [`Goal::Heaviest`].
+pub fn heaviest(
+    problem: &Problem,
+    model: &Model,
+    weights: &[i64],
+    solver: &dyn Solver,
+    watch: &mut dyn Watch,
+) -> Answer<Vec<usize>> {
+    if problem.n() == 0 {
+        return one_solution(problem, model, solver, watch);
+    }
+    let run = Run::of(model, solver, watch);
+    let found = run.values.as_ref().and_then(|values| solution(problem, values));
+    let n = problem.n();
+    let weight = |columns: &Vec<usize>| -> i128 {
+        columns.iter().enumerate().map(|(row, &col)| i128::from(weights[row * n + col])).sum()
+    };
+    let (found, verdict) = match run.claim {
+        Ok(Claim::Optimal) if found.is_none() => (None, run.no_solution(solver)),
+        Ok(Claim::Optimal) => {
+            let claim = found.as_ref().map(weight);
+            ruled(found, counterexample::heaviest(problem, weights, claim, watch))
+        }
+        Ok(Claim::Infeasible) => ruled(None, counterexample::first(problem, None, watch)),
+        Err(doubt) => (found, Verdict::NotProven(doubt)),
+    };
+    Answer { found, verdict, nodes: run.nodes, programmes: 1 }
+}
+
+/// A largest non-attacking set that contains the placed pieces and no blocked square; `None` if the placed pieces
+/// attack each other. `model` is that of [`Goal::LargestSet`].
+pub fn largest_set(
+    problem: &Problem,
+    model: &Model,
+    solver: &dyn Solver,
+    watch: &mut dyn Watch,
+) -> Answer<Vec<Square>> {
+    let proven = |found| Answer { found, verdict: Verdict::Proven, nodes: 0, programmes: 0 };
+    if problem.conflict().is_some() {
+        return proven(None);
+    }
+    if problem.n() == 0 {
+        return proven(Some(Vec::new()));
+    }
+    let run = Run::of(model, solver, watch);
+    let found = run.values.as_ref().and_then(|values| peaceful(problem, values));
+    let (found, verdict) = match run.claim {
+        Ok(Claim::Optimal) => match found {
+            None => (None, run.no_solution(solver)),
+            Some(set) => {
+                let ruling = counterexample::largest(problem, set.len(), watch);
+                ruled(Some(set), ruling)
+            }
+        },
+        // The placed pieces are a set.
+        Ok(Claim::Infeasible) => (Some(problem.placed().to_vec()), Verdict::NotProven(Doubt::Refuted)),
+        Err(doubt) => (found, Verdict::NotProven(doubt)),
+    };
+    Answer { found, verdict, nodes: run.nodes, programmes: 1 }
+}
+
+/// The claim, or what refutes it.
+fn ruled<T>(claim: Option<T>, ruling: Ruling<T>) -> (Option<T>, Verdict) {
+    match ruling {
+        Ruling::Confirmed => (claim, Verdict::Proven),
+        Ruling::Refuted(better) => (Some(better), Verdict::NotProven(Doubt::Refuted)),
+        Ruling::Undecided => (claim, Verdict::NotProven(Doubt::Unchecked)),
+    }
+}
+
+/// One programme, solved.
+struct Run {
+    claim: Result<Claim, Doubt>,
+    /// Of the best point that the solver gave.
+    values: Option<Vec<bool>>,
+    nodes: u64,
+}
+
+/// What the solver says.
+enum Claim {
+    Optimal,
+    Infeasible,
+}
+
+impl Run {
+    fn of(model: &Model, solver: &dyn Solver, watch: &mut dyn Watch) -> Self {
+        let outcome = solver.optimise(model, None, watch);
+        let claim = match outcome.status {
+            Status::Optimal => Ok(Claim::Optimal),
+            Status::Infeasible => Ok(Claim::Infeasible),
+            Status::Stopped => Err(Doubt::Stopped),
+            Status::Failed(why) => Err(Doubt::SolverFailed(format!("{}: {why}", solver.name()))),
+        };
+        Self { claim, values: outcome.values.map(|values| rounded(&values)), nodes: outcome.nodes }
+    }
+
+    fn no_solution(&self, solver: &dyn Solver) -> Verdict {
+        let why = format!("{}: what it calls optimal is no solution", solver.name());
+        Verdict::NotProven(Doubt::SolverFailed(why))
+    }
+}

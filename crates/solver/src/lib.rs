@@ -1,0 +1,24 @@
+//! Solvers for placements of n non-attacking queens.
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`classical`] | one or all placements by the classical methods: closed form, backtracking, min-conflicts, brute force |
+//! | [`first`] | the lexicographically first solution (OEIS A141843), with a certificate |
+//! | [`beautiful`] | the most beautiful solutions (Knuth), with a certificate |
+//! | [`ilp`] | the 0-1 programmes of Fischetti and Salvagnin, solvers for them, and searches for counterexamples to what these claim |
+//! | [`simplex`] | a bounded dual and primal simplex method that is warm-started, with duals and Farkas rays |
+//! | [`cp`] | a propagating search |
+//!
+//! Certificates are those of [`nqueens_proof`], which shares no code with the searches.
+
+pub mod beautiful;
+pub mod classical;
+pub mod cp;
+pub mod first;
+pub mod ilp;
+mod progress;
+pub mod simplex;
+mod verdict;
+
+pub use progress::{Progress, Unwatched, Watch};
+pub use verdict::{Answer, Doubt, Verdict};
