@@ -64,7 +64,7 @@ fn kept(name: &str) -> PathBuf {
 
 /// The first solution of the engine, with its certificate.
 fn certified(n: usize) -> (Option<Vec<usize>>, Vec<u8>) {
-    let found = first::first(n, solver::first::Options::default(), &mut Unwatched, &mut |_| {});
+    let found = first::first(n, first::Options::default(), &mut Unwatched, &mut |_| {});
     assert!(found.finished);
     let refutations = found.refutations(n);
     let refutations: Vec<_> = refutations.iter().collect();
