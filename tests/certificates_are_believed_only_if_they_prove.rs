@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 use fastrand::Rng;
 use nqueens::proof::first::Refutation;
 use nqueens::proof::{self, Kind, ProofError};
-use nqueens::solver::Unwatched;
+use nqueens::solver::Unobserved;
 use nqueens::solver::first;
 use serde_json::{Value, json};
 
@@ -64,7 +64,7 @@ fn kept(name: &str) -> PathBuf {
 
 /// The first solution of the engine, with its certificate.
 fn certified(n: usize) -> (Option<Vec<usize>>, Vec<u8>) {
-    let found = first::first(n, first::Options::default(), &mut Unwatched, &mut |_| {});
+    let found = first::first(n, first::Options::default(), &mut Unobserved, &mut |_| {});
     assert!(found.finished);
     let refutations = found.refutations(n);
     let refutations: Vec<_> = refutations.iter().collect();

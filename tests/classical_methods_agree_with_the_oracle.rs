@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 
 use nqueens::board::{Piece, Placement, Problem, Square, is_solution};
 use nqueens::known::{Sequence, lookup};
-use nqueens::solver::classical::{Ending, Method, Outcome, Unsuitable, Watch};
+use nqueens::solver::classical::{AnswerSink, Ending, Method, Outcome, Unsuitable};
 use nqueens::symmetry::{Group, Symmetry};
 use proptest::prelude::*;
 
@@ -25,7 +25,7 @@ impl Collector {
     }
 }
 
-impl Watch for Collector {
+impl AnswerSink for Collector {
     fn answer(&mut self, columns: &[usize]) -> ControlFlow<()> {
         self.answers.push(columns.to_owned());
         if self.answers.len() == self.enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }

@@ -5,10 +5,10 @@
 //! `data/beautiful_fingerprints.csv`: exhaustive search up to n = 21, beyond that the same paper.
 
 use nqueens::board::{Piece, Square, first_attack, is_solution};
-use nqueens::solver::Unwatched;
+use nqueens::solver::Unobserved;
 use nqueens::solver::beautiful::fingerprint;
 use nqueens::solver::ilp::most_beautiful;
-use nqueens::solver::ilp::{BEST_SOLVER, FirstMethod, Small, Solver, first};
+use nqueens::solver::ilp::{BEST_SOLVER, FirstMethod, MicroLp, Solver, first};
 use nqueens::solver::{Answer, Verdict};
 
 /// All solutions in lexicographic order, by the plain definition, row by row.
@@ -49,7 +49,7 @@ fn known_fingerprint(n: usize) -> Vec<u64> {
 }
 
 fn found(n: usize, method: FirstMethod, solver: &dyn Solver) -> Answer<Vec<usize>> {
-    first(n, method, solver, &mut Unwatched).expect("the board is small enough")
+    first(n, method, solver, &mut Unobserved).expect("the board is small enough")
 }
 
 fn assert_known(method: FirstMethod, sizes: impl IntoIterator<Item = usize>) {
@@ -68,7 +68,7 @@ fn every_method_finds_the_first_solution_of_the_oracle() {
         assert!(expected.as_ref().is_none_or(|columns| is_solution(Piece::Queen, columns)));
         assert_eq!(expected.is_none(), n == 2 || n == 3);
         for method in FirstMethod::ALL {
-            for solver in [&Small as &dyn Solver, BEST_SOLVER] {
+            for solver in [&MicroLp as &dyn Solver, BEST_SOLVER] {
                 let answer = found(n, method, solver);
                 assert_eq!(answer.found, expected, "{method} with {}, n = {n}", solver.name());
                 assert_eq!(answer.verdict, Verdict::Proven, "{method} with {}, n = {n}", solver.name());
@@ -111,7 +111,7 @@ fn the_exact_engine_gives_the_known_values() {
 fn boards_that_are_too_large_for_a_method_are_refused() {
     for (method, largest) in [(FirstMethod::IlpWeights, "n = 13"), (FirstMethod::Exact, "n = 128")] {
         let refused =
-            first(method.largest() + 1, method, BEST_SOLVER, &mut Unwatched).expect_err("too large");
+            first(method.largest() + 1, method, BEST_SOLVER, &mut Unobserved).expect_err("too large");
         assert!(refused.to_string().contains(largest), "{refused}");
     }
     assert_known(FirstMethod::IlpWeights, [FirstMethod::IlpWeights.largest()]);
@@ -121,8 +121,8 @@ fn boards_that_are_too_large_for_a_method_are_refused() {
 fn the_smallest_fingerprint_is_that_of_the_oracle() {
     for n in 0..=8 {
         let expected = oracle(n).iter().map(|columns| fingerprint(columns)).min();
-        for solver in [&Small as &dyn Solver, BEST_SOLVER] {
-            let answer = most_beautiful(n, solver, &mut Unwatched);
+        for solver in [&MicroLp as &dyn Solver, BEST_SOLVER] {
+            let answer = most_beautiful(n, solver, &mut Unobserved);
             assert_eq!(answer.verdict, Verdict::Proven, "n = {n}");
             assert_eq!(answer.found.as_deref().map(fingerprint), expected, "n = {n}");
         }
@@ -132,7 +132,7 @@ fn the_smallest_fingerprint_is_that_of_the_oracle() {
 #[test]
 fn the_smallest_fingerprint_is_the_known_one() {
     for n in 9..=16 {
-        let answer = most_beautiful(n, BEST_SOLVER, &mut Unwatched);
+        let answer = most_beautiful(n, BEST_SOLVER, &mut Unobserved);
         assert_eq!(answer.verdict, Verdict::Proven, "n = {n}");
         let columns = answer.found.expect("a solution");
         assert!(is_solution(Piece::Queen, &columns));

@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use nqueens::board::{Piece, Problem, Square, first_attack};
-use nqueens::solver::Unwatched;
+use nqueens::solver::Unobserved;
 use nqueens::solver::Verdict;
 use nqueens::solver::ilp::cuts::{Families, separate};
 use nqueens::solver::ilp::exclusion::{Exclusion, Next};
 use nqueens::solver::ilp::model::Row;
 use nqueens::solver::ilp::{
-    BEST_SOLVER, Formulation, Goal, Lines, Small, Solver, completes, heaviest, largest_set, one_solution,
+    BEST_SOLVER, Formulation, Goal, Lines, MicroLp, Solver, completes, heaviest, largest_set, one_solution,
 };
 use proptest::prelude::*;
 
@@ -38,7 +38,7 @@ fn listed(problem: &Problem, solver: &dyn Solver) -> BTreeSet<Vec<usize>> {
     let mut exclusion = Exclusion::new(problem, Formulation::Diagonals, solver);
     let mut found = BTreeSet::new();
     loop {
-        match exclusion.next(&mut Unwatched) {
+        match exclusion.next(&mut Unobserved) {
             Next::Solution(columns) => assert!(found.insert(columns), "twice the same"),
             Next::End(verdict) => {
                 assert_eq!(verdict, Verdict::Proven);
@@ -52,7 +52,7 @@ fn listed(problem: &Problem, solver: &dyn Solver) -> BTreeSet<Vec<usize>> {
 fn exclusion_lists_all_solutions() {
     for n in 0..=8 {
         let problem = Problem::empty(Piece::Queen, n);
-        assert_eq!(listed(&problem, &Small), oracle(&problem), "n = {n}");
+        assert_eq!(listed(&problem, &MicroLp), oracle(&problem), "n = {n}");
     }
     for n in 0..=4 {
         let problem = Problem::empty(Piece::Rook, n);
@@ -74,7 +74,7 @@ fn the_largest_sets_are_those_known_also_where_there_is_no_solution() {
                 &problem,
                 &Goal::LargestSet.model(&problem, formulation),
                 BEST_SOLVER,
-                &mut Unwatched,
+                &mut Unobserved,
             );
             assert_eq!(answer.verdict, Verdict::Proven, "n = {n}");
             assert_eq!(answer.found.map(|set| set.len()), Some(queens), "n = {n}");
@@ -113,9 +113,9 @@ proptest! {
         let weights = &weights[..n * n];
         let formulation = if borders { Formulation::Borders } else { Formulation::Diagonals };
         let expected = oracle(&problem).iter().map(|columns| weight(weights, columns)).max();
-        for solver in [&Small as &dyn Solver, BEST_SOLVER] {
+        for solver in [&MicroLp as &dyn Solver, BEST_SOLVER] {
             let model = Goal::Heaviest(weights).model(&problem, formulation);
-            let answer = heaviest(&problem, &model, weights, solver, &mut Unwatched);
+            let answer = heaviest(&problem, &model, weights, solver, &mut Unobserved);
             prop_assert_eq!(answer.verdict, Verdict::Proven);
             prop_assert!(answer.found.iter().all(|columns| completes(&problem, columns)));
             prop_assert_eq!(answer.found.map(|columns| weight(weights, &columns)), expected);
@@ -125,7 +125,7 @@ proptest! {
     #[test]
     fn a_completion_is_found_exactly_if_there_is_one(problem in problems(7), borders in any::<bool>()) {
         let formulation = if borders { Formulation::Borders } else { Formulation::Diagonals };
-        let answer = one_solution(&problem, &Goal::AnySolution.model(&problem, formulation), BEST_SOLVER, &mut Unwatched);
+        let answer = one_solution(&problem, &Goal::AnySolution.model(&problem, formulation), BEST_SOLVER, &mut Unobserved);
         prop_assert_eq!(answer.verdict, Verdict::Proven);
         prop_assert_eq!(answer.found.is_some(), !oracle(&problem).is_empty());
         prop_assert!(answer.found.iter().all(|columns| completes(&problem, columns)));
@@ -141,7 +141,7 @@ proptest! {
         let mut model = Formulation::Diagonals.model(&problem, Lines::AtMostOne);
         model.set_objective(nqueens::solver::ilp::model::Direction::Maximise, |k| weights[k]);
         let families = Families { cliques: true, odd_cycles: true };
-        let found = separate(&model, n, families, BEST_SOLVER, &mut Unwatched).expect("solved").expect("a point");
+        let found = separate(&model, n, families, BEST_SOLVER, &mut Unobserved).expect("solved").expect("a point");
         let after = found.after.expect("a point");
         prop_assert!(after <= found.before + 1e-6);
         for columns in oracle(&problem) {
@@ -163,7 +163,8 @@ fn both_families_of_cuts_are_found_and_tighten_a_bound() {
         let mut model = Formulation::Diagonals.model(&problem, Lines::AtMostOne);
         model.set_objective(nqueens::solver::ilp::model::Direction::Maximise, |k| weights[k]);
         let families = Families { cliques: true, odd_cycles: true };
-        let found = separate(&model, n, families, &Small, &mut Unwatched).expect("solved").expect("a point");
+        let found =
+            separate(&model, n, families, &MicroLp, &mut Unobserved).expect("solved").expect("a point");
         cliques += found.cliques;
         odd_cycles += found.rows.len() - found.cliques;
         tightened += u32::from(found.after < Some(found.before - 1e-3));

@@ -6,7 +6,7 @@ mod support;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use nqueens::solver::beautiful::{PartAnswer, Pulse, Searcher};
+use nqueens::solver::beautiful::{CancelToken, Searcher, SubtreeAnswer};
 use nqueens::wire::{TaskQuery, peer, v1};
 use support::program::{assert_refused, text};
 use support::{Coordinator, NQUEENS, Process, Scratch, Worker, authority, eventually, printed, run};
@@ -212,8 +212,8 @@ fn who_lies_about_a_part_is_found_out_and_changes_nothing() {
     let (first, mut number) = task("grafter");
     let Ok(TaskQuery::Part(part)) = TaskQuery::try_from(&first) else { panic!("{first:?}") };
     assert_eq!((part.part.known().n(), part.nodes > 0), (84, true));
-    let tree = match Searcher::default().search(&part, &Pulse::default()) {
-        PartAnswer::Tree(mut tree) => {
+    let tree = match Searcher::default().search(&part, &CancelToken::default()) {
+        SubtreeAnswer::Tree(mut tree) => {
             tree.pop();
             tree
         }

@@ -12,10 +12,10 @@ use nqueens::solver::ilp::exclusion::{Exclusion, Next};
 use nqueens::solver::ilp::model::{Column, Direction, Domain, Model, Relation, Row};
 use nqueens::solver::ilp::most_beautiful;
 use nqueens::solver::ilp::{
-    BEST_SOLVER, FirstMethod, Formulation, Goal, IntegerOutcome, Linear, LinearOutcome, Lines, Small, Solver,
-    Status, completes, first, heaviest, largest_set, one_solution,
+    BEST_SOLVER, FirstMethod, Formulation, Goal, IntegerOutcome, Linear, LinearOutcome, Lines, MicroLp,
+    Solver, Status, completes, first, heaviest, largest_set, one_solution,
 };
-use nqueens::solver::{Progress, Unwatched, Watch};
+use nqueens::solver::{Progress, ProgressSink, Unobserved};
 
 /// microlp, but what it says is sometimes changed.
 struct Liar {
@@ -43,21 +43,26 @@ impl Solver for Liar {
     fn relaxation(&self, model: &Model) -> Box<dyn Linear> {
         let seed = self.random.lock().expect("not poisoned").u64(..);
         Box::new(LyingLinear {
-            linear: Small.relaxation(model),
+            linear: MicroLp.relaxation(model),
             liar: RefCell::new(fastrand::Rng::with_seed(seed)),
             percent: self.percent,
         })
     }
 
-    fn optimise(&self, model: &Model, start: Option<&[bool]>, watch: &mut dyn Watch) -> IntegerOutcome {
-        let mut told = Small.optimise(model, start, watch);
+    fn optimise(
+        &self,
+        model: &Model,
+        start: Option<&[bool]>,
+        watch: &mut dyn ProgressSink,
+    ) -> IntegerOutcome {
+        let mut told = MicroLp.optimise(model, start, watch);
         match self.lies() {
             Some(0) => told = IntegerOutcome { status: Status::Infeasible, values: None, ..told },
             // The first point that it finds, called optimal.
             Some(1) => {
                 let mut any = model.clone();
                 any.set_objective(Direction::Maximise, |k| (k as i64 * 7919) % 101);
-                told.values = Small.optimise(&any, None, &mut Unwatched).values;
+                told.values = MicroLp.optimise(&any, None, &mut Unobserved).values;
                 told.status = Status::Optimal;
             }
             Some(2) => told.values = Some(vec![f64::NAN; model.columns.len()]),
@@ -89,7 +94,7 @@ impl Linear for LyingLinear {
     fn add_column(&mut self, cost: f64, bounds: (f64, f64), terms: &[(usize, f64)]) {
         self.linear.add_column(cost, bounds, terms);
     }
-    fn solve(&mut self, watch: &mut dyn Watch) -> LinearOutcome {
+    fn solve(&mut self, watch: &mut dyn ProgressSink) -> LinearOutcome {
         let told = self.linear.solve(watch);
         let random = self.liar.get_mut();
         if random.u8(0..100) >= self.percent {
@@ -126,7 +131,7 @@ fn a_lying_solver_never_yields_a_wrong_claim() {
         let liar = Liar::new(seed, 20);
         for n in [3, 4, 6, 8] {
             for method in FirstMethod::ALL.into_iter().filter(|method| method.needs_solver()) {
-                let answer = first(n, method, &liar, &mut Unwatched).expect("the board is small");
+                let answer = first(n, method, &liar, &mut Unobserved).expect("the board is small");
                 if answer.verdict == Verdict::Proven {
                     claims += 1;
                     assert_eq!(answer.found, first_of(n), "{method}, n = {n}, seed {seed}");
@@ -150,23 +155,27 @@ fn a_lying_solver_never_yields_a_wrong_optimum() {
         columns.iter().enumerate().map(|(row, &col)| weights[row * n + col]).sum()
     };
     let programme = Goal::Heaviest(&weights).model(&problem, Formulation::Borders);
-    let truth = heaviest(&problem, &programme, &weights, &Small, &mut Unwatched);
+    let truth = heaviest(&problem, &programme, &weights, &MicroLp, &mut Unobserved);
     let best = truth.found.as_ref().map(weigh).expect("a solution");
-    let beauty = most_beautiful(n, &Small, &mut Unwatched).found.as_deref().map(fingerprint);
+    let beauty = most_beautiful(n, &MicroLp, &mut Unobserved).found.as_deref().map(fingerprint);
     let mut doubts = 0;
     for seed in 0..60 {
         let liar = Liar::new(seed, 50);
-        let heavy = heaviest(&problem, &programme, &weights, &liar, &mut Unwatched);
-        let beautiful = most_beautiful(n, &liar, &mut Unwatched);
+        let heavy = heaviest(&problem, &programme, &weights, &liar, &mut Unobserved);
+        let beautiful = most_beautiful(n, &liar, &mut Unobserved);
         let one = one_solution(
             &problem,
             &Goal::AnySolution.model(&problem, Formulation::Borders),
             &liar,
-            &mut Unwatched,
+            &mut Unobserved,
         );
         let small = Problem::empty(Piece::Queen, 3);
-        let set =
-            largest_set(&small, &Goal::LargestSet.model(&small, Formulation::Borders), &liar, &mut Unwatched);
+        let set = largest_set(
+            &small,
+            &Goal::LargestSet.model(&small, Formulation::Borders),
+            &liar,
+            &mut Unobserved,
+        );
         if heavy.verdict == Verdict::Proven {
             assert_eq!(heavy.found.as_ref().map(weigh), Some(best), "seed {seed}");
         }
@@ -184,7 +193,7 @@ fn a_lying_solver_never_yields_a_wrong_optimum() {
         let mut exclusion = Exclusion::new(&problem, Formulation::Diagonals, &liar);
         let mut listed = 0;
         let verdict = loop {
-            match exclusion.next(&mut Unwatched) {
+            match exclusion.next(&mut Unobserved) {
                 Next::Solution(columns) => {
                     assert!(completes(&problem, &columns), "seed {seed}");
                     listed += 1;
@@ -200,7 +209,7 @@ fn a_lying_solver_never_yields_a_wrong_optimum() {
 /// Says stop after some looks.
 struct Impatient(u32);
 
-impl Watch for Impatient {
+impl ProgressSink for Impatient {
     fn look(&mut self, _: &Progress) -> ControlFlow<()> {
         self.0 = self.0.saturating_sub(1);
         if self.0 == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -222,9 +231,9 @@ fn a_run_that_is_stopped_claims_nothing() {
 
 fn solvers() -> Vec<&'static dyn Solver> {
     #[cfg(feature = "highs")]
-    return vec![&Small, &nqueens::solver::ilp::Highs];
+    return vec![&MicroLp, &nqueens::solver::ilp::Highs];
     #[cfg(not(feature = "highs"))]
-    vec![&Small]
+    vec![&MicroLp]
 }
 
 /// max 3a + 2b + c, a + b ≤ 1, b + c ≤ 1, all in 0..1.
@@ -239,7 +248,7 @@ fn small_programme() -> Model {
 }
 
 fn optimum(linear: &mut dyn Linear) -> f64 {
-    match linear.solve(&mut Unwatched) {
+    match linear.solve(&mut Unobserved) {
         LinearOutcome::Optimal(vertex) => vertex.objective,
         other => panic!("{other:?}"),
     }
@@ -267,7 +276,7 @@ fn a_linear_programme_is_solved_again_after_every_kind_of_change() {
         linear.set_bounds(3, 1.0, 1.0);
         linear.set_bounds(0, 1.0, 1.0);
         assert!(
-            matches!(linear.solve(&mut Unwatched), LinearOutcome::Infeasible { .. }),
+            matches!(linear.solve(&mut Unobserved), LinearOutcome::Infeasible { .. }),
             "{}",
             solver.name()
         );
@@ -305,7 +314,7 @@ fn duals_prove_the_bound_and_rays_the_infeasibility() {
                 }
                 (columns, right)
             };
-            match linear.solve(&mut Unwatched) {
+            match linear.solve(&mut Unobserved) {
                 LinearOutcome::Optimal(vertex) => {
                     let Some(y) = vertex.duals else { continue };
                     duals += 1;

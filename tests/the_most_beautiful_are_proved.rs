@@ -14,7 +14,7 @@ use nqueens::solver::beautiful::resume::{self, ResumeError};
 use nqueens::solver::beautiful::{
     Exact, Question, Stage, all_as_beautiful, go_on_to_most_beautiful, most_beautiful_exactly,
 };
-use nqueens::solver::{Progress, Unwatched, Watch};
+use nqueens::solver::{Progress, ProgressSink, Unobserved};
 use proptest::prelude::*;
 
 /// All solutions in lexicographic order, by the plain definition, row by row.
@@ -65,7 +65,7 @@ fn assert_known(sizes: impl Fn(usize) -> bool) {
     let mut compared = 0;
     for (n, optima, fingerprint) in known().into_iter().filter(|(n, ..)| sizes(*n)) {
         let question = question(n, Norm::Euclidean, false);
-        let exact = most_beautiful_exactly(question, &mut Unwatched);
+        let exact = most_beautiful_exactly(question, &mut Unobserved);
         assert_eq!(exact.answer.verdict, Verdict::Proven, "n = {n}");
         let columns = exact.answer.found.expect("a solution");
         assert!(is_solution(Piece::Queen, &columns));
@@ -73,7 +73,7 @@ fn assert_known(sizes: impl Fn(usize) -> bool) {
         let proved = proof::check(&exact.certificate.expect("a certificate")).expect("it proves that");
         assert_eq!((proved.kind, proved.n, proved.solution), (Kind::Beautiful, n, Some(columns.clone())));
         if let Some(optima) = optima {
-            let all = all_as_beautiful(question, &columns, &mut Unwatched).expect("nobody stops it");
+            let all = all_as_beautiful(question, &columns, &mut Unobserved).expect("nobody stops it");
             assert_eq!(all.len(), optima, "n = {n}");
         }
         compared += 1;
@@ -90,7 +90,7 @@ fn small_boards_are_solved_as_by_exhaustive_search_for_every_norm_and_symmetry()
                 let case = format!("n = {n}, {norm}, turning: {turning}");
                 let allowed: Vec<_> = solutions.iter().filter(|columns| !turning || turns(columns)).collect();
                 let best = allowed.iter().map(|columns| norm.fingerprint(columns)).min();
-                let exact = most_beautiful_exactly(question(n, norm, turning), &mut Unwatched);
+                let exact = most_beautiful_exactly(question(n, norm, turning), &mut Unobserved);
                 assert_eq!(exact.answer.verdict, Verdict::Proven, "{case}");
                 let found = exact.answer.found;
                 assert_eq!(found.as_deref().map(|columns| norm.fingerprint(columns)), best, "{case}");
@@ -102,7 +102,7 @@ fn small_boards_are_solved_as_by_exhaustive_search_for_every_norm_and_symmetry()
                         .filter(|columns| Some(norm.fingerprint(columns)) == best)
                         .cloned()
                         .collect();
-                    let all = all_as_beautiful(question(n, norm, turning), &columns, &mut Unwatched);
+                    let all = all_as_beautiful(question(n, norm, turning), &columns, &mut Unobserved);
                     assert_eq!(all.expect("nobody stops it"), optima, "{case}");
                 }
             }
@@ -124,7 +124,7 @@ fn large_fingerprints_are_those_of_the_table() {
 fn the_fingerprint_does_not_depend_on_the_number_of_threads() {
     for threads in [1, 2, 5] {
         let question = Question { threads, ..question(43, Norm::Euclidean, false) };
-        let exact = most_beautiful_exactly(question, &mut Unwatched);
+        let exact = most_beautiful_exactly(question, &mut Unobserved);
         let fingerprint = exact.answer.found.map(|columns| Norm::Euclidean.fingerprint(&columns));
         assert_eq!(fingerprint.expect("a solution")[..4], [1768, 1768, 1768, 1764], "{threads} threads");
         proof::check(&exact.certificate.expect("a certificate")).expect("it proves that");
@@ -135,7 +135,7 @@ fn the_fingerprint_does_not_depend_on_the_number_of_threads() {
 fn doubly_symmetric_optima_turn_into_themselves() {
     for (n, exists) in [(12, true), (13, true), (14, false), (15, false), (16, true), (17, true), (20, true)]
     {
-        let exact = most_beautiful_exactly(question(n, Norm::Euclidean, true), &mut Unwatched);
+        let exact = most_beautiful_exactly(question(n, Norm::Euclidean, true), &mut Unobserved);
         assert_eq!(exact.answer.verdict, Verdict::Proven, "n = {n}");
         assert_eq!(exact.answer.found.is_some(), exists, "n = {n}");
         assert!(
@@ -145,14 +145,14 @@ fn doubly_symmetric_optima_turn_into_themselves() {
     }
     // The optimum for n = 16 is symmetric by itself.
     let best = known().into_iter().find(|row| row.0 == 16).expect("a row").2;
-    let exact = most_beautiful_exactly(question(16, Norm::Euclidean, true), &mut Unwatched);
+    let exact = most_beautiful_exactly(question(16, Norm::Euclidean, true), &mut Unobserved);
     assert_eq!(exact.answer.found.map(|columns| Norm::Euclidean.fingerprint(&columns)), Some(best));
 }
 
 /// A watch that stops a run when it has looked so many times.
 struct Impatient(u32);
 
-impl Watch for Impatient {
+impl ProgressSink for Impatient {
     fn look(&mut self, _: &Progress) -> ControlFlow<()> {
         self.0 = self.0.saturating_sub(1);
         if self.0 == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -187,7 +187,7 @@ fn a_run_that_is_stopped_again_and_again_goes_on_to_the_same_answer() {
         (20, Norm::Euclidean, true),
     ] {
         let question = question(n, norm, turning);
-        let whole = most_beautiful_exactly(question, &mut Unwatched);
+        let whole = most_beautiful_exactly(question, &mut Unobserved);
         let (mut state, mut looks, mut stops) = (None, 4, 0);
         let exact = loop {
             let begun = state.as_deref().map(|state| resume::read(&question, state).expect("its own state"));
@@ -210,7 +210,7 @@ fn a_run_that_is_stopped_again_and_again_goes_on_to_the_same_answer() {
         assert_eq!(proved.solution, exact.answer.found);
         // From its end there is nothing left to do.
         let end = resume::read(&question, &exact.state.expect("a state")).expect("its own state");
-        let again = go_on_to_most_beautiful(question, Some(end), &mut Unwatched, &mut |_| {});
+        let again = go_on_to_most_beautiful(question, Some(end), &mut Unobserved, &mut |_| {});
         assert_eq!((again.answer.nodes, again.certificate), (0, exact.certificate));
     }
 }
@@ -229,7 +229,7 @@ fn a_run_goes_on_from_after_any_record() {
             let Ok(begun) = proof::beautiful::check_begun(n, &proof[..length]) else { continue };
             records += 1;
             in_trials += u32::from(begun.trial.is_some());
-            let exact = go_on_to_most_beautiful(asked, Some(begun), &mut Unwatched, &mut |_| {});
+            let exact = go_on_to_most_beautiful(asked, Some(begun), &mut Unobserved, &mut |_| {});
             let proved = proof::check(&exact.certificate.expect("a certificate")).expect("it proves that");
             let columns = proved.solution.expect("a solution");
             let best = check_proof(n, &proof).expect("it proves that").solution.expect("a solution");
@@ -242,7 +242,7 @@ fn a_run_goes_on_from_after_any_record() {
 #[test]
 fn only_the_whole_state_of_the_same_question_is_gone_on_from() {
     let asked = question(12, Norm::Euclidean, false);
-    let state = most_beautiful_exactly(asked, &mut Unwatched).state.expect("a state");
+    let state = most_beautiful_exactly(asked, &mut Unobserved).state.expect("a state");
     assert!(resume::read(&asked, &state).is_ok());
     for place in 0..state.len() {
         let mut altered = state.clone();
@@ -283,7 +283,7 @@ fn first_records_are_believed_only_if_each_of_them_proves_something() {
 
 /// The bytes of a proof without the seal.
 fn unsealed(n: usize, norm: Norm, turning: bool) -> Vec<u8> {
-    let exact = most_beautiful_exactly(question(n, norm, turning), &mut Unwatched);
+    let exact = most_beautiful_exactly(question(n, norm, turning), &mut Unobserved);
     let certificate = exact.certificate.expect("a certificate");
     proof::open(&certificate).expect("a sealed proof").2.to_vec()
 }

@@ -8,9 +8,9 @@ use std::time::Duration;
 use fastrand::Rng;
 use nqueens::board::{Piece, Problem};
 use nqueens::solver::ilp::model::{Column, Direction, Model, Relation, Row};
-use nqueens::solver::ilp::{Formulation, Linear, LinearOutcome, Lines, Small, Solver};
+use nqueens::solver::ilp::{Formulation, Linear, LinearOutcome, Lines, MicroLp, Solver};
 use nqueens::solver::simplex::{Ended, Simplex};
-use nqueens::solver::{Progress, Unwatched, Watch};
+use nqueens::solver::{Progress, ProgressSink, Unobserved};
 use proptest::prelude::*;
 
 const NEAR: f64 = 1e-6;
@@ -99,7 +99,7 @@ impl Plain {
     /// Solves, asserts that what is said is proved, and says the optimum.
     fn proved(&self, simplex: &mut Simplex) -> Option<f64> {
         let scale = 1.0 + self.costs.iter().fold(0.0f64, |most, c| most.max(c.abs()));
-        match simplex.run(&mut Unwatched) {
+        match simplex.run(&mut Unobserved) {
             Ended::Optimal => {
                 assert!(self.holds(simplex.values(), NEAR), "{:?}", simplex.values());
                 let objective = self.objective(simplex.values());
@@ -318,9 +318,9 @@ fn answers_for_queens_are_proved_after_any_fixings() {
 #[test]
 fn other_solvers_find_the_same_optimum() {
     #[cfg(feature = "highs")]
-    let (others, rounds): (Vec<&dyn Solver>, usize) = (vec![&Small, &nqueens::solver::ilp::Highs], 60);
+    let (others, rounds): (Vec<&dyn Solver>, usize) = (vec![&MicroLp, &nqueens::solver::ilp::Highs], 60);
     #[cfg(not(feature = "highs"))]
-    let (others, rounds): (Vec<&dyn Solver>, usize) = (vec![&Small], 20);
+    let (others, rounds): (Vec<&dyn Solver>, usize) = (vec![&MicroLp], 20);
     let mut random = Rng::with_seed(17);
     for round in 0..rounds {
         let n = random.usize(4..=12);
@@ -336,7 +336,7 @@ fn other_solvers_find_the_same_optimum() {
             change(&mut random, &mut plain, &mut all);
             let optimum = plain.proved(&mut ours);
             for (other, linear) in others.iter().zip(&mut theirs) {
-                match (optimum, linear.solve(&mut Unwatched)) {
+                match (optimum, linear.solve(&mut Unobserved)) {
                     (Some(ours), LinearOutcome::Optimal(vertex)) => {
                         let tolerance = NEAR * (1.0 + ours.abs());
                         assert!(
@@ -362,7 +362,7 @@ fn rows_with_two_bounds_or_none_and_changed_ones_are_respected() {
     simplex.add_column(2.0, (0.0, 2.0), &[]);
     simplex.add_row_between(1.0, 3.0, [(0, 1.0), (1, 1.0)]);
     let optimum = |simplex: &mut Simplex| {
-        assert_eq!(simplex.run(&mut Unwatched), Ended::Optimal);
+        assert_eq!(simplex.run(&mut Unobserved), Ended::Optimal);
         (simplex.objective(), simplex.duals()[0])
     };
     assert_eq!(optimum(&mut simplex), (5.0, 1.0));
@@ -371,24 +371,24 @@ fn rows_with_two_bounds_or_none_and_changed_ones_are_respected() {
     simplex.set_row_bounds(0, f64::NEG_INFINITY, f64::INFINITY);
     assert_eq!(optimum(&mut simplex), (6.0, 0.0));
     simplex.set_row_bounds(0, 5.0, f64::INFINITY);
-    assert_eq!(simplex.run(&mut Unwatched), Ended::Infeasible);
+    assert_eq!(simplex.run(&mut Unobserved), Ended::Infeasible);
     assert!(simplex.ray().is_some_and(|ray| ray[0] > 0.0));
     let mut copy = simplex.clone();
     copy.set_row_bounds(0, 4.0, 4.0);
     assert_eq!(optimum(&mut copy).0, 6.0);
-    assert_eq!(simplex.run(&mut Unwatched), Ended::Infeasible, "the copy has its own bounds");
+    assert_eq!(simplex.run(&mut Unobserved), Ended::Infeasible, "the copy has its own bounds");
 }
 
 #[test]
 fn programmes_without_rows_or_columns_have_their_optimum() {
     let mut simplex = Simplex::new(Direction::Minimise);
-    assert_eq!(simplex.run(&mut Unwatched), Ended::Optimal);
+    assert_eq!(simplex.run(&mut Unobserved), Ended::Optimal);
     simplex.add_row_between(0.0, 1.0, []);
-    assert_eq!(simplex.run(&mut Unwatched), Ended::Optimal);
+    assert_eq!(simplex.run(&mut Unobserved), Ended::Optimal);
     let mut simplex = Simplex::new(Direction::Minimise);
     simplex.add_column(-1.0, (0.0, 3.0), &[]);
     simplex.add_column(1.0, (-2.0, 3.0), &[]);
-    assert_eq!(simplex.run(&mut Unwatched), Ended::Optimal);
+    assert_eq!(simplex.run(&mut Unobserved), Ended::Optimal);
     assert_eq!((simplex.objective(), simplex.values()), (-5.0, [3.0, -2.0].as_slice()));
 }
 
@@ -398,20 +398,20 @@ fn crossed_bounds_are_infeasible_and_unbounded_programmes_fail() {
     simplex.add_column(1.0, (0.0, f64::INFINITY), &[]);
     simplex.add_row_between(-1.0, 1.0, [(0, 1.0)]);
     simplex.set_bounds(0, 1.0, 0.0);
-    assert_eq!((simplex.run(&mut Unwatched), simplex.ray()), (Ended::Infeasible, None));
+    assert_eq!((simplex.run(&mut Unobserved), simplex.ray()), (Ended::Infeasible, None));
     simplex.set_bounds(0, 0.0, f64::INFINITY);
-    assert_eq!(simplex.run(&mut Unwatched), Ended::Optimal);
+    assert_eq!(simplex.run(&mut Unobserved), Ended::Optimal);
     simplex.set_row_bounds(0, f64::NEG_INFINITY, f64::INFINITY);
-    assert_eq!(simplex.run(&mut Unwatched), Ended::Failed("unbounded"));
+    assert_eq!(simplex.run(&mut Unobserved), Ended::Failed("unbounded"));
     simplex.set_bounds(0, f64::NEG_INFINITY, f64::INFINITY);
     simplex.set_row_bounds(0, 0.0, 2.0);
-    assert_eq!((simplex.run(&mut Unwatched), simplex.objective()), (Ended::Optimal, 2.0));
+    assert_eq!((simplex.run(&mut Unobserved), simplex.objective()), (Ended::Optimal, 2.0));
 }
 
 /// Stops whoever asks for the second time.
 struct Once(bool);
 
-impl Watch for Once {
+impl ProgressSink for Once {
     fn look(&mut self, _: &Progress) -> ControlFlow<()> {
         if replace(&mut self.0, true) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }

@@ -18,13 +18,13 @@ use super::verdict::{Report, placement};
 use super::whole_file::{self, WholeFile};
 use super::{Exit, Failure, note};
 use crate::board::{Norm, Piece, Placement, Problem};
-use crate::proof::beautiful::Begun;
+use crate::proof::beautiful::PartialProof;
 use crate::proof::{self, Meter, ProofError};
 use crate::render::{Drawing, RingsFormat, draw_rings};
 use crate::solver::beautiful::resume::ResumeError;
 use crate::solver::beautiful::{Exact, Question, Stage, all_as_beautiful, go_on_to_most_beautiful, resume};
 use crate::solver::ilp::most_beautiful;
-use crate::solver::{Answer, Doubt, Verdict};
+use crate::solver::{Answer, Unproven, Verdict};
 
 /// Find a most beautiful solution: the costs of its squares, (2i−n−1)² + (2j−n−1)², sorted from the largest, are
 /// lexicographically smallest; with a proof in integers that no solution has a smaller list.
@@ -149,7 +149,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         && !check(certificate, &answer, &terminal)?
     {
         proof = None;
-        answer.verdict = Verdict::NotProven(Doubt::NotChecked);
+        answer.verdict = Verdict::NotProven(Unproven::NotChecked);
     }
     let all = match &answer.found {
         Some(columns) if args.all && answer.is_proven() => {
@@ -223,7 +223,7 @@ fn go_on_from(
     question: &Question,
     args: &Args,
     terminal: &Terminal,
-) -> Result<Option<Begun>, Failure> {
+) -> Result<Option<PartialProof>, Failure> {
     let failure = |error: &dyn fmt::Display| {
         let message = format!("{} is nothing to go on from: {error}", path.display());
         Failure { exit: Exit::File, message }

@@ -25,7 +25,7 @@ use crate::solver::ilp::exclusion::{Exclusion, Next};
 use crate::solver::ilp::most_beautiful;
 use crate::solver::ilp::{FirstMethod, Formulation, Goal, Solver, first, one_solution};
 use crate::solver::{Answer, Verdict};
-use crate::solver::{Progress, Watch as _};
+use crate::solver::{Progress, ProgressSink as _};
 
 /// Compare all methods of a query side by side, each within a time limit; their answers are checked equal.
 #[derive(Debug, clap::Args)]
@@ -336,7 +336,7 @@ struct Taking<'a> {
     sound: bool,
 }
 
-impl classical::Watch for Taking<'_> {
+impl classical::AnswerSink for Taking<'_> {
     fn answer(&mut self, columns: &[usize]) -> ControlFlow<()> {
         self.sound &= Placement::check_solution(self.problem, columns).is_ok();
         self.found += 1;

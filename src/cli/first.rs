@@ -21,7 +21,7 @@ use crate::render::Drawing;
 use crate::solver::first::resume::{self, ResumeError};
 use crate::solver::first::{self, Found, Options, Refutations};
 use crate::solver::ilp::{BEST_SOLVER, FirstMethod, Solver, first};
-use crate::solver::{Answer, Doubt, Verdict};
+use crate::solver::{Answer, Unproven, Verdict};
 
 /// Find the lexicographically first solution (OEIS A141843), with a proof in integers that none comes before it.
 #[derive(Debug, clap::Args)]
@@ -286,7 +286,7 @@ impl EngineArgs {
                 Ok((found.into(), unwritten))
             }
             None => {
-                let verdict = Verdict::NotProven(Doubt::NotChecked);
+                let verdict = Verdict::NotProven(Unproven::NotChecked);
                 Ok((Answer { verdict, ..Answer::from(found) }, unwritten))
             }
         }
@@ -386,11 +386,11 @@ impl Book<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::solver::Unwatched;
+    use crate::solver::Unobserved;
 
     #[test]
     fn a_certificate_is_checked_only_within_the_time_limit() {
-        let found = first::first(10, Options::default(), &mut Unwatched, &mut |_| {});
+        let found = first::first(10, Options::default(), &mut Unobserved, &mut |_| {});
         let checked = |limit| checked_certificate(10, &found, &Terminal::new("row", limit, true));
         assert_eq!(checked(Some(Duration::ZERO)), Ok(None));
         let certificate = checked(None).expect("it is right").expect("there is time");

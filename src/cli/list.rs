@@ -17,11 +17,11 @@ use super::stream::Stream;
 use super::{Exit, Failure, note};
 use crate::board::{Piece, Placement, Problem};
 use crate::solver;
-use crate::solver::classical::{self, Ending, Watch};
+use crate::solver::classical::{self, AnswerSink, Ending};
 use crate::solver::cp;
 use crate::solver::ilp::Formulation;
 use crate::solver::ilp::exclusion::{Exclusion, Next};
-use crate::solver::{Doubt, Verdict};
+use crate::solver::{Unproven, Verdict};
 use crate::symmetry::Group;
 
 /// List all solutions, or all completions of a board on which some squares are decided.
@@ -101,7 +101,7 @@ struct Run {
     /// Whether it went through to the end.
     complete: bool,
     /// Why it did not, if neither limit nor reader nor user ended it.
-    doubt: Option<Doubt>,
+    doubt: Option<Unproven>,
     tried: u64,
     unit: &'static str,
     elapsed: Duration,
@@ -156,7 +156,7 @@ fn by_exclusion(problem: &Problem, args: &Args, listing: &mut Listing<'_>) -> Re
                 }
             }
             Next::End(Verdict::Proven) => break (true, None),
-            Next::End(Verdict::NotProven(Doubt::Stopped)) => break (false, None),
+            Next::End(Verdict::NotProven(Unproven::Stopped)) => break (false, None),
             Next::End(Verdict::NotProven(doubt)) => break (false, Some(doubt)),
         }
     };
@@ -191,7 +191,7 @@ struct Watching<'a, 'b> {
     listing: &'a mut Listing<'b>,
 }
 
-impl Watch for Watching<'_, '_> {
+impl AnswerSink for Watching<'_, '_> {
     fn answer(&mut self, columns: &[usize]) -> ControlFlow<()> {
         self.listing.take(self.method, columns)
     }
@@ -203,9 +203,9 @@ impl Watch for Watching<'_, '_> {
     }
 }
 
-impl solver::Watch for Watching<'_, '_> {
+impl solver::ProgressSink for Watching<'_, '_> {
     fn look(&mut self, progress: &solver::Progress) -> ControlFlow<()> {
-        Watch::look(self, progress.nodes)
+        AnswerSink::look(self, progress.nodes)
     }
 
     fn time_left(&self) -> Option<Duration> {

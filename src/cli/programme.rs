@@ -15,7 +15,7 @@ use crate::solver::ilp::cuts::{Families, Separation, separate};
 use crate::solver::ilp::model::Model;
 use crate::solver::ilp::model_file::Format;
 use crate::solver::ilp::{Formulation, Goal, Solver, heaviest, largest_set, one_solution};
-use crate::solver::{Answer, Doubt, Verdict};
+use crate::solver::{Answer, Unproven, Verdict};
 
 /// What only a 0-1 programme has.
 #[derive(Clone, Debug, clap::Args)]
@@ -289,7 +289,7 @@ fn cut(
     families: Families,
     solver: &dyn Solver,
     terminal: &mut Terminal,
-) -> Result<Option<CutsReport>, Doubt> {
+) -> Result<Option<CutsReport>, Unproven> {
     if families == Families::default() || n == 0 {
         return Ok(None);
     }

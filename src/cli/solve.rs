@@ -18,9 +18,9 @@ use super::whole_file::WholeFile;
 use super::{Exit, Failure, note};
 use crate::board::conflict_graph::{MAX_GRAPH_SIZE, write_dimacs};
 use crate::board::{Piece, Placement, Problem};
-use crate::solver::classical::{self, Ending, Watch};
+use crate::solver::classical::{self, AnswerSink, Ending};
 use crate::solver::cp;
-use crate::solver::{Doubt, Verdict};
+use crate::solver::{Unproven, Verdict};
 
 /// Find one solution, or one completion of a board on which some squares are decided.
 #[derive(Debug, clap::Args)]
@@ -135,7 +135,7 @@ enum Found {
     /// The method gave up, with the largest placement that it knows.
     GaveUp(Option<Placement>),
     /// The best that was found, if anything was; and why that is not proved.
-    Doubtful(Option<Placement>, Doubt),
+    Doubtful(Option<Placement>, Unproven),
     Interrupted(Option<Placement>),
 }
 
@@ -241,7 +241,7 @@ fn by_constraints(args: &Args, problem: &Problem) -> Result<Run, Failure> {
         cp::Event::Solution(columns) => Found::Solution(check(&columns)?),
         cp::Event::Exhausted => Found::None,
         cp::Event::Stopped if terminal.is_interrupted() => Found::Interrupted(None),
-        cp::Event::Stopped => Found::Doubtful(None, Doubt::Stopped),
+        cp::Event::Stopped => Found::Doubtful(None, Unproven::Stopped),
     };
     let elapsed = terminal.elapsed();
     Ok(Run { method: "cp", found, seed: None, tried, unit: "nodes", elapsed, programme: None })
@@ -254,7 +254,7 @@ struct First {
     columns: Option<Vec<usize>>,
 }
 
-impl Watch for First {
+impl AnswerSink for First {
     fn answer(&mut self, columns: &[usize]) -> ControlFlow<()> {
         self.columns = Some(columns.to_owned());
         ControlFlow::Break(())

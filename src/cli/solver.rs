@@ -3,7 +3,7 @@
 use super::{Failure, note};
 #[cfg(feature = "highs")]
 use crate::solver::ilp::Highs;
-use crate::solver::ilp::{BEST_SOLVER, Small, Solver};
+use crate::solver::ilp::{BEST_SOLVER, MicroLp, Solver};
 
 /// The flag `--solver`.
 #[derive(Clone, Copy, Debug, clap::Args)]
@@ -41,7 +41,7 @@ impl SolverChoice {
                 }
                 Ok(BEST_SOLVER)
             }
-            Name::Microlp => Ok(&Small),
+            Name::Microlp => Ok(&MicroLp),
             #[cfg(feature = "highs")]
             Name::Highs => Ok(&Highs),
             #[cfg(not(feature = "highs"))]

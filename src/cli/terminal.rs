@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::interrupt::Interrupt;
 use super::report::{counted, rounded};
-use crate::solver::{Progress, Watch};
+use crate::solver::{Progress, ProgressSink};
 
 /// Progress is drawn at most this often.
 const DRAW_EVERY: Duration = Duration::from_millis(100);
@@ -81,7 +81,7 @@ impl Terminal {
     }
 }
 
-impl Watch for Terminal {
+impl ProgressSink for Terminal {
     fn look(&mut self, progress: &Progress) -> ControlFlow<()> {
         self.draw(progress);
         if self.is_over() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }

@@ -58,10 +58,10 @@ impl Run {
 }
 
 /// Is told how far a run is, and may break it off.
-pub type Watch<'w> = dyn FnMut(&Progress) -> ControlFlow<()> + 'w;
+pub type ProgressFn<'w> = dyn FnMut(&Progress) -> ControlFlow<()> + 'w;
 
 /// Counts n queens once.
-type Count<'a> = dyn FnMut(usize, &mut Watch<'_>) -> Result<Run, CountError> + 'a;
+type Count<'a> = dyn FnMut(usize, &mut ProgressFn<'_>) -> Result<Run, CountError> + 'a;
 
 /// A way of counting n queens.
 pub struct Contestant<'a> {
@@ -84,7 +84,7 @@ impl<'a> Contestant<'a> {
         name: impl Into<String>,
         kind: ContestantKind,
         n: usize,
-        count: impl FnMut(usize, &mut Watch<'_>) -> Result<Run, CountError> + 'a,
+        count: impl FnMut(usize, &mut ProgressFn<'_>) -> Result<Run, CountError> + 'a,
     ) -> Self {
         Self { name: name.into(), kind, n, count: Box::new(count) }
     }

@@ -10,7 +10,7 @@ mod progress;
 mod queue;
 mod workers;
 
-pub use bench::{BenchError, Contestant, ContestantKind, Measured, Run, Spread, Turn, Watch, compare};
+pub use bench::{BenchError, Contestant, ContestantKind, Measured, ProgressFn, Run, Spread, Turn, compare};
 pub use count::{CountError, CountOptions, CountOutcome, CountTask, Event, Part, PartOutcome};
 pub use count::{count, plan_for_campaign};
 pub use devices::{Device, find_devices, find_every_device};

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use super::convert::{MOST_HELD, MOST_RESULTS, Malformed, at_most, seconds};
 use super::v1;
 use crate::board::{Norm, Piece, Square, first_attack};
-use crate::proof::beautiful::{Known, Part};
+use crate::proof::beautiful::{Part, Premises};
 use crate::proof::first::Refutation;
 use crate::proof::{self, Beauty};
-use crate::solver::beautiful::{MOST_NODES, PartAnswer, PartQuestion};
+use crate::solver::beautiful::{MOST_NODES, SubtreeAnswer, SubtreeTask};
 use crate::solver::first::{LARGEST, Outcome};
 
 /// What a task asks.
@@ -17,7 +17,7 @@ pub enum TaskQuery {
     /// Of a first solution.
     Completion(CompletionQuery),
     /// Of a most beautiful one.
-    Part(PartQuestion),
+    Part(SubtreeTask),
 }
 
 /// Whether the board of size n with queens on its first rows has a completion.
@@ -59,12 +59,12 @@ impl From<Outcome> for TaskOutcome {
     }
 }
 
-impl From<PartAnswer> for TaskOutcome {
-    fn from(answer: PartAnswer) -> Self {
+impl From<SubtreeAnswer> for TaskOutcome {
+    fn from(answer: SubtreeAnswer) -> Self {
         match answer {
-            PartAnswer::Solution(columns) => Self::Completed(columns),
-            PartAnswer::Tree(tree) => Self::Tree(tree),
-            PartAnswer::Stopped => Self::Stopped,
+            SubtreeAnswer::Solution(columns) => Self::Completed(columns),
+            SubtreeAnswer::Tree(tree) => Self::Tree(tree),
+            SubtreeAnswer::Stopped => Self::Stopped,
         }
     }
 }
@@ -145,9 +145,9 @@ impl From<Norm> for v1::Norm {
     }
 }
 
-impl From<&PartQuestion> for v1::PartQuery {
-    fn from(question: &PartQuestion) -> Self {
-        let PartQuestion { part, nodes, weights } = question;
+impl From<&SubtreeTask> for v1::PartQuery {
+    fn from(question: &SubtreeTask) -> Self {
+        let SubtreeTask { part, nodes, weights } = question;
         let known = part.known();
         let mut alive = vec![0u8; known.alive().len().div_ceil(8)];
         for (orbit, _) in known.alive().iter().enumerate().filter(|(_, alive)| **alive) {
@@ -174,7 +174,7 @@ impl From<&PartQuestion> for v1::PartQuery {
     }
 }
 
-impl TryFrom<&v1::PartQuery> for PartQuestion {
+impl TryFrom<&v1::PartQuery> for SubtreeTask {
     type Error = Malformed;
 
     fn try_from(query: &v1::PartQuery) -> Result<Self, Malformed> {
@@ -199,7 +199,7 @@ impl TryFrom<&v1::PartQuery> for PartQuestion {
         let wrong = |error: proof::ProofError| Malformed::Problem(error.to_string());
         at_most("full diagonals", query.full.len(), n)?;
         let full = query.full.iter().map(|&distance| distance as usize).collect();
-        let known = Known::new(n, beauty, alive, full, ranges).map_err(wrong)?;
+        let known = Premises::new(n, beauty, alive, full, ranges).map_err(wrong)?;
         let queens = query.queens.iter().map(|&square| square as usize).collect();
         let part = Part::new(Arc::new(known), queens).map_err(wrong)?;
         at_most("nodes", usize::try_from(query.nodes).unwrap_or(usize::MAX), MOST_NODES as usize)?;
@@ -312,13 +312,13 @@ mod tests {
         }
     }
 
-    fn part(turning: bool) -> PartQuestion {
+    fn part(turning: bool) -> SubtreeTask {
         let beauty = Beauty { norm: Norm::Chebyshev, turning };
         let alive = (0..15).map(|orbit| orbit % 3 > 0).collect();
         let full = if turning { vec![] } else { vec![0, 8] };
-        let known = Known::new(9, beauty, alive, full, vec![(0, 0, 0), (2, 1, 9)]).expect("of a board");
+        let known = Premises::new(9, beauty, alive, full, vec![(0, 0, 0), (2, 1, 9)]).expect("of a board");
         let part = Part::new(Arc::new(known), vec![80, 3]).expect("of a board");
-        PartQuestion { part, nodes: MOST_NODES, weights: Arc::new([1.0, 2.5]) }
+        SubtreeTask { part, nodes: MOST_NODES, weights: Arc::new([1.0, 2.5]) }
     }
 
     #[test]
@@ -340,7 +340,7 @@ mod tests {
     #[test]
     fn parts_of_no_board_are_refused() {
         let good = v1::PartQuery::from(&part(false));
-        let is_good = |query: &v1::PartQuery| PartQuestion::try_from(query).is_ok();
+        let is_good = |query: &v1::PartQuery| SubtreeTask::try_from(query).is_ok();
         assert!(is_good(&good));
         let bad: [fn(&mut v1::PartQuery); 12] = [
             |query| query.n = 0,

@@ -11,15 +11,15 @@ use std::time::Instant;
 
 use tokio::sync::watch;
 
-use crate::solver::beautiful::{PartQuestion, Pulse, Searcher};
-use crate::solver::first::{Answering, Control, Outcome, Question, Task, answering};
+use crate::solver::beautiful::{CancelToken, Searcher, SubtreeTask};
+use crate::solver::first::{Control, Outcome, QuerySolver, Question, Task, query_solver};
 use crate::wire::{CompletionQuery, MOST_MESSAGE_BYTES, TaskAnswer, TaskOutcome, TaskQuery};
 
 /// By which a task is stopped.
 #[derive(Debug, Default)]
 struct Brake {
     control: Control,
-    pulse: Pulse,
+    pulse: CancelToken,
 }
 
 impl Brake {
@@ -200,7 +200,7 @@ const MOST_REFUTATION_BYTES: usize = MOST_MESSAGE_BYTES / 2;
 #[derive(Default)]
 struct Tools {
     /// Who answers about first solutions on boards of one size.
-    answering: Option<(usize, Box<dyn Answering>)>,
+    query_solver: Option<(usize, Box<dyn QuerySolver>)>,
     searcher: Searcher,
 }
 
@@ -253,9 +253,9 @@ impl Tools {
 
     fn complete(&mut self, query: &CompletionQuery, control: &Control) -> Outcome {
         let CompletionQuery { n, ref prefix, programmes, attempt } = *query;
-        let (_, desk) = match &mut self.answering {
+        let (_, desk) = match &mut self.query_solver {
             Some(desk) if desk.0 == n => desk,
-            desk => desk.insert((n, answering(n, &[]))),
+            desk => desk.insert((n, query_solver(n, &[]))),
         };
         let outcome = desk.ask(&Question { prefix, programmes, attempt }, Task::alone(control));
         match &outcome {
@@ -267,7 +267,7 @@ impl Tools {
         }
     }
 
-    fn search(&mut self, question: &PartQuestion, pulse: &Pulse) -> TaskOutcome {
+    fn search(&mut self, question: &SubtreeTask, pulse: &CancelToken) -> TaskOutcome {
         self.searcher.search(question, pulse).into()
     }
 }
@@ -276,7 +276,7 @@ impl Tools {
 mod tests {
     use super::*;
     use crate::proof::Beauty;
-    use crate::proof::beautiful::{Known, Part};
+    use crate::proof::beautiful::{Part, Premises};
 
     fn query(n: usize, prefix: &[usize], programmes: u64) -> TaskQuery {
         TaskQuery::Completion(CompletionQuery { n, prefix: prefix.to_vec(), programmes, attempt: 0 })
@@ -286,9 +286,9 @@ mod tests {
     fn part(n: usize, queens: &[usize], nodes: u64) -> TaskQuery {
         let half = n.div_ceil(2);
         let alive = vec![true; half * (half + 1) / 2];
-        let known = Known::new(n, Beauty::default(), alive, vec![], vec![]).expect("of a board");
+        let known = Premises::new(n, Beauty::default(), alive, vec![], vec![]).expect("of a board");
         let part = Part::new(Arc::new(known), queens.to_vec()).expect("of a board");
-        TaskQuery::Part(PartQuestion { part, nodes, weights: Arc::new([]) })
+        TaskQuery::Part(SubtreeTask { part, nodes, weights: Arc::new([]) })
     }
 
     fn wait_for(provers: &Provers, what: impl Fn(&InHand) -> bool) -> InHand {

@@ -17,7 +17,7 @@ use nqueens_proof::board::{Piece, Problem};
 use nqueens_solver::ilp::model::{Column, Direction, Domain, Model, Relation, Row};
 use nqueens_solver::ilp::{Formulation, Linear, LinearOutcome, Lines, Vertex};
 use nqueens_solver::simplex::{Ended, Simplex};
-use nqueens_solver::{Unwatched, Watch};
+use nqueens_solver::{ProgressSink, Unobserved};
 
 /// Runs of each solver in a pair.
 const ROUNDS: usize = 5;
@@ -50,7 +50,7 @@ impl Sequence {
                 &Step::Cost(column, cost) => linear.set_cost(column, cost),
                 Step::Column(cost, bounds, terms) => linear.add_column(*cost, *bounds, terms),
                 Step::Solve if optima.len() == solves => break,
-                Step::Solve => optima.push(match linear.solve(&mut Unwatched) {
+                Step::Solve => optima.push(match linear.solve(&mut Unobserved) {
                     LinearOutcome::Optimal(vertex) => Some(vertex.objective),
                     LinearOutcome::Infeasible { .. } => None,
                     other => panic!("{}, solve {}: {other:?}", self.name, optima.len() + 1),
@@ -69,7 +69,7 @@ impl Sequence {
                 &Step::Cost(column, cost) => simplex.set_cost(column, cost),
                 Step::Column(cost, bounds, terms) => simplex.add_column(*cost, *bounds, terms),
                 Step::Solve => {
-                    assert!(matches!(simplex.run(&mut Unwatched), Ended::Optimal | Ended::Infeasible))
+                    assert!(matches!(simplex.run(&mut Unobserved), Ended::Optimal | Ended::Infeasible))
                 }
             }
         }
@@ -195,7 +195,7 @@ fn fixings(n: usize, solves: usize) -> Sequence {
     let mut steps = Vec::new();
     let mut forbidden = Vec::new();
     for _ in 0..solves {
-        simplex.run(&mut Unwatched);
+        simplex.run(&mut Unobserved);
         steps.push(Step::Solve);
         if forbidden.len() > n || simplex.ray().is_some() {
             for k in forbidden.drain(..) {
@@ -340,7 +340,7 @@ fn columns(n: usize) -> Sequence {
         steps.push(Step::Bounds(k, 0.0, n as f64));
     }
     for _ in 0..150 {
-        simplex.run(&mut Unwatched);
+        simplex.run(&mut Unobserved);
         steps.push(Step::Solve);
         let duals = simplex.duals().to_vec();
         for (number, family) in families.iter().enumerate() {
@@ -464,7 +464,7 @@ impl Linear for Micro {
         self.bounds.push(bounds);
     }
 
-    fn solve(&mut self, _: &mut dyn Watch) -> LinearOutcome {
+    fn solve(&mut self, _: &mut dyn ProgressSink) -> LinearOutcome {
         let mut problem = MicroProblem::new(self.direction);
         let variables: Vec<Variable> = self
             .costs

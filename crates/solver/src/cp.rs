@@ -11,7 +11,7 @@
 
 use std::ops::ControlFlow;
 
-use crate::progress::{Progress, Watch};
+use crate::progress::{Progress, ProgressSink};
 use nqueens_proof::board::{Piece, Problem};
 
 /// Which row is decided next.
@@ -30,7 +30,7 @@ pub enum Branching {
 ///
 /// Run times of such a search have heavy tails, so it begins anew with other choices after some nodes, twice as many
 /// each time; sooner or later they are enough for all of it.
-pub fn one(problem: &Problem, watch: &mut dyn Watch) -> (Event, u64) {
+pub fn one(problem: &Problem, watch: &mut dyn ProgressSink) -> (Event, u64) {
     let mut nodes = 0;
     for seed in 0.. {
         let mut search = Search::new(problem, Branching::SmallestDomain { seed });
@@ -158,7 +158,7 @@ impl Search {
     }
 
     /// Goes on to the next solution.
-    pub fn next(&mut self, watch: &mut dyn Watch) -> Event {
+    pub fn next(&mut self, watch: &mut dyn ProgressSink) -> Event {
         let mut consistent = match self.state {
             State::Exhausted => return Event::Exhausted,
             State::Fresh => self.propagate_roots(),
@@ -194,7 +194,7 @@ impl Search {
         }
     }
 
-    fn look(&self, watch: &mut dyn Watch) -> ControlFlow<()> {
+    fn look(&self, watch: &mut dyn ProgressSink) -> ControlFlow<()> {
         let level = self.decided.iter().flatten().count();
         let look = watch.look(&Progress { level, bound: None, nodes: self.nodes });
         let late = watch.time_left().is_some_and(|left| left.is_zero());
@@ -365,16 +365,16 @@ impl Search {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::progress::Unwatched;
+    use crate::progress::Unobserved;
     use nqueens_proof::board::{Square, is_solution};
 
     fn all(problem: &Problem, branching: Branching) -> Vec<Vec<usize>> {
         let mut search = Search::new(problem, branching);
         let mut found = Vec::new();
-        while let Event::Solution(solution) = search.next(&mut Unwatched) {
+        while let Event::Solution(solution) = search.next(&mut Unobserved) {
             found.push(solution);
         }
-        assert_eq!(search.next(&mut Unwatched), Event::Exhausted);
+        assert_eq!(search.next(&mut Unobserved), Event::Exhausted);
         found
     }
 
@@ -417,7 +417,7 @@ mod tests {
     #[test]
     fn boards_wider_than_a_word_are_solved() {
         for n in [63, 64, 65, 130] {
-            match one(&Problem::empty(Piece::Queen, n), &mut Unwatched).0 {
+            match one(&Problem::empty(Piece::Queen, n), &mut Unobserved).0 {
                 Event::Solution(solution) => assert!(is_solution(Piece::Queen, &solution)),
                 other => panic!("n = {n}: {other:?}"),
             }
@@ -428,7 +428,7 @@ mod tests {
     fn one_solution_is_found_exactly_if_there_is_one() {
         for n in 0..=8 {
             let problem = Problem::empty(Piece::Queen, n);
-            match one(&problem, &mut Unwatched).0 {
+            match one(&problem, &mut Unobserved).0 {
                 Event::Solution(solution) => assert!(is_solution(Piece::Queen, &solution)),
                 event => assert_eq!((event, n == 2 || n == 3), (Event::Exhausted, true), "n = {n}"),
             }
@@ -438,7 +438,7 @@ mod tests {
     #[test]
     fn a_search_that_was_stopped_goes_on_where_it_was() {
         struct EveryTime;
-        impl Watch for EveryTime {
+        impl ProgressSink for EveryTime {
             fn look(&mut self, _: &Progress) -> ControlFlow<()> {
                 ControlFlow::Break(())
             }
@@ -450,7 +450,7 @@ mod tests {
         let mut search = Search::new(&problem, Branching::FirstRow);
         assert_eq!(search.next(&mut EveryTime), Event::Stopped);
         let mut found = 0;
-        while let Event::Solution(_) = search.next(&mut Unwatched) {
+        while let Event::Solution(_) = search.next(&mut Unobserved) {
             found += 1;
         }
         assert_eq!(found, 40);

@@ -20,5 +20,5 @@ mod progress;
 pub mod simplex;
 mod verdict;
 
-pub use progress::{Progress, Unwatched, Watch};
-pub use verdict::{Answer, Doubt, Verdict};
+pub use progress::{Progress, ProgressSink, Unobserved};
+pub use verdict::{Answer, Unproven, Verdict};

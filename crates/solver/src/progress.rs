@@ -15,7 +15,7 @@ pub struct Progress {
 }
 
 /// Whoever started a run. Every method asks often (well below a second apart) whether it may go on.
-pub trait Watch {
+pub trait ProgressSink {
     /// Is told how far the run is. [`ControlFlow::Break`] ends it soon.
     fn look(&mut self, progress: &Progress) -> ControlFlow<()>;
 
@@ -28,9 +28,9 @@ pub trait Watch {
 
 /// Nobody watches: the run goes on until it is done.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Unwatched;
+pub struct Unobserved;
 
-impl Watch for Unwatched {
+impl ProgressSink for Unobserved {
     fn look(&mut self, _: &Progress) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
@@ -48,7 +48,7 @@ pub(super) struct Step<'a, W: ?Sized> {
     pub(super) nodes: u64,
 }
 
-impl<W: Watch + ?Sized> Watch for Step<'_, W> {
+impl<W: ProgressSink + ?Sized> ProgressSink for Step<'_, W> {
     fn look(&mut self, progress: &Progress) -> ControlFlow<()> {
         let nodes = self.nodes + progress.nodes;
         self.watch.look(&Progress { level: self.level, nodes, ..*progress })

@@ -21,12 +21,12 @@ pub enum Verdict {
     /// In integers: by the method itself, or by the referee.
     Proven,
     /// Not, and why.
-    NotProven(Doubt),
+    NotProven(Unproven),
 }
 
 /// Why an answer is the best that was found and no more.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Doubt {
+pub enum Unproven {
     /// The run was stopped, by its watch or by a time limit.
     Stopped,
     /// The solver gave up or contradicted itself.
@@ -39,7 +39,7 @@ pub enum Doubt {
     NotChecked,
 }
 
-impl fmt::Display for Doubt {
+impl fmt::Display for Unproven {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Stopped => f.write_str("stopped before the proof was complete"),

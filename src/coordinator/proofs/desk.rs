@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use super::pool::{Answered, Pool};
 use crate::board::{Piece, is_solution};
 use crate::preplacement::JobHash;
-use crate::proof::beautiful::{Checked, Known, PartChecker};
+use crate::proof::beautiful::{Checked, PartChecker, Premises};
 use crate::proof::first::{Refutation, check_refutation_within};
 use crate::proof::{Meter, ProofError};
-use crate::solver::beautiful::{Asking, PartQuestion, Pulse, Reached};
-use crate::solver::first::{Answering, Outcome, Question, Task, at_once};
+use crate::solver::beautiful::{CancelToken, Reached, SubtreeSolver, SubtreeTask};
+use crate::solver::first::{Outcome, QuerySolver, Question, Task, at_once};
 use crate::wire::{CompletionQuery, TaskAnswer, TaskOutcome, TaskQuery};
 
 /// Checks that may go on at the same time.
@@ -111,7 +111,7 @@ pub(super) struct CompletionDesk {
     pub(super) desk: Desk,
 }
 
-impl Answering for CompletionDesk {
+impl QuerySolver for CompletionDesk {
     fn ask(&mut self, question: &Question<'_>, task: Task<'_>) -> Outcome {
         /// Nodes that are believed for each programme.
         const MOST_NODES: u64 = 1 << 20;
@@ -198,7 +198,7 @@ fn judge_completion(
 pub(super) struct Checkers(Mutex<Vec<PartChecker>>);
 
 impl Checkers {
-    fn with<T>(&self, known: &Arc<Known>, work: impl FnOnce(&mut PartChecker) -> T) -> T {
+    fn with<T>(&self, known: &Arc<Premises>, work: impl FnOnce(&mut PartChecker) -> T) -> T {
         let free = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut checker = match free().pop() {
             Some(checker) if Arc::ptr_eq(checker.known(), known) => checker,
@@ -216,8 +216,8 @@ pub(super) struct PartDesk {
     pub(super) checkers: Arc<Checkers>,
 }
 
-impl Asking for PartDesk {
-    fn ask(&mut self, question: PartQuestion, pulse: &Pulse) -> Option<Reached> {
+impl SubtreeSolver for PartDesk {
+    fn ask(&mut self, question: SubtreeTask, pulse: &CancelToken) -> Option<Reached> {
         loop {
             let wanted = || !pulse.is_abandoned();
             let (_, reached) = self.desk.ask(TaskQuery::Part(question.clone()), &wanted, |answer| {
@@ -235,7 +235,7 @@ impl Asking for PartDesk {
 
 /// The steps that checking an answer about a part may take. A node takes less than ten on boards of 144, and at most some for
 /// each square of a line.
-fn most_steps(question: &PartQuestion) -> u64 {
+fn most_steps(question: &SubtreeTask) -> u64 {
     const EACH: u64 = 500;
     const BESIDES: u64 = 1_000_000;
     EACH.saturating_mul(question.nodes).saturating_add(BESIDES).min(MOST_STEPS)
@@ -244,7 +244,7 @@ fn most_steps(question: &PartQuestion) -> u64 {
 /// Whether an answer is true, and what it says if it is.
 fn judge_part(
     checker: &mut PartChecker,
-    question: &PartQuestion,
+    question: &SubtreeTask,
     answer: &mut TaskAnswer,
     meter: &mut Meter<'_>,
 ) -> (Judgement, Option<Reached>) {
@@ -285,7 +285,7 @@ mod tests {
     use crate::proof::beautiful::Part;
     use crate::proof::first::Multipliers;
     use crate::solver::beautiful::Searcher;
-    use crate::solver::first::{Control, answering};
+    use crate::solver::first::{Control, query_solver};
 
     #[test]
     fn what_is_true_is_believed_and_what_is_not_is_wrong() {
@@ -295,7 +295,7 @@ mod tests {
         let outcome = |query: &CompletionQuery| {
             let control = Control::default();
             let question = Question { prefix: &query.prefix, programmes: 100, attempt: 0 };
-            answering(query.n, &[]).ask(&question, Task::alone(&control))
+            query_solver(query.n, &[]).ask(&question, Task::alone(&control))
         };
         let (completed, refuted) = (outcome(&open), outcome(&closed));
         assert!(matches!(completed, Outcome::Completed(_)));
@@ -344,15 +344,15 @@ mod tests {
     #[test]
     fn a_part_is_answered_by_a_true_tree_or_a_solution_in_question() {
         let alive = vec![true; 10];
-        let known = Arc::new(Known::new(8, Beauty::default(), alive, vec![], vec![]).expect("of a board"));
+        let known = Arc::new(Premises::new(8, Beauty::default(), alive, vec![], vec![]).expect("of a board"));
         let question = |queens: &[usize], nodes| {
             let part = Part::new(Arc::clone(&known), queens.to_vec()).expect("of a board");
-            PartQuestion { part, nodes, weights: Arc::new([]) }
+            SubtreeTask { part, nodes, weights: Arc::new([]) }
         };
         let mut searcher = Searcher::default();
-        let mut searched = |question: &PartQuestion| searcher.search(question, &Pulse::default()).into();
+        let mut searched = |question: &SubtreeTask| searcher.search(question, &CancelToken::default()).into();
         let checkers = Checkers::default();
-        let judged = |question: &PartQuestion, outcome: &TaskOutcome| {
+        let judged = |question: &SubtreeTask, outcome: &TaskOutcome| {
             let mut answer = TaskAnswer { outcome: outcome.clone(), nodes: 9, programmes: 0, elapsed_s: 0.0 };
             let mut meter = Meter::new(Some(most_steps(question)));
             checkers.with(&known, |checker| judge_part(checker, question, &mut answer, &mut meter))
@@ -391,9 +391,9 @@ mod tests {
         let mut stopped = Meter::new(None).stopped_by(&|| true);
         assert_eq!(judge_completion(&query, &everything, &mut stopped).0, Judgement::Useless);
         // Nobody asks for more steps than these.
-        let known = Known::new(8, Beauty::default(), vec![true; 10], vec![], vec![]).expect("of a board");
+        let known = Premises::new(8, Beauty::default(), vec![true; 10], vec![], vec![]).expect("of a board");
         let part = Part::new(Arc::new(known), vec![]).expect("of a board");
-        let question = PartQuestion { part, nodes: u64::MAX, weights: Arc::new([]) };
+        let question = SubtreeTask { part, nodes: u64::MAX, weights: Arc::new([]) };
         assert_eq!(most_steps(&question), MOST_STEPS);
     }
 }

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::proof::Meter;
-use crate::proof::beautiful::Begun;
+use crate::proof::beautiful::PartialProof;
 use crate::solver::beautiful;
 use crate::solver::first::{LARGEST, Refutations, resume};
 use crate::whole_file::{self, WholeFile};
@@ -141,7 +141,7 @@ impl Folder {
         &self,
         question: &beautiful::Question,
         meter: &mut Meter<'_>,
-    ) -> io::Result<Option<Begun>> {
+    ) -> io::Result<Option<PartialProof>> {
         match self.read("proved") {
             Ok(bytes) => {
                 let begun = beautiful::resume::read_within(question, &bytes, meter);

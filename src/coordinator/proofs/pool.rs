@@ -380,8 +380,8 @@ mod tests {
 
     use super::*;
     use crate::proof::Beauty;
-    use crate::proof::beautiful::{Known, Part};
-    use crate::solver::beautiful::PartQuestion;
+    use crate::proof::beautiful::{Part, Premises};
+    use crate::solver::beautiful::SubtreeTask;
     use crate::wire::{CompletionQuery, task};
 
     const JOB: JobHash = JobHash::from_bytes([7; 16]);
@@ -395,10 +395,10 @@ mod tests {
     /// A part of a large board.
     fn part() -> TaskQuery {
         let n = 512;
-        let known =
-            Known::new(n, Beauty::default(), vec![true; 256 * 257 / 2], vec![], vec![]).expect("of a board");
+        let known = Premises::new(n, Beauty::default(), vec![true; 256 * 257 / 2], vec![], vec![])
+            .expect("of a board");
         let part = Part::new(Arc::new(known), vec![]).expect("of a board");
-        TaskQuery::Part(PartQuestion { part, nodes: 1, weights: vec![1.0; 6 * n].into() })
+        TaskQuery::Part(SubtreeTask { part, nodes: 1, weights: vec![1.0; 6 * n].into() })
     }
 
     fn pool_of(columns: &[usize]) -> State {

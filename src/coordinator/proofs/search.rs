@@ -12,9 +12,9 @@ use super::pool::Pool;
 use super::{Proof, lock};
 use crate::board::Norm;
 use crate::proof::{self, Meter};
-use crate::solver::beautiful::{self, Asking, Exact, Stage, most_beautiful_by};
-use crate::solver::first::{self, Answering, Found, Options};
-use crate::solver::{Progress, Watch};
+use crate::solver::beautiful::{self, Exact, Stage, SubtreeSolver, most_beautiful_by};
+use crate::solver::first::{self, Found, Options, QuerySolver};
+use crate::solver::{Progress, ProgressSink};
 
 /// Queries of one proof that are open at a time.
 const DESKS: usize = 64;
@@ -46,7 +46,7 @@ impl Proof {
         let refuted = self.folder.refuted(n, &mut Meter::new(None).stopped_by(&is_stopped))?;
         self.refuted.store(refuted.len() as u64, Ordering::Relaxed);
         let desks =
-            (0..DESKS).map(|_| -> Box<dyn Answering> { Box::new(CompletionDesk { n, desk: desk() }) });
+            (0..DESKS).map(|_| -> Box<dyn QuerySolver> { Box::new(CompletionDesk { n, desk: desk() }) });
         let options = Options { refuted, ..Options::default() };
         let mut book = Book::new(self);
         let found = first::first_by(n, options, desks.collect(), &mut Looking(self), &mut |refuted| {
@@ -69,7 +69,7 @@ impl Proof {
         let is_stopped = || self.stop.load(Ordering::Relaxed);
         let begun = self.folder.proved(&question, &mut Meter::new(None).stopped_by(&is_stopped))?;
         let checkers = Arc::new(Checkers::default());
-        let desks = (0..DESKS).map(|_| -> Box<dyn Asking> {
+        let desks = (0..DESKS).map(|_| -> Box<dyn SubtreeSolver> {
             Box::new(PartDesk { desk: desk(), checkers: Arc::clone(&checkers) })
         });
         let mut book = Book::new(self);
@@ -104,7 +104,7 @@ fn certificate(n: usize, found: &Found, meter: &mut Meter<'_>) -> io::Result<Vec
 /// Stops the search with its proof, and says how far it is.
 struct Looking<'a>(&'a Proof);
 
-impl Watch for Looking<'_> {
+impl ProgressSink for Looking<'_> {
     fn look(&mut self, progress: &Progress) -> ControlFlow<()> {
         if matches!(self.0.what, What::First { .. }) {
             self.0.row.store(progress.level as u32, Ordering::Relaxed);

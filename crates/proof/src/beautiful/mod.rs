@@ -56,16 +56,16 @@
 //! base = Σ y·b + Σ min(0, r)·most ≤ Σ y·(Aq) + Σ r·q = 0 for a solution. With a queen on o even base + r(o) ≤ 0 if
 //! r(o) > 0; and base − y(d) ≤ 0 if one of the diagonals at distance d is empty, since b(d) is one less then. They are numbered: ⌈n/2⌉ distances from the border, n from the main diagonals, levels, cliques.
 
-mod field;
+mod board;
 mod part;
 
-use field::Field;
+use board::Board;
 
 use super::bytes::{Reader, Writer};
 use super::{Beauty, Kind, Meter, ProofError, Proved};
 use crate::board::{Norm, Piece, Placement, Problem, Square};
 
-pub use part::{Checked, Known, Part, PartChecker};
+pub use part::{Checked, Part, PartChecker, Premises};
 
 /// Larger boards are refused.
 pub const LARGEST: usize = 512;
@@ -193,7 +193,7 @@ pub fn check_within(n: usize, proof: &[u8], meter: &mut Meter<'_>) -> Result<Pro
 
 /// What the first records of a proof have shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Begun {
+pub struct PartialProof {
     /// Which beauty.
     pub beauty: Beauty,
     /// The 0-based column of the queen in each row.
@@ -235,7 +235,7 @@ pub struct Trial {
 ///
 /// # Errors
 /// They cannot be read, or one of them proves nothing, or that takes more than [`MOST_WORK`](super::MOST_WORK) steps.
-pub fn check_begun(n: usize, proof: &[u8]) -> Result<Begun, ProofError> {
+pub fn check_begun(n: usize, proof: &[u8]) -> Result<PartialProof, ProofError> {
     check_begun_within(n, proof, &mut Meter::default())
 }
 
@@ -243,7 +243,7 @@ pub fn check_begun(n: usize, proof: &[u8]) -> Result<Begun, ProofError> {
 ///
 /// # Errors
 /// They cannot be read, or one of them proves nothing, or the meter ends the check.
-pub fn check_begun_within(n: usize, proof: &[u8], meter: &mut Meter<'_>) -> Result<Begun, ProofError> {
+pub fn check_begun_within(n: usize, proof: &[u8], meter: &mut Meter<'_>) -> Result<PartialProof, ProofError> {
     if n > LARGEST {
         return Err(refused(format!("the board is larger than {LARGEST}")));
     }
@@ -264,13 +264,13 @@ pub fn check_begun_within(n: usize, proof: &[u8], meter: &mut Meter<'_>) -> Resu
             trial = before;
         }
     }
-    let Checker { level, shown, field, cliques, mut open, .. } = checker;
+    let Checker { level, shown, board, cliques, mut open, .. } = checker;
     let (begin, before) = trial;
-    let mut full: Vec<usize> = (0..n).filter(|&distance| field.is_full(distance)).collect();
+    let mut full: Vec<usize> = (0..n).filter(|&distance| board.is_full(distance)).collect();
     let trial = open.pop().map(|Supposed { shows, died, filled, mut ranges }| {
         ranges.sort_unstable();
         ranges.dedup_by_key(|&mut (level, _)| level);
-        let ranges = ranges.into_iter().map(|(level, _)| (level, field.range[level].0, field.range[level].1));
+        let ranges = ranges.into_iter().map(|(level, _)| (level, board.range[level].0, board.range[level].1));
         full.retain(|distance| !filled.contains(distance));
         Trial { least: shows.queens, died, filled, ranges: ranges.collect(), begin, cliques: before }
     });
@@ -278,8 +278,8 @@ pub fn check_begun_within(n: usize, proof: &[u8], meter: &mut Meter<'_>) -> Resu
         return Err(refused("the records end in an assumption"));
     }
     let died = |square: &usize| trial.as_ref().is_some_and(|trial| trial.died.contains(square));
-    let dead = (0..field.squares()).filter(|square| !field.open[*square] && !died(square)).collect();
-    Ok(Begun { beauty, solution, records: records.to_vec(), level, shown, dead, full, cliques, trial })
+    let dead = (0..board.squares()).filter(|square| !board.open[*square] && !died(square)).collect();
+    Ok(PartialProof { beauty, solution, records: records.to_vec(), level, shown, dead, full, cliques, trial })
 }
 
 /// What is claimed.
@@ -352,17 +352,17 @@ struct Checker {
     cliques: Vec<Vec<usize>>,
     /// Squares of all cliques, and some for each.
     in_cliques: usize,
-    field: Field,
+    board: Board,
     refuted: bool,
 }
 
 impl Checker {
     fn new(n: usize, beauty: Beauty, solution: Option<&[usize]>) -> Self {
-        let field = Field::new(n, beauty.norm, beauty.turning);
+        let board = Board::new(n, beauty.norm, beauty.turning);
         let claimed = solution.map(|columns| {
-            let mut claimed = vec![0; field.levels.len()];
+            let mut claimed = vec![0; board.levels.len()];
             for (row, column) in columns.iter().enumerate() {
-                claimed[field.level_of(row * n + column)] += 1;
+                claimed[board.level_of(row * n + column)] += 1;
             }
             claimed
         });
@@ -374,13 +374,13 @@ impl Checker {
             open: Vec::new(),
             cliques: Vec::new(),
             in_cliques: 0,
-            field,
+            board,
             refuted: false,
         }
     }
 
     fn is_done(&self) -> bool {
-        if self.claimed.is_some() { self.passed == self.field.n } else { self.refuted }
+        if self.claimed.is_some() { self.passed == self.board.n } else { self.refuted }
     }
 
     /// Passes a level on which as many queens were shown as S has.
@@ -389,10 +389,10 @@ impl Checker {
         if !self.open.is_empty() || claimed != Some(&self.shown) {
             return Err(refused("a level is passed before it is done"));
         }
-        self.field.range[self.level] = (self.shown, self.shown);
+        self.board.range[self.level] = (self.shown, self.shown);
         if self.shown == 0 {
-            for square in self.field.levels[self.level].clone() {
-                self.field.close_for_good(square);
+            for square in self.board.levels[self.level].clone() {
+                self.board.close_for_good(square);
             }
         }
         self.passed += self.shown;
@@ -402,22 +402,22 @@ impl Checker {
     }
 
     fn record(&mut self, reader: &mut Reader<'_>, meter: &mut Meter<'_>) -> Result<(), ProofError> {
-        self.field.spend(100);
+        self.board.spend(100);
         let done = self.record_itself(reader, meter);
         // Whatever else is to be said, what was done counts.
-        self.field.report(meter).and(done)
+        self.board.report(meter).and(done)
     }
 
     fn record_itself(&mut self, reader: &mut Reader<'_>, meter: &mut Meter<'_>) -> Result<(), ProofError> {
         match reader.byte()? {
-            record::AT_LEAST => self.begin(reader.size(self.field.n)?),
+            record::AT_LEAST => self.begin(reader.size(self.board.n)?),
             record::REFUTED => {
-                self.field.search(None, reader, meter)?;
+                self.board.search(None, reader, meter)?;
                 self.refute()
             }
             record::KILLED => {
                 let square = self.square(reader)?;
-                self.field.search(Some(square), reader, meter)?;
+                self.board.search(Some(square), reader, meter)?;
                 self.kill(square)
             }
             record::REFUTED_BY_MULTIPLIERS => {
@@ -430,9 +430,9 @@ impl Checker {
             record::KILLED_BY_MULTIPLIERS => {
                 let (base, rest, _) = self.multipliers(reader, meter)?;
                 let mut dead = Vec::new();
-                for _ in 0..reader.size(self.field.squares())? {
+                for _ in 0..reader.size(self.board.squares())? {
                     let square = self.square(reader)?;
-                    let with_queen = base.checked_add(rest[self.field.first_of[square]]);
+                    let with_queen = base.checked_add(rest[self.board.first_of[square]]);
                     if with_queen.is_none_or(|sum| sum <= 0) {
                         return Err(refused("multipliers leave an orbit alive"));
                     }
@@ -445,9 +445,9 @@ impl Checker {
             }
             record::FULL_BY_MULTIPLIERS => {
                 let (base, _, of_diagonal) = self.multipliers(reader, meter)?;
-                let count = reader.size(self.field.n)?;
+                let count = reader.size(self.board.n)?;
                 for _ in 0..count {
-                    let distance = reader.size(self.field.n - 1)?;
+                    let distance = reader.size(self.board.n - 1)?;
                     let with_one_empty = base.checked_sub(of_diagonal[distance]);
                     if with_one_empty.is_none_or(|sum| sum <= 0) {
                         return Err(refused("multipliers leave a diagonal empty"));
@@ -459,16 +459,16 @@ impl Checker {
             record::CLIQUE => self.clique(reader),
             record::NEXT => self.next(),
             record::ASSUME => {
-                let level = reader.size(self.field.levels.len().saturating_sub(1))?;
+                let level = reader.size(self.board.levels.len().saturating_sub(1))?;
                 let at_least = !flag(reader)?;
-                self.assume(Shows { level, at_least, queens: reader.size(self.field.n)? })
+                self.assume(Shows { level, at_least, queens: reader.size(self.board.n)? })
             }
             other => Err(ProofError::UnknownStep(other.into())),
         }
     }
 
     fn square(&self, reader: &mut Reader<'_>) -> Result<usize, ProofError> {
-        reader.size(self.field.squares().saturating_sub(1))
+        reader.size(self.board.squares().saturating_sub(1))
     }
 
     fn begin(&mut self, least: usize) -> Result<(), ProofError> {
@@ -478,8 +478,8 @@ impl Checker {
             return Err(refused("a trial begins that shows nothing"));
         }
         // Under quarter turns queens come in fours, but for one in the centre, which has a level of its own.
-        let step = if self.field.turning && self.field.levels[self.level].len() > 1 { 4 } else { 1 };
-        self.field.range[self.level] = (self.shown, (least - 1) / step * step);
+        let step = if self.board.turning && self.board.levels[self.level].len() > 1 { 4 } else { 1 };
+        self.board.range[self.level] = (self.shown, (least - 1) / step * step);
         let shows = Shows { level: self.level, queens: least, at_least: true };
         self.suppose(shows);
         Ok(())
@@ -498,7 +498,7 @@ impl Checker {
         if self.open.len() == MOST_OPEN {
             return Err(ProofError::Damaged("too many assumptions are within each other"));
         }
-        let (least, most) = self.field.range[level];
+        let (least, most) = self.board.range[level];
         self.suppose(shows);
         self.limit(level, if at_least { (least, most.min(queens - 1)) } else { (least.max(queens), most) });
         Ok(())
@@ -506,7 +506,7 @@ impl Checker {
 
     /// Notes how many queens a level has, within what is supposed.
     fn limit(&mut self, level: usize, range: (usize, usize)) {
-        let before = std::mem::replace(&mut self.field.range[level], range);
+        let before = std::mem::replace(&mut self.board.range[level], range);
         if let Some(supposed) = self.open.last_mut() {
             supposed.ranges.push((level, before));
         }
@@ -522,20 +522,20 @@ impl Checker {
             return Err(refused("it rules out the solution itself"));
         };
         for square in died {
-            self.field.open_again(square);
+            self.board.open_again(square);
         }
         for distance in filled {
-            self.field.set_full(distance, false);
+            self.board.set_full(distance, false);
         }
         for (level, range) in ranges.into_iter().rev() {
-            self.field.range[level] = range;
+            self.board.range[level] = range;
         }
         let Shows { level, queens, at_least } = shows;
         if self.open.is_empty() {
             self.shown = queens;
-            self.field.range[level] = (queens, self.field.n);
+            self.board.range[level] = (queens, self.board.n);
         } else {
-            let (least, most) = self.field.range[level];
+            let (least, most) = self.board.range[level];
             self.limit(
                 level,
                 if at_least { (least.max(queens), most) } else { (least, most.min(queens - 1)) },
@@ -546,11 +546,11 @@ impl Checker {
 
     /// The orbit of `square` is dead.
     fn kill(&mut self, square: usize) -> Result<(), ProofError> {
-        if !self.field.open[square] {
+        if !self.board.open[square] {
             return Err(refused("an orbit dies twice"));
         }
-        for square in self.field.orbit(square) {
-            self.field.close_for_good(square);
+        for square in self.board.orbit(square) {
+            self.board.close_for_good(square);
             if let Some(supposed) = self.open.last_mut() {
                 supposed.died.push(square);
             }
@@ -560,10 +560,10 @@ impl Checker {
 
     /// The diagonals at a distance from the main ones have a queen each.
     fn fill(&mut self, distance: usize) -> Result<(), ProofError> {
-        if self.field.is_full(distance) || self.field.turning {
+        if self.board.is_full(distance) || self.board.turning {
             return Err(refused("diagonals are filled that need not or cannot be"));
         }
-        self.field.set_full(distance, true);
+        self.board.set_full(distance, true);
         if let Some(supposed) = self.open.last_mut() {
             supposed.filled.push(distance);
         }
@@ -571,7 +571,7 @@ impl Checker {
     }
 
     fn clique(&mut self, reader: &mut Reader<'_>) -> Result<(), ProofError> {
-        let n = self.field.n;
+        let n = self.board.n;
         let mut squares: Vec<usize> = Vec::new();
         for _ in 0..reader.size(2 * n)? {
             let square = self.square(reader)?;
@@ -581,7 +581,7 @@ impl Checker {
                 return Err(refused("the squares of a clique do not attack each other"));
             }
             squares.push(square);
-            self.field.spend(20 + 10 * squares.len());
+            self.board.spend(20 + 10 * squares.len());
         }
         // One without squares takes room as well.
         self.in_cliques += squares.len() + 4;
@@ -599,16 +599,16 @@ impl Checker {
         meter: &mut Meter<'_>,
     ) -> Result<(i128, Vec<i128>, Vec<i128>), ProofError> {
         // An eighth of the squares or some more is asked for its orbit.
-        meter.add(20 * self.field.squares() as u64)?;
-        let field = &self.field;
-        let n = field.n;
-        let (ranks, levels) = (n.div_ceil(2), field.levels.len());
+        meter.add(20 * self.board.squares() as u64)?;
+        let board = &self.board;
+        let n = board.n;
+        let (ranks, levels) = (n.div_ceil(2), board.levels.len());
         let wild = || refused("multipliers are too large");
         let mut of_rank = vec![0i128; ranks];
         let mut of_diagonal = vec![0i128; n];
         let mut of_level = vec![0i128; levels];
         let mut base = 0i128;
-        let mut rest = vec![0i128; field.squares()];
+        let mut rest = vec![0i128; board.squares()];
         for _ in 0..reader.size(ranks + n + levels + self.cliques.len())? {
             let number = reader.size(ranks + n + levels + self.cliques.len())?;
             meter.add(20)?;
@@ -622,14 +622,14 @@ impl Checker {
             } else if number < ranks + n + levels {
                 let level = number - ranks - n;
                 of_level[level] += y;
-                (if y > 0 { field.range[level].0 } else { field.range[level].1 }, false)
+                (if y > 0 { board.range[level].0 } else { board.range[level].1 }, false)
             } else {
                 let clique = self.cliques.get(number - ranks - n - levels);
                 let clique = clique.ok_or_else(|| refused("multipliers name an unknown clique"))?;
                 meter.add(100 * clique.len() as u64)?;
                 for &square in clique {
-                    let first = field.first_of[square];
-                    let share = y.checked_mul((8 / field.orbit(square).len()) as i128).ok_or_else(wild)?;
+                    let first = board.first_of[square];
+                    let share = y.checked_mul((8 / board.orbit(square).len()) as i128).ok_or_else(wild)?;
                     rest[first] = rest[first].checked_sub(share).ok_or_else(wild)?;
                 }
                 (8, true)
@@ -640,8 +640,8 @@ impl Checker {
             let term = y.checked_mul(bound as i128).ok_or_else(wild)?;
             base = base.checked_add(term).ok_or_else(wild)?;
         }
-        for first in (0..field.squares()).filter(|&square| field.first_of[square] == square) {
-            if !field.open[first] {
+        for first in (0..board.squares()).filter(|&square| board.first_of[square] == square) {
+            if !board.open[first] {
                 continue;
             }
             let (row, column) = (first / n, first % n);
@@ -650,11 +650,11 @@ impl Checker {
                 of_rank[column.min(n - 1 - column)],
                 of_diagonal[row.abs_diff(column)],
                 of_diagonal[(row + column).abs_diff(n - 1)],
-                of_level[field.level_of(first)],
+                of_level[board.level_of(first)],
             ];
             let r = r.into_iter().try_fold(rest[first], i128::checked_sub).ok_or_else(wild)?;
             rest[first] = r;
-            let most = if field.orbit(first).len() == 8 { 4 } else { 1 };
+            let most = if board.orbit(first).len() == 8 { 4 } else { 1 };
             let term = r.min(0).checked_mul(most).ok_or_else(wild)?;
             base = base.checked_add(term).ok_or_else(wild)?;
         }
@@ -710,12 +710,12 @@ mod tests {
         let too_few = by_multipliers(record::REFUTED_BY_MULTIPLIERS, &[(0, 1), (2 + n + 1, -1)], &[]);
         enter(&mut board, &[record::AT_LEAST, 4]).expect("a trial");
         enter(&mut board, &fills(&[1, 1])).expect("it is proved");
-        assert!(board.field.is_full(1) && !board.field.is_full(2));
+        assert!(board.board.is_full(1) && !board.board.is_full(2));
         enter(&mut board, &too_few).expect("three are not enough");
-        assert!(!board.field.is_full(1));
+        assert!(!board.board.is_full(1));
         // ... and then for good, once.
         enter(&mut board, &fills(&[1, 1])).expect("it is proved");
-        assert!(board.field.is_full(1));
+        assert!(board.board.is_full(1));
         assert_eq!(
             enter(&mut board, &fills(&[1, 1])),
             Err(refused("diagonals are filled that need not or cannot be"))

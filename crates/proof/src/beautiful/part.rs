@@ -2,19 +2,19 @@
 //!
 //! A part is a set of solutions in question and some queens. It is answered by one of those solutions that has these
 //! queens, or by a tree as in the records, which shows that there is none. The tree may have *holes*: where it has
-//! [`HOLE`](Known::hole) instead of a line, it says nothing; each hole is a part of its own then. There are at most n² of them: a search that goes deep
+//! [`HOLE`](Premises::hole) instead of a line, it says nothing; each hole is a part of its own then. There are at most n² of them: a search that goes deep
 //! first and stops leaves no more than the squares of the lines on one path.
 
 use std::sync::Arc;
 
-use super::{Field, refused};
+use super::{Board, refused};
 use crate::board::{Norm, Piece, Placement, Problem, Square};
 use crate::bytes::Reader;
 use crate::{Beauty, Meter, ProofError};
 
 /// What is known of the solutions in question.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Known {
+pub struct Premises {
     n: usize,
     beauty: Beauty,
     /// By orbit, in the order of their first squares: may there be a queen?
@@ -25,7 +25,7 @@ pub struct Known {
     ranges: Vec<(usize, usize, usize)>,
 }
 
-impl Known {
+impl Premises {
     /// On a board of size `n` from 1 to [`LARGEST`](super::LARGEST). `alive`: for each orbit, in the order of their first
     /// squares, whether there may be a queen; `full`: the distances from the main diagonals, ascending, at which each diagonal must
     /// have a queen, none where solutions turn; `ranges`: levels, ascending from 0 at the largest cost, each with the least
@@ -103,7 +103,7 @@ fn levels(n: usize, norm: Norm) -> usize {
 /// A part of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    known: Arc<Known>,
+    known: Arc<Premises>,
     queens: Vec<usize>,
 }
 
@@ -112,7 +112,7 @@ impl Part {
     ///
     /// # Errors
     /// There are no such squares.
-    pub fn new(known: Arc<Known>, queens: Vec<usize>) -> Result<Self, ProofError> {
+    pub fn new(known: Arc<Premises>, queens: Vec<usize>) -> Result<Self, ProofError> {
         let squares = known.n * known.n;
         if queens.len() > known.n || queens.iter().any(|&square| square >= squares) {
             return Err(refused("the queens are on no such board"));
@@ -121,7 +121,7 @@ impl Part {
     }
 
     /// What is known of the solutions in question.
-    pub const fn known(&self) -> &Arc<Known> {
+    pub const fn known(&self) -> &Arc<Premises> {
         &self.known
     }
 
@@ -142,29 +142,29 @@ pub struct Checked {
 
 /// Checks answers about parts with the same known facts.
 pub struct PartChecker {
-    known: Arc<Known>,
-    field: Field,
+    known: Arc<Premises>,
+    board: Board,
 }
 
 impl PartChecker {
     /// For parts where this is known.
-    pub fn new(known: Arc<Known>) -> Self {
-        let mut field = Field::new(known.n, known.beauty.norm, known.beauty.turning);
-        let firsts = (0..field.squares()).filter(|&square| field.first_of[square] == square);
+    pub fn new(known: Arc<Premises>) -> Self {
+        let mut board = Board::new(known.n, known.beauty.norm, known.beauty.turning);
+        let firsts = (0..board.squares()).filter(|&square| board.first_of[square] == square);
         let dead = firsts.zip(&known.alive).filter(|(_, alive)| !**alive);
-        let dead: Vec<usize> = dead.flat_map(|(first, _)| field.orbit(first)).collect();
+        let dead: Vec<usize> = dead.flat_map(|(first, _)| board.orbit(first)).collect();
         for square in dead {
-            field.close_for_good(square);
+            board.close_for_good(square);
         }
-        known.full.iter().for_each(|&distance| field.set_full(distance, true));
+        known.full.iter().for_each(|&distance| board.set_full(distance, true));
         for &(level, least, most) in &known.ranges {
-            field.range[level] = (least, most);
+            board.range[level] = (least, most);
         }
-        Self { known, field }
+        Self { known, board }
     }
 
     /// Of what it checks answers.
-    pub const fn known(&self) -> &Arc<Known> {
+    pub const fn known(&self) -> &Arc<Premises> {
         &self.known
     }
 
@@ -187,17 +187,17 @@ impl PartChecker {
         limit: u64,
         meter: &mut Meter<'_>,
     ) -> Result<Checked, ProofError> {
-        self.field.work = 0;
-        self.field.limit = limit;
-        self.field.holes = Some(Vec::new());
+        self.board.work = 0;
+        self.board.limit = limit;
+        self.board.holes = Some(Vec::new());
         let mut reader = Reader::new(tree);
-        let searched = self.field.search_below(queens, &mut reader, meter);
-        let holes = self.field.holes.take().unwrap_or_default();
+        let searched = self.board.search_below(queens, &mut reader, meter);
+        let holes = self.board.holes.take().unwrap_or_default();
         searched?;
         if !reader.is_empty() {
             return Err(ProofError::Damaged("there is more than a tree"));
         }
-        Ok(Checked { holes, nodes: self.field.work })
+        Ok(Checked { holes, nodes: self.board.work })
     }
 
     /// Checks a solution for the part with these queens: the 0-based column of the queen in each row.
@@ -205,16 +205,16 @@ impl PartChecker {
     /// # Errors
     /// It is no solution, or none of those in question.
     pub fn check_solution(&self, queens: &[usize], columns: &[usize]) -> Result<(), ProofError> {
-        let Known { n, beauty, ref ranges, .. } = *self.known;
+        let Premises { n, beauty, ref ranges, .. } = *self.known;
         Placement::check_solution(&Problem::empty(Piece::Queen, n), columns).map_err(refused)?;
         let squares: Vec<usize> = columns.iter().enumerate().map(|(row, column)| row * n + column).collect();
-        let mut counts = vec![0; self.field.levels.len()];
-        squares.iter().for_each(|&square| counts[self.field.level_of(square)] += 1);
+        let mut counts = vec![0; self.board.levels.len()];
+        squares.iter().for_each(|&square| counts[self.board.level_of(square)] += 1);
         let turns = !beauty.turning || (0..n).all(|row| columns[columns[row]] == n - 1 - row);
         let within = |&(level, least, most): &(usize, usize, usize)| (least..=most).contains(&counts[level]);
         let is_in_question = turns
-            && self.field.has_what_it_must(&squares)
-            && squares.iter().all(|&square| self.field.open[square])
+            && self.board.has_what_it_must(&squares)
+            && squares.iter().all(|&square| self.board.open[square])
             && queens.iter().all(|queen| squares.contains(queen))
             && ranges.iter().all(within);
         if is_in_question { Ok(()) } else { Err(refused("it is none of the solutions in question")) }
@@ -225,20 +225,20 @@ impl PartChecker {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::field::tests::write_wide;
+    use super::super::board::tests::write_wide;
     use super::*;
 
-    fn known(n: usize, ranges: Vec<(usize, usize, usize)>) -> Arc<Known> {
+    fn known(n: usize, ranges: Vec<(usize, usize, usize)>) -> Arc<Premises> {
         let alive = vec![true; orbits(n)];
-        Arc::new(Known::new(n, Beauty::default(), alive, vec![], ranges).expect("of a board"))
+        Arc::new(Premises::new(n, Beauty::default(), alive, vec![], ranges).expect("of a board"))
     }
 
     #[test]
     fn orbits_and_levels_are_counted_as_they_are() {
         for n in 1..=20 {
-            let field = Field::new(n, Norm::Euclidean, false);
-            assert_eq!(orbits(n), (0..n * n).filter(|&square| field.first_of[square] == square).count());
-            assert_eq!(levels(n, Norm::Euclidean), field.levels.len());
+            let board = Board::new(n, Norm::Euclidean, false);
+            assert_eq!(orbits(n), (0..n * n).filter(|&square| board.first_of[square] == square).count());
+            assert_eq!(levels(n, Norm::Euclidean), board.levels.len());
         }
     }
 
@@ -269,7 +269,7 @@ mod tests {
         let known = known(10, vec![]);
         let wide = |rows| {
             let mut tree = Vec::new();
-            write_wide(&mut PartChecker::new(Arc::clone(&known)).field, rows, &mut tree);
+            write_wide(&mut PartChecker::new(Arc::clone(&known)).board, rows, &mut tree);
             tree
         };
         let mut checker = PartChecker::new(Arc::clone(&known));
@@ -287,7 +287,7 @@ mod tests {
     fn a_check_ends_at_the_limit_of_its_meter_and_the_checker_is_as_good_as_before() {
         let known = known(16, vec![]);
         let mut tree = Vec::new();
-        write_wide(&mut PartChecker::new(Arc::clone(&known)).field, 2, &mut tree);
+        write_wide(&mut PartChecker::new(Arc::clone(&known)).board, 2, &mut tree);
         let mut checker = PartChecker::new(known);
         let whole = checker.check(&[], &tree, 999).expect("it is followed to its holes");
         let ended = checker.check_within(&[], &tree, u64::MAX, &mut Meter::new(Some(10)));
@@ -314,13 +314,13 @@ mod tests {
         assert_eq!(ranged(4, 4).check_solution(&[], &columns), Ok(()));
         assert!(ranged(0, 3).check_solution(&[], &columns).is_err());
         let dead =
-            Known::new(4, Beauty::default(), vec![true, false, true], vec![], vec![]).expect("of a board");
+            Premises::new(4, Beauty::default(), vec![true, false, true], vec![], vec![]).expect("of a board");
         assert!(PartChecker::new(Arc::new(dead)).check_solution(&[], &columns).is_err());
     }
 
     #[test]
     fn what_is_of_no_board_is_refused() {
-        let new = |n, orbits, ranges| Known::new(n, Beauty::default(), vec![true; orbits], vec![], ranges);
+        let new = |n, orbits, ranges| Premises::new(n, Beauty::default(), vec![true; orbits], vec![], ranges);
         assert!(new(4, 3, vec![]).is_ok());
         for (n, orbits, ranges) in [
             (0, 0, vec![]),
@@ -345,7 +345,7 @@ mod tests {
             turning in any::<bool>(),
         ) {
             let beauty = Beauty { norm: Norm::Euclidean, turning };
-            let known = Known::new(n, beauty, vec![true; orbits(n)], vec![], vec![]).expect("of a board");
+            let known = Premises::new(n, beauty, vec![true; orbits(n)], vec![], vec![]).expect("of a board");
             let mut checker = PartChecker::new(Arc::new(known));
             let queens: Vec<usize> = queens.iter().map(|queen| queen.index(n * n)).collect();
             let once = checker.check(&queens, &tree, 40);

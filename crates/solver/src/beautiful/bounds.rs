@@ -4,12 +4,12 @@ use std::ops::RangeInclusive;
 
 use super::orbits::{OrbitId, Orbits};
 use nqueens_proof::Beauty;
-use nqueens_proof::beautiful::Known;
+use nqueens_proof::beautiful::Premises;
 
 /// Facts that hold for a set of solutions which no symmetry changes: so no queen stands on a dead orbit, wherever
 /// one of its squares is shown to be impossible.
 #[derive(Clone, Debug)]
-pub(super) struct Facts {
+pub(super) struct Bounds {
     dead: Vec<bool>,
     /// By distance from the main diagonals: whether the diagonals there are known to have a queen each.
     full: Vec<bool>,
@@ -17,7 +17,7 @@ pub(super) struct Facts {
     range: Vec<Option<(u32, u32)>>,
 }
 
-impl Facts {
+impl Bounds {
     pub(super) fn new(orbits: &Orbits) -> Self {
         Self {
             dead: vec![false; orbits.orbits.len()],
@@ -27,26 +27,26 @@ impl Facts {
     }
 
     /// The facts that others sent.
-    pub(super) fn of(orbits: &Orbits, known: &Known) -> Self {
-        let mut facts = Self::new(orbits);
-        for (dead, alive) in facts.dead.iter_mut().zip(known.alive()) {
+    pub(super) fn of(orbits: &Orbits, known: &Premises) -> Self {
+        let mut bounds = Self::new(orbits);
+        for (dead, alive) in bounds.dead.iter_mut().zip(known.alive()) {
             *dead = !alive;
         }
-        known.full().iter().for_each(|&distance| facts.fill(distance));
+        known.full().iter().for_each(|&distance| bounds.fill(distance));
         for &(level, least, most) in known.ranges() {
-            facts.range[level] = Some((least as u32, most as u32));
+            bounds.range[level] = Some((least as u32, most as u32));
         }
-        facts
+        bounds
     }
 
     /// The facts for others; none if they ask for more queens than a board has.
-    pub(super) fn known(&self, n: usize, beauty: Beauty) -> Option<Known> {
+    pub(super) fn known(&self, n: usize, beauty: Beauty) -> Option<Premises> {
         let alive = self.dead.iter().map(|dead| !dead).collect();
         let range = |(level, range): (usize, &Option<(u32, u32)>)| {
             range.map(|(least, most)| (level, least as usize, (most as usize).min(n)))
         };
         let ranges = self.range.iter().enumerate().filter_map(range).collect();
-        Known::new(n, beauty, alive, self.full().collect(), ranges).ok()
+        Premises::new(n, beauty, alive, self.full().collect(), ranges).ok()
     }
 
     pub(super) fn is_alive(&self, orbit: OrbitId) -> bool {

@@ -3,10 +3,10 @@
 //! On a board with many squares one search loses its way among squares far out that have little to do with each other. How
 //! many queens the outer levels have decides most of them, and there are few ways that the programme allows.
 
-use super::bounds::Facts;
+use super::bounds::Bounds;
 use super::exact::{Engine, Settled};
 use super::orbit_lp::Multipliers;
-use crate::verdict::Doubt;
+use crate::verdict::Unproven;
 
 /// A case: so many queens on one level, with what was decided before.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ struct Case {
 #[derive(Debug)]
 enum State {
     /// What is known.
-    Open(Facts),
+    Open(Bounds),
     Refuted,
     /// Cases by the number of queens on a level: from the first number on, one after the other.
     Split {
@@ -50,8 +50,8 @@ pub(super) struct Cases {
 
 impl Cases {
     /// Of a trial on `level` where this is known.
-    pub(super) const fn new(level: usize, facts: Facts) -> Self {
-        Self { level, whole: Case { records: Vec::new(), state: State::Open(facts) } }
+    pub(super) const fn new(level: usize, bounds: Bounds) -> Self {
+        Self { level, whole: Case { records: Vec::new(), state: State::Open(bounds) } }
     }
 }
 
@@ -63,16 +63,16 @@ impl Engine<'_> {
         level: usize,
         wanted: usize,
         nodes: u64,
-    ) -> Result<Settled, Doubt> {
+    ) -> Result<Settled, Unproven> {
         self.log.cliques(&self.cliques);
         if cases.is_none() && self.reduce_in(level)? {
             return Ok(Settled::Refuted);
         }
-        let facts = self.facts.clone();
-        let cases = cases.get_or_insert_with(|| Cases::new(level, facts.clone()));
+        let bounds = self.bounds.clone();
+        let cases = cases.get_or_insert_with(|| Cases::new(level, bounds.clone()));
         while (1..wanted).contains(&cases.whole.open()) && self.split_all(cases.level, &mut cases.whole)? {}
         let found = self.search_all(&mut cases.whole, nodes)?;
-        self.facts = facts;
+        self.bounds = bounds;
         if let Some(columns) = found {
             return Ok(Settled::Found(columns));
         }
@@ -84,7 +84,7 @@ impl Engine<'_> {
     }
 
     /// Splits each case that is open, if a level is. Whether one was.
-    fn split_all(&mut self, trial: usize, case: &mut Case) -> Result<bool, Doubt> {
+    fn split_all(&mut self, trial: usize, case: &mut Case) -> Result<bool, Unproven> {
         self.look()?;
         match &mut case.state {
             State::Refuted => Ok(false),
@@ -95,8 +95,8 @@ impl Engine<'_> {
                 }
                 Ok(any)
             }
-            State::Open(facts) => {
-                self.facts = facts.clone();
+            State::Open(bounds) => {
+                self.bounds = bounds.clone();
                 let mark = self.log.mark();
                 let split = self.split(trial)?;
                 case.records.extend(self.log.take_from(mark));
@@ -110,26 +110,26 @@ impl Engine<'_> {
     }
 
     /// Cases of what is known, by the outermost level that is open; none if no level is.
-    fn split(&mut self, trial: usize) -> Result<Option<State>, Doubt> {
+    fn split(&mut self, trial: usize) -> Result<Option<State>, Unproven> {
         for level in trial + 1..self.orbits.levels.len() {
-            let alive = self.orbits.levels[level].orbits.iter().filter(|&&orbit| self.facts.is_alive(orbit));
+            let alive = self.orbits.levels[level].orbits.iter().filter(|&&orbit| self.bounds.is_alive(orbit));
             let room: i64 = alive.map(|&orbit| self.orbits.orbits[orbit].most).sum();
             let room = room as u32;
-            let (least, most) = self.facts.range(level).unwrap_or((0, self.question.n as u32));
+            let (least, most) = self.bounds.range(level).unwrap_or((0, self.question.n as u32));
             if room == 0 || least == most {
                 continue;
             }
             if most > room && !self.limit(level, (least, room), false, Multipliers::default()) {
                 continue;
             }
-            let known = self.facts.clone();
+            let known = self.bounds.clone();
             let mut cases = Vec::new();
             for queens in least..=most.min(room) {
                 let mark = self.log.mark();
-                self.facts = known.clone();
-                self.facts.set_range(level, Some((queens, queens)));
+                self.bounds = known.clone();
+                self.bounds.set_range(level, Some((queens, queens)));
                 let refuted = self.reduce_in(trial)?;
-                let state = if refuted { State::Refuted } else { State::Open(self.facts.clone()) };
+                let state = if refuted { State::Refuted } else { State::Open(self.bounds.clone()) };
                 cases.push(Case { records: self.log.take_from(mark), state });
             }
             return Ok(Some(State::Split { level, first: least, cases }));
@@ -138,7 +138,7 @@ impl Engine<'_> {
     }
 
     /// Searches each case that is open for some nodes: a solution, if one is found.
-    fn search_all(&mut self, case: &mut Case, nodes: u64) -> Result<Option<Vec<usize>>, Doubt> {
+    fn search_all(&mut self, case: &mut Case, nodes: u64) -> Result<Option<Vec<usize>>, Unproven> {
         match &mut case.state {
             State::Refuted => {}
             State::Split { cases, .. } => {
@@ -148,9 +148,9 @@ impl Engine<'_> {
                     }
                 }
             }
-            State::Open(facts) => {
+            State::Open(bounds) => {
                 self.look()?;
-                self.facts = facts.clone();
+                self.bounds = bounds.clone();
                 let mark = self.log.mark();
                 let settled = self.settle(nodes)?;
                 let records = self.log.take_from(mark);
@@ -185,14 +185,14 @@ pub(super) mod tests {
     use super::*;
     use crate::beautiful::orbits::Orbits;
     use crate::beautiful::{Question, Stage, most_beautiful_exactly};
-    use crate::progress::Unwatched;
+    use crate::progress::Unobserved;
     use nqueens_proof::beautiful::{check, check_begun, claim, prices, record};
     use nqueens_proof::board::Norm;
 
     /// The proof of an engine to which every trial is hard, without the seal; and its solution.
     fn hard(question: Question) -> (Vec<u8>, Vec<usize>) {
         let orbits = Orbits::new(question.n, question.norm);
-        let (mut watch, mut keep) = (Unwatched, |_: &Stage<'_>| {});
+        let (mut watch, mut keep) = (Unobserved, |_: &Stage<'_>| {});
         let mut engine = Engine::new(&orbits, question, Vec::new(), &mut watch, &mut keep);
         (engine.quick, engine.wide) = (0, 0);
         engine.run(None).expect("nobody stops it");
@@ -217,7 +217,7 @@ pub(super) mod tests {
         ] {
             let question = Question { n, norm, turning, threads: 1 };
             let (proof, best) = hard(question);
-            let other = most_beautiful_exactly(question, &mut Unwatched).answer.found.expect("a solution");
+            let other = most_beautiful_exactly(question, &mut Unobserved).answer.found.expect("a solution");
             assert_eq!(norm.fingerprint(&best), norm.fingerprint(&other), "n = {n}");
             assert_eq!(check(n, &proof).expect("it proves that").solution, Some(best), "n = {n}");
             for length in 3 + n..proof.len() {

@@ -1,6 +1,6 @@
 //! Cliques of squares that attack each other and that a point of the quotient violates.
 
-use super::bounds::Facts;
+use super::bounds::Bounds;
 use super::orbits::Orbits;
 use nqueens_proof::board::{Piece, Square};
 
@@ -9,7 +9,7 @@ const VIOLATION: f64 = 1e-3;
 
 /// Cliques of alive squares (numbers, ascending) whose values sum to more than 1, at most `limit` of them, the most violated
 /// first. `values` are the numbers of queens on the orbits.
-pub(super) fn violated(orbits: &Orbits, facts: &Facts, values: &[f64], limit: usize) -> Vec<Vec<usize>> {
+pub(super) fn violated(orbits: &Orbits, bounds: &Bounds, values: &[f64], limit: usize) -> Vec<Vec<usize>> {
     let n = orbits.n;
     let value = |square: usize| {
         let orbit = orbits.orbit_of[square];
@@ -17,7 +17,7 @@ pub(super) fn violated(orbits: &Orbits, facts: &Facts, values: &[f64], limit: us
     };
     let attacks =
         |a: usize, b: usize| Piece::Queen.attacks(n, Square::new(a / n, a % n), Square::new(b / n, b % n));
-    let alive = facts.squares(orbits);
+    let alive = bounds.squares(orbits);
     let mut support: Vec<usize> = alive.iter().copied().filter(|&square| value(square) > 1e-6).collect();
     support.sort_by(|&a, &b| value(b).total_cmp(&value(a)).then(a.cmp(&b)));
     let mut found: Vec<(f64, Vec<usize>)> = Vec::new();

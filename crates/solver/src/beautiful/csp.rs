@@ -24,22 +24,22 @@ const UNLIMITED: i32 = 1 << 30;
 #[derive(Clone, Debug)]
 pub(super) struct Group {
     pub(super) range: RangeInclusive<u32>,
-    pub(super) men: Vec<u32>,
+    pub(super) candidates: Vec<u32>,
 }
 
 /// The problem.
 #[derive(Clone, Debug)]
-pub(super) struct Core {
+pub(super) struct Csp {
     pub(super) n: usize,
     /// The squares by number (row · n + column) of each man: one, or four.
-    pub(super) men: Vec<Vec<u32>>,
+    pub(super) candidates: Vec<Vec<u32>>,
     /// The men on each line, ordered by their squares on it (of a pair, on the upper row). Where each man has one square,
     /// these are all rows, columns and diagonals, by their numbers in [`prices`].
     pub(super) lines: Vec<Vec<u32>>,
     /// Whether a line must have a man: diagonals need not, unless they are known to.
     must: Vec<bool>,
     /// What each man counts for.
-    counts: Vec<Counts>,
+    counts: Vec<Incidence>,
     pub(super) groups: Vec<Group>,
     words: usize,
     attacks: Attacks,
@@ -52,7 +52,7 @@ pub(super) struct Core {
 
 /// What a man counts for.
 #[derive(Clone, Copy, Debug)]
-struct Counts {
+struct Incidence {
     /// His lines: so many of these.
     on: [u16; 4],
     many: u8,
@@ -61,7 +61,7 @@ struct Counts {
     queens: i32,
 }
 
-impl Counts {
+impl Incidence {
     fn lines(&self) -> impl Iterator<Item = usize> {
         self.on[..usize::from(self.many)].iter().map(|&line| usize::from(line))
     }
@@ -91,7 +91,7 @@ pub(super) struct State {
 
 /// A state, and the men that it has placed.
 #[derive(Clone, Debug)]
-pub(super) struct Root {
+pub(super) struct Node {
     pub(super) state: State,
     pub(super) placed: Vec<u32>,
 }
@@ -102,14 +102,14 @@ pub(super) struct Conflict(pub(super) Option<u16>);
 
 /// What propagation has still to look at: lines, then groups.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Agenda {
+pub(super) struct PropagationQueue {
     queue: Vec<u16>,
     scratch: Vec<u32>,
     /// The men that were placed, in order.
     pub(super) placed: Vec<u32>,
 }
 
-impl Agenda {
+impl PropagationQueue {
     /// Nothing to look at, these men placed.
     pub(super) fn after(placed: Vec<u32>) -> Self {
         Self { placed, ..Self::default() }
@@ -117,12 +117,12 @@ impl Agenda {
 }
 
 impl State {
-    pub(super) fn is_alive(&self, man: u32) -> bool {
-        self.alive[man as usize >> 6] >> (man & 63) & 1 == 1
+    pub(super) fn is_alive(&self, candidate: u32) -> bool {
+        self.alive[candidate as usize >> 6] >> (candidate & 63) & 1 == 1
     }
 
-    fn clear(&mut self, man: u32) {
-        self.alive[man as usize >> 6] &= !(1 << (man & 63));
+    fn clear(&mut self, candidate: u32) {
+        self.alive[candidate as usize >> 6] &= !(1 << (candidate & 63));
     }
 
     /// Whether every line has its man.
@@ -158,7 +158,7 @@ fn bits(words: &[u64]) -> impl Iterator<Item = usize> {
     })
 }
 
-impl Core {
+impl Csp {
     /// The problem on `squares` (numbers, each once) of a board of size `n`, with groups of squares and their ranges.
     /// With `turning`, solutions are those that do not change under quarter turns; `squares` must not, either.
     pub(super) fn new(
@@ -167,18 +167,18 @@ impl Core {
         groups: &[(RangeInclusive<u32>, Vec<usize>)],
         turning: bool,
     ) -> Self {
-        let men =
+        let candidates =
             if turning { turned(n, squares) } else { squares.iter().map(|&s| vec![s as u32]).collect() };
         let mut man_of = vec![u32::MAX; n * n];
-        for (man, squares) in (0..).zip(&men) {
+        for (candidate, squares) in (0..).zip(&candidates) {
             for &square in squares {
-                man_of[square as usize] = man;
+                man_of[square as usize] = candidate;
             }
         }
         let line_count = if turning { n.div_ceil(2) } else { 6 * n };
         let mut lines = vec![Vec::new(); line_count];
-        let mut counts = Vec::with_capacity(men.len());
-        for (man, squares) in (0..).zip(&men) {
+        let mut counts = Vec::with_capacity(candidates.len());
+        for (candidate, squares) in (0..).zip(&candidates) {
             let square = squares[0] as usize;
             let (mut on, mut many) = (prices::lines(n, square), 4);
             if turning {
@@ -187,8 +187,8 @@ impl Core {
                 on[..2].copy_from_slice(&pair);
                 many = if pair[0] == pair[1] { 1 } else { 2 };
             }
-            on[..many].iter().for_each(|&line| lines[line].push(man));
-            counts.push(Counts {
+            on[..many].iter().for_each(|&line| lines[line].push(candidate));
+            counts.push(Incidence {
                 on: on.map(|line| line as u16),
                 many: many as u8,
                 group: groups.len() as u16,
@@ -197,28 +197,32 @@ impl Core {
         }
         if turning {
             for (row, line) in lines.iter_mut().enumerate() {
-                let on_row =
-                    |man: &u32| men[*man as usize].iter().copied().find(|&square| square as usize / n == row);
+                let on_row = |candidate: &u32| {
+                    candidates[*candidate as usize].iter().copied().find(|&square| square as usize / n == row)
+                };
                 line.sort_by_key(on_row);
             }
         }
         let mut groups_of_men = Vec::with_capacity(groups.len());
         for (number, (range, squares)) in (0..).zip(groups) {
-            let mut members: Vec<u32> =
-                squares.iter().map(|&square| man_of[square]).filter(|&man| man != u32::MAX).collect();
+            let mut members: Vec<u32> = squares
+                .iter()
+                .map(|&square| man_of[square])
+                .filter(|&candidate| candidate != u32::MAX)
+                .collect();
             members.sort_unstable();
             members.dedup();
-            for &man in &members {
-                counts[man as usize].group = number;
+            for &candidate in &members {
+                counts[candidate as usize].group = number;
             }
-            groups_of_men.push(Group { range: range.clone(), men: members });
+            groups_of_men.push(Group { range: range.clone(), candidates: members });
         }
-        let words = men.len().div_ceil(64);
-        let attacks = Attacks::new(n, &men, words);
+        let words = candidates.len().div_ceil(64);
+        let attacks = Attacks::new(n, &candidates, words);
         let must = (0..line_count).map(|line| line < 2 * n).collect();
         Self {
             n,
-            men,
+            candidates,
             lines,
             must,
             counts,
@@ -245,8 +249,9 @@ impl Core {
     }
 
     /// Everything open, and propagated; what follows from nothing is placed, and the agenda has it.
-    pub(super) fn root(&self, agenda: &mut Agenda) -> Result<Root, Conflict> {
-        let count = |(men, &must): (&Vec<u32>, &bool)| if must { men.len() as u16 } else { DONE };
+    pub(super) fn root(&self, pending: &mut PropagationQueue) -> Result<Node, Conflict> {
+        let count =
+            |(candidates, &must): (&Vec<u32>, &bool)| if must { candidates.len() as u16 } else { DONE };
         let limits = |limit: fn(&Group) -> u32| {
             let limit = |group| i32::try_from(limit(group)).unwrap_or(UNLIMITED);
             self.groups.iter().map(limit).chain([UNLIMITED]).collect()
@@ -264,18 +269,18 @@ impl Core {
         for line in (0..self.lines.len()).filter(|&line| self.must[line]) {
             state.without[line >> 6] |= 1 << (line & 63);
         }
-        for (man, counts) in self.counts.iter().enumerate() {
-            state.alive[man >> 6] |= 1 << (man & 63);
+        for (candidate, counts) in self.counts.iter().enumerate() {
+            state.alive[candidate >> 6] |= 1 << (candidate & 63);
             if usize::from(counts.group) < self.groups.len() {
                 state.slack[usize::from(counts.group)] += counts.queens;
             }
         }
-        agenda.queue.clear();
-        agenda.placed.clear();
+        pending.queue.clear();
+        pending.placed.clear();
         for line in (0..self.lines.len() as u16).filter(|&line| self.must[usize::from(line)]) {
             match self.lines[usize::from(line)].len() {
                 0 => return Err(Conflict(Some(line))),
-                1 => agenda.queue.push(line),
+                1 => pending.queue.push(line),
                 _ => {}
             }
         }
@@ -283,108 +288,131 @@ impl Core {
             if state.slack[group] < 0 {
                 return Err(Conflict(None));
             }
-            let queens = self.groups[group].men.first().map_or(0, |&man| self.counts[man as usize].queens);
+            let queens = self.groups[group]
+                .candidates
+                .first()
+                .map_or(0, |&candidate| self.counts[candidate as usize].queens);
             if queens > state.room[group] {
-                self.empty_group(&mut state, group, agenda)?;
+                self.empty_group(&mut state, group, pending)?;
             }
-            agenda.queue.push((self.lines.len() + group) as u16);
+            pending.queue.push((self.lines.len() + group) as u16);
         }
-        self.propagate(&mut state, agenda)?;
-        Ok(Root { state, placed: agenda.placed.clone() })
+        self.propagate(&mut state, pending)?;
+        Ok(Node { state, placed: pending.placed.clone() })
     }
 
     /// The root with queens on `squares` (numbers), of which some may follow from others.
-    pub(super) fn root_with(&self, squares: &[usize]) -> Result<Root, Conflict> {
-        let mut agenda = Agenda::default();
-        let mut root = self.root(&mut agenda)?;
-        agenda.placed = std::mem::take(&mut root.placed);
+    pub(super) fn root_with(&self, squares: &[usize]) -> Result<Node, Conflict> {
+        let mut pending = PropagationQueue::default();
+        let mut root = self.root(&mut pending)?;
+        pending.placed = std::mem::take(&mut root.placed);
         for &square in squares {
-            let man = self.man_on(square).ok_or(Conflict(None))?;
-            if root.state.is_alive(man) {
-                self.place(&mut root.state, man, &mut agenda)?;
-            } else if !agenda.placed.contains(&man) {
+            let candidate = self.man_on(square).ok_or(Conflict(None))?;
+            if root.state.is_alive(candidate) {
+                self.place(&mut root.state, candidate, &mut pending)?;
+            } else if !pending.placed.contains(&candidate) {
                 return Err(Conflict(None));
             }
         }
-        Ok(Root { placed: agenda.placed, ..root })
+        Ok(Node { placed: pending.placed, ..root })
     }
 
     /// The squares of men.
-    pub(super) fn squares_of(&self, men: &[u32]) -> Vec<usize> {
-        men.iter().flat_map(|&man| &self.men[man as usize]).map(|&square| square as usize).collect()
+    pub(super) fn squares_of(&self, candidates: &[u32]) -> Vec<usize> {
+        candidates
+            .iter()
+            .flat_map(|&candidate| &self.candidates[candidate as usize])
+            .map(|&square| square as usize)
+            .collect()
     }
 
-    /// Places `man` and all men that follow from it.
-    pub(super) fn place(&self, state: &mut State, man: u32, agenda: &mut Agenda) -> Result<(), Conflict> {
-        agenda.queue.clear();
-        self.put(state, man, agenda)?;
-        self.propagate(state, agenda)
+    /// Places `candidate` and all men that follow from it.
+    pub(super) fn place(
+        &self,
+        state: &mut State,
+        candidate: u32,
+        pending: &mut PropagationQueue,
+    ) -> Result<(), Conflict> {
+        pending.queue.clear();
+        self.put(state, candidate, pending)?;
+        self.propagate(state, pending)
     }
 
     /// Lets each of these lines need a man that does not yet, and has some alive.
-    pub(super) fn fill(&self, root: &mut Root, lines: &[usize], agenda: &mut Agenda) -> Result<(), Conflict> {
-        agenda.queue.clear();
-        agenda.placed.clear();
+    pub(super) fn fill(
+        &self,
+        root: &mut Node,
+        lines: &[usize],
+        pending: &mut PropagationQueue,
+    ) -> Result<(), Conflict> {
+        pending.queue.clear();
+        pending.placed.clear();
         let state = &mut root.state;
         for &line in lines {
-            let alive = self.lines[line].iter().filter(|&&man| state.is_alive(man)).count();
+            let alive = self.lines[line].iter().filter(|&&candidate| state.is_alive(candidate)).count();
             state.line[line] = alive as u16;
             state.without[line >> 6] |= 1 << (line & 63);
             if alive == 1 {
-                agenda.queue.push(line as u16);
+                pending.queue.push(line as u16);
             }
         }
-        self.propagate(state, agenda)?;
-        root.placed.append(&mut agenda.placed);
+        self.propagate(state, pending)?;
+        root.placed.append(&mut pending.placed);
         Ok(())
     }
 
     /// Removes the men on `squares` (numbers), and places all men that follow from it.
     pub(super) fn without(
         &self,
-        root: &mut Root,
+        root: &mut Node,
         squares: &[usize],
-        agenda: &mut Agenda,
+        pending: &mut PropagationQueue,
     ) -> Result<(), Conflict> {
-        agenda.placed.clear();
+        pending.placed.clear();
         for &square in squares {
-            let Some(man) = self.man_on(square) else { continue };
-            agenda.queue.clear();
-            if root.placed.contains(&man) || agenda.placed.contains(&man) {
+            let Some(candidate) = self.man_on(square) else { continue };
+            pending.queue.clear();
+            if root.placed.contains(&candidate) || pending.placed.contains(&candidate) {
                 return Err(Conflict(None));
             }
-            if root.state.is_alive(man) {
-                root.state.clear(man);
-                self.lost(&mut root.state, man, agenda)?;
+            if root.state.is_alive(candidate) {
+                root.state.clear(candidate);
+                self.lost(&mut root.state, candidate, pending)?;
             }
-            self.propagate(&mut root.state, agenda)?;
+            self.propagate(&mut root.state, pending)?;
         }
-        root.placed.append(&mut agenda.placed);
+        root.placed.append(&mut pending.placed);
         Ok(())
     }
 
-    fn propagate(&self, state: &mut State, agenda: &mut Agenda) -> Result<(), Conflict> {
-        while let Some(next) = agenda.queue.pop() {
+    fn propagate(&self, state: &mut State, pending: &mut PropagationQueue) -> Result<(), Conflict> {
+        while let Some(next) = pending.queue.pop() {
             let next = next as usize;
             if next < self.lines.len() {
                 if state.choices(next).is_none() {
                     continue;
                 }
-                let last = self.lines[next].iter().find(|&&man| state.is_alive(man));
+                let last = self.lines[next].iter().find(|&&candidate| state.is_alive(candidate));
                 let last = *last.ok_or(Conflict(Some(next as u16)))?;
-                self.put(state, last, agenda)?;
+                self.put(state, last, pending)?;
             } else {
                 let group = next - self.lines.len();
                 if state.slack[group] != 0 {
                     continue;
                 }
-                let mut all = std::mem::take(&mut agenda.scratch);
+                let mut all = std::mem::take(&mut pending.scratch);
                 all.clear();
-                all.extend(self.groups[group].men.iter().filter(|&&man| state.is_alive(man)));
-                let done = all.iter().try_for_each(|&man| {
-                    if state.is_alive(man) { self.put(state, man, agenda) } else { Err(Conflict(None)) }
+                all.extend(
+                    self.groups[group].candidates.iter().filter(|&&candidate| state.is_alive(candidate)),
+                );
+                let done = all.iter().try_for_each(|&candidate| {
+                    if state.is_alive(candidate) {
+                        self.put(state, candidate, pending)
+                    } else {
+                        Err(Conflict(None))
+                    }
                 });
-                agenda.scratch = all;
+                pending.scratch = all;
                 done?;
             }
         }
@@ -392,13 +420,13 @@ impl Core {
     }
 
     /// Places a man who is alive, and removes whom it attacks.
-    fn put(&self, state: &mut State, man: u32, agenda: &mut Agenda) -> Result<(), Conflict> {
-        let index = man as usize;
+    fn put(&self, state: &mut State, candidate: u32, pending: &mut PropagationQueue) -> Result<(), Conflict> {
+        let index = candidate as usize;
         let counts = self.counts[index];
-        let Counts { group, queens, .. } = counts;
+        let Incidence { group, queens, .. } = counts;
         let group = usize::from(group);
-        agenda.placed.push(man);
-        state.clear(man);
+        pending.placed.push(candidate);
+        state.clear(candidate);
         for line in counts.lines() {
             state.line[line] = DONE;
             state.without[line >> 6] &= !(1 << (line & 63));
@@ -416,7 +444,7 @@ impl Core {
                     while hit != 0 {
                         let other = (word as u32) << 6 | hit.trailing_zeros();
                         hit &= hit - 1;
-                        self.lost(state, other, agenda)?;
+                        self.lost(state, other, pending)?;
                     }
                 }
             }
@@ -425,38 +453,48 @@ impl Core {
                     for &other in &self.lines[line] {
                         if state.is_alive(other) {
                             state.clear(other);
-                            self.lost(state, other, agenda)?;
+                            self.lost(state, other, pending)?;
                         }
                     }
                 }
             }
         }
         if state.room[group] < queens {
-            self.empty_group(state, group, agenda)?;
+            self.empty_group(state, group, pending)?;
         }
         Ok(())
     }
 
-    fn empty_group(&self, state: &mut State, group: usize, agenda: &mut Agenda) -> Result<(), Conflict> {
-        for &other in &self.groups[group].men {
+    fn empty_group(
+        &self,
+        state: &mut State,
+        group: usize,
+        pending: &mut PropagationQueue,
+    ) -> Result<(), Conflict> {
+        for &other in &self.groups[group].candidates {
             if state.is_alive(other) {
                 state.clear(other);
-                self.lost(state, other, agenda)?;
+                self.lost(state, other, pending)?;
             }
         }
         Ok(())
     }
 
-    /// `man` is no longer alive: counts it.
-    fn lost(&self, state: &mut State, man: u32, agenda: &mut Agenda) -> Result<(), Conflict> {
-        let counts = &self.counts[man as usize];
-        let Counts { group, queens, .. } = *counts;
+    /// `candidate` is no longer alive: counts it.
+    fn lost(
+        &self,
+        state: &mut State,
+        candidate: u32,
+        pending: &mut PropagationQueue,
+    ) -> Result<(), Conflict> {
+        let counts = &self.counts[candidate as usize];
+        let Incidence { group, queens, .. } = *counts;
         for line in counts.lines() {
             let choices = &mut state.line[line];
             *choices -= 1;
             match *choices {
                 0 => return Err(Conflict(Some(line as u16))),
-                1 => agenda.queue.push(line as u16),
+                1 => pending.queue.push(line as u16),
                 _ => {}
             }
         }
@@ -466,20 +504,20 @@ impl Core {
             return Err(Conflict(None));
         }
         if *slack == 0 {
-            agenda.queue.push(self.lines.len() as u16 + group);
+            pending.queue.push(self.lines.len() as u16 + group);
         }
         Ok(())
     }
 
     /// The man on a square (by number), if there is one.
     pub(super) fn man_on(&self, square: usize) -> Option<u32> {
-        Some(self.man_of[square]).filter(|&man| man != u32::MAX)
+        Some(self.man_of[square]).filter(|&candidate| candidate != u32::MAX)
     }
 
     /// The solution with the men of `placed`: the 0-based column of the queen in each row.
     pub(super) fn columns(&self, n: usize, placed: &[u32]) -> Vec<usize> {
         let mut columns = vec![usize::MAX; n];
-        for &square in placed.iter().flat_map(|&man| &self.men[man as usize]) {
+        for &square in placed.iter().flat_map(|&candidate| &self.candidates[candidate as usize]) {
             columns[square as usize / n] = square as usize % n;
         }
         columns
@@ -488,7 +526,7 @@ impl Core {
 
 /// The orbits of `squares` under quarter turns, without those whose squares attack each other.
 fn turned(n: usize, squares: &[usize]) -> Vec<Vec<u32>> {
-    let mut men = Vec::new();
+    let mut candidates = Vec::new();
     for &square in squares {
         let at = Square::new(square / n, square % n);
         let image = |g: Symmetry| {
@@ -503,35 +541,35 @@ fn turned(n: usize, squares: &[usize]) -> Vec<Vec<u32>> {
         let on_diagonal = at.row == at.col || at.row + at.col + 1 == n;
         let peaceful = images.len() == 1 || !(on_axis || on_diagonal);
         if images[0] as usize == square && peaceful {
-            men.push(images);
+            candidates.push(images);
         }
     }
-    men
+    candidates
 }
 
 impl Attacks {
-    fn new(n: usize, men: &[Vec<u32>], words: usize) -> Self {
-        if men.len() > MOST_FOR_MASKS && men.iter().all(|squares| squares.len() == 1) {
+    fn new(n: usize, candidates: &[Vec<u32>], words: usize) -> Self {
+        if candidates.len() > MOST_FOR_MASKS && candidates.iter().all(|squares| squares.len() == 1) {
             return Self::Lines;
         }
         let mut on = vec![Vec::new(); prices::level(n, 0)];
         let lines_of = |square: u32| prices::lines(n, square as usize);
-        for (man, squares) in (0u32..).zip(men) {
+        for (candidate, squares) in (0u32..).zip(candidates) {
             for line in squares.iter().flat_map(|&square| lines_of(square)) {
-                if on[line].last() != Some(&man) {
-                    on[line].push(man);
+                if on[line].last() != Some(&candidate) {
+                    on[line].push(candidate);
                 }
             }
         }
-        let mut masks = vec![0u64; men.len() * words];
-        for (man, squares) in men.iter().enumerate() {
-            let mask = &mut masks[man * words..(man + 1) * words];
+        let mut masks = vec![0u64; candidates.len() * words];
+        for (candidate, squares) in candidates.iter().enumerate() {
+            let mask = &mut masks[candidate * words..(candidate + 1) * words];
             for line in squares.iter().flat_map(|&square| lines_of(square)) {
                 for &other in &on[line] {
                     mask[other as usize >> 6] |= 1 << (other & 63);
                 }
             }
-            mask[man >> 6] &= !(1 << (man & 63));
+            mask[candidate >> 6] &= !(1 << (candidate & 63));
         }
         Self::Masks(masks)
     }

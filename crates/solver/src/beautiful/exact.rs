@@ -7,19 +7,19 @@
 //! either finds one or refutes that there is one. As many levels as possible at once pay: what is found is then good far below the
 //! level in hand. After each level the board is reduced as far as it goes ([`crate::beautiful::presolve`]).
 
-use super::bounds::Facts;
-use super::csp::{Agenda, Core};
+use super::bounds::Bounds;
+use super::csp::{Csp, PropagationQueue};
 use super::lp_search::Pace;
-use super::lp_witnesses::Witnesses;
-use super::orbit_lp::Quotient;
+use super::lp_witnesses::LpWitnesses;
+use super::orbit_lp::OrbitLp;
 use super::orbits::Orbits;
-use super::proof_log::{Log, Mark};
+use super::proof_log::{Mark, ProofLog};
 use super::resume;
-use super::search::{End, Pulse, Search, every_solution};
-use super::subtree_task::Asking;
-use crate::progress::{Progress, Watch};
-use crate::verdict::{Answer, Doubt, Verdict};
-use nqueens_proof::beautiful::{Begun, claim};
+use super::search::{CancelToken, End, Search, every_solution};
+use super::subtree_task::SubtreeSolver;
+use crate::progress::{Progress, ProgressSink};
+use crate::verdict::{Answer, Unproven, Verdict};
+use nqueens_proof::beautiful::{PartialProof, claim};
 use nqueens_proof::board::Norm;
 use nqueens_proof::{Kind, seal};
 
@@ -91,8 +91,8 @@ pub struct Exact {
 pub fn all_as_beautiful(
     question: Question,
     columns: &[usize],
-    watch: &mut dyn Watch,
-) -> Result<Vec<Vec<usize>>, Doubt> {
+    watch: &mut dyn ProgressSink,
+) -> Result<Vec<Vec<usize>>, Unproven> {
     let orbits = Orbits::new(question.n, question.norm);
     let mut keep = |_: &Stage<'_>| {};
     let mut engine = Engine::new(&orbits, question, Vec::new(), watch, &mut keep);
@@ -100,7 +100,7 @@ pub fn all_as_beautiful(
         if queens == 0 {
             engine.close(level);
         } else {
-            engine.facts.set_range(level, Some((queens, queens)));
+            engine.bounds.set_range(level, Some((queens, queens)));
         }
     }
     if question.n == 0 {
@@ -109,8 +109,8 @@ pub fn all_as_beautiful(
     if engine.reduce()? {
         return Ok(Vec::new());
     }
-    let core = engine.core();
-    let Ok(root) = core.root(&mut Agenda::default()) else { return Ok(Vec::new()) };
+    let csp = engine.csp();
+    let Ok(root) = csp.root(&mut PropagationQueue::default()) else { return Ok(Vec::new()) };
     let mut found = Vec::new();
     let mut nodes = 0u64;
     let mut look = || {
@@ -118,8 +118,10 @@ pub fn all_as_beautiful(
         let progress = Progress { level: 0, bound: None, nodes };
         !(nodes.is_multiple_of(1024) && engine.watch.look(&progress).is_break())
     };
-    if !every_solution(&core, &root, &mut look, &mut |men| found.push(core.columns(question.n, men))) {
-        return Err(Doubt::Stopped);
+    if !every_solution(&csp, &root, &mut look, &mut |candidates| {
+        found.push(csp.columns(question.n, candidates))
+    }) {
+        return Err(Unproven::Stopped);
     }
     found.sort_unstable();
     Ok(found)
@@ -130,13 +132,13 @@ pub(super) struct Engine<'a> {
     pub(super) orbits: &'a Orbits,
     pub(super) question: Question,
     /// Who has long searches done by others; nobody if all is searched here.
-    pub(super) desks: Vec<Box<dyn Asking>>,
-    pub(super) watch: &'a mut dyn Watch,
-    pub(super) facts: Facts,
-    pub(super) quotient: Quotient<'a>,
+    pub(super) desks: Vec<Box<dyn SubtreeSolver>>,
+    pub(super) watch: &'a mut dyn ProgressSink,
+    pub(super) bounds: Bounds,
+    pub(super) quotient: OrbitLp<'a>,
     pub(super) cliques: Vec<Vec<usize>>,
-    pub(super) witnesses: Witnesses,
-    pub(super) log: Log,
+    pub(super) witnesses: LpWitnesses,
+    pub(super) log: ProofLog,
     /// Of all searches.
     pub(super) nodes: u64,
     /// Learned weights of rows and columns.
@@ -206,21 +208,21 @@ struct LeftTrial {
     /// It is to show so many queens.
     least: u32,
     /// What is known in it.
-    facts: Facts,
+    bounds: Bounds,
     /// The log before it.
     before: Mark,
 }
 
 /// A most beautiful solution, or that there is none.
-pub fn most_beautiful_exactly(question: Question, watch: &mut dyn Watch) -> Exact {
+pub fn most_beautiful_exactly(question: Question, watch: &mut dyn ProgressSink) -> Exact {
     go_on_to_most_beautiful(question, None, watch, &mut |_| {})
 }
 
 /// The same, from what an earlier run for this question had proved; `keep` is offered what is to be kept for a later one.
 pub fn go_on_to_most_beautiful(
     question: Question,
-    begun: Option<Begun>,
-    watch: &mut dyn Watch,
+    begun: Option<PartialProof>,
+    watch: &mut dyn ProgressSink,
     keep: &mut Keep<'_>,
 ) -> Exact {
     most_beautiful_by(question, Vec::new(), begun, watch, keep)
@@ -229,9 +231,9 @@ pub fn go_on_to_most_beautiful(
 /// The same, with long searches done by others: each desk asks for one part at a time.
 pub fn most_beautiful_by(
     question: Question,
-    desks: Vec<Box<dyn Asking>>,
-    begun: Option<Begun>,
-    watch: &mut dyn Watch,
+    desks: Vec<Box<dyn SubtreeSolver>>,
+    begun: Option<PartialProof>,
+    watch: &mut dyn ProgressSink,
     keep: &mut Keep<'_>,
 ) -> Exact {
     let orbits = Orbits::new(question.n, question.norm);
@@ -297,21 +299,21 @@ impl<'a> Engine<'a> {
     pub(super) fn new(
         orbits: &'a Orbits,
         question: Question,
-        desks: Vec<Box<dyn Asking>>,
-        watch: &'a mut dyn Watch,
+        desks: Vec<Box<dyn SubtreeSolver>>,
+        watch: &'a mut dyn ProgressSink,
         keep: &'a mut Keep<'a>,
     ) -> Self {
-        let facts = Facts::new(orbits);
+        let bounds = Bounds::new(orbits);
         Self {
             orbits,
             question,
             desks,
             watch,
-            quotient: Quotient::new(orbits, &facts, &[]),
-            facts,
+            quotient: OrbitLp::new(orbits, &bounds, &[]),
+            bounds,
             cliques: Vec::new(),
-            witnesses: Witnesses::default(),
-            log: Log::default(),
+            witnesses: LpWitnesses::default(),
+            log: ProofLog::default(),
             nodes: 0,
             weights: Vec::new(),
             seed: 0,
@@ -330,7 +332,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    pub(super) fn run(&mut self, begun: Option<Begun>) -> Result<(), Doubt> {
+    pub(super) fn run(&mut self, begun: Option<PartialProof>) -> Result<(), Unproven> {
         let n = self.question.n;
         if n == 0 {
             self.best = Some(Vec::new());
@@ -355,7 +357,7 @@ impl<'a> Engine<'a> {
             let queens = self.fix(level, left.take())?;
             fixed += queens;
             if queens > 0 && fixed < n as u32 && self.reduce()? {
-                return Err(Doubt::SolverFailed("the levels above contradict the incumbent".into()));
+                return Err(Unproven::SolverFailed("the levels above contradict the incumbent".into()));
             }
             self.keep();
         }
@@ -363,32 +365,32 @@ impl<'a> Engine<'a> {
     }
 
     /// Takes up what an earlier run has proved; where it left its level.
-    fn take_up(&mut self, begun: Begun) -> Left {
-        let Begun { solution, records, level, shown, dead, full, cliques, trial, .. } = begun;
+    fn take_up(&mut self, begun: PartialProof) -> Left {
+        let PartialProof { solution, records, level, shown, dead, full, cliques, trial, .. } = begun;
         self.counts = self.orbits.counts(&solution);
         self.best = Some(solution);
-        self.log = Log::of(&records, cliques.len());
+        self.log = ProofLog::of(&records, cliques.len());
         self.sound = self.log.mark();
         self.cliques = cliques;
         for (level, &queens) in self.counts[..level].iter().enumerate() {
-            self.facts.set_range(level, Some((queens, queens)));
+            self.bounds.set_range(level, Some((queens, queens)));
         }
         for square in dead {
-            self.facts.kill(self.orbits.orbit_of[square]);
+            self.bounds.kill(self.orbits.orbit_of[square]);
         }
-        full.into_iter().for_each(|distance| self.facts.fill(distance));
+        full.into_iter().for_each(|distance| self.bounds.fill(distance));
         let trial = trial.map(|trial| {
-            let mut facts = self.facts.clone();
+            let mut bounds = self.bounds.clone();
             let least = trial.least as u32;
-            facts.set_range(level, Some((shown as u32, least - self.step(level))));
+            bounds.set_range(level, Some((shown as u32, least - self.step(level))));
             for square in trial.died {
-                facts.kill(self.orbits.orbit_of[square]);
+                bounds.kill(self.orbits.orbit_of[square]);
             }
-            trial.filled.into_iter().for_each(|distance| facts.fill(distance));
+            trial.filled.into_iter().for_each(|distance| bounds.fill(distance));
             for (level, least, most) in trial.ranges {
-                facts.set_range(level, Some((least as u32, most as u32)));
+                bounds.set_range(level, Some((least as u32, most as u32)));
             }
-            LeftTrial { least, facts, before: Mark { bytes: trial.begin, cliques: trial.cliques } }
+            LeftTrial { least, bounds, before: Mark { bytes: trial.begin, cliques: trial.cliques } }
         });
         Left { least: shown as u32, trial }
     }
@@ -397,7 +399,7 @@ impl<'a> Engine<'a> {
     pub(super) fn keep(&mut self) {
         self.sound = self.log.mark();
         if let Some(best) = &self.best {
-            let squares = self.facts.squares(self.orbits).len();
+            let squares = self.bounds.squares(self.orbits).len();
             let state = &|| resume::write(&self.question, best, self.log.as_bytes());
             (self.keep)(&Stage { place: Place { squares, ..self.place }, best, state });
         }
@@ -411,13 +413,13 @@ impl<'a> Engine<'a> {
         Some(resume::write(&self.question, best, &records[..sound]))
     }
 
-    pub(super) fn look(&mut self) -> Result<(), Doubt> {
+    pub(super) fn look(&mut self) -> Result<(), Unproven> {
         let progress = Progress { level: self.cost as usize, bound: None, nodes: self.nodes };
-        if self.watch.look(&progress).is_break() { Err(Doubt::Stopped) } else { Ok(()) }
+        if self.watch.look(&progress).is_break() { Err(Unproven::Stopped) } else { Ok(()) }
     }
 
     /// A first solution: within the smallest radius for which one is found quickly. `false`: there is none.
-    fn first_incumbent(&mut self) -> Result<bool, Doubt> {
+    fn first_incumbent(&mut self) -> Result<bool, Unproven> {
         let n = self.question.n;
         let orbits = self.orbits;
         let cost = |square: usize| orbits.levels[orbits.orbits[orbits.orbit_of[square]].level].cost;
@@ -429,14 +431,14 @@ impl<'a> Engine<'a> {
             self.look()?;
             let radius = self.orbits.levels[level].cost;
             let squares: Vec<usize> = (0..n * n).filter(|&square| cost(square) <= radius).collect();
-            let core = Core::new(n, &squares, &[], self.question.turning);
-            let Ok(root) = core.root(&mut Agenda::default()) else { continue };
-            let pulse = Pulse::default();
-            let mut search = Search::new(&core, &pulse, 1);
+            let csp = Csp::new(n, &squares, &[], self.question.turning);
+            let Ok(root) = csp.root(&mut PropagationQueue::default()) else { continue };
+            let pulse = CancelToken::default();
+            let mut search = Search::new(&csp, &pulse, 1);
             let end = search.run(&root, RADIUS_NODES);
             self.nodes += search.nodes;
-            if let End::Found(men) = end {
-                self.improve(core.columns(n, &men))?;
+            if let End::Found(candidates) = end {
+                self.improve(csp.columns(n, &candidates))?;
                 return Ok(true);
             }
         }
@@ -444,7 +446,7 @@ impl<'a> Engine<'a> {
         if self.reduce()? {
             return Ok(false);
         }
-        match self.besiege(&mut None, u64::MAX)? {
+        match self.search_orbit(&mut None, u64::MAX)? {
             Settled::Found(columns) => self.improve(columns).map(|()| true),
             Settled::Refuted => Ok(false),
             Settled::Open => unreachable!("it has all the nodes it wants"),
@@ -456,10 +458,10 @@ impl<'a> Engine<'a> {
         if self.question.turning && self.orbits.levels[level].cost > 0 { 4 } else { 1 }
     }
 
-    fn improve(&mut self, columns: Vec<usize>) -> Result<(), Doubt> {
+    fn improve(&mut self, columns: Vec<usize>) -> Result<(), Unproven> {
         let counts = self.orbits.counts(&columns);
         if self.best.is_some() && counts >= self.counts {
-            return Err(Doubt::SolverFailed("a solution is not better than the incumbent".into()));
+            return Err(Unproven::SolverFailed("a solution is not better than the incumbent".into()));
         }
         self.counts = counts;
         self.best = Some(columns);
@@ -467,7 +469,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Fixes the number of queens on `level`, and returns it.
-    fn fix(&mut self, level: usize, left: Option<Left>) -> Result<u32, Doubt> {
+    fn fix(&mut self, level: usize, left: Option<Left>) -> Result<u32, Unproven> {
         let Left { mut least, mut trial } = left.unwrap_or(Left { least: 0, trial: None });
         let queens = self.counts[..level].iter().sum();
         // Not only one with the least that the programme allows.
@@ -484,22 +486,22 @@ impl<'a> Engine<'a> {
                 return Ok(0);
             }
             if least < most && trial.is_none() {
-                self.facts.set_range(level, Some((least, self.question.n as u32)));
+                self.bounds.set_range(level, Some((least, self.question.n as u32)));
                 let (bound, proof) = self.bound(level, most)?;
                 if bound > least {
                     self.log.at_least(bound);
-                    self.facts.set_range(level, Some((least, bound - self.step(level))));
-                    self.quotient.tell(&self.facts);
+                    self.bounds.set_range(level, Some((least, bound - self.step(level))));
+                    self.quotient.tell(&self.bounds);
                     let proof = self.quotient.prove(&proof);
                     self.log.refuted_by(&proof, self.orbits, &self.cliques);
                     least = bound;
                 }
             }
-            self.facts.set_range(level, Some((least, most)));
+            self.bounds.set_range(level, Some((least, most)));
             if least == most {
                 break;
             }
-            let squares = self.facts.squares(self.orbits).len();
+            let squares = self.bounds.squares(self.orbits).len();
             self.watch.tell(&|| {
                 let cost = self.orbits.levels[level].cost;
                 format!("cost {cost}: {least} to {most} queens, {squares} squares left")
@@ -509,24 +511,24 @@ impl<'a> Engine<'a> {
                 self.place = Place { least, ..self.place };
                 self.keep();
             }
-            let known = self.facts.clone();
+            let known = self.bounds.clone();
             let (aim, mark) = match trial.take() {
-                Some(LeftTrial { least, facts, before }) => {
-                    self.facts = facts;
+                Some(LeftTrial { least, bounds, before }) => {
+                    self.bounds = bounds;
                     (least, before)
                 }
                 None => {
                     let aim = if any_better { most } else { least + self.step(level) };
                     let mark = self.log.mark();
                     self.log.at_least(aim);
-                    self.facts.set_range(level, Some((least, aim - self.step(level))));
+                    self.bounds.set_range(level, Some((least, aim - self.step(level))));
                     (aim, mark)
                 }
             };
             // Where the least that the programme allows is not found soon, any better incumbent will do.
             let passes = if aim < most && self.is_wide() { 1 } else { usize::MAX };
             let settled = self.settle_level(level, passes)?;
-            self.facts = known;
+            self.bounds = known;
             match settled {
                 Settled::Found(columns) => {
                     self.log.back_to(mark);
@@ -544,15 +546,15 @@ impl<'a> Engine<'a> {
     }
 
     fn close(&mut self, level: usize) {
-        self.facts.set_range(level, Some((0, 0)));
+        self.bounds.set_range(level, Some((0, 0)));
         for &orbit in &self.orbits.levels[level].orbits {
-            self.facts.kill(orbit);
+            self.bounds.kill(orbit);
         }
     }
 
     /// A solution under the present facts, among which is what is tried on `level`; or none, and the log says why. It gives
     /// up after so many `passes`, each with more nodes than the last.
-    fn settle_level(&mut self, level: usize, passes: usize) -> Result<Settled, Doubt> {
+    fn settle_level(&mut self, level: usize, passes: usize) -> Result<Settled, Unproven> {
         if self.reduce()? {
             return Ok(Settled::Refuted);
         }
@@ -565,17 +567,17 @@ impl<'a> Engine<'a> {
                 settled => return Ok(settled),
             }
         }
-        let in_cases = (self.wide..MOST_FOR_CASES).contains(&self.facts.squares(self.orbits).len());
+        let in_cases = (self.wide..MOST_FOR_CASES).contains(&self.bounds.squares(self.orbits).len());
         let mut cases = None;
-        let mut siege = None;
+        let mut orbit_search = None;
         let mut of_case = NODES_OF_CASE;
         for pass in 1..=passes {
             nodes = nodes.saturating_mul(MORE);
             let mut dives = if wide { WIDE_DIVES } else { 1 };
             while dives > 0 {
-                let before = (self.facts.clone(), self.log.mark());
+                let before = (self.bounds.clone(), self.log.mark());
                 let found = self.dive(level, nodes.min(MOST_OF_DIVE))?;
-                self.facts = before.0;
+                self.bounds = before.0;
                 self.log.back_to(before.1);
                 dives -= 1;
                 match found {
@@ -594,7 +596,7 @@ impl<'a> Engine<'a> {
                 }
                 continue;
             }
-            match self.besiege(&mut siege, nodes)? {
+            match self.search_orbit(&mut orbit_search, nodes)? {
                 Settled::Open => {}
                 settled => return Ok(settled),
             }
@@ -604,13 +606,13 @@ impl<'a> Engine<'a> {
 
     /// Whether a search would lose its way.
     fn is_wide(&self) -> bool {
-        self.facts.squares(self.orbits).len() > self.wide
+        self.bounds.squares(self.orbits).len() > self.wide
     }
 
     /// Looks for a solution with as few queens on the levels below `level` as seems possible: block of levels by block,
     /// the programme's targets are assumed and the rest is searched for some `nodes`. What is refuted by that is too
     /// much to ask, what stays open is asked for more. Where nothing can be asked, what was asked before was too much.
-    fn dive(&mut self, level: usize, nodes: u64) -> Result<Dived, Doubt> {
+    fn dive(&mut self, level: usize, nodes: u64) -> Result<Dived, Unproven> {
         let mut spent = 0;
         self.dives += 1;
         let mut asked = Vec::new();
@@ -621,7 +623,7 @@ impl<'a> Engine<'a> {
                 return Ok(Dived::Open);
             }
             let begun = self.effort();
-            let before = (self.facts.clone(), self.log.mark());
+            let before = (self.bounds.clone(), self.log.mark());
             let Some((last, possible)) = self.assume(next)? else { return Ok(Dived::Open) };
             let settled = if possible && !self.reduce()? {
                 self.settle(self.patience(nodes))?
@@ -636,7 +638,7 @@ impl<'a> Engine<'a> {
                     next = Request { level: last, block: 2 * next.block, more: 0 };
                 }
                 Settled::Refuted => {
-                    (self.facts, _) = before;
+                    (self.bounds, _) = before;
                     self.log.back_to(before.1);
                     next = loop {
                         if let Some(less) = next.less(self.step(last)) {
@@ -644,7 +646,7 @@ impl<'a> Engine<'a> {
                         }
                         let Some((request, before)) = asked.pop() else { return Ok(Dived::Exhausted) };
                         next = request;
-                        self.facts = before.0;
+                        self.bounds = before.0;
                         self.log.back_to(before.1);
                     };
                 }
@@ -659,13 +661,13 @@ impl<'a> Engine<'a> {
 
     /// Nodes for what is assumed in a dive of so many.
     fn patience(&self, nodes: u64) -> u64 {
-        let very_wide = self.facts.squares(self.orbits).len() > VERY_WIDE;
+        let very_wide = self.bounds.squares(self.orbits).len() > VERY_WIDE;
         (nodes / SEARCHES).min(if very_wide { FEW_NODES } else { MANY_NODES })
     }
 
     /// Assumes as few queens as the programme says, and `more` on the first, on a block of levels below `level` that are
     /// alive. The last of them, and whether that is possible as far as the programme can tell; `None`: there are none.
-    fn assume(&mut self, request: Request) -> Result<Option<(usize, bool)>, Doubt> {
+    fn assume(&mut self, request: Request) -> Result<Option<(usize, bool)>, Unproven> {
         let Request { level, block, more } = request;
         let mut last = None;
         let mut asked = 0;
@@ -673,7 +675,7 @@ impl<'a> Engine<'a> {
             if asked == block {
                 break;
             }
-            if self.orbits.levels[below].orbits.iter().all(|&orbit| !self.facts.is_alive(orbit)) {
+            if self.orbits.levels[below].orbits.iter().all(|&orbit| !self.bounds.is_alive(orbit)) {
                 continue;
             }
             let (target, multipliers) = self.bound(below, u32::MAX)?;
@@ -684,13 +686,13 @@ impl<'a> Engine<'a> {
             let chance = self.dives > 1 && self.rng.u32(..ONE_MORE_IN) == 0;
             let target = target + if asked == 0 { more } else { 0 };
             let target = if chance { target + self.step(below) } else { target };
-            if self.facts.range(below).is_some_and(|range| range.1 < target) {
+            if self.bounds.range(below).is_some_and(|range| range.1 < target) {
                 return Ok(Some((below, false)));
             }
             if target == 0 {
                 self.close(below);
             } else {
-                self.facts.set_range(below, Some((target, target)));
+                self.bounds.set_range(below, Some((target, target)));
             }
             asked += 1;
             last = Some((below, true));

@@ -13,13 +13,13 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use super::csp::{Agenda, Core, Root};
+use super::csp::{Csp, Node, PropagationQueue};
 use super::orbits::Orbits;
-use super::parallel_search::{Hand, Searched};
-use super::search::{End, Pulse, Search, write_number};
+use super::parallel_search::{Searched, SubtreeWorker};
+use super::search::{CancelToken, End, Search, write_number};
 use crate::ilp::Linear as _;
 use crate::ilp::model::Direction;
-use crate::progress::{Progress, Watch};
+use crate::progress::{Progress, ProgressSink};
 use crate::simplex::{Ended, Simplex};
 use nqueens_proof::beautiful::prices;
 use nqueens_proof::bytes::Writer;
@@ -43,7 +43,7 @@ const ROWS_AT_ONCE: usize = 50;
 pub(super) struct Pace {
     /// Before it is asked at all: of a siege, and of anything else, which is a case if it is long. Measured on n = 128, whole
     /// runs: sieges with 0.2, 1 and 4 million take 107, 86 and 42 s.
-    pub(super) siege: u64,
+    pub(super) orbit_search: u64,
     pub(super) plain: u64,
     /// Of a piece, before it is asked, and after it. Measured on cases of n = 160: with 10,000, 30,000, 100,000 and 300,000
     /// after it three of them take 49, 35, 29 and 31 s; with 3,000 and 10,000 other three take 63 and 44.
@@ -53,15 +53,15 @@ pub(super) struct Pace {
 
 impl Default for Pace {
     fn default() -> Self {
-        Self { siege: 4_000_000, plain: 200_000, glance: 500, short: 100_000 }
+        Self { orbit_search: 4_000_000, plain: 200_000, glance: 500, short: 100_000 }
     }
 }
 
 /// Searches pieces: each is refuted, or branched on once.
-pub(super) struct Weighed<'a> {
-    core: &'a Core,
+pub(super) struct LpSearch<'a> {
+    csp: &'a Csp,
     pace: Pace,
-    pulse: &'a Pulse,
+    pulse: &'a CancelToken,
     search: Search<'a>,
     programme: Programme<'a>,
 }
@@ -69,7 +69,7 @@ pub(super) struct Weighed<'a> {
 /// The programme of all men: one on each line that must have one, as many on each level as it may have, and at most 1 − t on each
 /// other diagonal, where t is to be large.
 struct Programme<'a> {
-    core: &'a Core,
+    csp: &'a Csp,
     simplex: Simplex,
     /// By diagonal, in the order of their numbers in a certificate.
     diagonals: Vec<Diagonal>,
@@ -88,7 +88,7 @@ struct Programme<'a> {
 /// A diagonal in the programme.
 #[derive(Clone, Debug)]
 struct Diagonal {
-    men: Vec<u32>,
+    candidates: Vec<u32>,
     need: Need,
     /// Its rows, each made when it is first violated: at most 1 − t, and exactly 1.
     at_most: Option<usize>,
@@ -131,10 +131,10 @@ enum Shown {
     Some { dead: Vec<u32>, full: Vec<usize> },
 }
 
-impl<'a> Weighed<'a> {
-    pub(super) fn new(core: &'a Core, orbits: &Orbits, pace: Pace, pulse: &'a Pulse, seed: u64) -> Self {
-        let search = Search::new(core, pulse, seed);
-        Self { core, pace, pulse, search, programme: Programme::new(core, orbits) }
+impl<'a> LpSearch<'a> {
+    pub(super) fn new(csp: &'a Csp, orbits: &Orbits, pace: Pace, pulse: &'a CancelToken, seed: u64) -> Self {
+        let search = Search::new(csp, pulse, seed);
+        Self { csp, pace, pulse, search, programme: Programme::new(csp, orbits) }
     }
 
     /// How many programmes were solved.
@@ -143,7 +143,7 @@ impl<'a> Weighed<'a> {
     }
 
     /// Searches below `root`; a tree may have holes. [`End::Spent`]: it was stopped.
-    fn tree(&mut self, root: &Root, holes: &mut Vec<Root>) -> End {
+    fn tree(&mut self, root: &Node, holes: &mut Vec<Node>) -> End {
         match self.search.run(root, self.pace.glance) {
             End::Spent => {}
             end => return end,
@@ -165,10 +165,10 @@ impl<'a> Weighed<'a> {
             }
             self.write(&prices, &mut tree);
             let before = self.programme.open(&root);
-            let mut agenda = Agenda::default();
-            let filled = self.core.fill(&mut root, &full, &mut agenda);
+            let mut pending = PropagationQueue::default();
+            let filled = self.csp.fill(&mut root, &full, &mut pending);
             if filled
-                .and_then(|()| self.core.without(&mut root, &self.core.squares_of(&dead), &mut agenda))
+                .and_then(|()| self.csp.without(&mut root, &self.csp.squares_of(&dead), &mut pending))
                 .is_err()
             {
                 return End::Refuted(tree);
@@ -183,8 +183,8 @@ impl<'a> Weighed<'a> {
         match self.search.run(&root, self.pace.short) {
             End::Refuted(rest) => tree.extend(rest),
             End::Spent if !self.pulse.is_stopped() => {
-                if let Some(men) = self.branch(&root, &mut tree, holes) {
-                    return End::Found(men);
+                if let Some(candidates) = self.branch(&root, &mut tree, holes) {
+                    return End::Found(candidates);
                 }
             }
             end => return end,
@@ -193,31 +193,35 @@ impl<'a> Weighed<'a> {
     }
 
     /// Branches on a line: each of its men who can be placed leaves a hole. The men of a solution, if one is complete then.
-    fn branch(&self, root: &Root, tree: &mut Vec<u8>, holes: &mut Vec<Root>) -> Option<Vec<u32>> {
+    fn branch(&self, root: &Node, tree: &mut Vec<u8>, holes: &mut Vec<Node>) -> Option<Vec<u32>> {
         let line = self.line(root);
-        write_number(tree, self.core.in_tree(line));
-        for &man in self.core.lines[line].iter().filter(|&&man| root.state.is_alive(man)) {
-            let mut agenda = Agenda::after(root.placed.clone());
+        write_number(tree, self.csp.in_tree(line));
+        for &candidate in self.csp.lines[line].iter().filter(|&&candidate| root.state.is_alive(candidate)) {
+            let mut pending = PropagationQueue::after(root.placed.clone());
             let mut state = root.state.clone();
-            if self.core.place(&mut state, man, &mut agenda).is_ok() {
+            if self.csp.place(&mut state, candidate, &mut pending).is_ok() {
                 if state.is_complete() {
-                    return Some(agenda.placed);
+                    return Some(pending.placed);
                 }
-                write_number(tree, self.core.hole as u64);
-                holes.push(Root { state, placed: agenda.placed });
+                write_number(tree, self.csp.hole as u64);
+                holes.push(Node { state, placed: pending.placed });
             }
         }
         None
     }
 
     /// The line to branch on: with the fewest men for its weight, and where the programme's point is undecided.
-    fn line(&self, root: &Root) -> usize {
+    fn line(&self, root: &Node) -> usize {
         let values = self.programme.simplex.values();
-        let value = |&man: &u32| {
-            if root.state.is_alive(man) { values.get(man as usize).map_or(0.0, |&x| x as f32) } else { 0.0 }
+        let value = |&candidate: &u32| {
+            if root.state.is_alive(candidate) {
+                values.get(candidate as usize).map_or(0.0, |&x| x as f32)
+            } else {
+                0.0
+            }
         };
         let worth = |(line, choices): (usize, u16)| {
-            let most = self.core.lines[line].iter().map(value).fold(0.0, f32::max);
+            let most = self.csp.lines[line].iter().map(value).fold(0.0, f32::max);
             (f32::from(choices) / self.search.weights()[line] * (UNDECIDED + most * most), line)
         };
         let best = root.state.open_lines().map(worth).min_by(|a, b| a.0.total_cmp(&b.0));
@@ -226,7 +230,7 @@ impl<'a> Weighed<'a> {
 
     /// Writes that prices rule out what they do.
     fn write(&self, prices: &[i64], tree: &mut Vec<u8>) {
-        write_number(tree, self.core.priced as u64);
+        write_number(tree, self.csp.priced as u64);
         let mut writer = Writer::new();
         writer.size(prices.iter().filter(|&&price| price != 0).count());
         for (number, &price) in prices.iter().enumerate().filter(|(_, price)| **price != 0) {
@@ -237,7 +241,7 @@ impl<'a> Weighed<'a> {
     }
 }
 
-impl Hand for Weighed<'_> {
+impl SubtreeWorker for LpSearch<'_> {
     fn begin(&mut self, weights: &[f32], height: usize) {
         self.search.inherit(weights, height);
     }
@@ -246,13 +250,13 @@ impl Hand for Weighed<'_> {
         self.pace.short + PROGRAMME
     }
 
-    fn search(&mut self, root: &Root, _: u64) -> Searched {
+    fn search(&mut self, root: &Node, _: u64) -> Searched {
         let before = self.search.nodes + PROGRAMME * self.programme.asked;
         let mut holes = Vec::new();
         let end = self.tree(root, &mut holes);
         let nodes = self.search.nodes + PROGRAMME * self.programme.asked - before;
         match end {
-            End::Found(men) => Searched::Found(men, nodes),
+            End::Found(candidates) => Searched::Found(candidates, nodes),
             End::Refuted(tree) => Searched::Tree(tree, holes, nodes),
             End::Spent => Searched::Nothing,
         }
@@ -264,9 +268,9 @@ impl Hand for Weighed<'_> {
 }
 
 /// Stops the simplex when nobody wants its answer.
-struct UntilStopped<'a>(&'a Pulse);
+struct UntilStopped<'a>(&'a CancelToken);
 
-impl Watch for UntilStopped<'_> {
+impl ProgressSink for UntilStopped<'_> {
     fn look(&mut self, _: &Progress) -> ControlFlow<()> {
         if self.0.is_stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
@@ -277,8 +281,8 @@ impl Watch for UntilStopped<'_> {
 }
 
 impl<'a> Programme<'a> {
-    /// Of all men of `core`, none of whom brings images with him.
-    fn new(core: &'a Core, orbits: &Orbits) -> Self {
+    /// Of all men of `csp`, none of whom brings images with him.
+    fn new(csp: &'a Csp, orbits: &Orbits) -> Self {
         let n = orbits.n;
         let mut bounds = vec![(0, 1); prices::count(n, orbits.levels.len())];
         let mut rows = vec![None; bounds.len()];
@@ -291,25 +295,25 @@ impl<'a> Programme<'a> {
         for line in 0..2 * n {
             add(&mut simplex, line, 1.0, 1.0);
         }
-        let mut level_of = vec![None; core.men.len()];
-        for group in &core.groups {
-            let Some(&man) = group.men.first() else { continue };
-            let level = orbits.orbits[orbits.orbit_of[core.men[man as usize][0] as usize]].level;
+        let mut level_of = vec![None; csp.candidates.len()];
+        for group in &csp.groups {
+            let Some(&candidate) = group.candidates.first() else { continue };
+            let level = orbits.orbits[orbits.orbit_of[csp.candidates[candidate as usize][0] as usize]].level;
             let number = prices::level(n, level);
             let range = (i64::from(*group.range.start()), i64::from(*group.range.end()));
             bounds[number] = range;
             add(&mut simplex, number, range.0 as f64, range.1 as f64);
-            group.men.iter().for_each(|&man| level_of[man as usize] = Some(number));
+            group.candidates.iter().for_each(|&candidate| level_of[candidate as usize] = Some(number));
         }
         let lines_of: Vec<[usize; 4]> =
-            core.men.iter().map(|squares| prices::lines(n, squares[0] as usize)).collect();
+            csp.candidates.iter().map(|squares| prices::lines(n, squares[0] as usize)).collect();
         let diagonal = |line: usize| Diagonal {
-            men: core.lines[line].clone(),
+            candidates: csp.lines[line].clone(),
             need: Need::AtMost,
             at_most: None,
             exactly: None,
         };
-        let diagonals = (2 * n..core.lines.len()).map(diagonal).collect();
+        let diagonals = (2 * n..csp.lines.len()).map(diagonal).collect();
         let nowhere = bounds.len();
         for (lines, level) in lines_of.iter().zip(&level_of) {
             let mut terms: Vec<(usize, f64)> =
@@ -320,7 +324,7 @@ impl<'a> Programme<'a> {
         simplex.add_column(1.0, (f64::NEG_INFINITY, 1.0), &[]);
         bounds.push((0, 0));
         Self {
-            core,
+            csp,
             simplex,
             diagonals,
             numbers,
@@ -331,26 +335,26 @@ impl<'a> Programme<'a> {
                 .map(|(lines, level)| [lines[1], lines[2], lines[3], level.unwrap_or(nowhere)])
                 .collect(),
             row_of: lines_of.iter().map(|lines| lines[0]).collect(),
-            told: vec![Told::Open; core.men.len()],
+            told: vec![Told::Open; csp.candidates.len()],
             asked: 0,
         }
     }
 
     /// How many men can still be placed.
-    fn open(&self, root: &Root) -> usize {
-        (0..self.told.len() as u32).filter(|&man| root.state.is_alive(man)).count()
+    fn open(&self, root: &Node) -> usize {
+        (0..self.told.len() as u32).filter(|&candidate| root.state.is_alive(candidate)).count()
     }
 
     /// Asks about `root`.
-    fn ask(&mut self, root: &Root, pulse: &Pulse) -> Asked {
+    fn ask(&mut self, root: &Node, pulse: &CancelToken) -> Asked {
         let mut now = vec![Told::Closed; self.told.len()];
-        for (man, told) in (0..).zip(&mut now) {
-            if root.state.is_alive(man) {
+        for (candidate, told) in (0..).zip(&mut now) {
+            if root.state.is_alive(candidate) {
                 *told = Told::Open;
             }
         }
-        root.placed.iter().for_each(|&man| now[man as usize] = Told::Placed);
-        for (man, (told, &now)) in self.told.iter_mut().zip(&now).enumerate() {
+        root.placed.iter().for_each(|&candidate| now[candidate as usize] = Told::Placed);
+        for (candidate, (told, &now)) in self.told.iter_mut().zip(&now).enumerate() {
             if *told != now {
                 *told = now;
                 let (least, most) = match now {
@@ -358,7 +362,7 @@ impl<'a> Programme<'a> {
                     Told::Closed => (0.0, 0.0),
                     Told::Placed => (1.0, 1.0),
                 };
-                self.simplex.set_bounds(man, least, most);
+                self.simplex.set_bounds(candidate, least, most);
             }
         }
         self.tell_diagonals(root, &now);
@@ -382,7 +386,7 @@ impl<'a> Programme<'a> {
         for (&number, y) in self.numbers.iter().zip(multipliers) {
             prices[number] += (y * scale).round() as i64;
         }
-        let n = self.core.n;
+        let n = self.csp.n;
         // Rows pay what they must, and nobody is paid for standing on a diagonal that may be empty.
         prices[..n].fill(0);
         for (diagonal, price) in self.diagonals.iter().zip(&mut prices[2 * n..]) {
@@ -394,10 +398,11 @@ impl<'a> Programme<'a> {
     }
 
     /// Tells the programme what diagonals need at `root`, where men were told `now`.
-    fn tell_diagonals(&mut self, root: &Root, now: &[Told]) {
-        let first = 2 * self.core.n;
+    fn tell_diagonals(&mut self, root: &Node, now: &[Told]) {
+        let first = 2 * self.csp.n;
         for (line, diagonal) in (first..).zip(&mut self.diagonals) {
-            let is_done = diagonal.men.iter().any(|&man| now[man as usize] == Told::Placed);
+            let is_done =
+                diagonal.candidates.iter().any(|&candidate| now[candidate as usize] == Told::Placed);
             let need = match root.state.choices(line) {
                 _ if is_done => Need::Nothing,
                 Some(_) => Need::One,
@@ -425,7 +430,7 @@ impl<'a> Programme<'a> {
         let values = self.simplex.values();
         let t = self.told.len();
         let excess = |diagonal: &Diagonal| {
-            let on: f64 = diagonal.men.iter().map(|&man| values[man as usize]).sum();
+            let on: f64 = diagonal.candidates.iter().map(|&candidate| values[candidate as usize]).sum();
             match diagonal.need {
                 Need::AtMost if diagonal.at_most.is_none() => on + values[t] - 1.0,
                 Need::One if diagonal.exactly.is_none() => (on - 1.0).abs(),
@@ -439,34 +444,37 @@ impl<'a> Programme<'a> {
         for &(number, _) in &violated {
             let diagonal = &mut self.diagonals[number];
             let row = Some(self.simplex.rows());
-            let men = diagonal.men.iter().map(|&man| (man as usize, 1.0));
+            let candidates = diagonal.candidates.iter().map(|&candidate| (candidate as usize, 1.0));
             if diagonal.need == Need::One {
-                self.simplex.add_row_between(1.0, 1.0, men);
+                self.simplex.add_row_between(1.0, 1.0, candidates);
                 diagonal.exactly = row;
             } else {
-                self.simplex.add_row_between(f64::NEG_INFINITY, 1.0, men.chain([(t, 1.0)]));
+                self.simplex.add_row_between(f64::NEG_INFINITY, 1.0, candidates.chain([(t, 1.0)]));
                 diagonal.at_most = row;
             }
-            self.numbers.push(number + 2 * self.core.n);
+            self.numbers.push(number + 2 * self.csp.n);
         }
         !violated.is_empty()
     }
 
     /// What prices show of `root`.
-    fn shown(&self, root: &Root, prices: &[i64]) -> Shown {
-        let n = self.core.n;
+    fn shown(&self, root: &Node, prices: &[i64]) -> Shown {
+        let n = self.csp.n;
         let mut prices = prices.to_vec();
         prices.push(0);
-        let price = |man: u32| self.prices_of[man as usize].iter().map(|&number| prices[number]).sum::<i64>();
+        let price = |candidate: u32| {
+            self.prices_of[candidate as usize].iter().map(|&number| prices[number]).sum::<i64>()
+        };
         let mut placed = vec![0; self.bounds.len()];
-        root.placed.iter().for_each(|&man| placed[self.prices_of[man as usize][3]] += 1);
-        let men: Vec<u32> = (0..self.told.len() as u32).filter(|&man| root.state.is_alive(man)).collect();
+        root.placed.iter().for_each(|&candidate| placed[self.prices_of[candidate as usize][3]] += 1);
+        let candidates: Vec<u32> =
+            (0..self.told.len() as u32).filter(|&candidate| root.state.is_alive(candidate)).collect();
         let mut met = vec![0i64; self.bounds.len()];
         let mut cheapest = vec![i64::MAX; n];
-        for &man in &men {
-            self.prices_of[man as usize].iter().for_each(|&number| met[number] += 1);
-            let row = self.row_of[man as usize];
-            cheapest[row] = cheapest[row].min(price(man));
+        for &candidate in &candidates {
+            self.prices_of[candidate as usize].iter().for_each(|&number| met[number] += 1);
+            let row = self.row_of[candidate as usize];
+            cheapest[row] = cheapest[row].min(price(candidate));
         }
         let most = |number: usize| {
             let (price, (least, most)) = (prices[number], self.bounds[number]);
@@ -484,13 +492,13 @@ impl<'a> Programme<'a> {
         if between < 0 {
             return Shown::Nothing;
         }
-        let dear = |&man: &u32| price(man) - cheapest[self.row_of[man as usize]] > between;
+        let dear = |&candidate: &u32| price(candidate) - cheapest[self.row_of[candidate as usize]] > between;
         let full = (2 * n..).zip(&self.diagonals).filter(|&(line, diagonal)| {
             diagonal.need == Need::AtMost && met[line] > 0 && prices[line] > between
         });
         Shown::Some {
             full: full.map(|(line, _)| line).collect(),
-            dead: men.into_iter().filter(dear).collect(),
+            dead: candidates.into_iter().filter(dear).collect(),
         }
     }
 }
@@ -500,21 +508,21 @@ mod tests {
     use super::*;
     use crate::beautiful::cases::tests::solutions;
     use crate::beautiful::exact::Engine;
-    use crate::beautiful::parallel_search::Conquest;
+    use crate::beautiful::parallel_search::ParallelSearch;
     use crate::beautiful::search::read_number;
     use crate::beautiful::{Question, Stage, most_beautiful_exactly};
-    use crate::progress::Unwatched;
+    use crate::progress::Unobserved;
     use nqueens_proof::beautiful::{check, claim};
     use nqueens_proof::board::Norm;
 
     /// Nothing is searched without the programme.
-    const AT_ONCE: Pace = Pace { siege: 0, plain: 0, glance: 0, short: 0 };
+    const AT_ONCE: Pace = Pace { orbit_search: 0, plain: 0, glance: 0, short: 0 };
 
     /// The proof of an engine that asks the programme at once, without the seal; and its solution.
     fn weighed(n: usize, norm: Norm) -> (Vec<u8>, Vec<usize>) {
         let question = Question { n, norm, turning: false, threads: 1 };
         let orbits = Orbits::new(n, norm);
-        let (mut watch, mut keep) = (Unwatched, |_: &Stage<'_>| {});
+        let (mut watch, mut keep) = (Unobserved, |_: &Stage<'_>| {});
         let mut engine = Engine::new(&orbits, question, Vec::new(), &mut watch, &mut keep);
         (engine.quick, engine.pace) = (0, AT_ONCE);
         engine.run(None).expect("nobody stops it");
@@ -537,17 +545,17 @@ mod tests {
         ] {
             let (proof, best) = weighed(n, norm);
             let question = Question { n, norm, turning: false, threads: 1 };
-            let other = most_beautiful_exactly(question, &mut Unwatched).answer.found.expect("a solution");
+            let other = most_beautiful_exactly(question, &mut Unobserved).answer.found.expect("a solution");
             assert_eq!(norm.fingerprint(&best), norm.fingerprint(&other), "n = {n}");
             assert_eq!(check(n, &proof).expect("it proves that").solution, Some(best), "n = {n}");
         }
     }
 
     /// How many times a tree has prices.
-    fn priced(core: &Core, tree: &[u8]) -> usize {
+    fn priced(csp: &Csp, tree: &[u8]) -> usize {
         let (mut at, mut priced) = (0, 0);
         while at < tree.len() {
-            if read_number(tree, &mut at) == core.priced as u64 {
+            if read_number(tree, &mut at) == csp.priced as u64 {
                 priced += 1;
                 for _ in 0..2 * read_number(tree, &mut at) {
                     read_number(tree, &mut at);
@@ -585,23 +593,23 @@ mod tests {
                     && groups.iter().all(|(level, range, _)| range.contains(&counts[*level]))
             });
             let groups: Vec<_> = groups.into_iter().map(|(_, range, squares)| (range, squares)).collect();
-            let core = Core::new(n, &squares, &groups, false);
-            let Ok(root) = core.root(&mut Agenda::default()) else {
+            let csp = Csp::new(n, &squares, &groups, false);
+            let Ok(root) = csp.root(&mut PropagationQueue::default()) else {
                 assert!(!possible, "case {case}");
                 continue;
             };
-            let mut conquest = Conquest::new(root, &vec![1.0; core.lines.len()]);
-            let pulse = Pulse::default();
-            let mut hand = Weighed::new(&core, &orbits, AT_ONCE, &pulse, case);
-            match conquest.go_on_by(&core, u64::MAX, vec![&mut hand], &pulse, &mut |_| true) {
-                End::Found(men) => {
-                    assert!(possible && all.contains(&core.columns(n, &men)), "case {case}");
+            let mut parallel = ParallelSearch::new(root, &vec![1.0; csp.lines.len()]);
+            let pulse = CancelToken::default();
+            let mut worker = LpSearch::new(&csp, &orbits, AT_ONCE, &pulse, case);
+            match parallel.go_on_by(&csp, u64::MAX, vec![&mut worker], &pulse, &mut |_| true) {
+                End::Found(candidates) => {
+                    assert!(possible && all.contains(&csp.columns(n, &candidates)), "case {case}");
                     found += 1;
                 }
                 End::Refuted(tree) => {
                     assert!(!possible, "case {case}");
                     refuted += 1;
-                    prices += priced(&core, &tree);
+                    prices += priced(&csp, &tree);
                 }
                 End::Spent => panic!("it has all the nodes it wants"),
             }

@@ -1,6 +1,6 @@
 //! What the quotient's programme has shown to be possible.
 
-use super::bounds::Facts;
+use super::bounds::Bounds;
 use super::orbits::{OrbitId, Orbits};
 
 /// A value that is as good as 1.
@@ -10,11 +10,11 @@ const MOST_POINTS: usize = 400;
 
 /// Points of the quotient that were seen, so that no programme is asked what they show.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Witnesses {
+pub(super) struct LpWitnesses {
     points: Vec<Vec<f64>>,
 }
 
-impl Witnesses {
+impl LpWitnesses {
     pub(super) fn add(&mut self, values: Vec<f64>) {
         if self.points.len() == MOST_POINTS {
             self.points.remove(0);
@@ -22,20 +22,20 @@ impl Witnesses {
         self.points.push(values);
     }
 
-    /// The points that obey `facts` and the cliques.
+    /// The points that obey `bounds` and the cliques.
     pub(super) fn under(
         &self,
         orbits: &Orbits,
-        facts: &Facts,
+        bounds: &Bounds,
         cliques: &[Vec<(OrbitId, f64)>],
     ) -> impl Iterator<Item = &Vec<f64>> {
-        self.points.iter().filter(move |point| Self::obeys(point, orbits, facts, cliques))
+        self.points.iter().filter(move |point| Self::obeys(point, orbits, bounds, cliques))
     }
 
-    fn obeys(point: &[f64], orbits: &Orbits, facts: &Facts, cliques: &[Vec<(OrbitId, f64)>]) -> bool {
-        let alive = |(orbit, &value): (usize, &f64)| value < 1e-7 || facts.is_alive(orbit);
+    fn obeys(point: &[f64], orbits: &Orbits, bounds: &Bounds, cliques: &[Vec<(OrbitId, f64)>]) -> bool {
+        let alive = |(orbit, &value): (usize, &f64)| value < 1e-7 || bounds.is_alive(orbit);
         let within = |level: usize| {
-            facts.range(level).is_none_or(|(least, most)| {
+            bounds.range(level).is_none_or(|(least, most)| {
                 let sum: f64 = orbits.levels[level].orbits.iter().map(|&orbit| point[orbit]).sum();
                 sum > f64::from(least) - 1e-6 && sum < f64::from(most) + 1e-6
             })

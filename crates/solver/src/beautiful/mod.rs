@@ -26,8 +26,8 @@ pub use exact::{
     Exact, Keep, Place, Question, Stage, all_as_beautiful, go_on_to_most_beautiful, most_beautiful_by,
     most_beautiful_exactly,
 };
-pub use search::Pulse;
-pub use subtree_task::{Asking, MOST_NODES, PartAnswer, PartQuestion, Reached, Searcher};
+pub use search::CancelToken;
+pub use subtree_task::{MOST_NODES, Reached, Searcher, SubtreeAnswer, SubtreeSolver, SubtreeTask};
 
 /// (2i − n − 1)² + (2j − n − 1)² for the square in row i and column j, counted from 1.
 pub fn cost(n: usize, square: Square) -> u64 {

@@ -11,13 +11,13 @@
 //! r = −yA, base = Σ y·b + Σ min(0, r)·most is at most 0 if there is a solution, and base + r(o) is at most 0 if
 //! there is one with a queen on o, as base − y(d) is if there is one with an empty diagonal at distance d.
 
-use super::bounds::Facts;
+use super::bounds::Bounds;
 use super::orbits::{OrbitId, Orbits, most_on_diagonals};
 use crate::ilp::Linear as _;
 use crate::ilp::model::Direction;
-use crate::progress::Watch;
+use crate::progress::ProgressSink;
 use crate::simplex::{Ended, Simplex};
-use crate::verdict::Doubt;
+use crate::verdict::Unproven;
 
 /// Multipliers are integers over this.
 const SCALE: f64 = (1 << 20) as f64;
@@ -89,7 +89,7 @@ pub(super) enum Answered {
 
 /// The programme, with the facts that it has been told.
 #[derive(Clone, Debug)]
-pub(super) struct Quotient<'a> {
+pub(super) struct OrbitLp<'a> {
     orbits: &'a Orbits,
     sums: Vec<Sum>,
     simplex: Simplex,
@@ -99,18 +99,18 @@ pub(super) struct Quotient<'a> {
     level_row: Vec<Option<usize>>,
     /// Rows of diagonals that no point violates: they are added when they are asked for.
     free: Vec<Sum>,
-    told: Facts,
+    told: Bounds,
     /// Programmes that were solved.
     pub(super) programmes: u64,
 }
 
-impl<'a> Quotient<'a> {
+impl<'a> OrbitLp<'a> {
     /// The programme of the orbits that are alive, with all `cliques`.
-    pub(super) fn new(orbits: &'a Orbits, facts: &Facts, cliques: &[Vec<usize>]) -> Self {
+    pub(super) fn new(orbits: &'a Orbits, bounds: &Bounds, cliques: &[Vec<usize>]) -> Self {
         let n = orbits.n;
         let mut column = vec![None; orbits.orbits.len()];
         let mut simplex = Simplex::new(Direction::Minimise);
-        for (number, orbit) in facts.alive().enumerate() {
+        for (number, orbit) in bounds.alive().enumerate() {
             column[orbit] = Some(number);
             simplex.add_column(0.0, (0.0, orbits.orbits[orbit].most as f64), &[]);
         }
@@ -124,7 +124,7 @@ impl<'a> Quotient<'a> {
         let mut diagonals: Vec<Sum> = (0..n)
             .map(|d| Sum { line: Line::Diagonal(d), terms: Vec::new(), bound: most_on_diagonals(d) })
             .collect();
-        for orbit in facts.alive() {
+        for orbit in bounds.alive() {
             let (row, col) = (orbits.orbits[orbit].squares[0] / n, orbits.orbits[orbit].squares[0] % n);
             for rank in [row, col] {
                 add_term(&mut ranks[rank.min(n - 1 - rank)].terms, orbit, 1);
@@ -143,19 +143,19 @@ impl<'a> Quotient<'a> {
             column,
             level_row: vec![None; orbits.levels.len()],
             free,
-            told: facts.clone(),
+            told: bounds.clone(),
             programmes: 0,
         };
         for sum in ranks.into_iter().chain(binding) {
             this.add(sum);
         }
         for (number, clique) in cliques.iter().enumerate() {
-            if clique.iter().filter(|&&square| facts.is_alive(orbits.orbit_of[square])).count() > 2 {
+            if clique.iter().filter(|&&square| bounds.is_alive(orbits.orbit_of[square])).count() > 2 {
                 this.add_clique(number, clique);
             }
         }
         for level in 0..orbits.levels.len() {
-            if facts.range(level).is_some_and(|range| range != (0, 0)) {
+            if bounds.range(level).is_some_and(|range| range != (0, 0)) {
                 this.level(level);
             }
         }
@@ -195,18 +195,18 @@ impl<'a> Quotient<'a> {
         row
     }
 
-    /// Brings the programme to `facts`, which may be more or fewer than before.
-    pub(super) fn tell(&mut self, facts: &Facts) {
+    /// Brings the programme to `bounds`, which may be more or fewer than before.
+    pub(super) fn tell(&mut self, bounds: &Bounds) {
         for orbit in 0..self.orbits.orbits.len() {
-            if facts.is_alive(orbit) != self.told.is_alive(orbit)
+            if bounds.is_alive(orbit) != self.told.is_alive(orbit)
                 && let Some(column) = self.column[orbit]
             {
-                let most = if facts.is_alive(orbit) { self.orbits.orbits[orbit].most } else { 0 };
+                let most = if bounds.is_alive(orbit) { self.orbits.orbits[orbit].most } else { 0 };
                 self.simplex.set_bounds(column, 0.0, most as f64);
             }
         }
         for level in 0..self.orbits.levels.len() {
-            let range = facts.range(level);
+            let range = bounds.range(level);
             if range == self.told.range(level) {
                 continue;
             }
@@ -218,12 +218,12 @@ impl<'a> Quotient<'a> {
                 self.simplex.set_row_bounds(row, least, most);
             }
         }
-        self.told = facts.clone();
+        self.told = bounds.clone();
     }
 
     /// Whether an orbit that is alive has no variable: then the programme has to be made anew.
-    pub(super) fn lacks(&self, facts: &Facts) -> bool {
-        facts.alive().any(|orbit| self.column[orbit].is_none())
+    pub(super) fn lacks(&self, bounds: &Bounds) -> bool {
+        bounds.alive().any(|orbit| self.column[orbit].is_none())
     }
 
     /// How many variables were alive when it was made.
@@ -232,7 +232,11 @@ impl<'a> Quotient<'a> {
     }
 
     /// The fewest queens on `level`. The multipliers are those that show that there are not fewer.
-    pub(super) fn fewest(&mut self, level: usize, watch: &mut dyn Watch) -> Result<Answered, Doubt> {
+    pub(super) fn fewest(
+        &mut self,
+        level: usize,
+        watch: &mut dyn ProgressSink,
+    ) -> Result<Answered, Unproven> {
         self.level(level);
         let mut answered = self.cheapest(level, 1, watch);
         if let Ok(Answered::Optimal { multipliers, .. }) = &mut answered {
@@ -247,8 +251,8 @@ impl<'a> Quotient<'a> {
         &mut self,
         level: usize,
         cost: i64,
-        watch: &mut dyn Watch,
-    ) -> Result<Answered, Doubt> {
+        watch: &mut dyn ProgressSink,
+    ) -> Result<Answered, Unproven> {
         self.cost_of_level(level, cost as f64);
         let answered = self.solve(watch);
         self.cost_of_level(level, 0.0);
@@ -275,8 +279,8 @@ impl<'a> Quotient<'a> {
     pub(super) fn emptiest(
         &mut self,
         distance: usize,
-        watch: &mut dyn Watch,
-    ) -> Result<Option<(Answered, i64)>, Doubt> {
+        watch: &mut dyn ProgressSink,
+    ) -> Result<Option<(Answered, i64)>, Unproven> {
         let line = Line::Diagonal(distance);
         if let Some(place) = self.free.iter().position(|sum| sum.line == line) {
             let sum = self.free.swap_remove(place);
@@ -304,7 +308,11 @@ impl<'a> Quotient<'a> {
     }
 
     /// The most queens on `orbit`.
-    pub(super) fn most(&mut self, orbit: OrbitId, watch: &mut dyn Watch) -> Result<Option<Answered>, Doubt> {
+    pub(super) fn most(
+        &mut self,
+        orbit: OrbitId,
+        watch: &mut dyn ProgressSink,
+    ) -> Result<Option<Answered>, Unproven> {
         let Some(column) = self.column[orbit] else { return Ok(None) };
         self.simplex.set_cost(column, -1.0);
         let answered = self.solve(watch);
@@ -312,7 +320,7 @@ impl<'a> Quotient<'a> {
         answered.map(Some)
     }
 
-    fn solve(&mut self, watch: &mut dyn Watch) -> Result<Answered, Doubt> {
+    fn solve(&mut self, watch: &mut dyn ProgressSink) -> Result<Answered, Unproven> {
         self.programmes += 1;
         match self.simplex.run(watch) {
             Ended::Optimal => {
@@ -325,8 +333,8 @@ impl<'a> Quotient<'a> {
                 })
             }
             Ended::Infeasible => Ok(Answered::Infeasible(rounded(self.simplex.ray().unwrap_or_default()))),
-            Ended::Stopped => Err(Doubt::Stopped),
-            Ended::Failed(why) => Err(Doubt::SolverFailed(format!("the simplex: {why}"))),
+            Ended::Stopped => Err(Unproven::Stopped),
+            Ended::Failed(why) => Err(Unproven::SolverFailed(format!("the simplex: {why}"))),
         }
     }
 

@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use super::csp::{Agenda, Core, Root};
+use super::csp::{Csp, Node, PropagationQueue};
 use super::exact::{Engine, Question, Settled};
-use super::lp_search::Weighed;
+use super::lp_search::LpSearch;
 use super::orbits::OrbitId;
-use super::parallel_search::{Conquest, Hand};
-use super::search::{End, Pulse, Search};
-use super::subtree_task::There;
+use super::parallel_search::{ParallelSearch, SubtreeWorker};
+use super::search::{CancelToken, End, Search};
+use super::subtree_task::RemoteWorker;
 use crate::progress::Progress;
-use crate::verdict::Doubt;
+use crate::verdict::Unproven;
 use nqueens_proof::Beauty;
-use nqueens_proof::beautiful::Known;
+use nqueens_proof::beautiful::Premises;
 
 /// Nodes of a search before it is cut into pieces.
 const SHORT: u64 = 10_000;
@@ -23,16 +23,16 @@ const MOST_FOR_ANCHOR: usize = 3000;
 
 impl Engine<'_> {
     /// Searches what is left for some nodes.
-    pub(super) fn settle(&mut self, nodes: u64) -> Result<Settled, Doubt> {
-        let core = self.core();
-        let Ok(root) = core.root(&mut Agenda::default()) else {
+    pub(super) fn settle(&mut self, nodes: u64) -> Result<Settled, Unproven> {
+        let csp = self.csp();
+        let Ok(root) = csp.root(&mut PropagationQueue::default()) else {
             self.log.refuted(&[]);
             return Ok(Settled::Refuted);
         };
-        let anchor = self.anchor().filter(|_| core.men.len() <= MOST_FOR_ANCHOR);
+        let anchor = self.anchor().filter(|_| csp.candidates.len() <= MOST_FOR_ANCHOR);
         let root = match anchor {
             None => root,
-            Some(orbit) => match self.below(&core, root, orbit) {
+            Some(orbit) => match self.below(&csp, root, orbit) {
                 Some(below) => below,
                 None => {
                     self.refute(anchor, &[]);
@@ -40,14 +40,15 @@ impl Engine<'_> {
                 }
             },
         };
-        let mut end = self.search_shortly(&core, &root, nodes.min(SHORT));
+        let mut end = self.search_shortly(&csp, &root, nodes.min(SHORT));
         if end == End::Spent && nodes > SHORT {
-            let mut conquest = Conquest::new(root, &self.weights);
+            let mut parallel = ParallelSearch::new(root, &self.weights);
             let plain = self.pace.plain;
-            end = self.conquer(&core, self.known().as_ref(), &mut conquest, (nodes - SHORT, plain))?;
+            end =
+                self.search_in_parallel(&csp, self.known().as_ref(), &mut parallel, (nodes - SHORT, plain))?;
         }
         Ok(match end {
-            End::Found(men) => Settled::Found(core.columns(self.orbits.n, &men)),
+            End::Found(candidates) => Settled::Found(csp.columns(self.orbits.n, &candidates)),
             End::Refuted(tree) => {
                 self.refute(anchor, &tree);
                 Settled::Refuted
@@ -71,9 +72,9 @@ impl Engine<'_> {
     /// exchange its squares. The fewer queens it has, the more solutions that saves; of the best ones the outermost.
     fn anchor(&self) -> Option<OrbitId> {
         let only = |level: usize| {
-            let (least, most) = self.facts.range(level).filter(|range| range.0 > 0)?;
+            let (least, most) = self.bounds.range(level).filter(|range| range.0 > 0)?;
             let mut alive =
-                self.orbits.levels[level].orbits.iter().filter(|&&orbit| self.facts.is_alive(orbit));
+                self.orbits.levels[level].orbits.iter().filter(|&&orbit| self.bounds.is_alive(orbit));
             let &orbit = alive.next()?;
             let share = self.orbits.orbits[orbit].squares.len() as u32 / most;
             (alive.next().is_none() && least > 0 && share > 1).then_some((share, orbit))
@@ -83,23 +84,23 @@ impl Engine<'_> {
     }
 
     /// What is left with a queen on the first square of an orbit; `None`: propagation finds that nothing is.
-    fn below(&self, core: &Core, root: Root, orbit: OrbitId) -> Option<Root> {
-        let man = core.man_on(self.orbits.orbits[orbit].squares[0])?;
-        if !root.state.is_alive(man) {
-            return root.placed.contains(&man).then_some(root);
+    fn below(&self, csp: &Csp, root: Node, orbit: OrbitId) -> Option<Node> {
+        let candidate = csp.man_on(self.orbits.orbits[orbit].squares[0])?;
+        if !root.state.is_alive(candidate) {
+            return root.placed.contains(&candidate).then_some(root);
         }
-        let mut agenda = Agenda::after(root.placed);
+        let mut pending = PropagationQueue::after(root.placed);
         let mut state = root.state;
-        core.place(&mut state, man, &mut agenda).ok()?;
-        Some(Root { state, placed: agenda.placed })
+        csp.place(&mut state, candidate, &mut pending).ok()?;
+        Some(Node { state, placed: pending.placed })
     }
 
     /// A search with restarts, which learns weights.
-    fn search_shortly(&mut self, core: &Core, root: &Root, nodes: u64) -> End {
+    fn search_shortly(&mut self, csp: &Csp, root: &Node, nodes: u64) -> End {
         self.seed += 1;
-        let pulse = Pulse::default();
-        let mut search = Search::new(core, &pulse, self.seed);
-        if self.weights.len() == core.lines.len() {
+        let pulse = CancelToken::default();
+        let mut search = Search::new(csp, &pulse, self.seed);
+        if self.weights.len() == csp.lines.len() {
             search.inherit(&self.weights, 0);
         }
         let end = search.run(root, nodes);
@@ -109,21 +110,21 @@ impl Engine<'_> {
     }
 
     /// What is known at present, for others.
-    fn known(&self) -> Option<Arc<Known>> {
+    fn known(&self) -> Option<Arc<Premises>> {
         let Question { n, norm, turning, .. } = self.question;
-        self.facts.known(n, Beauty { norm, turning }).map(Arc::new)
+        self.bounds.known(n, Beauty { norm, turning }).map(Arc::new)
     }
 
     /// Goes on with a long search for some nodes: here at first, then by others, if there are others; and with the programme, here, when
     /// each of them has spent so many without it.
-    fn conquer(
+    fn search_in_parallel(
         &mut self,
-        core: &Core,
-        known: Option<&Arc<Known>>,
-        conquest: &mut Conquest,
+        csp: &Csp,
+        known: Option<&Arc<Premises>>,
+        parallel: &mut ParallelSearch,
         (nodes, plain): (u64, u64),
-    ) -> Result<End, Doubt> {
-        let (before, level) = (self.nodes - conquest.nodes(), self.cost as usize);
+    ) -> Result<End, Unproven> {
+        let (before, level) = (self.nodes - parallel.nodes(), self.cost as usize);
         let (threads, n) = (self.question.threads.max(1), self.question.n);
         let (watch, desks) = (&mut *self.watch, &mut self.desks);
         let known = known.filter(|_| !desks.is_empty());
@@ -132,67 +133,72 @@ impl Engine<'_> {
             stopped = watch.look(&Progress { level, bound: None, nodes: before + nodes }).is_break();
             !stopped
         };
-        let limit = conquest.nodes().saturating_add(nodes);
+        let limit = parallel.nodes().saturating_add(nodes);
         // The programme knows nothing of men who bring images with them.
         let weighed = !self.question.turning;
         let plain = if weighed { limit.min(plain.saturating_mul(desks.len().max(1) as u64)) } else { limit };
         let here = if known.is_some() { plain.min(HERE) } else { plain };
         let mut end = End::Spent;
-        if conquest.nodes() < here {
-            end = conquest.go_on(core, here - conquest.nodes(), threads, &mut look);
+        if parallel.nodes() < here {
+            end = parallel.go_on(csp, here - parallel.nodes(), threads, &mut look);
         }
         if let Some(known) = known
             && end == End::Spent
-            && conquest.nodes() < plain
-            && look(conquest.nodes())
+            && parallel.nodes() < plain
+            && look(parallel.nodes())
         {
-            let pulse = Pulse::default();
-            let weights: Arc<[f32]> = conquest.weights().into();
-            let mut hands: Vec<There<'_>> = Vec::with_capacity(desks.len());
+            let pulse = CancelToken::default();
+            let weights: Arc<[f32]> = parallel.weights().into();
+            let mut workers: Vec<RemoteWorker<'_>> = Vec::with_capacity(desks.len());
             for desk in desks.iter_mut() {
                 let weights = Arc::clone(&weights);
-                hands.push(There { core, n, known, pulse: &pulse, desk: &mut **desk, weights });
+                workers.push(RemoteWorker { csp, n, known, pulse: &pulse, desk: &mut **desk, weights });
             }
-            let hands = hands.iter_mut().map(|hand| hand as &mut dyn Hand).collect();
-            end = conquest.go_on_by(core, plain - conquest.nodes(), hands, &pulse, &mut look);
+            let workers = workers.iter_mut().map(|worker| worker as &mut dyn SubtreeWorker).collect();
+            end = parallel.go_on_by(csp, plain - parallel.nodes(), workers, &pulse, &mut look);
         }
-        if weighed && end == End::Spent && conquest.nodes() < limit && look(conquest.nodes()) {
-            conquest.begin_weighing();
-            let pulse = Pulse::default();
+        if weighed && end == End::Spent && parallel.nodes() < limit && look(parallel.nodes()) {
+            parallel.begin_weighing();
+            let pulse = CancelToken::default();
             let (orbits, pace) = (self.orbits, self.pace);
-            let mut hands: Vec<Weighed<'_>> =
-                (0..threads).map(|seed| Weighed::new(core, orbits, pace, &pulse, seed as u64)).collect();
-            let all = hands.iter_mut().map(|hand| hand as &mut dyn Hand).collect();
-            end = conquest.go_on_by(core, limit - conquest.nodes(), all, &pulse, &mut look);
-            self.programmes += hands.iter().map(Weighed::programmes).sum::<u64>();
+            let mut workers: Vec<LpSearch<'_>> =
+                (0..threads).map(|seed| LpSearch::new(csp, orbits, pace, &pulse, seed as u64)).collect();
+            let all = workers.iter_mut().map(|worker| worker as &mut dyn SubtreeWorker).collect();
+            end = parallel.go_on_by(csp, limit - parallel.nodes(), all, &pulse, &mut look);
+            self.programmes += workers.iter().map(LpSearch::programmes).sum::<u64>();
         }
-        self.nodes = before + conquest.nodes();
-        self.weights = conquest.weights().to_vec();
-        if stopped { Err(Doubt::Stopped) } else { Ok(end) }
+        self.nodes = before + parallel.nodes();
+        self.weights = parallel.weights().to_vec();
+        if stopped { Err(Unproven::Stopped) } else { Ok(end) }
     }
 
     /// Goes on with a siege for some nodes, or begins one. An orbit that falls is dead, and the board is reduced.
-    pub(super) fn besiege(&mut self, siege: &mut Option<Siege>, nodes: u64) -> Result<Settled, Doubt> {
+    pub(super) fn search_orbit(
+        &mut self,
+        orbit_search: &mut Option<OrbitSearch>,
+        nodes: u64,
+    ) -> Result<Settled, Unproven> {
         let end = self.nodes.saturating_add(nodes);
         while self.nodes < end {
-            let Some(Siege { core, known, orbit, conquest }) = siege else {
-                *siege = self.begin_siege();
-                if siege.is_none() {
+            let Some(OrbitSearch { csp, known, orbit, parallel }) = orbit_search else {
+                *orbit_search = self.begin_orbit_search();
+                if orbit_search.is_none() {
                     self.log.refuted(&[]);
                     return Ok(Settled::Refuted);
                 }
                 continue;
             };
             let left = end - self.nodes;
-            let plain = self.pace.siege;
-            let (orbit, end) = (*orbit, self.conquer(core, known.as_ref(), conquest, (left, plain))?);
+            let plain = self.pace.orbit_search;
+            let (orbit, end) =
+                (*orbit, self.search_in_parallel(csp, known.as_ref(), parallel, (left, plain))?);
             match end {
-                End::Found(men) => return Ok(Settled::Found(core.columns(self.orbits.n, &men))),
+                End::Found(candidates) => return Ok(Settled::Found(csp.columns(self.orbits.n, &candidates))),
                 End::Spent => break,
                 End::Refuted(tree) => {
                     self.log.killed(self.orbits, orbit, &tree);
-                    self.facts.kill(orbit);
-                    *siege = None;
+                    self.bounds.kill(orbit);
+                    *orbit_search = None;
                     if self.reduce()? {
                         return Ok(Settled::Refuted);
                     }
@@ -204,31 +210,31 @@ impl Engine<'_> {
     }
 
     /// Chooses an orbit. `None`: propagation finds that there is no solution.
-    fn begin_siege(&mut self) -> Option<Siege> {
-        let core = self.core();
-        let root = core.root(&mut Agenda::default()).ok()?;
-        let pulse = Pulse::default();
-        let mut chooser = Search::new(&core, &pulse, 1);
-        if self.weights.len() == core.lines.len() {
+    fn begin_orbit_search(&mut self) -> Option<OrbitSearch> {
+        let csp = self.csp();
+        let root = csp.root(&mut PropagationQueue::default()).ok()?;
+        let pulse = CancelToken::default();
+        let mut chooser = Search::new(&csp, &pulse, 1);
+        if self.weights.len() == csp.lines.len() {
             chooser.inherit(&self.weights, 0);
         }
         let line = chooser.best_line(&root.state);
-        let orbit_of = |man: u32| self.orbits.orbit_of[core.men[man as usize][0] as usize];
-        let alive = core.lines[line].iter().filter(|&&man| root.state.is_alive(man));
-        let orbit = self.anchor().or_else(|| alive.map(|&man| orbit_of(man)).min())?;
+        let orbit_of = |candidate: u32| self.orbits.orbit_of[csp.candidates[candidate as usize][0] as usize];
+        let alive = csp.lines[line].iter().filter(|&&candidate| root.state.is_alive(candidate));
+        let orbit = self.anchor().or_else(|| alive.map(|&candidate| orbit_of(candidate)).min())?;
         let weights = chooser.weights().to_vec();
         // It is possible, as far as propagation can tell: the board is reduced.
-        let conquest = Conquest::new(self.below(&core, root, orbit)?, &weights);
+        let parallel = ParallelSearch::new(self.below(&csp, root, orbit)?, &weights);
         let known = self.known();
-        Some(Siege { core, known, orbit, conquest })
+        Some(OrbitSearch { csp, known, orbit, parallel })
     }
 }
 
 /// A long search below a queen on one orbit.
 #[derive(Debug)]
-pub(super) struct Siege {
-    core: Core,
-    known: Option<Arc<Known>>,
+pub(super) struct OrbitSearch {
+    csp: Csp,
+    known: Option<Arc<Premises>>,
     orbit: OrbitId,
-    conquest: Conquest,
+    parallel: ParallelSearch,
 }

@@ -6,18 +6,18 @@
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::csp::{Core, Root};
-use super::search::{End, Pulse, Search, read_number, write_number};
+use super::csp::{Csp, Node};
+use super::search::{CancelToken, End, Search, read_number, write_number};
 
 /// Nodes of a piece for a thread of this machine.
-const PIECE: u64 = 20_000;
+const SUBTREE_NODES: u64 = 20_000;
 /// How often the caller looks up.
 const LOOK_EVERY: Duration = Duration::from_millis(25);
 
 /// A state that is to be searched.
 #[derive(Debug)]
-struct Piece {
-    root: Root,
+struct Subtree {
+    root: Node,
     /// Its place among the trees.
     place: usize,
 }
@@ -36,13 +36,13 @@ pub(super) enum Searched {
     /// The men of a solution, and how many nodes that took.
     Found(Vec<u32>, u64),
     /// A tree, and what is in its holes, in their order; and how many nodes that took.
-    Tree(Vec<u8>, Vec<Root>, u64),
+    Tree(Vec<u8>, Vec<Node>, u64),
     /// Nothing: it was abandoned.
     Nothing,
 }
 
 /// Who searches pieces, one at a time.
-pub(super) trait Hand: Send {
+pub(super) trait SubtreeWorker: Send {
     /// Learns what is known when it begins, below a root with `height` queens.
     fn begin(&mut self, weights: &[f32], height: usize);
 
@@ -50,25 +50,25 @@ pub(super) trait Hand: Send {
     fn takes(&self, so_far: u64) -> u64;
 
     /// Searches below `root` for about so many nodes.
-    fn search(&mut self, root: &Root, nodes: u64) -> Searched;
+    fn search(&mut self, root: &Node, nodes: u64) -> Searched;
 
     /// What it has learned, if it tells.
     fn weights(&self) -> Option<&[f32]>;
 }
 
-impl Hand for Search<'_> {
+impl SubtreeWorker for Search<'_> {
     fn begin(&mut self, weights: &[f32], height: usize) {
         self.inherit(weights, height);
     }
 
     fn takes(&self, _: u64) -> u64 {
-        PIECE
+        SUBTREE_NODES
     }
 
-    fn search(&mut self, root: &Root, nodes: u64) -> Searched {
+    fn search(&mut self, root: &Node, nodes: u64) -> Searched {
         let before = self.nodes;
-        match self.piece(root, nodes) {
-            (End::Found(men), _) => Searched::Found(men, self.nodes - before),
+        match self.subtree(root, nodes) {
+            (End::Found(candidates), _) => Searched::Found(candidates, self.nodes - before),
             (End::Refuted(tree), holes) => Searched::Tree(tree, holes, self.nodes - before),
             (End::Spent, _) => unreachable!("a piece leaves holes"),
         }
@@ -81,12 +81,12 @@ impl Hand for Search<'_> {
 
 /// A search that can be interrupted and continued.
 #[derive(Debug)]
-pub(super) struct Conquest {
-    root: Root,
+pub(super) struct ParallelSearch {
+    root: Node,
     /// Its pieces are searched by [`crate::beautiful::lp_search`].
     is_weighed: bool,
     /// The last one is taken first.
-    waiting: Vec<Piece>,
+    waiting: Vec<Subtree>,
     /// Pieces in hand, and the nodes that they may take.
     working: usize,
     reserved: u64,
@@ -104,12 +104,12 @@ pub(super) struct Conquest {
     limit: u64,
 }
 
-impl Conquest {
+impl ParallelSearch {
     /// Everything below `root` is to be searched, with these weights at first.
-    pub(super) fn new(root: Root, weights: &[f32]) -> Self {
+    pub(super) fn new(root: Node, weights: &[f32]) -> Self {
         Self {
             height: root.placed.len(),
-            waiting: vec![Piece { root: root.clone(), place: 0 }],
+            waiting: vec![Subtree { root: root.clone(), place: 0 }],
             root,
             is_weighed: false,
             working: 0,
@@ -129,7 +129,7 @@ impl Conquest {
     pub(super) fn begin_weighing(&mut self) {
         if !self.is_weighed {
             self.is_weighed = true;
-            self.waiting = vec![Piece { root: self.root.clone(), place: 0 }];
+            self.waiting = vec![Subtree { root: self.root.clone(), place: 0 }];
             self.trees = vec![None];
         }
     }
@@ -148,16 +148,16 @@ impl Conquest {
     /// on.
     pub(super) fn go_on(
         &mut self,
-        core: &Core,
+        csp: &Csp,
         budget: u64,
         threads: usize,
         look: &mut dyn FnMut(u64) -> bool,
     ) -> End {
-        let pulse = Pulse::default();
+        let pulse = CancelToken::default();
         let mut searches: Vec<Search<'_>> =
-            (0..threads).map(|seed| Search::new(core, &pulse, seed as u64)).collect();
-        let hands = searches.iter_mut().map(|search| search as &mut dyn Hand).collect();
-        self.go_on_by(core, budget, hands, &pulse, look)
+            (0..threads).map(|seed| Search::new(csp, &pulse, seed as u64)).collect();
+        let workers = searches.iter_mut().map(|search| search as &mut dyn SubtreeWorker).collect();
+        self.go_on_by(csp, budget, workers, &pulse, look)
     }
 
     /// The same by these hands, which heed `pulse`.
@@ -166,10 +166,10 @@ impl Conquest {
     /// If one of them does.
     pub(super) fn go_on_by(
         &mut self,
-        core: &Core,
+        csp: &Csp,
         budget: u64,
-        hands: Vec<&mut dyn Hand>,
-        pulse: &Pulse,
+        workers: Vec<&mut dyn SubtreeWorker>,
+        pulse: &CancelToken,
         look: &mut dyn FnMut(u64) -> bool,
     ) -> End {
         self.ended = false;
@@ -178,9 +178,9 @@ impl Conquest {
         let changed = Condvar::new();
         // A hand that panics ends everything; the scope hands its panic on.
         std::thread::scope(|scope| {
-            for hand in hands {
+            for worker in workers {
                 let (shared, changed) = (&shared, &changed);
-                scope.spawn(move || work(shared, changed, hand));
+                scope.spawn(move || work(shared, changed, worker));
             }
             let mut state = lock(&shared);
             loop {
@@ -205,14 +205,14 @@ impl Conquest {
             }
         });
         let this = shared.into_inner().unwrap_or_else(PoisonError::into_inner);
-        if let Some(men) = &this.found {
-            return End::Found(men.clone());
+        if let Some(candidates) = &this.found {
+            return End::Found(candidates.clone());
         }
         if !this.waiting.is_empty() {
             return End::Spent;
         }
         let mut tree = Vec::new();
-        this.assemble(core, 0, &mut tree);
+        this.assemble(csp, 0, &mut tree);
         End::Refuted(tree)
     }
 
@@ -222,50 +222,50 @@ impl Conquest {
     }
 
     /// The next piece for who takes one of so many nodes, if those in hand leave something of the budget.
-    fn take(&mut self, nodes: u64) -> Option<Piece> {
+    fn take(&mut self, nodes: u64) -> Option<Subtree> {
         if self.nodes.saturating_add(self.reserved) >= self.limit {
             return None;
         }
-        let piece = self.waiting.pop()?;
+        let subtree = self.waiting.pop()?;
         self.working += 1;
         self.reserved += nodes;
-        Some(piece)
+        Some(subtree)
     }
 
     /// Enters what came of a piece of so many nodes.
-    fn enter(&mut self, piece: Piece, nodes: u64, searched: Searched) {
+    fn enter(&mut self, subtree: Subtree, nodes: u64, searched: Searched) {
         self.working -= 1;
         self.reserved -= nodes;
         match searched {
-            Searched::Found(men, nodes) => {
+            Searched::Found(candidates, nodes) => {
                 self.nodes += nodes;
-                self.found = Some(men);
+                self.found = Some(candidates);
             }
             Searched::Tree(bytes, holes, nodes) => {
                 self.nodes += nodes;
                 let first = self.trees.len();
-                self.trees[piece.place] = Some(Tree { bytes, holes: first });
+                self.trees[subtree.place] = Some(Tree { bytes, holes: first });
                 self.trees.resize_with(first + holes.len(), || None);
-                let pieces = holes.into_iter().enumerate().rev();
-                self.waiting.extend(pieces.map(|(hole, root)| Piece { root, place: first + hole }));
+                let subtrees = holes.into_iter().enumerate().rev();
+                self.waiting.extend(subtrees.map(|(hole, root)| Subtree { root, place: first + hole }));
             }
-            Searched::Nothing => self.waiting.push(piece),
+            Searched::Nothing => self.waiting.push(subtree),
         }
     }
 
     /// Writes the tree of a place, with the holes filled.
-    fn assemble(&self, core: &Core, place: usize, tree: &mut Vec<u8>) {
+    fn assemble(&self, csp: &Csp, place: usize, tree: &mut Vec<u8>) {
         let Some(Tree { bytes, holes }) = &self.trees[place] else { unreachable!("no piece is left") };
         let (mut at, mut next) = (0, *holes);
         while at < bytes.len() {
             let line = read_number(bytes, &mut at);
-            if line == core.hole as u64 {
-                self.assemble(core, next, tree);
+            if line == csp.hole as u64 {
+                self.assemble(csp, next, tree);
                 next += 1;
                 continue;
             }
             write_number(tree, line);
-            if line == core.priced as u64 {
+            if line == csp.priced as u64 {
                 let prices = read_number(bytes, &mut at);
                 write_number(tree, prices);
                 for _ in 0..2 * prices {
@@ -276,14 +276,14 @@ impl Conquest {
     }
 }
 
-fn lock<'a, 'b>(shared: &'a Mutex<&'b mut Conquest>) -> MutexGuard<'a, &'b mut Conquest> {
+fn lock<'a, 'b>(shared: &'a Mutex<&'b mut ParallelSearch>) -> MutexGuard<'a, &'b mut ParallelSearch> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What one thread does.
-fn work(shared: &Mutex<&mut Conquest>, changed: &Condvar, hand: &mut dyn Hand) {
+fn work(shared: &Mutex<&mut ParallelSearch>, changed: &Condvar, worker: &mut dyn SubtreeWorker) {
     /// Ends everything if its thread panics, so that nobody waits for it.
-    struct Guard<'a, 'b>(&'a Mutex<&'b mut Conquest>, &'a Condvar);
+    struct Guard<'a, 'b>(&'a Mutex<&'b mut ParallelSearch>, &'a Condvar);
     impl Drop for Guard<'_, '_> {
         fn drop(&mut self) {
             if std::thread::panicking() {
@@ -295,20 +295,20 @@ fn work(shared: &Mutex<&mut Conquest>, changed: &Condvar, hand: &mut dyn Hand) {
     }
     let _guard = Guard(shared, changed);
     let mut state = lock(shared);
-    hand.begin(&state.weights, state.height);
+    worker.begin(&state.weights, state.height);
     while !state.is_over() {
-        let nodes = hand.takes(state.nodes);
-        let Some(piece) = state.take(nodes) else {
+        let nodes = worker.takes(state.nodes);
+        let Some(subtree) = state.take(nodes) else {
             state = changed.wait(state).unwrap_or_else(PoisonError::into_inner);
             continue;
         };
         drop(state);
-        let searched = hand.search(&piece.root, nodes);
+        let searched = worker.search(&subtree.root, nodes);
         state = lock(shared);
-        state.enter(piece, nodes, searched);
+        state.enter(subtree, nodes, searched);
         changed.notify_all();
     }
-    if let Some(weights) = hand.weights() {
+    if let Some(weights) = worker.weights() {
         state.weights.copy_from_slice(weights);
     }
 }
@@ -316,25 +316,25 @@ fn work(shared: &Mutex<&mut Conquest>, changed: &Condvar, hand: &mut dyn Hand) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::beautiful::csp::Agenda;
+    use crate::beautiful::csp::PropagationQueue;
 
     /// A search of any length in one go.
-    fn alone(core: &Core, root: &Root) -> End {
-        let pulse = Pulse::default();
-        Search::new(core, &pulse, 1).run(root, 1 << 40)
+    fn alone(csp: &Csp, root: &Node) -> End {
+        let pulse = CancelToken::default();
+        Search::new(csp, &pulse, 1).run(root, 1 << 40)
     }
 
     #[test]
     fn pieces_on_threads_settle_what_one_search_settles() {
         for n in [6, 10, 16] {
             let squares: Vec<usize> = (0..n * n).filter(|square| square % (n + 1) > n / 3).collect();
-            let core = Core::new(n, &squares, &[], false);
-            let Ok(root) = core.root(&mut Agenda::default()) else { continue };
-            let alone = alone(&core, &root);
+            let csp = Csp::new(n, &squares, &[], false);
+            let Ok(root) = csp.root(&mut PropagationQueue::default()) else { continue };
+            let alone = alone(&csp, &root);
             for threads in [1, 3] {
-                let mut conquest = Conquest::new(root.clone(), &vec![1.0; core.lines.len()]);
-                let end = conquest.go_on(&core, u64::MAX, threads, &mut |_| true);
-                assert!(conquest.nodes() > 0);
+                let mut parallel = ParallelSearch::new(root.clone(), &vec![1.0; csp.lines.len()]);
+                let end = parallel.go_on(&csp, u64::MAX, threads, &mut |_| true);
+                assert!(parallel.nodes() > 0);
                 assert_eq!(matches!(end, End::Found(_)), matches!(alone, End::Found(_)), "n = {n}");
                 assert_eq!(matches!(end, End::Refuted(_)), matches!(alone, End::Refuted(_)), "n = {n}");
             }
@@ -342,14 +342,14 @@ mod tests {
     }
 
     /// Checks that a tree has a line for each state that propagation does not refute, and nothing behind.
-    fn follow(core: &Core, root: &Root, tree: &[u8], at: &mut usize) {
+    fn follow(csp: &Csp, root: &Node, tree: &[u8], at: &mut usize) {
         let line = read_number(tree, at) as usize;
         assert!(root.state.choices(line).is_some());
-        for &man in core.lines[line].iter().filter(|&&man| root.state.is_alive(man)) {
-            let mut agenda = Agenda::after(root.placed.clone());
+        for &candidate in csp.lines[line].iter().filter(|&&candidate| root.state.is_alive(candidate)) {
+            let mut pending = PropagationQueue::after(root.placed.clone());
             let mut state = root.state.clone();
-            if core.place(&mut state, man, &mut agenda).is_ok() {
-                follow(core, &Root { state, placed: agenda.placed }, tree, at);
+            if csp.place(&mut state, candidate, &mut pending).is_ok() {
+                follow(csp, &Node { state, placed: pending.placed }, tree, at);
             }
         }
     }
@@ -360,21 +360,21 @@ mod tests {
         // sums is not.
         let n = 15;
         let squares: Vec<usize> = (0..n * n).filter(|square| square % 2 == 1).collect();
-        let core = Core::new(n, &squares, &[], false);
-        let root = core.root(&mut Agenda::default()).expect("nothing follows yet");
-        let mut conquest = Conquest::new(root.clone(), &vec![1.0; core.lines.len()]);
+        let csp = Csp::new(n, &squares, &[], false);
+        let root = csp.root(&mut PropagationQueue::default()).expect("nothing follows yet");
+        let mut parallel = ParallelSearch::new(root.clone(), &vec![1.0; csp.lines.len()]);
         let tree = loop {
-            match conquest.go_on(&core, 3, 2, &mut |_| true) {
+            match parallel.go_on(&csp, 3, 2, &mut |_| true) {
                 End::Refuted(tree) => break tree,
                 End::Spent => {}
-                End::Found(men) => panic!("{men:?} are no solution"),
+                End::Found(candidates) => panic!("{candidates:?} are no solution"),
             }
         };
         let mut at = 0;
-        follow(&core, &root, &tree, &mut at);
+        follow(&csp, &root, &tree, &mut at);
         assert_eq!(at, tree.len());
-        let pulse = Pulse::default();
-        let (_, holes) = Search::new(&core, &pulse, 1).piece(&root, 3);
+        let pulse = CancelToken::default();
+        let (_, holes) = Search::new(&csp, &pulse, 1).subtree(&root, 3);
         assert!(!holes.is_empty(), "three nodes leave holes");
     }
 
@@ -383,25 +383,25 @@ mod tests {
         // As above, but it takes a search longer than anybody lives.
         let n = 41;
         let squares: Vec<usize> = (0..n * n).filter(|square| square % 2 == 1).collect();
-        let core = Core::new(n, &squares, &[], false);
-        let root = core.root(&mut Agenda::default()).expect("nothing follows yet");
-        let mut conquest = Conquest::new(root, &vec![1.0; core.lines.len()]);
-        assert_eq!(conquest.go_on(&core, u64::MAX, 2, &mut |_| false), End::Spent);
-        assert_eq!(conquest.go_on(&core, 50_000, 2, &mut |_| true), End::Spent);
-        assert!(conquest.nodes() >= 50_000);
+        let csp = Csp::new(n, &squares, &[], false);
+        let root = csp.root(&mut PropagationQueue::default()).expect("nothing follows yet");
+        let mut parallel = ParallelSearch::new(root, &vec![1.0; csp.lines.len()]);
+        assert_eq!(parallel.go_on(&csp, u64::MAX, 2, &mut |_| false), End::Spent);
+        assert_eq!(parallel.go_on(&csp, 50_000, 2, &mut |_| true), End::Spent);
+        assert!(parallel.nodes() >= 50_000);
     }
 
     /// A hand that does something of its own.
     struct Odd<F>(F);
 
-    impl<F: FnMut() -> Searched + Send> Hand for Odd<F> {
+    impl<F: FnMut() -> Searched + Send> SubtreeWorker for Odd<F> {
         fn begin(&mut self, _: &[f32], _: usize) {}
 
         fn takes(&self, _: u64) -> u64 {
             1
         }
 
-        fn search(&mut self, _: &Root, _: u64) -> Searched {
+        fn search(&mut self, _: &Node, _: u64) -> Searched {
             (self.0)()
         }
 
@@ -410,34 +410,34 @@ mod tests {
         }
     }
 
-    fn small() -> (Core, Conquest) {
-        let core = Core::new(6, &(0..36).collect::<Vec<usize>>(), &[], false);
-        let root = core.root(&mut Agenda::default()).expect("nothing follows yet");
-        let weights = vec![1.0; core.lines.len()];
-        (core, Conquest::new(root, &weights))
+    fn small() -> (Csp, ParallelSearch) {
+        let csp = Csp::new(6, &(0..36).collect::<Vec<usize>>(), &[], false);
+        let root = csp.root(&mut PropagationQueue::default()).expect("nothing follows yet");
+        let weights = vec![1.0; csp.lines.len()];
+        (csp, ParallelSearch::new(root, &weights))
     }
 
     #[test]
     #[should_panic(expected = "a scoped thread panicked")]
     fn nobody_waits_for_a_hand_that_panics() {
-        let (core, mut conquest) = small();
-        let pulse = Pulse::default();
+        let (csp, mut parallel) = small();
+        let pulse = CancelToken::default();
         let mut odd = Odd(|| panic!("as it may happen"));
-        conquest.go_on_by(&core, u64::MAX, vec![&mut odd], &pulse, &mut |_| true);
+        parallel.go_on_by(&csp, u64::MAX, vec![&mut odd], &pulse, &mut |_| true);
     }
 
     #[test]
     fn what_is_abandoned_is_searched_later() {
-        let (core, mut conquest) = small();
-        let pulse = Pulse::default();
+        let (csp, mut parallel) = small();
+        let pulse = CancelToken::default();
         let mut idle = Odd(|| {
             while !pulse.is_abandoned() {
                 std::thread::yield_now();
             }
             Searched::Nothing
         });
-        let end = conquest.go_on_by(&core, u64::MAX, vec![&mut idle], &pulse, &mut |_| false);
-        assert_eq!((end, conquest.nodes()), (End::Spent, 0));
-        assert!(matches!(conquest.go_on(&core, u64::MAX, 2, &mut |_| true), End::Found(_)));
+        let end = parallel.go_on_by(&csp, u64::MAX, vec![&mut idle], &pulse, &mut |_| false);
+        assert_eq!((end, parallel.nodes()), (End::Spent, 0));
+        assert!(matches!(parallel.go_on(&csp, u64::MAX, 2, &mut |_| true), End::Found(_)));
     }
 }

@@ -1,12 +1,12 @@
 //! What can be ruled out before anything is searched: by unit propagation, and by the quotient.
 
 use super::cliques;
-use super::csp::{Agenda, Core};
+use super::csp::{Csp, PropagationQueue};
 use super::exact::Engine;
 use super::lp_witnesses::ONE;
-use super::orbit_lp::{Answered, Multipliers, Proof, Quotient};
+use super::orbit_lp::{Answered, Multipliers, OrbitLp, Proof};
 use super::orbits::{OrbitId, most_on_diagonals};
-use crate::verdict::Doubt;
+use crate::verdict::Unproven;
 
 /// Cliques that one point may add.
 const CLIQUES_A_ROUND: usize = 30;
@@ -15,7 +15,7 @@ const ROUNDS: usize = 8;
 
 impl Engine<'_> {
     /// Rules out what it can. `true`: everything, and the log says why.
-    pub(super) fn reduce(&mut self) -> Result<bool, Doubt> {
+    pub(super) fn reduce(&mut self) -> Result<bool, Unproven> {
         loop {
             if self.probe_squares()? {
                 return Ok(true);
@@ -35,7 +35,7 @@ impl Engine<'_> {
     }
 
     /// The same in a trial on a level, where it also limits the levels below.
-    pub(super) fn reduce_in(&mut self, trial: usize) -> Result<bool, Doubt> {
+    pub(super) fn reduce_in(&mut self, trial: usize) -> Result<bool, Unproven> {
         loop {
             if self.reduce()? {
                 return Ok(true);
@@ -48,25 +48,25 @@ impl Engine<'_> {
         }
     }
 
-    pub(super) fn core(&self) -> Core {
-        let squares = self.facts.squares(self.orbits);
-        let groups = self.facts.groups(self.orbits);
-        Core::new(self.orbits.n, &squares, &groups, self.question.turning).filling(self.facts.full())
+    pub(super) fn csp(&self) -> Csp {
+        let squares = self.bounds.squares(self.orbits);
+        let groups = self.bounds.groups(self.orbits);
+        Csp::new(self.orbits.n, &squares, &groups, self.question.turning).filling(self.bounds.full())
     }
 
     /// Places a queen on one square of each orbit: if a contradiction follows, the orbit is dead.
-    fn probe_squares(&mut self) -> Result<bool, Doubt> {
-        let core = self.core();
-        let alive: Vec<OrbitId> = self.facts.alive().collect();
+    fn probe_squares(&mut self) -> Result<bool, Unproven> {
+        let csp = self.csp();
+        let alive: Vec<OrbitId> = self.bounds.alive().collect();
         for orbit in alive {
             // Images of a queen that attack each other.
-            if core.man_on(self.orbits.orbits[orbit].squares[0]).is_none() {
+            if csp.man_on(self.orbits.orbits[orbit].squares[0]).is_none() {
                 self.log.killed(self.orbits, orbit, &[]);
-                self.facts.kill(orbit);
+                self.bounds.kill(orbit);
             }
         }
-        let mut agenda = Agenda::default();
-        let Ok(mut root) = core.root(&mut agenda) else {
+        let mut pending = PropagationQueue::default();
+        let Ok(mut root) = csp.root(&mut pending) else {
             self.log.refuted(&[]);
             return Ok(true);
         };
@@ -74,22 +74,22 @@ impl Engine<'_> {
         loop {
             let mut changed = false;
             self.look()?;
-            let alive: Vec<OrbitId> = self.facts.alive().collect();
+            let alive: Vec<OrbitId> = self.bounds.alive().collect();
             for orbit in alive {
-                let possible = core.man_on(self.orbits.orbits[orbit].squares[0]).is_some_and(|man| {
-                    if !root.state.is_alive(man) {
-                        return root.placed.contains(&man);
+                let possible = csp.man_on(self.orbits.orbits[orbit].squares[0]).is_some_and(|candidate| {
+                    if !root.state.is_alive(candidate) {
+                        return root.placed.contains(&candidate);
                     }
                     probe.copy_from(&root.state);
-                    core.place(&mut probe, man, &mut agenda).is_ok()
+                    csp.place(&mut probe, candidate, &mut pending).is_ok()
                 });
                 if possible {
                     continue;
                 }
                 changed = true;
                 self.log.killed(self.orbits, orbit, &[]);
-                self.facts.kill(orbit);
-                if core.without(&mut root, &self.orbits.orbits[orbit].squares, &mut agenda).is_err() {
+                self.bounds.kill(orbit);
+                if csp.without(&mut root, &self.orbits.orbits[orbit].squares, &mut pending).is_err() {
                     self.log.refuted(&[]);
                     return Ok(true);
                 }
@@ -102,17 +102,17 @@ impl Engine<'_> {
 
     /// Makes the programme anew when too much of it is dead, and tells it the facts.
     fn renew(&mut self) {
-        let alive = self.facts.alive().count();
-        if self.quotient.lacks(&self.facts) || self.quotient.size() > alive + alive / 3 + 8 {
+        let alive = self.bounds.alive().count();
+        if self.quotient.lacks(&self.bounds) || self.quotient.size() > alive + alive / 3 + 8 {
             self.programmes += self.quotient.programmes;
-            self.quotient = Quotient::new(self.orbits, &self.facts, &self.cliques);
+            self.quotient = OrbitLp::new(self.orbits, &self.bounds, &self.cliques);
         }
-        self.quotient.tell(&self.facts);
+        self.quotient.tell(&self.bounds);
     }
 
     /// The fewest queens on `level` as far as the programme can show, at most `enough`, with cliques added as they
     /// are violated; and what shows it.
-    pub(super) fn bound(&mut self, level: usize, enough: u32) -> Result<(u32, Multipliers), Doubt> {
+    pub(super) fn bound(&mut self, level: usize, enough: u32) -> Result<(u32, Multipliers), Unproven> {
         self.renew();
         let mut rounds = 0;
         loop {
@@ -124,7 +124,7 @@ impl Engine<'_> {
             let least = self.proven_least(level, objective, &multipliers);
             if least < enough && rounds < ROUNDS {
                 rounds += 1;
-                let cuts = cliques::violated(self.orbits, &self.facts, &values, CLIQUES_A_ROUND);
+                let cuts = cliques::violated(self.orbits, &self.bounds, &values, CLIQUES_A_ROUND);
                 if !cuts.is_empty() {
                     for clique in cuts {
                         self.quotient.add_clique(self.cliques.len(), &clique);
@@ -142,14 +142,14 @@ impl Engine<'_> {
     fn proven_least(&mut self, level: usize, objective: f64, multipliers: &Multipliers) -> u32 {
         let step = self.step(level);
         let mut least = ((objective - 1e-6).ceil().max(0.0) as u32).next_multiple_of(step);
-        let range = self.facts.range(level);
+        let range = self.bounds.range(level);
         let floor = range.map_or(0, |range| range.0);
         while least > floor {
-            self.facts.set_range(level, Some((floor, least - step)));
-            self.quotient.tell(&self.facts);
+            self.bounds.set_range(level, Some((floor, least - step)));
+            self.quotient.tell(&self.bounds);
             let refutes = self.quotient.prove(multipliers).refutes();
-            self.facts.set_range(level, range);
-            self.quotient.tell(&self.facts);
+            self.bounds.set_range(level, range);
+            self.quotient.tell(&self.bounds);
             if refutes {
                 return least;
             }
@@ -160,11 +160,11 @@ impl Engine<'_> {
 
     /// Asks the programme for the most queens on each orbit: below 1, it is dead. How many died; `None` if there is
     /// no solution.
-    fn probe_programmes(&mut self) -> Result<Option<usize>, Doubt> {
+    fn probe_programmes(&mut self) -> Result<Option<usize>, Unproven> {
         let mut possible = self.possible_shown();
         let mut deaths = 0;
         for orbit in 0..self.orbits.orbits.len() {
-            if !self.facts.is_alive(orbit) || possible[orbit] {
+            if !self.bounds.is_alive(orbit) || possible[orbit] {
                 continue;
             }
             self.look()?;
@@ -182,16 +182,16 @@ impl Engine<'_> {
                 }
             };
             let Some(proof) = self.prove(&multipliers) else { return Ok(None) };
-            let dead: Vec<OrbitId> = self.facts.alive().filter(|&orbit| proof.kills(orbit)).collect();
+            let dead: Vec<OrbitId> = self.bounds.alive().filter(|&orbit| proof.kills(orbit)).collect();
             if dead.is_empty() {
                 continue;
             }
             self.log.killed_by(&proof, &dead, self.orbits, &self.cliques);
             deaths += dead.len();
             for orbit in dead {
-                self.facts.kill(orbit);
+                self.bounds.kill(orbit);
             }
-            self.quotient.tell(&self.facts);
+            self.quotient.tell(&self.bounds);
             possible = self.possible_shown();
         }
         Ok(Some(deaths))
@@ -209,7 +209,7 @@ impl Engine<'_> {
 
     /// Asks the programme, which was told the facts, for the fewest queens on the diagonals at each distance: if each must have
     /// one, that is a fact. How many distances were found; `None` if there is no solution.
-    fn fill_diagonals(&mut self) -> Result<Option<usize>, Doubt> {
+    fn fill_diagonals(&mut self) -> Result<Option<usize>, Unproven> {
         // With queens in fours diagonals are no lines of the core.
         if self.question.turning {
             return Ok(Some(0));
@@ -217,7 +217,7 @@ impl Engine<'_> {
         let mut found = 0;
         let mut empty = self.emptiness_shown();
         for distance in 0..self.question.n {
-            if empty[distance] || self.facts.is_full(distance) {
+            if empty[distance] || self.bounds.is_full(distance) {
                 continue;
             }
             self.look()?;
@@ -237,13 +237,13 @@ impl Engine<'_> {
             };
             let Some(proof) = self.prove(&multipliers) else { return Ok(None) };
             let mut full = proof.fills();
-            full.retain(|&distance| !self.facts.is_full(distance));
+            full.retain(|&distance| !self.bounds.is_full(distance));
             if full.is_empty() {
                 continue;
             }
             self.log.filled_by(&proof, &full, self.orbits, &self.cliques);
             found += full.len();
-            full.into_iter().for_each(|distance| self.facts.fill(distance));
+            full.into_iter().for_each(|distance| self.bounds.fill(distance));
         }
         Ok(Some(found))
     }
@@ -270,15 +270,15 @@ impl Engine<'_> {
 
     /// Asks the programme, which was told the facts, for the fewest and the most queens on each level below `level`, in a
     /// trial there. How many limits were found; `None` if there is no solution.
-    fn limit_levels(&mut self, level: usize) -> Result<Option<usize>, Doubt> {
+    fn limit_levels(&mut self, level: usize) -> Result<Option<usize>, Unproven> {
         let mut counts = self.counts_shown();
         let mut limits = 0;
         for below in level + 1..self.orbits.levels.len() {
-            if self.orbits.levels[below].orbits.iter().all(|&orbit| !self.facts.is_alive(orbit)) {
+            if self.orbits.levels[below].orbits.iter().all(|&orbit| !self.bounds.is_alive(orbit)) {
                 continue;
             }
             for at_least in [true, false] {
-                let range = self.facts.range(below).unwrap_or((0, self.question.n as u32));
+                let range = self.bounds.range(below).unwrap_or((0, self.question.n as u32));
                 let limit = if at_least { range.0 } else { range.1 };
                 let at_limit = |counts: &Vec<f64>| (counts[below] - f64::from(limit)).abs() < 1e-6;
                 if range.0 == range.1 || counts.iter().any(at_limit) {
@@ -322,12 +322,12 @@ impl Engine<'_> {
         at_least: bool,
         mut multipliers: Multipliers,
     ) -> bool {
-        let known = self.facts.range(level);
+        let known = self.bounds.range(level);
         let (least, most) = known.unwrap_or((0, self.question.n as u32));
         let (contrary, queens) =
             if at_least { ((least, found.0 - 1), found.0) } else { ((found.1 + 1, most), found.1 + 1) };
-        self.facts.set_range(level, Some(contrary));
-        self.quotient.tell(&self.facts);
+        self.bounds.set_range(level, Some(contrary));
+        self.quotient.tell(&self.bounds);
         self.quotient.charge(level, if at_least { 1 } else { -1 }, &mut multipliers);
         let proof = self.quotient.prove(&multipliers);
         let proved = proof.refutes();
@@ -335,8 +335,8 @@ impl Engine<'_> {
             self.log.assume(level, at_least, queens);
             self.log.refuted_by(&proof, self.orbits, &self.cliques);
         }
-        self.facts.set_range(level, if proved { Some(found) } else { known });
-        self.quotient.tell(&self.facts);
+        self.bounds.set_range(level, if proved { Some(found) } else { known });
+        self.quotient.tell(&self.bounds);
         proved
     }
 
@@ -351,7 +351,7 @@ impl Engine<'_> {
     fn points_shown(&self) -> Vec<&Vec<f64>> {
         let cliques: Vec<Vec<(OrbitId, f64)>> =
             self.cliques.iter().map(|clique| self.weighted(clique)).collect();
-        self.witnesses.under(self.orbits, &self.facts, &cliques).collect()
+        self.witnesses.under(self.orbits, &self.bounds, &cliques).collect()
     }
 
     /// The queens on each level at these points.
@@ -383,11 +383,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::beautiful::bounds::Facts;
+    use crate::beautiful::bounds::Bounds;
     use crate::beautiful::exact::Settled;
     use crate::beautiful::orbits::Orbits;
     use crate::beautiful::{Question, Stage};
-    use crate::progress::Unwatched;
+    use crate::progress::Unobserved;
     use nqueens_proof::beautiful::prices;
     use nqueens_proof::board::{Norm, Piece, first_attack};
     use nqueens_proof::board::{Placement, Problem, Square};
@@ -409,11 +409,12 @@ mod tests {
     }
 
     /// Whether a solution is one of those that facts speak of.
-    fn obeys(columns: &[usize], orbits: &Orbits, facts: &Facts) -> bool {
-        let alive = |(row, column): (usize, &usize)| facts.is_alive(orbits.orbit_of[row * orbits.n + column]);
+    fn obeys(columns: &[usize], orbits: &Orbits, bounds: &Bounds) -> bool {
+        let alive =
+            |(row, column): (usize, &usize)| bounds.is_alive(orbits.orbit_of[row * orbits.n + column]);
         let counts = orbits.counts(columns);
         let within = |level: usize| {
-            facts.range(level).is_none_or(|(least, most)| (least..=most).contains(&counts[level]))
+            bounds.range(level).is_none_or(|(least, most)| (least..=most).contains(&counts[level]))
         };
         columns.iter().enumerate().all(alive) && (0..orbits.levels.len()).all(within)
     }
@@ -432,21 +433,21 @@ mod tests {
             let orbits = Orbits::new(n, norm);
             let solutions = oracle(n);
             let model = model.get(&solutions);
-            let mut watch = Unwatched;
+            let mut watch = Unobserved;
             let question = Question { n, norm, turning: false, threads: 1 };
             let mut keep = |_: &Stage<'_>| {};
             let mut engine = Engine::new(&orbits, question, Vec::new(), &mut watch, &mut keep);
             for orbit in dead {
-                engine.facts.kill(orbit.index(orbits.orbits.len()));
+                engine.bounds.kill(orbit.index(orbits.orbits.len()));
             }
             let counts = orbits.counts(model);
             for (level, below, above) in ranges {
                 let level = level.index(orbits.levels.len());
                 let range = (counts[level].saturating_sub(below), counts[level] + above);
-                engine.facts.set_range(level, Some(range));
+                engine.bounds.set_range(level, Some(range));
             }
             let left: Vec<&Vec<usize>> =
-                solutions.iter().filter(|columns| obeys(columns, &orbits, &engine.facts)).collect();
+                solutions.iter().filter(|columns| obeys(columns, &orbits, &engine.bounds)).collect();
             for level in 0..orbits.levels.len() {
                 let (bound, _) = engine.bound(level, u32::MAX).expect("nobody stops it");
                 let fewest = left.iter().map(|columns| orbits.counts(columns)[level]).min();
@@ -455,9 +456,9 @@ mod tests {
             let refuted = engine.reduce().expect("nobody stops it");
             prop_assert!(!refuted || left.is_empty());
             for columns in &left {
-                prop_assert!(obeys(columns, &orbits, &engine.facts));
+                prop_assert!(obeys(columns, &orbits, &engine.bounds));
                 let squares: Vec<usize> = (0..n).map(|row| row * n + columns[row]).collect();
-                for diagonal in engine.facts.full().flat_map(|distance| prices::diagonals(n, distance)) {
+                for diagonal in engine.bounds.full().flat_map(|distance| prices::diagonals(n, distance)) {
                     let has_queen = squares.iter().any(|&square| prices::lines(n, square).contains(&diagonal));
                     prop_assert!(has_queen, "diagonal {diagonal} of {columns:?}");
                 }

@@ -7,7 +7,7 @@ use nqueens_proof::bytes::Writer;
 
 /// Records so far. What turns out to lead nowhere is taken back.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Log {
+pub(super) struct ProofLog {
     bytes: Writer,
     /// Cliques in the order in which they were written, by number.
     cliques: Vec<usize>,
@@ -20,7 +20,7 @@ pub(super) struct Mark {
     pub(super) cliques: usize,
 }
 
-impl Log {
+impl ProofLog {
     pub(super) fn as_bytes(&self) -> &[u8] {
         self.bytes.as_bytes()
     }

@@ -5,7 +5,7 @@
 use sha2::{Digest as _, Sha256};
 
 use super::Question;
-use nqueens_proof::beautiful::{Begun, check_begun_within, claim};
+use nqueens_proof::beautiful::{PartialProof, check_begun_within, claim};
 use nqueens_proof::bytes::{Reader, Writer};
 use nqueens_proof::{Meter, ProofError};
 
@@ -62,7 +62,7 @@ pub(super) fn write(question: &Question, solution: &[usize], records: &[u8]) -> 
 ///
 /// # Errors
 /// The bytes are of something else, damaged, or wrong, or to check them takes too long.
-pub fn read(question: &Question, bytes: &[u8]) -> Result<Begun, ResumeError> {
+pub fn read(question: &Question, bytes: &[u8]) -> Result<PartialProof, ResumeError> {
     read_within(question, bytes, &mut Meter::default())
 }
 
@@ -70,7 +70,11 @@ pub fn read(question: &Question, bytes: &[u8]) -> Result<Begun, ResumeError> {
 ///
 /// # Errors
 /// The bytes are of something else, damaged, or wrong, or the meter ends the check.
-pub fn read_within(question: &Question, bytes: &[u8], meter: &mut Meter<'_>) -> Result<Begun, ResumeError> {
+pub fn read_within(
+    question: &Question,
+    bytes: &[u8],
+    meter: &mut Meter<'_>,
+) -> Result<PartialProof, ResumeError> {
     let length = bytes.len().checked_sub(CHECKSUM).ok_or(ResumeError::NoRun)?;
     let (content, checksum) = bytes.split_at(length);
     let rest = content.strip_prefix(MAGIC).ok_or(ResumeError::NoRun)?;
@@ -100,7 +104,7 @@ mod tests {
 
     use super::*;
     use crate::beautiful::most_beautiful_exactly;
-    use crate::progress::Unwatched;
+    use crate::progress::Unobserved;
     use nqueens_proof::beautiful::record;
     use nqueens_proof::board::Norm;
 
@@ -110,13 +114,13 @@ mod tests {
 
     /// A file with this solution and these records, whatever they say.
     fn file(n: usize, turning: bool, records: &[u8]) -> Vec<u8> {
-        let found = most_beautiful_exactly(question(n, turning), &mut Unwatched).answer.found;
+        let found = most_beautiful_exactly(question(n, turning), &mut Unobserved).answer.found;
         write(&question(n, turning), &found.expect("a solution"), records)
     }
 
     #[test]
     fn records_behind_the_last_level_are_refused() {
-        let whole = most_beautiful_exactly(question(6, false), &mut Unwatched).state.expect("a solution");
+        let whole = most_beautiful_exactly(question(6, false), &mut Unobserved).state.expect("a solution");
         let begun = read(&question(6, false), &whole).expect("as it was written");
         for more in [record::NEXT, record::AT_LEAST, record::REFUTED] {
             let mut records = begun.records.clone();
@@ -143,7 +147,7 @@ mod tests {
         ) {
             let turning = turning && n < 6;
             // The records of a run up to somewhere, and then anything.
-            let whole = most_beautiful_exactly(question(n, turning), &mut Unwatched).state;
+            let whole = most_beautiful_exactly(question(n, turning), &mut Unobserved).state;
             let begun = whole.map(|whole| read(&question(n, turning), &whole).expect("as it was written").records);
             let mut all = begun.unwrap_or_default();
             all.truncate(known);

@@ -4,11 +4,11 @@
 //! Boussemart and others, 2004). Runs are restarted with longer and longer limits; one that ends by itself is exact.
 //! Its tree is written down as the lines that were branched on, in order, each in base 128: the children of a node
 //! are the men alive on its line in its order, and what propagation refutes is not mentioned. A run that stops early
-//! may leave holes in its tree ([`Core::hole`]) for the states that are still to be searched.
+//! may leave holes in its tree ([`Csp::hole`]) for the states that are still to be searched.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use super::csp::{Agenda, Conflict, Core, Root, State};
+use super::csp::{Conflict, Csp, Node, PropagationQueue, State};
 
 /// How a search ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,9 +23,9 @@ pub(super) enum End {
 
 /// The wish that searches stop.
 #[derive(Debug, Default)]
-pub struct Pulse(AtomicU8);
+pub struct CancelToken(AtomicU8);
 
-impl Pulse {
+impl CancelToken {
     /// What is in hand is to be left where it is.
     pub fn stop(&self) {
         self.0.fetch_max(1, Ordering::Relaxed);
@@ -61,13 +61,13 @@ const FADE: f32 = 0.99;
 /// A search on one core. Weights stay from one question to the next.
 #[derive(Debug)]
 pub(super) struct Search<'a> {
-    core: &'a Core,
-    pulse: &'a Pulse,
+    csp: &'a Csp,
+    pulse: &'a CancelToken,
     weights: Vec<f32>,
     /// One over each weight.
     ease: Vec<f32>,
     states: Vec<State>,
-    agenda: Agenda,
+    pending: PropagationQueue,
     log: Vec<u8>,
     /// Men of the lines on the path who are still to be tried, with their places there.
     choices: Vec<(u32, u32)>,
@@ -83,7 +83,7 @@ pub(super) struct Search<'a> {
     limit: u64,
     stopped: bool,
     /// What a run that stops leaves to others; none if it shall just stop.
-    holes: Option<Vec<Root>>,
+    holes: Option<Vec<Node>>,
 }
 
 /// Reads what [`write_number`] wrote at `at`, and goes on behind it.
@@ -110,18 +110,18 @@ pub(super) fn write_number(log: &mut Vec<u8>, mut value: u64) {
 }
 
 impl<'a> Search<'a> {
-    pub(super) fn new(core: &'a Core, pulse: &'a Pulse, seed: u64) -> Self {
+    pub(super) fn new(csp: &'a Csp, pulse: &'a CancelToken, seed: u64) -> Self {
         Self {
-            core,
+            csp,
             pulse,
-            weights: vec![1.0; core.lines.len()],
-            ease: vec![1.0; core.lines.len()],
+            weights: vec![1.0; csp.lines.len()],
+            ease: vec![1.0; csp.lines.len()],
             choices: Vec::new(),
             height: 0,
             shuffled: true,
             ahead: 0,
             states: Vec::new(),
-            agenda: Agenda::default(),
+            pending: PropagationQueue::default(),
             log: Vec::new(),
             rng: fastrand::Rng::with_seed(seed),
             nodes: 0,
@@ -157,7 +157,7 @@ impl<'a> Search<'a> {
     }
 
     /// Searches below `root` for about `budget` nodes in all, with restarts.
-    pub(super) fn run(&mut self, root: &Root, budget: u64) -> End {
+    pub(super) fn run(&mut self, root: &Node, budget: u64) -> End {
         let end = self.nodes.saturating_add(budget);
         let mut run = FIRST_RUN;
         self.shuffled = true;
@@ -166,9 +166,9 @@ impl<'a> Search<'a> {
             self.limit = end.min(self.nodes.saturating_add(run as u64));
             self.stopped = false;
             self.log.clear();
-            self.agenda.placed.clone_from(&root.placed);
+            self.pending.placed.clone_from(&root.placed);
             if self.descend(&root.state) {
-                return End::Found(self.agenda.placed.clone());
+                return End::Found(self.pending.placed.clone());
             }
             if !self.stopped {
                 return End::Refuted(std::mem::take(&mut self.log));
@@ -183,17 +183,17 @@ impl<'a> Search<'a> {
 
     /// Searches below `root` for about `budget` nodes without a restart. If it is not refuted by then, the tree has
     /// holes, and these are what is in them.
-    pub(super) fn piece(&mut self, root: &Root, budget: u64) -> (End, Vec<Root>) {
+    pub(super) fn subtree(&mut self, root: &Node, budget: u64) -> (End, Vec<Node>) {
         self.limit = self.nodes.saturating_add(budget);
         self.stopped = false;
         self.shuffled = false;
         self.log.clear();
         self.holes = Some(Vec::new());
-        self.agenda.placed.clone_from(&root.placed);
+        self.pending.placed.clone_from(&root.placed);
         let found = self.descend(&root.state);
         let holes = self.holes.take().unwrap_or_default();
         if found {
-            return (End::Found(self.agenda.placed.clone()), Vec::new());
+            return (End::Found(self.pending.placed.clone()), Vec::new());
         }
         (End::Refuted(std::mem::take(&mut self.log)), holes)
     }
@@ -201,7 +201,7 @@ impl<'a> Search<'a> {
     fn learn(&mut self, Conflict(line): Conflict) {
         if let Some(line) = line {
             let line = usize::from(line);
-            let depth = (self.agenda.placed.len() - self.height) as f32;
+            let depth = (self.pending.placed.len() - self.height) as f32;
             self.weights[line] += (-depth / DEPTH).exp();
             self.ease[line] = self.weights[line].recip();
         }
@@ -225,15 +225,16 @@ impl<'a> Search<'a> {
             state.open_lines().map(|(line, choices)| (f32::from(choices) * self.ease[line], line)).collect();
         lines.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
         lines.truncate(self.ahead);
-        let height = self.agenda.placed.len();
+        let height = self.pending.placed.len();
         let mut probe = self.states.pop().unwrap_or_default();
         let mut best = (f32::INFINITY, 0);
         for (_, line) in lines {
             let mut survivors = 0.0;
-            for &man in self.core.lines[line].iter().filter(|&&man| state.is_alive(man)) {
+            for &candidate in self.csp.lines[line].iter().filter(|&&candidate| state.is_alive(candidate)) {
                 probe.copy_from(state);
-                survivors += f32::from(u8::from(self.core.place(&mut probe, man, &mut self.agenda).is_ok()));
-                self.agenda.placed.truncate(height);
+                survivors +=
+                    f32::from(u8::from(self.csp.place(&mut probe, candidate, &mut self.pending).is_ok()));
+                self.pending.placed.truncate(height);
             }
             if survivors * self.ease[line] < best.0 {
                 best = (survivors * self.ease[line], line);
@@ -262,25 +263,25 @@ impl<'a> Search<'a> {
             self.fade(FADE);
         }
         let line = if self.ahead > 0 { self.line_ahead(state) } else { self.best_line(state) };
-        write_number(&mut self.log, self.core.in_tree(line));
+        write_number(&mut self.log, self.csp.in_tree(line));
         let first = self.choices.len();
-        let men = (0..).zip(self.core.lines[line].iter().copied());
-        self.choices.extend(men.filter(|&(_, man)| state.is_alive(man)));
+        let candidates = (0..).zip(self.csp.lines[line].iter().copied());
+        self.choices.extend(candidates.filter(|&(_, candidate)| state.is_alive(candidate)));
         let mut pieces = Vec::new();
         if self.shuffled {
             self.rng.shuffle(&mut self.choices[first..]);
         } else {
             self.choices[first..].reverse();
         }
-        let height = self.agenda.placed.len();
+        let height = self.pending.placed.len();
         let begin = self.log.len();
         let mut child = self.states.pop().unwrap_or_default();
         let mut found = false;
         while self.choices.len() > first && !found && (!self.stopped || self.holes.is_some()) {
-            let Some((order, man)) = self.choices.pop() else { break };
+            let Some((order, candidate)) = self.choices.pop() else { break };
             child.copy_from(state);
-            self.agenda.placed.truncate(height);
-            match self.core.place(&mut child, man, &mut self.agenda) {
+            self.pending.placed.truncate(height);
+            match self.csp.place(&mut child, candidate, &mut self.pending) {
                 Ok(()) => found = self.descend(&child),
                 Err(conflict) => self.learn(conflict),
             }
@@ -299,8 +300,8 @@ impl<'a> Search<'a> {
     /// Leaves a state to others.
     fn leave(&mut self, state: &State) {
         if let Some(holes) = &mut self.holes {
-            write_number(&mut self.log, self.core.hole as u64);
-            holes.push(Root { state: state.clone(), placed: self.agenda.placed.clone() });
+            write_number(&mut self.log, self.csp.hole as u64);
+            holes.push(Node { state: state.clone(), placed: self.pending.placed.clone() });
         }
     }
 
@@ -309,7 +310,7 @@ impl<'a> Search<'a> {
         if self.log.len() == begin {
             return;
         }
-        let starts = std::iter::once(begin).chain(pieces.iter().map(|piece| piece.1));
+        let starts = std::iter::once(begin).chain(pieces.iter().map(|subtree| subtree.1));
         let mut ordered: Vec<(u32, usize, usize)> =
             pieces.iter().zip(starts).map(|(&(order, end), start)| (order, start, end)).collect();
         if ordered.is_sorted() {
@@ -324,8 +325,8 @@ impl<'a> Search<'a> {
 
 /// Finds every solution below `root`; `look` is asked at each node whether it may go on. Whether it came to the end.
 pub(super) fn every_solution(
-    core: &Core,
-    root: &Root,
+    csp: &Csp,
+    root: &Node,
     look: &mut dyn FnMut() -> bool,
     found: &mut dyn FnMut(&[u32]),
 ) -> bool {
@@ -336,14 +337,14 @@ pub(super) fn every_solution(
         found(&root.placed);
         return true;
     }
-    let open = (0..core.lines.len()).filter_map(|line| Some((root.state.choices(line)?, line)));
+    let open = (0..csp.lines.len()).filter_map(|line| Some((root.state.choices(line)?, line)));
     let Some((_, line)) = open.min() else { return true };
-    for &man in core.lines[line].iter().filter(|&&man| root.state.is_alive(man)) {
-        let mut agenda = Agenda::after(root.placed.clone());
+    for &candidate in csp.lines[line].iter().filter(|&&candidate| root.state.is_alive(candidate)) {
+        let mut pending = PropagationQueue::after(root.placed.clone());
         let mut state = root.state.clone();
-        if core.place(&mut state, man, &mut agenda).is_ok() {
-            let child = Root { state, placed: agenda.placed };
-            if !every_solution(core, &child, look, found) {
+        if csp.place(&mut state, candidate, &mut pending).is_ok() {
+            let child = Node { state, placed: pending.placed };
+            if !every_solution(csp, &child, look, found) {
                 return false;
             }
         }

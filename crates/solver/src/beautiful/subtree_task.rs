@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::bounds::Facts;
-use super::csp::{Core, Root};
+use super::bounds::Bounds;
+use super::csp::{Csp, Node};
 use super::orbits::Orbits;
-use super::parallel_search::{Hand, Searched};
-use super::search::{End, Pulse, Search};
-use nqueens_proof::beautiful::{Known, Part};
+use super::parallel_search::{Searched, SubtreeWorker};
+use super::search::{CancelToken, End, Search};
+use nqueens_proof::beautiful::{Part, Premises};
 
 /// Nodes of the shortest and of the longest part: a tree of the longest fits into a message of half a MiB.
 const LEAST: u64 = 20_000;
@@ -23,7 +23,7 @@ pub const MOST_NODES: u64 = 200_000;
 
 /// What is asked.
 #[derive(Clone, Debug, PartialEq)]
-pub struct PartQuestion {
+pub struct SubtreeTask {
     /// The part.
     pub part: Part,
     /// So many nodes are searched; then what is left is left as holes. At most [`MOST_NODES`].
@@ -42,49 +42,49 @@ pub enum Reached {
 }
 
 /// Somebody who has parts searched by others, and checks what they answer: the engine does not.
-pub trait Asking: Send {
-    /// The answer; none if the pulse is [abandoned](Pulse::is_abandoned) before.
-    fn ask(&mut self, question: PartQuestion, pulse: &Pulse) -> Option<Reached>;
+pub trait SubtreeSolver: Send {
+    /// The answer; none if the pulse is [abandoned](CancelToken::is_abandoned) before.
+    fn ask(&mut self, question: SubtreeTask, pulse: &CancelToken) -> Option<Reached>;
 }
 
 /// A search by whoever is asked.
-pub(super) struct There<'a> {
-    pub(super) core: &'a Core,
+pub(super) struct RemoteWorker<'a> {
+    pub(super) csp: &'a Csp,
     pub(super) n: usize,
-    pub(super) known: &'a Arc<Known>,
-    pub(super) pulse: &'a Pulse,
-    pub(super) desk: &'a mut dyn Asking,
+    pub(super) known: &'a Arc<Premises>,
+    pub(super) pulse: &'a CancelToken,
+    pub(super) desk: &'a mut dyn SubtreeSolver,
     pub(super) weights: Arc<[f32]>,
 }
 
-impl There<'_> {
+impl RemoteWorker<'_> {
     /// The states of holes, each with its queens, among which are all that follow. None if the engine sees a contradiction
     /// where whoever is asked left a hole: an honest searcher leaves none there.
-    fn roots(&self, holes: &[Vec<usize>]) -> Option<Vec<Root>> {
-        holes.iter().map(|queens| self.core.root_with(queens).ok()).collect()
+    fn roots(&self, holes: &[Vec<usize>]) -> Option<Vec<Node>> {
+        holes.iter().map(|queens| self.csp.root_with(queens).ok()).collect()
     }
 }
 
-impl Hand for There<'_> {
+impl SubtreeWorker for RemoteWorker<'_> {
     fn begin(&mut self, _: &[f32], _: usize) {}
 
     fn takes(&self, so_far: u64) -> u64 {
         (so_far / SHARE).clamp(LEAST, MOST)
     }
 
-    fn search(&mut self, root: &Root, nodes: u64) -> Searched {
-        let part = Part::new(Arc::clone(self.known), self.core.squares_of(&root.placed));
+    fn search(&mut self, root: &Node, nodes: u64) -> Searched {
+        let part = Part::new(Arc::clone(self.known), self.csp.squares_of(&root.placed));
         let part = part.expect("its squares are of the board");
-        let question = PartQuestion { part, nodes, weights: Arc::clone(&self.weights) };
+        let question = SubtreeTask { part, nodes, weights: Arc::clone(&self.weights) };
         match self.desk.ask(question, self.pulse) {
             None => Searched::Nothing,
             Some(Reached::Solution(columns)) => {
                 let squares = columns.iter().enumerate().map(|(row, column)| row * self.n + column);
-                let mut men: Vec<u32> = squares.filter_map(|square| self.core.man_on(square)).collect();
-                men.sort_unstable();
-                men.dedup();
+                let mut candidates: Vec<u32> = squares.filter_map(|square| self.csp.man_on(square)).collect();
+                candidates.sort_unstable();
+                candidates.dedup();
                 // Whoever found it tells of no nodes that could be relied upon.
-                Searched::Found(men, 0)
+                Searched::Found(candidates, 0)
             }
             Some(Reached::Tree(tree, holes, nodes)) => match self.roots(&holes) {
                 Some(holes) => Searched::Tree(tree, holes, nodes),
@@ -104,7 +104,7 @@ impl Hand for There<'_> {
 
 /// What a searcher answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PartAnswer {
+pub enum SubtreeAnswer {
     /// A solution: the 0-based column of the queen in each row.
     Solution(Vec<usize>),
     /// A tree, perhaps with holes.
@@ -122,27 +122,27 @@ pub struct Searcher {
 /// A board, and what was learned of it.
 #[derive(Debug)]
 struct Board {
-    known: Arc<Known>,
-    core: Core,
+    known: Arc<Premises>,
+    csp: Csp,
     weights: Vec<f32>,
 }
 
 impl Board {
-    fn new(known: &Arc<Known>) -> Self {
+    fn new(known: &Arc<Premises>) -> Self {
         let (n, beauty) = (known.n(), known.beauty());
         let orbits = Orbits::new(n, beauty.norm);
-        let facts = Facts::of(&orbits, known);
-        let core = Core::new(n, &facts.squares(&orbits), &facts.groups(&orbits), beauty.turning);
-        let core = core.filling(facts.full());
-        let weights = vec![1.0; core.lines.len()];
-        Self { known: Arc::clone(known), core, weights }
+        let bounds = Bounds::of(&orbits, known);
+        let csp = Csp::new(n, &bounds.squares(&orbits), &bounds.groups(&orbits), beauty.turning);
+        let csp = csp.filling(bounds.full());
+        let weights = vec![1.0; csp.lines.len()];
+        Self { known: Arc::clone(known), csp, weights }
     }
 }
 
 impl Searcher {
     /// Searches a part.
-    pub fn search(&mut self, question: &PartQuestion, pulse: &Pulse) -> PartAnswer {
-        let PartQuestion { part, nodes, weights } = question;
+    pub fn search(&mut self, question: &SubtreeTask, pulse: &CancelToken) -> SubtreeAnswer {
+        let SubtreeTask { part, nodes, weights } = question;
         if self.board.as_ref().is_none_or(|board| board.known != *part.known()) {
             let board = self.board.insert(Board::new(part.known()));
             let good = weights.iter().all(|weight| weight.is_finite() && *weight >= 1.0);
@@ -150,18 +150,18 @@ impl Searcher {
                 board.weights.copy_from_slice(weights);
             }
         }
-        let Some(Board { core, weights, .. }) = &mut self.board else { unreachable!("it was made above") };
-        let Ok(root) = core.root_with(part.queens()) else { return PartAnswer::Tree(Vec::new()) };
-        let mut search = Search::new(core, pulse, 1);
+        let Some(Board { csp, weights, .. }) = &mut self.board else { unreachable!("it was made above") };
+        let Ok(root) = csp.root_with(part.queens()) else { return SubtreeAnswer::Tree(Vec::new()) };
+        let mut search = Search::new(csp, pulse, 1);
         search.inherit(weights, root.placed.len());
         search.ahead = AHEAD;
-        let (end, _) = search.piece(&root, (*nodes).min(MOST_NODES));
+        let (end, _) = search.subtree(&root, (*nodes).min(MOST_NODES));
         let learned = search.weights().to_vec();
         let answer = match end {
             // What is cut short says too little.
-            _ if pulse.is_stopped() => PartAnswer::Stopped,
-            End::Found(men) => PartAnswer::Solution(core.columns(part.known().n(), &men)),
-            End::Refuted(tree) => PartAnswer::Tree(tree),
+            _ if pulse.is_stopped() => SubtreeAnswer::Stopped,
+            End::Found(candidates) => SubtreeAnswer::Solution(csp.columns(part.known().n(), &candidates)),
+            End::Refuted(tree) => SubtreeAnswer::Tree(tree),
             End::Spent => unreachable!("a piece leaves holes"),
         };
         weights.copy_from_slice(&learned);
@@ -180,7 +180,7 @@ mod tests {
     use crate::beautiful::exact::{Engine, Stage};
     use crate::beautiful::lp_search::Pace;
     use crate::beautiful::{Place, Question, most_beautiful_by, most_beautiful_exactly};
-    use crate::progress::Unwatched;
+    use crate::progress::Unobserved;
     use nqueens_proof as proof;
     use nqueens_proof::Beauty;
     use nqueens_proof::beautiful::{PartChecker, check, claim};
@@ -192,17 +192,17 @@ mod tests {
         asked: Arc<Mutex<(usize, usize)>>,
     }
 
-    impl Asking for Desk {
-        fn ask(&mut self, question: PartQuestion, pulse: &Pulse) -> Option<Reached> {
+    impl SubtreeSolver for Desk {
+        fn ask(&mut self, question: SubtreeTask, pulse: &CancelToken) -> Option<Reached> {
             let mut checker = PartChecker::new(Arc::clone(question.part.known()));
             let queens = question.part.queens();
             Some(match self.searcher.search(&question, pulse) {
-                PartAnswer::Stopped => return None,
-                PartAnswer::Solution(columns) => {
+                SubtreeAnswer::Stopped => return None,
+                SubtreeAnswer::Solution(columns) => {
                     assert_eq!(checker.check_solution(queens, &columns), Ok(()));
                     Reached::Solution(columns)
                 }
-                PartAnswer::Tree(tree) => {
+                SubtreeAnswer::Tree(tree) => {
                     let checked = checker.check(queens, &tree, question.nodes).expect("an honest tree");
                     assert!(checked.holes.is_empty() || checked.nodes == question.nodes);
                     let mut asked = self.asked.lock().expect("nobody panics");
@@ -217,12 +217,12 @@ mod tests {
     /// All of it, with parts searched at three desks; how many parts there were, and how many holes.
     fn by_desks(question: Question) -> (Vec<usize>, Vec<u8>, (usize, usize)) {
         let asked = Arc::new(Mutex::new((0, 0)));
-        let desk = |_| -> Box<dyn Asking> {
+        let desk = |_| -> Box<dyn SubtreeSolver> {
             Box::new(Desk { searcher: Searcher::default(), asked: Arc::clone(&asked) })
         };
         let mut places: Vec<Place> = Vec::new();
         let exact =
-            most_beautiful_by(question, (0..3).map(desk).collect(), None, &mut Unwatched, &mut |stage| {
+            most_beautiful_by(question, (0..3).map(desk).collect(), None, &mut Unobserved, &mut |stage| {
                 assert_eq!(stage.best.len(), question.n);
                 places.push(stage.place);
             });
@@ -238,7 +238,7 @@ mod tests {
         let question = Question { n: 84, norm: Norm::Euclidean, turning: false, threads: 1 };
         let (columns, certificate, (asked, holes)) = by_desks(question);
         assert!(asked > 3 && holes > 3, "{asked} parts with {holes} holes");
-        let alone = most_beautiful_exactly(question, &mut Unwatched).answer.found.expect("a solution");
+        let alone = most_beautiful_exactly(question, &mut Unobserved).answer.found.expect("a solution");
         assert_eq!(question.norm.fingerprint(&columns), question.norm.fingerprint(&alone));
         let proved = proof::check(&certificate).expect("it proves");
         assert_eq!(proved.solution, Some(columns));
@@ -249,10 +249,10 @@ mod tests {
         let question = Question { n: 84, norm: Norm::Euclidean, turning: false, threads: 2 };
         let orbits = Orbits::new(question.n, question.norm);
         let asked = Arc::new(Mutex::new((0, 0)));
-        let desk = |_| -> Box<dyn Asking> {
+        let desk = |_| -> Box<dyn SubtreeSolver> {
             Box::new(Desk { searcher: Searcher::default(), asked: Arc::clone(&asked) })
         };
-        let (mut watch, mut keep) = (Unwatched, |_: &Stage<'_>| {});
+        let (mut watch, mut keep) = (Unobserved, |_: &Stage<'_>| {});
         let desks = (0..3).map(desk).collect();
         let mut engine = Engine::new(&orbits, question, desks, &mut watch, &mut keep);
         engine.pace = pace;
@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn what_takes_desks_too_long_is_settled_with_the_programme() {
-        let short = at_pace(Pace { siege: 20_000, plain: 20_000, ..Pace::default() });
+        let short = at_pace(Pace { orbit_search: 20_000, plain: 20_000, ..Pace::default() });
         let long = at_pace(Pace::default());
         assert!(
             short.0 > long.0 && (1..long.1).contains(&short.1),
@@ -278,8 +278,8 @@ mod tests {
     /// Leaves a hole with these queens.
     struct Leaving(Vec<usize>);
 
-    impl Asking for Leaving {
-        fn ask(&mut self, question: PartQuestion, _: &Pulse) -> Option<Reached> {
+    impl SubtreeSolver for Leaving {
+        fn ask(&mut self, question: SubtreeTask, _: &CancelToken) -> Option<Reached> {
             Some(Reached::Tree(vec![question.part.known().hole() as u8], vec![self.0.clone()], 1))
         }
     }
@@ -287,14 +287,16 @@ mod tests {
     #[test]
     fn a_hole_at_a_contradiction_leaves_the_part_to_be_asked_again() {
         let n = 8;
-        let known =
-            Arc::new(Known::new(n, Beauty::default(), vec![true; 10], vec![], vec![]).expect("of a board"));
-        let core = Core::new(n, &(0..n * n).collect::<Vec<usize>>(), &[], false);
-        let root = core.root_with(&[]).expect("nothing follows yet");
+        let known = Arc::new(
+            Premises::new(n, Beauty::default(), vec![true; 10], vec![], vec![]).expect("of a board"),
+        );
+        let csp = Csp::new(n, &(0..n * n).collect::<Vec<usize>>(), &[], false);
+        let root = csp.root_with(&[]).expect("nothing follows yet");
         let searched = |queens: &[usize]| {
-            let (pulse, mut desk) = (Pulse::default(), Leaving(queens.to_vec()));
+            let (pulse, mut desk) = (CancelToken::default(), Leaving(queens.to_vec()));
             let weights = Arc::new([]);
-            let mut there = There { core: &core, n, known: &known, pulse: &pulse, desk: &mut desk, weights };
+            let mut there =
+                RemoteWorker { csp: &csp, n, known: &known, pulse: &pulse, desk: &mut desk, weights };
             there.search(&root, 1)
         };
         assert!(matches!(searched(&[0]), Searched::Tree(_, holes, 1) if holes.len() == 1));
@@ -308,13 +310,13 @@ mod tests {
         let mut searcher = Searcher::default();
         let mut open = vec![part];
         while let Some(part) = open.pop() {
-            let question = PartQuestion { part: part.clone(), nodes, weights: Arc::new([]) };
-            match searcher.search(&question, &Pulse::default()) {
-                PartAnswer::Solution(columns) => {
+            let question = SubtreeTask { part: part.clone(), nodes, weights: Arc::new([]) };
+            match searcher.search(&question, &CancelToken::default()) {
+                SubtreeAnswer::Solution(columns) => {
                     assert_eq!(checker.check_solution(part.queens(), &columns), Ok(()));
                     return Some(columns);
                 }
-                PartAnswer::Tree(tree) => {
+                SubtreeAnswer::Tree(tree) => {
                     let holes = checker.check(part.queens(), &tree, nodes).expect("an honest tree").holes;
                     open.extend(
                         holes
@@ -322,7 +324,7 @@ mod tests {
                             .map(|queens| Part::new(Arc::clone(&known), queens).expect("squares")),
                     );
                 }
-                PartAnswer::Stopped => panic!("nobody stops it"),
+                SubtreeAnswer::Stopped => panic!("nobody stops it"),
             }
         }
         None
@@ -379,7 +381,7 @@ mod tests {
             let full = full.into_iter().filter(|&distance| distance < n && !turning).collect();
             let ranges = vec![(range.0.min(n / 2), range.1.min(n), (range.1 + range.2).min(n))];
             let beauty = Beauty { norm: Norm::Euclidean, turning };
-            let Ok(known) = Known::new(n, beauty, alive, full, ranges) else { return Ok(()) };
+            let Ok(known) = Premises::new(n, beauty, alive, full, ranges) else { return Ok(()) };
             let part = Part::new(Arc::new(known), vec![queen.index(n * n)]).expect("a square");
             let checker = PartChecker::new(Arc::clone(part.known()));
             let exists = oracle(n).iter().any(|columns| checker.check_solution(part.queens(), columns).is_ok());

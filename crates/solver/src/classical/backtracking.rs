@@ -6,13 +6,13 @@
 use std::ops::ControlFlow;
 
 use super::mask::Mask;
-use super::{Counter, Outcome, Watch};
+use super::{AnswerSink, Counter, Outcome};
 use nqueens_proof::board::{Piece, Problem};
 
 /// The largest board: sixteen words.
 pub(super) const LARGEST: usize = 1024;
 
-pub(super) fn run(problem: &Problem, watch: &mut dyn Watch) -> Outcome {
+pub(super) fn run(problem: &Problem, watch: &mut dyn AnswerSink) -> Outcome {
     let mut counter = Counter::new(watch);
     let flow = match problem.n() {
         ..=64 => search::<1>(problem, &mut counter),

@@ -3,10 +3,10 @@
 
 use std::ops::ControlFlow;
 
-use super::{Counter, Outcome, Watch};
+use super::{AnswerSink, Counter, Outcome};
 use nqueens_proof::board::{Problem, Square};
 
-pub(super) fn run(problem: &Problem, watch: &mut dyn Watch) -> Outcome {
+pub(super) fn run(problem: &Problem, watch: &mut dyn AnswerSink) -> Outcome {
     let mut counter = Counter::new(watch);
     let flow = try_all(problem, &mut counter);
     counter.outcome(flow)

@@ -13,7 +13,7 @@
 //! J. C. Loessi and R. C. Moore, *Constructions for the solution of the m queens problem*, Mathematics Magazine 42
 //! (1969), 66–72.
 
-use super::{Ending, Outcome, Watch};
+use super::{AnswerSink, Ending, Outcome};
 
 /// The 0-based column of the queen in the 0-based `row` of the solution of size `n`; `None` for n = 2 and n = 3, and
 /// below the board.
@@ -38,7 +38,7 @@ fn even_column(n: usize, row: usize) -> usize {
     if row < half { skewed(row) } else { n - 1 - skewed(n - 1 - row) }
 }
 
-pub(super) fn run(n: usize, watch: &mut dyn Watch) -> Outcome {
+pub(super) fn run(n: usize, watch: &mut dyn AnswerSink) -> Outcome {
     let columns: Option<Vec<usize>> = (0..n).map(|row| column(n, row)).collect();
     let ending = match columns {
         // Queens on boards of 2 and 3 have too few squares to avoid each other: a finite matter, settled by hand.

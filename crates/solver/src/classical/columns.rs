@@ -8,10 +8,10 @@
 
 use std::ops::ControlFlow;
 
-use super::{Counter, Outcome, Watch};
+use super::{AnswerSink, Counter, Outcome};
 use nqueens_proof::board::{Problem, Square};
 
-pub(super) fn run(problem: &Problem, watch: &mut dyn Watch) -> Outcome {
+pub(super) fn run(problem: &Problem, watch: &mut dyn AnswerSink) -> Outcome {
     let mut counter = Counter::new(watch);
     let flow = filled(problem, problem.n(), &mut counter, &mut |counter, pieces| {
         let mut columns = vec![0; pieces.len()];

@@ -15,7 +15,7 @@ use std::ops::ControlFlow;
 
 use fastrand::Rng;
 
-use super::{Ending, Outcome, Watch};
+use super::{AnswerSink, Ending, Outcome};
 use nqueens_proof::board::{Problem, Square};
 
 /// How many columns are tried for a queen of the start that attacks none before it.
@@ -28,7 +28,7 @@ const fn moves_from_a_start(n: usize) -> u64 {
     100 + 10 * n as u64
 }
 
-pub(super) fn run(problem: &Problem, seed: u64, moves: u64, watch: &mut dyn Watch) -> Outcome {
+pub(super) fn run(problem: &Problem, seed: u64, moves: u64, watch: &mut dyn AnswerSink) -> Outcome {
     let Some(board) = Board::new(problem) else {
         return Outcome::new(Ending::Exhausted, 0);
     };
@@ -189,7 +189,7 @@ impl<'a> Board<'a> {
 struct Search<'a> {
     board: Board<'a>,
     rng: Rng,
-    watch: &'a mut dyn Watch,
+    watch: &'a mut dyn AnswerSink,
     moves: u64,
     /// Since the watch looked last.
     columns_looked_at: usize,

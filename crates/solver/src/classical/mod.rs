@@ -1,5 +1,5 @@
 //! The classical methods that place pieces, each as the literature has it, all behind one interface: they hand their
-//! answers one by one to a [`Watch`], tell it how much they tried, and stop when it says so. None of them checks its
+//! answers one by one to a [`AnswerSink`], tell it how much they tried, and stop when it says so. None of them checks its
 //! own answers: [`nqueens_proof::board::Placement`] does that, and knows nothing of any of them.
 //!
 //! | method | answers | what it tries |
@@ -59,7 +59,7 @@ use std::str::FromStr;
 use nqueens_proof::board::{Piece, Problem};
 
 /// Whoever started a search.
-pub trait Watch {
+pub trait AnswerSink {
     /// Takes an answer: the 0-based column of the piece in each row. [`ControlFlow::Break`] ends the search: it was
     /// the last one that is wanted.
     fn answer(&mut self, columns: &[usize]) -> ControlFlow<()>;
@@ -219,7 +219,7 @@ impl Method {
     ///
     /// # Errors
     /// [`Self::suits`].
-    pub fn run(self, problem: &Problem, watch: &mut dyn Watch) -> Result<Outcome, Unsuitable> {
+    pub fn run(self, problem: &Problem, watch: &mut dyn AnswerSink) -> Result<Outcome, Unsuitable> {
         self.suits(problem)?;
         if problem.conflict().is_some() {
             return Ok(Outcome::new(Ending::Exhausted, 0));
@@ -250,7 +250,7 @@ impl FromStr for Method {
 
 /// Counts what is tried, and lets the watch look now and then.
 struct Counter<'a> {
-    watch: &'a mut dyn Watch,
+    watch: &'a mut dyn AnswerSink,
     tried: u64,
 }
 
@@ -258,7 +258,7 @@ impl<'a> Counter<'a> {
     /// So many tries take less than a tenth of a second, whatever is tried.
     const TRIES_A_LOOK: u64 = 1 << 12;
 
-    fn new(watch: &'a mut dyn Watch) -> Self {
+    fn new(watch: &'a mut dyn AnswerSink) -> Self {
         Self { watch, tried: 0 }
     }
 

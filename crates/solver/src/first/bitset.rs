@@ -114,9 +114,9 @@ word!(u128);
 
 /// 256 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Four([u64; 4]);
+pub(super) struct Bits256([u64; 4]);
 
-impl Set for Four {
+impl Set for Bits256 {
     const EMPTY: Self = Self([0; 4]);
     #[inline]
     fn one(i: usize) -> Self {
@@ -193,21 +193,21 @@ pub(super) trait Width: Copy + Debug + Send + Sync + 'static {
 
 /// Boards with up to 32 rows and 64 diagonals.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Tiny;
+pub(super) struct Width32x64;
 
 /// Boards up to n = 64.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Narrow;
+pub(super) struct Width64x64;
 
 /// Boards with up to 64 rows and 128 diagonals.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Low;
+pub(super) struct Width64x128;
 
 /// Boards up to n = 128.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wide;
+pub(super) struct Width128x128;
 
-impl Width for Tiny {
+impl Width for Width32x64 {
     const ROWS: usize = 32;
     const COLUMNS: usize = 64;
     const DIAGONALS: usize = 64;
@@ -222,7 +222,7 @@ impl Width for Tiny {
     }
 }
 
-impl Width for Narrow {
+impl Width for Width64x64 {
     const ROWS: usize = 64;
     const COLUMNS: usize = 64;
     const DIAGONALS: usize = 127;
@@ -237,7 +237,7 @@ impl Width for Narrow {
     }
 }
 
-impl Width for Low {
+impl Width for Width64x128 {
     const ROWS: usize = 64;
     const COLUMNS: usize = 128;
     const DIAGONALS: usize = 128;
@@ -252,22 +252,22 @@ impl Width for Low {
     }
 }
 
-impl Width for Wide {
+impl Width for Width128x128 {
     const ROWS: usize = 128;
     const COLUMNS: usize = 128;
     const DIAGONALS: usize = 255;
     type Columns = u128;
-    type Diagonals = Four;
+    type Diagonals = Bits256;
     type Rows = Rows<u128, 128>;
     const NO_ROWS: Self::Rows = Rows([0; 128]);
 
     #[inline]
-    fn moved(columns: u128, by: usize) -> Four {
+    fn moved(columns: u128, by: usize) -> Bits256 {
         let words = [columns as u64, (columns >> 64) as u64];
         let (word, bit) = (by / 64, by % 64);
         let carry = |word: u64| if bit == 0 { 0 } else { word >> (64 - bit) };
         let moved = [words[0] << bit, words[1] << bit | carry(words[0]), carry(words[1])];
-        Four(std::array::from_fn(|i| if (word..word + 3).contains(&i) { moved[i - word] } else { 0 }))
+        Bits256(std::array::from_fn(|i| if (word..word + 3).contains(&i) { moved[i - word] } else { 0 }))
     }
 }
 
@@ -320,13 +320,13 @@ mod tests {
             let below = |bits: usize, s: &BTreeSet<usize>| s.iter().copied().filter(|&i| i < bits).collect();
             is_set::<u64>(64, &below(64, &a), &below(64, &b));
             is_set::<u128>(128, &below(128, &a), &below(128, &b));
-            is_set::<Four>(256, &a, &b);
-            let moved = Wide::moved(set(&below(128, &a)), by);
+            is_set::<Bits256>(256, &a, &b);
+            let moved = Width128x128::moved(set(&below(128, &a)), by);
             let expected: Vec<usize> = a.iter().filter(|&&i| i < 128).map(|i| i + by).collect();
             prop_assert_eq!(moved.iter().collect::<Vec<_>>(), expected);
             let down: Vec<usize> = a.iter().filter(|&&i| (by..by + 64).contains(&i)).map(|i| i - by).collect();
             let narrow = |narrow: u64| narrow.iter().collect::<Vec<_>>();
-            prop_assert_eq!(narrow(set::<Four>(&a).moved_down(by)), down.clone());
+            prop_assert_eq!(narrow(set::<Bits256>(&a).moved_down(by)), down.clone());
             let down = |bits: usize| down.iter().copied().filter(|i| i + by < bits).collect::<Vec<_>>();
             prop_assert_eq!(narrow(set::<u128>(&below(128, &a)).moved_down(by)), down(128));
             prop_assert_eq!(narrow(set::<u64>(&below(64, &a)).moved_down(by)), down(64));

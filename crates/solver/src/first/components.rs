@@ -17,9 +17,9 @@ const SMALLEST: usize = 5;
 
 /// Blocks of rows that are to be filled one after the other, and then the rest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Blocks(Vec<u128>);
+pub(super) struct Components(Vec<u128>);
 
-impl Blocks {
+impl Components {
     /// Those of a whole board: `liking` is the value of each cell, by row × n + column. The rest is the block with most alive
     /// cells and what is too small for a block.
     pub(super) fn new<W: Width>(board: &Residual<'_, W>, liking: &[f64]) -> Self {
@@ -65,36 +65,36 @@ impl Blocks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::first::bitset::Narrow;
+    use crate::first::bitset::Width64x64;
     use nqueens_proof::board::Square;
 
     #[test]
     fn rows_that_share_columns_are_of_one_block_and_the_smaller_block_comes_first() {
         let n = 14;
-        let board = Residual::<Narrow>::new(n, &[]);
+        let board = Residual::<Width64x64>::new(n, &[]);
         let mut liking = vec![0.0; n * n];
-        assert_eq!(Blocks::new(&board, &liking), Blocks::default(), "single rows are no blocks");
+        assert_eq!(Components::new(&board, &liking), Components::default(), "single rows are no blocks");
         // Rows 0 to 5 share the columns from 8 on, the others those before.
         for row in 0..n {
             let columns = if row < 6 { 8..n } else { 0..8 };
             columns.for_each(|column| liking[row * n + column] = 0.1);
         }
-        let blocks = Blocks::new(&board, &liking);
+        let blocks = Components::new(&board, &liking);
         assert_eq!(blocks.rows(), [[0, 1, 2, 3, 4, 5]]);
         assert_eq!(blocks.first(&board).iter().collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5]);
 
         // The same in a window that begins further down.
         let placed: Vec<Square> =
             [0, 2, 4, 1, 3].iter().enumerate().map(|(r, &c)| Square::new(r, c)).collect();
-        let rest = Residual::<Narrow>::new(n, &placed);
+        let rest = Residual::<Width64x64>::new(n, &placed);
         let window = rest.window();
-        let rest: Residual<'_, Narrow> = rest.within(&window, &[]);
+        let rest: Residual<'_, Width64x64> = rest.within(&window, &[]);
         assert_eq!(rest.corner().row, 5);
         assert_eq!(blocks.first(&rest).iter().collect::<Vec<_>>(), [0]);
 
         // One column in common makes one block of both.
         liking[8] = 0.1;
         liking[6 * n + 8] = 0.1;
-        assert_eq!(Blocks::new(&board, &liking), Blocks::default());
+        assert_eq!(Components::new(&board, &liking), Components::default());
     }
 }

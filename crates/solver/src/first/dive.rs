@@ -8,7 +8,7 @@
 use fastrand::Rng;
 
 use super::bitset::Width;
-use super::components::Blocks;
+use super::components::Components;
 use super::in_order::Task;
 use super::residual::{Branch, Residual, State};
 use super::weights::Weights;
@@ -30,7 +30,7 @@ pub(super) fn dive<W: Width>(
     board: &Residual<'_, W>,
     liking: &[f64],
     nodes: u64,
-    (weights, blocks, random): (&mut Weights, &Blocks, &mut Rng),
+    (weights, blocks, random): (&mut Weights, &Components, &mut Rng),
     task: Task<'_>,
 ) -> Option<Vec<usize>> {
     window::search(board, Dives { liking, nodes, weights, blocks, random, task })
@@ -40,7 +40,7 @@ struct Dives<'a> {
     liking: &'a [f64],
     nodes: u64,
     weights: &'a mut Weights,
-    blocks: &'a Blocks,
+    blocks: &'a Components,
     random: &'a mut Rng,
     task: Task<'a>,
 }
@@ -84,7 +84,7 @@ fn luby(mut k: u64) -> u64 {
 struct Dive<'a> {
     liking: &'a [f64],
     weights: &'a mut Weights,
-    blocks: &'a Blocks,
+    blocks: &'a Components,
     random: &'a mut Rng,
     /// Nodes.
     left: u64,

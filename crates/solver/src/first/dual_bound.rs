@@ -11,7 +11,7 @@
 //! least what the heaviest set leaves. That is taken from G at once, and is a credit from which the diagonals that die are
 //! paid first. A cell dies, too, if it is dearer than what the heaviest sets with its two diagonals leave.
 //!
-//! The multipliers come from the duals of a linear programme, in floating point; [`Budget::new`] makes them right in
+//! The multipliers come from the duals of a linear programme, in floating point; [`DualBound::new`] makes them right in
 //! integers whatever they are.
 
 use super::bitset::{Set, Width};
@@ -26,7 +26,7 @@ pub(super) const LEVELS: usize = 32;
 
 /// A budget and its tables.
 #[derive(Debug)]
-pub(super) struct Budget<W: Width> {
+pub(super) struct DualBound<W: Width> {
     /// u + v of a cell come from these two.
     rows: Vec<i64>,
     columns: Vec<i64>,
@@ -40,7 +40,7 @@ pub(super) struct Budget<W: Width> {
     heavy: Vec<[W::Diagonals; 2]>,
 }
 
-impl<W: Width> Budget<W> {
+impl<W: Width> DualBound<W> {
     /// The budget of `multipliers` on a board, and what there is; `None` if G < 0: the board is refuted. The multipliers
     /// of the rows are computed: as small as they can be; then those of the columns are lowered as far as costs allow.
     pub(super) fn new(
@@ -103,7 +103,7 @@ impl<W: Width> Budget<W> {
     }
 
     /// The same in a window of a board of this height.
-    pub(super) fn within<V: Width>(&self, height: usize, window: &Window) -> Budget<V> {
+    pub(super) fn within<V: Width>(&self, height: usize, window: &Window) -> DualBound<V> {
         let Square { row, col } = window.corner;
         let [falling, rising] = window.first_diagonals(height);
         let part = |of: &[i64], from: usize, number: usize| of[from..from + number].to_vec();
@@ -114,7 +114,7 @@ impl<W: Width> Budget<W> {
             moved
         });
         let heavy = |of: &[W::Diagonals; 2]| [of[0].moved_down(falling), of[1].moved_down(rising)];
-        Budget {
+        DualBound {
             rows: part(&self.rows, row, window.height),
             columns: part(&self.columns, col, window.width),
             diagonals: part(&self.diagonals, falling, window.diagonals()),

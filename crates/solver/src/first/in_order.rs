@@ -6,8 +6,8 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-use super::query::{Answering, Outcome};
-use crate::progress::{Progress, Watch};
+use super::query::{Outcome, QuerySolver};
+use crate::progress::{Progress, ProgressSink};
 use nqueens_proof::first::Refutation;
 
 /// One query: what is asked, and how.
@@ -47,7 +47,7 @@ const EVENT_EVERY: Duration = Duration::from_millis(20);
 pub(super) fn ask(
     questions: &[Question<'_>],
     wanted: Wanted,
-    desks: &mut [Box<dyn Answering>],
+    desks: &mut [Box<dyn QuerySolver>],
     control: &Control,
     tell: &mut dyn FnMut(Event) -> ControlFlow<()>,
 ) -> Option<(usize, Outcome)> {
@@ -174,7 +174,7 @@ impl<'a> Task<'a> {
 }
 
 /// Solvers are stopped with their task.
-impl Watch for Task<'_> {
+impl ProgressSink for Task<'_> {
     fn look(&mut self, _: &Progress) -> ControlFlow<()> {
         if self.is_stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }

@@ -10,9 +10,9 @@ use std::ops::ControlFlow;
 
 use super::LARGEST;
 use super::in_order::{Control, Event, Question, Wanted, ask};
-use super::query::{Answering, Outcome, answering};
-use crate::progress::{Progress, Watch};
-use crate::verdict::{Answer, Doubt, Verdict};
+use super::query::{Outcome, QuerySolver, query_solver};
+use crate::progress::{Progress, ProgressSink};
+use crate::verdict::{Answer, Unproven, Verdict};
 use nqueens_proof::board::{Piece, Square};
 use nqueens_proof::first::{Line, Refutation};
 
@@ -70,7 +70,7 @@ impl Found {
 impl From<Found> for Answer<Vec<usize>> {
     fn from(found: Found) -> Self {
         let Found { solution, finished, nodes, programmes, .. } = found;
-        let verdict = if finished { Verdict::Proven } else { Verdict::NotProven(Doubt::Stopped) };
+        let verdict = if finished { Verdict::Proven } else { Verdict::NotProven(Unproven::Stopped) };
         Self { found: solution, verdict, nodes, programmes }
     }
 }
@@ -80,8 +80,13 @@ impl From<Found> for Answer<Vec<usize>> {
 ///
 /// # Panics
 /// If n is larger than [`LARGEST`].
-pub fn first(n: usize, options: Options, watch: &mut dyn Watch, keep: &mut dyn FnMut(&Refutations)) -> Found {
-    let desks = (0..options.threads.max(1)).map(|_| answering(n, &options.placed)).collect();
+pub fn first(
+    n: usize,
+    options: Options,
+    watch: &mut dyn ProgressSink,
+    keep: &mut dyn FnMut(&Refutations),
+) -> Found {
+    let desks = (0..options.threads.max(1)).map(|_| query_solver(n, &options.placed)).collect();
     first_by(n, options, desks, watch, keep)
 }
 
@@ -93,8 +98,8 @@ pub fn first(n: usize, options: Options, watch: &mut dyn Watch, keep: &mut dyn F
 pub fn first_by(
     n: usize,
     options: Options,
-    desks: Vec<Box<dyn Answering>>,
-    watch: &mut dyn Watch,
+    desks: Vec<Box<dyn QuerySolver>>,
+    watch: &mut dyn ProgressSink,
     keep: &mut dyn FnMut(&Refutations),
 ) -> Found {
     assert!(n <= LARGEST && !desks.is_empty());
@@ -118,7 +123,7 @@ struct Run<'a> {
     n: usize,
     placed: Vec<Square>,
     /// One a thread.
-    desks: Vec<Box<dyn Answering>>,
+    desks: Vec<Box<dyn QuerySolver>>,
     refuted: Refutations,
     /// The earliest solution that is known. It begins with the rows that are decided.
     witness: Option<Vec<usize>>,
@@ -126,7 +131,7 @@ struct Run<'a> {
     /// By number of queens: what the last prefix was worth that a query settled. Its neighbour is about as hard, and cheaper queries
     /// would be for nothing: measured on n = 97, 8.8 instead of 13.5 million nodes; n = 58 to 93 about the same.
     settled_with: BTreeMap<usize, u64>,
-    watch: &'a mut dyn Watch,
+    watch: &'a mut dyn ProgressSink,
     keep: &'a mut dyn FnMut(&Refutations),
 }
 

@@ -1,7 +1,7 @@
 //! Cheap searches: everything is tried under the budgets of the board, as long as nodes are left.
 
 use super::bitset::Width;
-use super::components::Blocks;
+use super::components::Components;
 use super::in_order::Task;
 use super::residual::{Branch, Residual, State};
 use super::weights::Weights;
@@ -11,7 +11,7 @@ use super::window::{self, Search};
 const LOOK: u64 = 1024;
 
 /// How a cheap search ends.
-pub(super) enum Cheap {
+pub(super) enum Limited {
     Refuted,
     Full(Vec<usize>),
     GivenUp,
@@ -22,9 +22,9 @@ pub(super) enum Cheap {
 pub(super) fn cheap<W: Width>(
     board: &Residual<'_, W>,
     nodes: u64,
-    (weights, blocks): (&mut Weights, &Blocks),
+    (weights, blocks): (&mut Weights, &Components),
     task: Task<'_>,
-) -> Cheap {
+) -> Limited {
     let mut left = nodes;
     let end = window::search(board, Nodes { weights, blocks, left: &mut left, task });
     task.add_nodes(nodes - left);
@@ -33,35 +33,35 @@ pub(super) fn cheap<W: Width>(
 
 struct Nodes<'a> {
     weights: &'a mut Weights,
-    blocks: &'a Blocks,
+    blocks: &'a Components,
     left: &'a mut u64,
     task: Task<'a>,
 }
 
 impl Search for Nodes<'_> {
-    type Found = Cheap;
+    type Found = Limited;
 
-    fn run<W: Width>(mut self, mut board: Residual<'_, W>) -> Cheap {
+    fn run<W: Width>(mut self, mut board: Residual<'_, W>) -> Limited {
         let state = board.propagate();
         self.go_on(&board, state)
     }
 }
 
 impl Nodes<'_> {
-    fn go_on<W: Width>(&mut self, board: &Residual<'_, W>, state: State) -> Cheap {
+    fn go_on<W: Width>(&mut self, board: &Residual<'_, W>, state: State) -> Limited {
         match state {
             State::Refuted => {
                 self.weights.learn(board);
-                Cheap::Refuted
+                Limited::Refuted
             }
-            State::Full => Cheap::Full(board.solution()),
+            State::Full => Limited::Full(board.solution()),
             State::Open(branch) => self.branch(board, branch),
         }
     }
 
-    fn branch<W: Width>(&mut self, board: &Residual<'_, W>, branch: Branch) -> Cheap {
+    fn branch<W: Width>(&mut self, board: &Residual<'_, W>, branch: Branch) -> Limited {
         if *self.left == 0 || self.left.is_multiple_of(LOOK) && self.task.is_stopped() {
-            return Cheap::GivenUp;
+            return Limited::GivenUp;
         }
         *self.left -= 1;
         let branch = self.weights.choose(board, branch, self.blocks, || 1.0);
@@ -69,10 +69,10 @@ impl Nodes<'_> {
             let mut child = *board;
             let state = child.put(row, column);
             match self.go_on(&child, state) {
-                Cheap::Refuted => {}
+                Limited::Refuted => {}
                 end => return end,
             }
         }
-        Cheap::Refuted
+        Limited::Refuted
     }
 }

@@ -46,7 +46,7 @@ mod window;
 
 pub use in_order::{Control, Question, Task};
 pub use lexicographic::{Found, Options, Refutations, first, first_by};
-pub use query::{Answering, Outcome, answering, at_once};
+pub use query::{Outcome, QuerySolver, at_once, query_solver};
 
 /// The largest board.
 pub const LARGEST: usize = 128;

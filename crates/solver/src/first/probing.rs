@@ -9,9 +9,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::bitset::{Set, Width};
-use super::dual_bound::Budget;
+use super::dual_bound::DualBound;
 use super::in_order::Task;
-use super::relaxation::{Master, Plain};
+use super::relaxation::{Assignment, Master};
 use super::residual::{Residual, State};
 use nqueens_proof::first::{Multipliers, Refutation};
 
@@ -38,7 +38,7 @@ struct Dead {
 
 /// Squares that died, in their order, and how far the others were tried.
 #[derive(Clone, Debug)]
-pub(super) struct Eliminated<W: Width> {
+pub(super) struct Probed<W: Width> {
     dead: Vec<Dead>,
     tried: W::Rows,
     /// So many squares in a row may still stay alive.
@@ -47,13 +47,13 @@ pub(super) struct Eliminated<W: Width> {
     asked: u64,
 }
 
-impl<W: Width> Default for Eliminated<W> {
+impl<W: Width> Default for Probed<W> {
     fn default() -> Self {
         Self { dead: Vec::new(), tried: W::NO_ROWS, patience: PATIENCE[0], asked: 0 }
     }
 }
 
-impl<W: Width> Eliminated<W> {
+impl<W: Width> Probed<W> {
     /// The same, with the squares that died still to be shown to be dead.
     pub(super) fn to_go_on(&self) -> Self {
         Self { dead: Vec::new(), ..self.clone() }
@@ -82,19 +82,19 @@ impl<W: Width> Eliminated<W> {
 }
 
 /// What eliminates squares.
-pub(super) struct Elimination<'e, 'b, W: Width> {
-    pub(super) plain: &'e mut Plain,
+pub(super) struct Probing<'e, 'b, W: Width> {
+    pub(super) plain: &'e mut Assignment,
     pub(super) master: &'e mut Master<W>,
     /// The open rows of the board that the programmes are about.
     pub(super) programmes_rows: W::Columns,
     pub(super) board: &'e mut Residual<'b, W>,
-    pub(super) eliminated: Eliminated<W>,
+    pub(super) eliminated: Probed<W>,
     pub(super) task: Task<'e>,
 }
 
-impl<'b, W: Width> Elimination<'_, 'b, W> {
+impl<'b, W: Width> Probing<'_, 'b, W> {
     /// Those squares that died on a board with fewer queens, as far as they can be shown to be dead here.
-    pub(super) fn again(&mut self, known: &Eliminated<W>) -> State {
+    pub(super) fn again(&mut self, known: &Probed<W>) -> State {
         for dead in &known.dead {
             if !self.is_alive(dead.row, dead.column) {
                 continue;
@@ -157,7 +157,7 @@ impl<'b, W: Width> Elimination<'_, 'b, W> {
             return None;
         }
         let multipliers = self.plain.multipliers(self.board, self.task)?;
-        let (budget, room) = Budget::new(self.board, &multipliers, self.master.knapsack())?;
+        let (budget, room) = DualBound::new(self.board, &multipliers, self.master.knapsack())?;
         if room.left == 0 || self.plain.objective() >= PROMISING {
             return None;
         }

@@ -5,14 +5,14 @@ use std::collections::VecDeque;
 
 use fastrand::Rng;
 
-use super::bitset::{Narrow, Set, Wide, Width};
-use super::components::Blocks;
+use super::bitset::{Set, Width, Width64x64, Width128x128};
+use super::components::Components;
 use super::dive::dive;
-use super::dual_bound::Budget;
+use super::dual_bound::DualBound;
 use super::in_order::{Question, Task};
-use super::limited_search::{Cheap, cheap};
-use super::probing::{Eliminated, Elimination, PROMISING};
-use super::relaxation::{Master, Plain};
+use super::limited_search::{Limited, cheap};
+use super::probing::{PROMISING, Probed, Probing};
+use super::relaxation::{Assignment, Master};
 use super::residual::{Branch, Residual, State};
 use super::weights::Weights;
 use nqueens_proof::board::Square;
@@ -48,7 +48,7 @@ pub enum Outcome {
 
 /// Who answers queries about one board, one after the other. Neighbours are best asked of the same: programmes and
 /// multipliers of one query are of use to the next.
-pub trait Answering: Send {
+pub trait QuerySolver: Send {
     /// Whether the prefix of a question, with what is placed besides, has a completion.
     fn ask(&mut self, question: &Question<'_>, task: Task<'_>) -> Outcome;
 }
@@ -57,12 +57,12 @@ pub trait Answering: Send {
 ///
 /// # Panics
 /// If n is larger than [`LARGEST`](crate::first::LARGEST).
-pub fn answering(n: usize, placed: &[Square]) -> Box<dyn Answering> {
+pub fn query_solver(n: usize, placed: &[Square]) -> Box<dyn QuerySolver> {
     assert!(n <= crate::first::LARGEST);
-    if n <= Narrow::ROWS {
-        Box::new(Desk::<Narrow>::new(n, placed))
+    if n <= Width64x64::ROWS {
+        Box::new(LocalSolver::<Width64x64>::new(n, placed))
     } else {
-        Box::new(Desk::<Wide>::new(n, placed))
+        Box::new(LocalSolver::<Width128x128>::new(n, placed))
     }
 }
 
@@ -72,7 +72,7 @@ pub fn answering(n: usize, placed: &[Square]) -> Box<dyn Answering> {
 /// If n is larger than [`LARGEST`](crate::first::LARGEST), or queens of `prefix` attack each other.
 pub fn at_once(n: usize, prefix: &[usize]) -> Option<Outcome> {
     fn look<W: Width>(n: usize, prefix: &[usize]) -> Option<Outcome> {
-        let mut board = Desk::<W>::new(n, &[]).board(prefix);
+        let mut board = LocalSolver::<W>::new(n, &[]).board(prefix);
         match board.propagate() {
             State::Refuted => Some(Outcome::Refuted(Refutation::search())),
             State::Full => Some(Outcome::Completed(board.solution())),
@@ -80,19 +80,19 @@ pub fn at_once(n: usize, prefix: &[usize]) -> Option<Outcome> {
         }
     }
     assert!(n <= crate::first::LARGEST);
-    if n <= Narrow::ROWS { look::<Narrow>(n, prefix) } else { look::<Wide>(n, prefix) }
+    if n <= Width64x64::ROWS { look::<Width64x64>(n, prefix) } else { look::<Width128x128>(n, prefix) }
 }
 
 /// What is kept from one query to the next.
-pub(super) struct Desk<W: Width> {
+pub(super) struct LocalSolver<W: Width> {
     n: usize,
     placed: Vec<Square>,
-    programmes: Option<Programmes<W>>,
+    programmes: Option<Relaxations<W>>,
     /// Multipliers by which the knapsacks have refuted something, the last ones last.
     proved: VecDeque<Multipliers>,
     weights: Weights,
     /// Squares that died with these prefixes, each of which begins with the one before it.
-    eliminated: Vec<(Vec<usize>, Eliminated<W>)>,
+    eliminated: Vec<(Vec<usize>, Probed<W>)>,
 }
 
 /// Queries that are worth so many programmes eliminate squares first. Measured with 16, 64 and 128, s: n = 44 2.8, 3.3, 4.6; n = 60
@@ -129,9 +129,9 @@ const NOISE: f64 = 0.3;
 const PROVED: usize = 8;
 
 /// The programmes over a board that is common to several queries.
-struct Programmes<W: Width> {
+struct Relaxations<W: Width> {
     above: Vec<usize>,
-    plain: Plain,
+    plain: Assignment,
     master: Master<W>,
     /// The open rows of that board.
     rows: W::Columns,
@@ -171,11 +171,11 @@ struct Query<'c, W: Width> {
     n: usize,
     task: Task<'c>,
     left: Allowance,
-    programmes: &'c mut Programmes<W>,
+    programmes: &'c mut Relaxations<W>,
     proved: &'c mut VecDeque<Multipliers>,
     weights: &'c mut Weights,
     /// As the programme saw them that was solved last.
-    blocks: Blocks,
+    blocks: Components,
     random: Rng,
     /// [`NOISE`], or 0.
     noise: f64,
@@ -183,7 +183,7 @@ struct Query<'c, W: Width> {
     in_order: bool,
 }
 
-impl<W: Width> Answering for Desk<W> {
+impl<W: Width> QuerySolver for LocalSolver<W> {
     fn ask(&mut self, question: &Question<'_>, task: Task<'_>) -> Outcome {
         let Question { prefix, programmes, attempt } = *question;
         let mut board = self.board(prefix);
@@ -193,7 +193,7 @@ impl<W: Width> Answering for Desk<W> {
             State::Open(branch) => branch,
         };
         let above = &prefix[..prefix.len().saturating_sub(1)];
-        let near = |common: &Programmes<W>| {
+        let near = |common: &Relaxations<W>| {
             above.starts_with(&common.above) && above.len() - common.above.len() <= NEAR
         };
         if !self.programmes.as_ref().is_some_and(near) {
@@ -201,8 +201,8 @@ impl<W: Width> Answering for Desk<W> {
             if !matches!(common.propagate(), State::Open(_)) {
                 common = self.board(above);
             }
-            let (plain, master) = (Plain::new(&common), Master::new(&common));
-            self.programmes = Some(Programmes { above: above.to_vec(), plain, master, rows: common.rows() });
+            let (plain, master) = (Assignment::new(&common), Master::new(&common));
+            self.programmes = Some(Relaxations { above: above.to_vec(), plain, master, rows: common.rows() });
         }
         let Some(common) = &mut self.programmes else { return Outcome::GivenUp };
         let noise = if attempt > 0 { NOISE } else { 0.0 };
@@ -213,7 +213,7 @@ impl<W: Width> Answering for Desk<W> {
             programmes: common,
             proved: &mut self.proved,
             weights: &mut self.weights,
-            blocks: Blocks::default(),
+            blocks: Components::default(),
             random: Rng::with_seed(attempt),
             noise,
             in_order: self.n.is_multiple_of(2),
@@ -262,7 +262,7 @@ impl<W: Width> Answering for Desk<W> {
     }
 }
 
-impl<W: Width> Desk<W> {
+impl<W: Width> LocalSolver<W> {
     pub(super) fn new(n: usize, placed: &[Square]) -> Self {
         Self {
             n,
@@ -297,16 +297,16 @@ impl<W: Width> Query<'_, W> {
     fn eliminate(
         &mut self,
         board: &mut Residual<'_, W>,
-        known: Option<&Eliminated<W>>,
-        own: Option<&Eliminated<W>>,
+        known: Option<&Probed<W>>,
+        own: Option<&Probed<W>>,
         more: Option<u64>,
-    ) -> (State, Eliminated<W>) {
-        let mut elimination = Elimination {
+    ) -> (State, Probed<W>) {
+        let mut elimination = Probing {
             plain: &mut self.programmes.plain,
             master: &mut self.programmes.master,
             programmes_rows: self.programmes.rows,
             board,
-            eliminated: own.map_or_else(Eliminated::default, Eliminated::to_go_on),
+            eliminated: own.map_or_else(Probed::default, Probed::to_go_on),
             task: self.task,
         };
         let mut state = elimination.board.propagate();
@@ -326,12 +326,12 @@ impl<W: Width> Query<'_, W> {
         }
         if board.has_budget() {
             match cheap(&board, CHEAP, (self.weights, &self.blocks), self.task) {
-                Cheap::Refuted => {
+                Limited::Refuted => {
                     let search = Refutation::search_by_weight(&self.blocks.rows(), &[]);
                     return Outcome::Refuted(search);
                 }
-                Cheap::Full(solution) => return Outcome::Completed(solution),
-                Cheap::GivenUp => {}
+                Limited::Full(solution) => return Outcome::Completed(solution),
+                Limited::GivenUp => {}
             }
         }
         if self.left.programmes == 0 {
@@ -342,7 +342,7 @@ impl<W: Width> Query<'_, W> {
             return self.branch(&board, branch);
         };
         let refuted = |then: &Refutation| Refutation::budget(&multipliers, true, then);
-        let Some((budget, room)) = Budget::new(&board, &multipliers, self.programmes.master.knapsack())
+        let Some((budget, room)) = DualBound::new(&board, &multipliers, self.programmes.master.knapsack())
         else {
             return Outcome::Refuted(refuted(&Refutation::search()));
         };
@@ -365,7 +365,7 @@ impl<W: Width> Query<'_, W> {
             return Outcome::Refuted(refuted(&then));
         }
         let liking = self.liking(&board);
-        self.blocks = Blocks::new(&board, &liking);
+        self.blocks = Components::new(&board, &liking);
         let worth = std::mem::take(&mut self.left.if_tight);
         if self.programmes.plain.objective() < TIGHT {
             self.left.search_long(worth);
@@ -381,13 +381,13 @@ impl<W: Width> Query<'_, W> {
         let nodes = std::mem::take(&mut self.left.searching);
         if nodes > 0 {
             match cheap(&board, nodes, (self.weights, &self.blocks), self.task) {
-                Cheap::Refuted => {
+                Limited::Refuted => {
                     let learned = self.weights.rounded();
                     let search = Refutation::search_by_weight(&self.blocks.rows(), &learned);
                     return Outcome::Refuted(refuted(&search));
                 }
-                Cheap::Full(solution) => return Outcome::Completed(solution),
-                Cheap::GivenUp => {}
+                Limited::Full(solution) => return Outcome::Completed(solution),
+                Limited::GivenUp => {}
             }
         }
         match self.branch(&board, branch) {

@@ -1,6 +1,6 @@
 //! The two linear programmes over a residual board, and the multipliers that their duals propose.
 //!
-//! [`Plain`]: one queen in each row and column, every diagonal holds at most 1 - t; t is to be large.
+//! [`Assignment`]: one queen in each row and column, every diagonal holds at most 1 - t; t is to be large.
 //!
 //! [`Master`]: instead, the diagonals of each direction are used as a mixture of sets of the right number and sum says
 //! ([`crate::first::knapsack`]), but for what is paid for. If there is always something to pay for, no mixture of all such sets
@@ -140,9 +140,9 @@ fn scale(values: &[f64]) -> f64 {
 }
 
 /// The plain programme.
-pub(super) struct Plain(Frame);
+pub(super) struct Assignment(Frame);
 
-impl Plain {
+impl Assignment {
     pub(super) fn new<W: Width>(board: &Residual<'_, W>) -> Self {
         let mut frame = Frame::new(board, Direction::Maximise, 1.0);
         let terms: Vec<(usize, f64)> =

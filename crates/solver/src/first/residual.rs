@@ -4,7 +4,7 @@
 //! four families at once, up to three, in bit-sliced counters over the rows.
 
 use super::bitset::{Set, Width};
-use super::dual_bound::{Budget, LEVELS, Room};
+use super::dual_bound::{DualBound, LEVELS, Room};
 use super::sizes::Sizes;
 use super::window::Window;
 use nqueens_proof::board::{Piece, Square};
@@ -30,7 +30,7 @@ pub(super) struct Residual<'a, W: Width> {
     diagonals: [W::Diagonals; 2],
     /// By row of the whole board: the column of its queen there.
     queens: [u8; 128],
-    budgets: [Option<&'a Budget<W>>; BUDGETS],
+    budgets: [Option<&'a DualBound<W>>; BUDGETS],
     rooms: [Room; BUDGETS],
     levels: [usize; BUDGETS],
     /// The row or column that ran out of cells, if that has refuted the board.
@@ -144,7 +144,11 @@ impl<'a, W: Width> Residual<'a, W> {
     }
 
     /// What is in its [`window`](Self::window), a board of its own, and with these budgets, the same there.
-    pub(super) fn within<'b, V: Width>(&self, window: &Window, budgets: &'b [Budget<V>]) -> Residual<'b, V> {
+    pub(super) fn within<'b, V: Width>(
+        &self,
+        window: &Window,
+        budgets: &'b [DualBound<V>],
+    ) -> Residual<'b, V> {
         let Window { corner, height, width } = *window;
         let mut alive = V::NO_ROWS;
         for row in self.rows.iter() {
@@ -170,7 +174,7 @@ impl<'a, W: Width> Residual<'a, W> {
     }
 
     /// The active budgets, as they are in its [`window`](Self::window).
-    pub(super) fn budgets_within<V: Width>(&self, window: &Window) -> Vec<Budget<V>> {
+    pub(super) fn budgets_within<V: Width>(&self, window: &Window) -> Vec<DualBound<V>> {
         self.budgets.iter().flatten().map(|budget| budget.within(self.height, window)).collect()
     }
 
@@ -180,7 +184,7 @@ impl<'a, W: Width> Residual<'a, W> {
     }
 
     /// One more budget. The first one and the last ones are kept.
-    pub(super) fn push(&mut self, budget: &'a Budget<W>, room: Room) {
+    pub(super) fn push(&mut self, budget: &'a DualBound<W>, room: Room) {
         let place = self.budgets.iter().position(Option::is_none).unwrap_or_else(|| {
             self.budgets.copy_within(2.., 1);
             self.rooms.copy_within(2.., 1);

@@ -120,13 +120,13 @@ mod tests {
 
     use super::*;
     use crate::first::{Options, first};
-    use crate::progress::Unwatched;
+    use crate::progress::Unobserved;
 
     #[test]
     fn a_run_that_goes_on_asks_nothing_twice_and_finds_the_same() {
         let run = |refuted| {
             let options = Options { refuted, ..Options::default() };
-            first(22, options, &mut Unwatched, &mut |_| {})
+            first(22, options, &mut Unobserved, &mut |_| {})
         };
         let whole = run(Refutations::new());
         let bytes = write(22, &whole.refuted);

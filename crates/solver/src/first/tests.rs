@@ -2,19 +2,19 @@
 
 use fastrand::Rng;
 
-use super::bitset::{Low, Narrow, Set, Tiny, Wide, Width};
-use super::components::Blocks;
-use super::dual_bound::Budget;
+use super::bitset::{Set, Width, Width32x64, Width64x64, Width64x128, Width128x128};
+use super::components::Components;
+use super::dual_bound::DualBound;
 use super::in_order::{Control, Question, Task};
 use super::knapsack::Knapsack;
 use super::lexicographic::is_free;
-use super::probing::{Eliminated, Elimination};
-use super::query::{Answering, Desk, Outcome};
-use super::relaxation::{Master, Plain};
+use super::probing::{Probed, Probing};
+use super::query::{LocalSolver, Outcome, QuerySolver};
+use super::relaxation::{Assignment, Master};
 use super::residual::{Branch, Residual, State};
 use super::weights::Weights;
 use super::*;
-use crate::progress::Unwatched;
+use crate::progress::Unobserved;
 use nqueens_proof::ProofError;
 use nqueens_proof::board::{Piece, Square, first_attack, is_solution};
 use nqueens_proof::first::{Multipliers, Refutation, certificate, check_refutation};
@@ -59,7 +59,7 @@ fn random_multipliers(n: usize, random: &mut Rng) -> Multipliers {
 fn assert_identity<W: Width>(n: usize, prefix: &[usize], multipliers: &Multipliers) {
     let board = Residual::<W>::new(n, &squares(prefix));
     let completions = completions(n, prefix);
-    let Some((budget, room)) = Budget::new(&board, multipliers, &mut Knapsack::default()) else {
+    let Some((budget, room)) = DualBound::new(&board, multipliers, &mut Knapsack::default()) else {
         assert!(completions.is_empty(), "{prefix:?} of {n}: refuted, but {:?}", completions[0]);
         return;
     };
@@ -87,8 +87,8 @@ fn a_budget_is_what_every_completion_makes_of_it() {
         let n = random.usize(1..=8);
         let prefix = random_prefix(n, &mut random);
         let multipliers = random_multipliers(n, &mut random);
-        assert_identity::<Narrow>(n, &prefix, &multipliers);
-        assert_identity::<Wide>(n, &prefix, &multipliers);
+        assert_identity::<Width64x64>(n, &prefix, &multipliers);
+        assert_identity::<Width128x128>(n, &prefix, &multipliers);
     }
 }
 
@@ -98,7 +98,7 @@ fn assert_keeps_completions<W: Width>(n: usize, prefix: &[usize], multipliers: &
     let completions = completions(n, prefix);
     let mut budgets = Vec::new();
     for multipliers in multipliers {
-        match Budget::new(&board, multipliers, &mut Knapsack::default()) {
+        match DualBound::new(&board, multipliers, &mut Knapsack::default()) {
             Some(budget) => budgets.push(budget),
             None => return assert!(completions.is_empty()),
         }
@@ -133,8 +133,8 @@ fn propagation_keeps_every_completion_and_branches_over_lines_that_all_use() {
         let prefix = random_prefix(n, &mut random);
         let multipliers: Vec<Multipliers> =
             (0..random.usize(0..6)).map(|_| random_multipliers(n, &mut random)).collect();
-        assert_keeps_completions::<Narrow>(n, &prefix, &multipliers);
-        assert_keeps_completions::<Wide>(n, &prefix, &multipliers);
+        assert_keeps_completions::<Width64x64>(n, &prefix, &multipliers);
+        assert_keeps_completions::<Width128x128>(n, &prefix, &multipliers);
     }
 }
 
@@ -143,7 +143,7 @@ fn propagation_keeps_every_completion_and_branches_over_lines_that_all_use() {
 fn random_weights(n: usize, random: &mut Rng) -> Weights {
     let mut weights = Weights::new(n);
     for _ in 0..random.usize(0..20) {
-        let mut board = Residual::<Wide>::new(n, &[]);
+        let mut board = Residual::<Width128x128>::new(n, &[]);
         let line = random.usize(0..n);
         let row = random.bool();
         (0..n).for_each(|i| if row { board.kill(line, i) } else { board.kill(i, line) });
@@ -161,7 +161,7 @@ fn assert_same_within<W: Width, V: Width>(
 ) {
     let mut board = Residual::<W>::new(n, &squares(prefix));
     let made =
-        multipliers.iter().map(|multipliers| Budget::new(&board, multipliers, &mut Knapsack::default()));
+        multipliers.iter().map(|multipliers| DualBound::new(&board, multipliers, &mut Knapsack::default()));
     let budgets: Vec<_> = made.flatten().collect();
     if prefix.len() == n {
         return;
@@ -186,8 +186,8 @@ fn assert_same_within<W: Width, V: Width>(
         (State::Full, State::Full) => assert_eq!(board.solution(), part.solution()),
         (State::Open(branch), State::Open(part_branch)) => {
             assert_eq!(branch, on_board(part_branch));
-            let chosen = weights.choose(&board, branch, &Blocks::default(), || 1.0);
-            let part_chosen = weights.choose(&part, part_branch, &Blocks::default(), || 1.0);
+            let chosen = weights.choose(&board, branch, &Components::default(), || 1.0);
+            let part_chosen = weights.choose(&part, part_branch, &Components::default(), || 1.0);
             assert_eq!(chosen, on_board(part_chosen), "{prefix:?} of {n}");
             let cells = |(row, column): (usize, usize)| (top + row, left + column);
             let part_cells: Vec<_> = part.cells(part_branch).map(cells).collect();
@@ -215,15 +215,15 @@ fn what_is_open_of_a_board_is_the_same_in_narrower_words() {
         let multipliers: Vec<Multipliers> =
             (0..random.usize(0..4)).map(|_| random_multipliers(n, &mut random)).collect();
         let weights = random_weights(n, &mut random);
-        assert_same_within::<Narrow, Tiny>(n, &prefix, &multipliers, &weights);
-        assert_same_within::<Wide, Tiny>(n, &prefix, &multipliers, &weights);
-        assert_same_within::<Wide, Narrow>(n, &prefix, &multipliers, &weights);
-        assert_same_within::<Wide, Low>(n, &prefix, &multipliers, &weights);
+        assert_same_within::<Width64x64, Width32x64>(n, &prefix, &multipliers, &weights);
+        assert_same_within::<Width128x128, Width32x64>(n, &prefix, &multipliers, &weights);
+        assert_same_within::<Width128x128, Width64x64>(n, &prefix, &multipliers, &weights);
+        assert_same_within::<Width128x128, Width64x128>(n, &prefix, &multipliers, &weights);
     }
 }
 
-fn desks(n: usize) -> [Box<dyn Answering>; 2] {
-    [Box::new(Desk::<Narrow>::new(n, &[])), Box::new(Desk::<Wide>::new(n, &[]))]
+fn desks(n: usize) -> [Box<dyn QuerySolver>; 2] {
+    [Box::new(LocalSolver::<Width64x64>::new(n, &[])), Box::new(LocalSolver::<Width128x128>::new(n, &[]))]
 }
 
 #[test]
@@ -262,7 +262,7 @@ fn every_first_solution_has_a_certificate_whatever_the_threads() {
     for n in 0..=24 {
         for threads in [1, 3] {
             let options = Options { threads, ..Options::default() };
-            let found = first(n, options, &mut Unwatched, &mut |_| {});
+            let found = first(n, options, &mut Unobserved, &mut |_| {});
             assert!(found.finished);
             assert!(found.solution.as_ref().is_none_or(|columns| is_solution(Piece::Queen, columns)));
             let refutations = found.refutations(n);
@@ -297,7 +297,7 @@ fn the_first_completion_of_placed_queens_is_that_of_backtracking() {
             none += 1
         }
         let options = Options { threads: 2, placed: placed.clone(), ..Options::default() };
-        let found = first(n, options, &mut Unwatched, &mut |_| {});
+        let found = first(n, options, &mut Unobserved, &mut |_| {});
         assert_eq!((found.solution, found.finished), (expected, true), "{placed:?} of {n}");
     }
     assert!(some > 30 && none > 30, "{some} with a completion, {none} without");
@@ -318,19 +318,19 @@ fn eliminated_squares_are_in_no_completion_and_the_checker_agrees() {
             prefix.push(column);
         }
         let completions = completions(n, &prefix);
-        let mut board = Residual::<Narrow>::new(n, &squares(&prefix));
+        let mut board = Residual::<Width64x64>::new(n, &squares(&prefix));
         if !matches!(board.propagate(), State::Open(_)) {
             continue;
         }
         open += 1;
-        let (mut plain, mut master) = (Plain::new(&board), Master::new(&board));
+        let (mut plain, mut master) = (Assignment::new(&board), Master::new(&board));
         let programmes_rows = board.rows();
-        let mut elimination = Elimination {
+        let mut elimination = Probing {
             plain: &mut plain,
             master: &mut master,
             programmes_rows,
             board: &mut board,
-            eliminated: Eliminated::default(),
+            eliminated: Probed::default(),
             task: Task::alone(&control),
         };
         let state = elimination.more(u64::MAX);

@@ -5,7 +5,7 @@
 //! alone, a fifth to two fifths of the time.
 
 use super::bitset::{Set, Width};
-use super::components::Blocks;
+use super::components::Components;
 use super::residual::{Branch, Residual};
 
 /// After so many failures the weights are halved, so that what was long ago counts little.
@@ -52,7 +52,7 @@ impl Weights {
         &self,
         board: &Residual<'_, W>,
         branch: Branch,
-        blocks: &Blocks,
+        blocks: &Components,
         mut noise: impl FnMut() -> f64,
     ) -> Branch {
         if !matches!(branch, Branch::Row(_)) {
@@ -81,7 +81,7 @@ impl Weights {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::first::bitset::Narrow;
+    use crate::first::bitset::Width64x64;
     use crate::first::residual::State;
     use nqueens_proof::board::Square;
 
@@ -90,7 +90,7 @@ mod tests {
         let queens = |squares: &[(usize, usize)]| {
             let squares: Vec<Square> =
                 squares.iter().map(|&(row, column)| Square::new(row, column)).collect();
-            Residual::<Narrow>::new(4, &squares)
+            Residual::<Width64x64>::new(4, &squares)
         };
         let mut without_row = queens(&[(0, 0), (1, 2)]);
         assert_eq!(without_row.propagate(), State::Refuted);
@@ -98,7 +98,8 @@ mod tests {
 
         let board = queens(&[]);
         let mut weights = Weights::new(4);
-        let choose = |weights: &Weights, branch| weights.choose(&board, branch, &Blocks::default(), || 1.0);
+        let choose =
+            |weights: &Weights, branch| weights.choose(&board, branch, &Components::default(), || 1.0);
         assert_eq!(choose(&weights, Branch::Row(0)), Branch::Row(0));
         weights.learn(&without_row);
         assert_eq!(choose(&weights, Branch::Row(0)), Branch::Row(2));
@@ -109,7 +110,7 @@ mod tests {
         }
         assert!(weights.rows[2] > 0.5 / f64::from(HALVING), "what was long ago counts little");
 
-        let mut without_column = Residual::<Narrow>::new(4, &[]);
+        let mut without_column = Residual::<Width64x64>::new(4, &[]);
         for row in 0..4 {
             without_column.kill(row, 3);
         }
@@ -123,20 +124,20 @@ mod tests {
     #[test]
     fn columns_that_other_blocks_share_are_not_branched_over() {
         let n = 14;
-        let board = Residual::<Narrow>::new(n, &[]);
+        let board = Residual::<Width64x64>::new(n, &[]);
         let mut liking = vec![0.0; n * n];
         for row in 0..n {
             let columns = if row < 6 { 8..n } else { 0..8 };
             columns.for_each(|column| liking[row * n + column] = 0.1);
         }
-        let blocks = Blocks::new(&board, &liking);
+        let blocks = Components::new(&board, &liking);
         let mut weights = Weights::new(n);
         weights.columns = vec![0.01; n];
         assert!(matches!(weights.choose(&board, Branch::Row(9), &blocks, || 1.0), Branch::Row(0..6)));
         let mut apart = board;
         (6..n).for_each(|row| apart.kill(row, 10));
         assert_eq!(weights.choose(&apart, Branch::Row(9), &blocks, || 1.0), Branch::Column(10));
-        let all = weights.choose(&board, Branch::Row(9), &Blocks::default(), || 1.0);
+        let all = weights.choose(&board, Branch::Row(9), &Components::default(), || 1.0);
         assert_eq!(all, Branch::Column(0));
     }
 }

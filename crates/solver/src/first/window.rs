@@ -1,7 +1,7 @@
 //! Searches in narrow words: what is open of a board is often a small part of it, and is moved into the words of a board of
 //! that size.
 
-use super::bitset::{Low, Narrow, Tiny, Width};
+use super::bitset::{Width, Width32x64, Width64x64, Width64x128};
 use super::residual::Residual;
 use nqueens_proof::board::Square;
 
@@ -21,12 +21,12 @@ pub(super) fn search<W: Width, S: Search>(board: &Residual<'_, W>, search: S) ->
         search.run(board.within(window, &budgets))
     }
     let window = board.window();
-    if window.fits::<Tiny>() {
-        moved::<W, Tiny, S>(board, &window, search)
-    } else if window.fits::<Narrow>() {
-        moved::<W, Narrow, S>(board, &window, search)
-    } else if window.fits::<Low>() {
-        moved::<W, Low, S>(board, &window, search)
+    if window.fits::<Width32x64>() {
+        moved::<W, Width32x64, S>(board, &window, search)
+    } else if window.fits::<Width64x64>() {
+        moved::<W, Width64x64, S>(board, &window, search)
+    } else if window.fits::<Width64x128>() {
+        moved::<W, Width64x128, S>(board, &window, search)
     } else {
         search.run(*board)
     }

@@ -11,8 +11,8 @@ use super::model::{Direction, Domain, Model, Relation, Row};
 use super::rounding::{rounded, solution, values_of};
 use super::solver::{Solver, Status};
 use crate::beautiful::{cost, fingerprint};
-use crate::progress::{Step, Watch};
-use crate::verdict::{Answer, Doubt, Verdict};
+use crate::progress::{ProgressSink, Step};
+use crate::verdict::{Answer, Unproven, Verdict};
 use nqueens_proof::board::{Piece, Problem, Square};
 
 /// The step of the radius pre-processing.
@@ -20,7 +20,7 @@ const RADIUS_STEP: u64 = 100;
 
 /// A solution with the smallest fingerprint on the empty board of size `n`, or that there is no solution. What the
 /// solver claims is put before the [`counterexample`].
-pub fn most_beautiful(n: usize, solver: &dyn Solver, watch: &mut dyn Watch) -> Answer<Vec<usize>> {
+pub fn most_beautiful(n: usize, solver: &dyn Solver, watch: &mut dyn ProgressSink) -> Answer<Vec<usize>> {
     let mut run = Run {
         problem: Problem::empty(Piece::Queen, n),
         solver,
@@ -38,8 +38,8 @@ pub fn most_beautiful(n: usize, solver: &dyn Solver, watch: &mut dyn Watch) -> A
             let claim = best.as_deref().map(fingerprint);
             match counterexample::most_beautiful(n, claim.as_deref(), watch) {
                 Ruling::Confirmed => (best, Verdict::Proven),
-                Ruling::Refuted(better) => (Some(better), Verdict::NotProven(Doubt::Refuted)),
-                Ruling::Undecided => (best, Verdict::NotProven(Doubt::Unchecked)),
+                Ruling::Refuted(better) => (Some(better), Verdict::NotProven(Unproven::Refuted)),
+                Ruling::Undecided => (best, Verdict::NotProven(Unproven::Unchecked)),
             }
         }
     };
@@ -49,7 +49,7 @@ pub fn most_beautiful(n: usize, solver: &dyn Solver, watch: &mut dyn Watch) -> A
 struct Run<'a> {
     problem: Problem,
     solver: &'a dyn Solver,
-    watch: &'a mut dyn Watch,
+    watch: &'a mut dyn ProgressSink,
     /// The solution with the smallest fingerprint so far.
     best: Option<Vec<usize>>,
     nodes: u64,
@@ -59,7 +59,7 @@ struct Run<'a> {
 
 impl Run<'_> {
     /// Fixes all levels, or finds that there is no solution.
-    fn levels(&mut self) -> Result<(), Doubt> {
+    fn levels(&mut self) -> Result<(), Unproven> {
         let n = self.problem.n();
         if n == 0 {
             self.best = Some(Vec::new());
@@ -102,7 +102,7 @@ impl Run<'_> {
         model: &mut Model,
         costs: &[u64],
         largest: u64,
-    ) -> Result<Option<Vec<usize>>, Doubt> {
+    ) -> Result<Option<Vec<usize>>, Unproven> {
         // A queen in each row: the first one costs (n − 1)² at least.
         let n = self.problem.n() as u64;
         let mut radius = n.saturating_sub(1).pow(2).next_multiple_of(RADIUS_STEP);
@@ -125,7 +125,7 @@ impl Run<'_> {
     }
 
     /// An optimal solution of `model`, none if the solver says that there is none.
-    fn solve(&mut self, model: &Model, start: Option<&[usize]>) -> Result<Option<Vec<usize>>, Doubt> {
+    fn solve(&mut self, model: &Model, start: Option<&[usize]>) -> Result<Option<Vec<usize>>, Unproven> {
         let start = start.map(|columns| values_of(model, columns));
         let mut watch = Step { watch: &mut *self.watch, level: self.levels_done, nodes: self.nodes };
         let outcome = self.solver.optimise(model, start.as_deref(), &mut watch);
@@ -144,13 +144,13 @@ impl Run<'_> {
         match outcome.status {
             Status::Optimal => found.map(Some).ok_or_else(|| contradiction(self.solver)),
             Status::Infeasible => Ok(None),
-            Status::Stopped => Err(Doubt::Stopped),
-            Status::Failed(why) => Err(Doubt::SolverFailed(format!("{}: {why}", self.solver.name()))),
+            Status::Stopped => Err(Unproven::Stopped),
+            Status::Failed(why) => Err(Unproven::SolverFailed(format!("{}: {why}", self.solver.name()))),
         }
     }
 }
 
 /// The solver has said what contradicts what it had shown before.
-fn contradiction(solver: &dyn Solver) -> Doubt {
-    Doubt::SolverFailed(format!("{} contradicts itself", solver.name()))
+fn contradiction(solver: &dyn Solver) -> Unproven {
+    Unproven::SolverFailed(format!("{} contradicts itself", solver.name()))
 }

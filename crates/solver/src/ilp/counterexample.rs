@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::progress::{Progress, Watch};
+use crate::progress::{Progress, ProgressSink};
 use nqueens_proof::board::{Piece, Problem, Square};
 
 /// Nodes after which a search is given up: some seconds. The first solution for n = 30 takes 56 million.
@@ -45,7 +45,7 @@ impl<T> From<End<T>> for Ruling<T> {
 
 /// Counts nodes, and asks the watch from time to time.
 struct Meter<'a> {
-    watch: &'a mut dyn Watch,
+    watch: &'a mut dyn ProgressSink,
     nodes: u64,
 }
 
@@ -114,7 +114,7 @@ fn columns(mut mask: u128) -> impl Iterator<Item = (usize, u128)> {
 
 /// Is `claim` the lexicographically first solution of `problem`, or is there none if it is `None`?
 /// A counterexample is an earlier solution.
-pub fn first(problem: &Problem, claim: Option<&[usize]>, watch: &mut dyn Watch) -> Ruling<Vec<usize>> {
+pub fn first(problem: &Problem, claim: Option<&[usize]>, watch: &mut dyn ProgressSink) -> Ruling<Vec<usize>> {
     let Some(rows) = Rows::new(problem) else { return Ruling::Undecided };
     let mut meter = Meter { watch, nodes: 0 };
     earlier(&rows, claim, &mut Vec::new(), Attacked::default(), &mut meter).into()
@@ -156,7 +156,7 @@ fn earlier(
 pub fn complete(
     problem: &Problem,
     found: &BTreeSet<Vec<usize>>,
-    watch: &mut dyn Watch,
+    watch: &mut dyn ProgressSink,
 ) -> Ruling<Vec<usize>> {
     let Some(rows) = Rows::new(problem) else { return Ruling::Undecided };
     let mut meter = Meter { watch, nodes: 0 };
@@ -193,7 +193,7 @@ pub fn heaviest(
     problem: &Problem,
     weights: &[i64],
     claim: Option<i128>,
-    watch: &mut dyn Watch,
+    watch: &mut dyn ProgressSink,
 ) -> Ruling<Vec<usize>> {
     let n = problem.n();
     let Some(rows) = Rows::new(problem) else { return Ruling::Undecided };
@@ -247,7 +247,7 @@ impl Heavier<'_> {
 }
 
 /// Does no non-attacking set of `problem` have more than `claim` pieces? A counterexample is a larger set.
-pub fn largest(problem: &Problem, claim: usize, watch: &mut dyn Watch) -> Ruling<Vec<Square>> {
+pub fn largest(problem: &Problem, claim: usize, watch: &mut dyn ProgressSink) -> Ruling<Vec<Square>> {
     let Some(rows) = Rows::new(problem) else { return Ruling::Undecided };
     if claim >= problem.n() {
         return Ruling::Confirmed; // one a row at most
@@ -291,7 +291,7 @@ fn larger(
 
 /// Does no solution of the empty board of size `n` have a fingerprint before `claim` (any, if it is `None`)?
 /// A counterexample is a solution with a smaller one. See [`crate::beautiful::fingerprint`].
-pub fn most_beautiful(n: usize, claim: Option<&[u64]>, watch: &mut dyn Watch) -> Ruling<Vec<usize>> {
+pub fn most_beautiful(n: usize, claim: Option<&[u64]>, watch: &mut dyn ProgressSink) -> Ruling<Vec<usize>> {
     // From the border inward: large costs come first.
     let order = (0..n).map(|k| if k % 2 == 0 { k / 2 } else { n - 1 - k / 2 }).collect();
     let mut search = SmallerFingerprint {
@@ -370,7 +370,7 @@ impl SmallerFingerprint<'_> {
 mod tests {
     use super::*;
     use crate::beautiful::fingerprint;
-    use crate::progress::Unwatched;
+    use crate::progress::Unobserved;
     use nqueens_proof::board::is_solution;
 
     fn all(n: usize) -> Vec<Vec<usize>> {
@@ -394,10 +394,10 @@ mod tests {
         for n in 0..=7 {
             let problem = Problem::empty(Piece::Queen, n);
             let solutions = all(n);
-            let none = first(&problem, None, &mut Unwatched);
+            let none = first(&problem, None, &mut Unobserved);
             assert_eq!(none == Ruling::Confirmed, solutions.is_empty(), "n = {n}");
             for (i, solution) in solutions.iter().enumerate() {
-                match first(&problem, Some(solution), &mut Unwatched) {
+                match first(&problem, Some(solution), &mut Unobserved) {
                     Ruling::Confirmed => assert_eq!(i, 0),
                     Ruling::Refuted(earlier) => assert_eq!((earlier, i > 0), (solutions[0].clone(), true)),
                     Ruling::Undecided => panic!("n = {n} is small"),
@@ -410,9 +410,9 @@ mod tests {
     fn a_list_with_a_solution_missing_is_refuted() {
         let problem = Problem::empty(Piece::Queen, 6);
         let mut found: BTreeSet<Vec<usize>> = all(6).into_iter().collect();
-        assert_eq!(complete(&problem, &found, &mut Unwatched), Ruling::Confirmed);
+        assert_eq!(complete(&problem, &found, &mut Unobserved), Ruling::Confirmed);
         let missing = found.pop_last().expect("n = 6 has solutions");
-        assert_eq!(complete(&problem, &found, &mut Unwatched), Ruling::Refuted(missing));
+        assert_eq!(complete(&problem, &found, &mut Unobserved), Ruling::Refuted(missing));
     }
 
     #[test]
@@ -421,21 +421,21 @@ mod tests {
         let weights: Vec<i64> = (0..36).map(|k| (k * k * 7 + 3 * k) % 23 - 11).collect();
         let weight = |p: &[usize]| p.iter().enumerate().map(|(r, &c)| i128::from(weights[6 * r + c])).sum();
         let best: i128 = all(6).iter().map(|p| weight(p)).max().expect("n = 6 has solutions");
-        assert_eq!(heaviest(&problem, &weights, Some(best), &mut Unwatched), Ruling::Confirmed);
-        match heaviest(&problem, &weights, Some(best - 1), &mut Unwatched) {
+        assert_eq!(heaviest(&problem, &weights, Some(best), &mut Unobserved), Ruling::Confirmed);
+        match heaviest(&problem, &weights, Some(best - 1), &mut Unobserved) {
             Ruling::Refuted(heavier) => assert_eq!(weight(&heavier), best),
             other => panic!("{other:?}"),
         }
-        assert!(matches!(heaviest(&problem, &weights, None, &mut Unwatched), Ruling::Refuted(_)));
+        assert!(matches!(heaviest(&problem, &weights, None, &mut Unobserved), Ruling::Refuted(_)));
     }
 
     #[test]
     fn the_largest_sets_are_those_known() {
         for (n, queens) in [(0, 0), (1, 1), (2, 1), (3, 2), (4, 4), (5, 5)] {
             let problem = Problem::empty(Piece::Queen, n);
-            assert_eq!(largest(&problem, queens, &mut Unwatched), Ruling::Confirmed, "n = {n}");
+            assert_eq!(largest(&problem, queens, &mut Unobserved), Ruling::Confirmed, "n = {n}");
             if queens > 0 {
-                let larger = largest(&problem, queens - 1, &mut Unwatched);
+                let larger = largest(&problem, queens - 1, &mut Unobserved);
                 assert!(matches!(larger, Ruling::Refuted(set) if set.len() >= queens), "n = {n}");
             }
         }
@@ -447,14 +447,14 @@ mod tests {
             let best = all(n).iter().map(|p| fingerprint(p)).min().expect("a solution");
             for solution in all(n) {
                 let claim = fingerprint(&solution);
-                match most_beautiful(n, Some(&claim), &mut Unwatched) {
+                match most_beautiful(n, Some(&claim), &mut Unobserved) {
                     Ruling::Confirmed => assert_eq!(claim, best),
                     Ruling::Refuted(other) => assert!(fingerprint(&other) < claim),
                     Ruling::Undecided => panic!("n = {n} is small"),
                 }
             }
         }
-        assert_eq!(most_beautiful(3, None, &mut Unwatched), Ruling::Confirmed);
-        assert_eq!(most_beautiful(0, Some(&[]), &mut Unwatched), Ruling::Confirmed);
+        assert_eq!(most_beautiful(3, None, &mut Unobserved), Ruling::Confirmed);
+        assert_eq!(most_beautiful(0, Some(&[]), &mut Unobserved), Ruling::Confirmed);
     }
 }

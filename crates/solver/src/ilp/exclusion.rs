@@ -12,8 +12,8 @@ use super::formulation::{Formulation, Lines, place};
 use super::model::{Model, Relation, Row};
 use super::rounding::{rounded, solution};
 use super::solver::{Solver, Status};
-use crate::progress::{Step, Watch};
-use crate::verdict::{Doubt, Verdict};
+use crate::progress::{ProgressSink, Step};
+use crate::verdict::{Unproven, Verdict};
 use nqueens_proof::board::{Problem, Square};
 
 /// Yields one solution after the other.
@@ -57,7 +57,7 @@ impl<'a> Exclusion<'a> {
     }
 
     /// The next solution, or the end. After the end nothing comes that is of use.
-    pub fn next(&mut self, watch: &mut dyn Watch) -> Next {
+    pub fn next(&mut self, watch: &mut dyn ProgressSink) -> Next {
         loop {
             let model = match self.model.take() {
                 Some(model) => model,
@@ -84,7 +84,11 @@ impl<'a> Exclusion<'a> {
     }
 
     /// A new solution of the case, which is then excluded; or that the case has no more.
-    fn solve(&mut self, mut model: Model, watch: &mut dyn Watch) -> Result<Option<Vec<usize>>, Doubt> {
+    fn solve(
+        &mut self,
+        mut model: Model,
+        watch: &mut dyn ProgressSink,
+    ) -> Result<Option<Vec<usize>>, Unproven> {
         let n = self.problem.n();
         if n == 0 {
             // The one solution of the empty board has no variable to be excluded by.
@@ -95,7 +99,7 @@ impl<'a> Exclusion<'a> {
         let outcome = self.solver.optimise(&model, None, &mut step);
         self.nodes += outcome.nodes;
         self.programmes += 1;
-        let failed = |why: &str| Err(Doubt::SolverFailed(format!("{}: {why}", self.solver.name())));
+        let failed = |why: &str| Err(Unproven::SolverFailed(format!("{}: {why}", self.solver.name())));
         let values = outcome.values.map(|values| rounded(&values)).filter(|values| model.is_feasible(values));
         match (outcome.status, values.and_then(|values| solution(self.problem, &values))) {
             // Any solution will do, whether the solver calls it optimal or was stopped with it in hand.
@@ -108,17 +112,17 @@ impl<'a> Exclusion<'a> {
                 Ok(Some(found))
             }
             (Status::Infeasible, _) => Ok(None),
-            (Status::Stopped, None) => Err(Doubt::Stopped),
+            (Status::Stopped, None) => Err(Unproven::Stopped),
             (Status::Optimal, None) => failed("what it calls optimal is no new solution"),
             (Status::Failed(why), _) => failed(&why),
         }
     }
 
-    fn verdict(&self, watch: &mut dyn Watch) -> Verdict {
+    fn verdict(&self, watch: &mut dyn ProgressSink) -> Verdict {
         match counterexample::complete(self.problem, &self.found, watch) {
             Ruling::Confirmed => Verdict::Proven,
-            Ruling::Refuted(_) => Verdict::NotProven(Doubt::Refuted),
-            Ruling::Undecided => Verdict::NotProven(Doubt::Unchecked),
+            Ruling::Refuted(_) => Verdict::NotProven(Unproven::Refuted),
+            Ruling::Undecided => Verdict::NotProven(Unproven::Unchecked),
         }
     }
 }

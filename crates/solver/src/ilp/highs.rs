@@ -12,7 +12,7 @@ use highs_sys as c;
 
 use super::model::{Direction, Model, Relation, Row};
 use super::solver::{IntegerOutcome, Linear, LinearOutcome, Solver, Status, Vertex};
-use crate::progress::{Progress, Watch};
+use crate::progress::{Progress, ProgressSink};
 
 /// HiGHS.
 #[derive(Clone, Copy, Debug, Default)]
@@ -31,7 +31,12 @@ impl Solver for Highs {
         Box::new(engine)
     }
 
-    fn optimise(&self, model: &Model, start: Option<&[bool]>, watch: &mut dyn Watch) -> IntegerOutcome {
+    fn optimise(
+        &self,
+        model: &Model,
+        start: Option<&[bool]>,
+        watch: &mut dyn ProgressSink,
+    ) -> IntegerOutcome {
         let mut engine = Engine::new(model, true);
         engine.set_number(c"mip_rel_gap", 0.0);
         if let Some(start) = start {
@@ -72,7 +77,7 @@ struct Engine {
 
 /// What a callback of HiGHS reaches through its user pointer.
 struct Listener<'a> {
-    watch: &'a mut dyn Watch,
+    watch: &'a mut dyn ProgressSink,
     /// Whether the watch has asked to stop.
     stopped: bool,
     /// A panic of the watch, kept while HiGHS, which could not bear it, returns.
@@ -195,7 +200,7 @@ impl Engine {
         unsafe { c::Highs_setSolution(self.highs, values.as_ptr(), null(), null(), null()) };
     }
 
-    fn run(&mut self, watch: &mut dyn Watch) -> Ended {
+    fn run(&mut self, watch: &mut dyn ProgressSink) -> Ended {
         let left = watch.time_left();
         if left.is_some_and(|left| left.is_zero()) || watch.look(&Progress::default()).is_break() {
             return Ended::Stopped;
@@ -361,7 +366,7 @@ impl Linear for Engine {
         self.columns += 1;
     }
 
-    fn solve(&mut self, watch: &mut dyn Watch) -> LinearOutcome {
+    fn solve(&mut self, watch: &mut dyn ProgressSink) -> LinearOutcome {
         match self.run(watch) {
             Ended::Optimal => LinearOutcome::Optimal(self.solution()),
             Ended::Infeasible => LinearOutcome::Infeasible { ray: self.ray() },

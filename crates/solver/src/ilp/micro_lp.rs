@@ -11,12 +11,12 @@ use microlp::{
 
 use super::model::{Direction, Model, Relation};
 use super::solver::{IntegerOutcome, Linear, Solver, Status};
-use crate::progress::{Progress, Watch};
+use crate::progress::{Progress, ProgressSink};
 use crate::simplex::Simplex;
 
 /// microlp, with our own simplex for linear programmes.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Small;
+pub struct MicroLp;
 
 /// microlp has no callbacks: it is stopped this often to look up.
 const SLICE: Duration = Duration::from_millis(100);
@@ -37,12 +37,12 @@ const fn comparison(relation: Relation) -> ComparisonOp {
 }
 
 /// The next time slice, or none if the watch has no time left.
-fn slice(watch: &dyn Watch) -> Option<Duration> {
+fn slice(watch: &dyn ProgressSink) -> Option<Duration> {
     let slice = watch.time_left().map_or(SLICE, |left| left.min(SLICE));
     (!slice.is_zero()).then_some(slice)
 }
 
-impl Solver for Small {
+impl Solver for MicroLp {
     fn name(&self) -> &'static str {
         "microlp"
     }
@@ -51,7 +51,12 @@ impl Solver for Small {
         Box::new(Simplex::of(model))
     }
 
-    fn optimise(&self, model: &Model, start: Option<&[bool]>, watch: &mut dyn Watch) -> IntegerOutcome {
+    fn optimise(
+        &self,
+        model: &Model,
+        start: Option<&[bool]>,
+        watch: &mut dyn ProgressSink,
+    ) -> IntegerOutcome {
         let mut problem = Problem::new(direction(model.direction));
         let variables: Vec<Variable> = model
             .columns

@@ -25,7 +25,7 @@ pub use first::{Method as FirstMethod, TooLarge, UnknownMethod, first};
 pub use formulation::{Formulation, Lines, UnknownFormulation};
 #[cfg(feature = "highs")]
 pub use highs::Highs;
-pub use micro_lp::Small;
+pub use micro_lp::MicroLp;
 pub use rounding::completes;
 pub use single_solution::{Goal, heaviest, largest_set, one_solution};
 pub use solver::{IntegerOutcome, Linear, LinearOutcome, Solver, Status, TOLERANCE, Vertex};
@@ -35,4 +35,4 @@ pub use solver::{IntegerOutcome, Linear, LinearOutcome, Solver, Status, TOLERANC
 pub const BEST_SOLVER: &dyn Solver = &Highs;
 /// The best solver that was compiled in: HiGHS, or microlp.
 #[cfg(not(feature = "highs"))]
-pub const BEST_SOLVER: &dyn Solver = &Small;
+pub const BEST_SOLVER: &dyn Solver = &MicroLp;

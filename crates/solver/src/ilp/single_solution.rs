@@ -5,8 +5,8 @@ use super::formulation::{Formulation, Lines};
 use super::model::{Direction, Model};
 use super::rounding::{peaceful, rounded, solution};
 use super::solver::{Solver, Status};
-use crate::progress::Watch;
-use crate::verdict::{Answer, Doubt, Verdict};
+use crate::progress::ProgressSink;
+use crate::verdict::{Answer, Unproven, Verdict};
 use nqueens_proof::board::{Problem, Square};
 
 /// What is asked of one programme.
@@ -40,7 +40,7 @@ pub fn one_solution(
     problem: &Problem,
     model: &Model,
     solver: &dyn Solver,
-    watch: &mut dyn Watch,
+    watch: &mut dyn ProgressSink,
 ) -> Answer<Vec<usize>> {
     if problem.n() == 0 {
         return Answer { found: Some(Vec::new()), verdict: Verdict::Proven, nodes: 0, programmes: 0 };
@@ -65,7 +65,7 @@ pub fn heaviest(
     model: &Model,
     weights: &[i64],
     solver: &dyn Solver,
-    watch: &mut dyn Watch,
+    watch: &mut dyn ProgressSink,
 ) -> Answer<Vec<usize>> {
     if problem.n() == 0 {
         return one_solution(problem, model, solver, watch);
@@ -94,7 +94,7 @@ pub fn largest_set(
     problem: &Problem,
     model: &Model,
     solver: &dyn Solver,
-    watch: &mut dyn Watch,
+    watch: &mut dyn ProgressSink,
 ) -> Answer<Vec<Square>> {
     let proven = |found| Answer { found, verdict: Verdict::Proven, nodes: 0, programmes: 0 };
     if problem.conflict().is_some() {
@@ -114,7 +114,7 @@ pub fn largest_set(
             }
         },
         // The placed pieces are a set.
-        Ok(Claim::Infeasible) => (Some(problem.placed().to_vec()), Verdict::NotProven(Doubt::Refuted)),
+        Ok(Claim::Infeasible) => (Some(problem.placed().to_vec()), Verdict::NotProven(Unproven::Refuted)),
         Err(doubt) => (found, Verdict::NotProven(doubt)),
     };
     Answer { found, verdict, nodes: run.nodes, programmes: 1 }
@@ -124,14 +124,14 @@ pub fn largest_set(
 fn ruled<T>(claim: Option<T>, ruling: Ruling<T>) -> (Option<T>, Verdict) {
     match ruling {
         Ruling::Confirmed => (claim, Verdict::Proven),
-        Ruling::Refuted(better) => (Some(better), Verdict::NotProven(Doubt::Refuted)),
-        Ruling::Undecided => (claim, Verdict::NotProven(Doubt::Unchecked)),
+        Ruling::Refuted(better) => (Some(better), Verdict::NotProven(Unproven::Refuted)),
+        Ruling::Undecided => (claim, Verdict::NotProven(Unproven::Unchecked)),
     }
 }
 
 /// One programme, solved.
 struct Run {
-    claim: Result<Claim, Doubt>,
+    claim: Result<Claim, Unproven>,
     /// Of the best point that the solver gave.
     values: Option<Vec<bool>>,
     nodes: u64,
@@ -144,19 +144,19 @@ enum Claim {
 }
 
 impl Run {
-    fn of(model: &Model, solver: &dyn Solver, watch: &mut dyn Watch) -> Self {
+    fn of(model: &Model, solver: &dyn Solver, watch: &mut dyn ProgressSink) -> Self {
         let outcome = solver.optimise(model, None, watch);
         let claim = match outcome.status {
             Status::Optimal => Ok(Claim::Optimal),
             Status::Infeasible => Ok(Claim::Infeasible),
-            Status::Stopped => Err(Doubt::Stopped),
-            Status::Failed(why) => Err(Doubt::SolverFailed(format!("{}: {why}", solver.name()))),
+            Status::Stopped => Err(Unproven::Stopped),
+            Status::Failed(why) => Err(Unproven::SolverFailed(format!("{}: {why}", solver.name()))),
         };
         Self { claim, values: outcome.values.map(|values| rounded(&values)), nodes: outcome.nodes }
     }
 
     fn no_solution(&self, solver: &dyn Solver) -> Verdict {
         let why = format!("{}: what it calls optimal is no solution", solver.name());
-        Verdict::NotProven(Doubt::SolverFailed(why))
+        Verdict::NotProven(Unproven::SolverFailed(why))
     }
 }

@@ -4,7 +4,7 @@
 //! are rounded and judged by [`nqueens_proof::board`]'s checker, claims of optimality by [`crate::ilp::counterexample`].
 
 use super::model::{Model, Row};
-use crate::progress::Watch;
+use crate::progress::ProgressSink;
 
 /// A solver of 0-1 programmes and of their relaxations.
 pub trait Solver: Sync {
@@ -15,7 +15,8 @@ pub trait Solver: Sync {
     fn relaxation(&self, model: &Model) -> Box<dyn Linear>;
 
     /// Solves `model`; `start` is a feasible point to begin with.
-    fn optimise(&self, model: &Model, start: Option<&[bool]>, watch: &mut dyn Watch) -> IntegerOutcome;
+    fn optimise(&self, model: &Model, start: Option<&[bool]>, watch: &mut dyn ProgressSink)
+    -> IntegerOutcome;
 }
 
 /// What a solver says about a 0-1 programme.
@@ -60,7 +61,7 @@ pub trait Linear {
     fn add_column(&mut self, cost: f64, bounds: (f64, f64), terms: &[(usize, f64)]);
 
     /// Solves.
-    fn solve(&mut self, watch: &mut dyn Watch) -> LinearOutcome;
+    fn solve(&mut self, watch: &mut dyn ProgressSink) -> LinearOutcome;
 }
 
 /// What a solver says about a linear programme.

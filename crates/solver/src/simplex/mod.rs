@@ -22,7 +22,7 @@ use tableau::{Given, Tableau};
 
 use crate::ilp::model::{Direction, Model, Relation, Row};
 use crate::ilp::{Linear, LinearOutcome, Vertex};
-use crate::progress::{Progress, Watch};
+use crate::progress::{Progress, ProgressSink};
 
 /// Feasibility that is aimed at.
 const STRICT: f64 = 1e-9;
@@ -66,7 +66,7 @@ enum Phase {
 
 /// Counts steps, and asks the watch from time to time.
 struct Clock<'a> {
-    watch: &'a mut dyn Watch,
+    watch: &'a mut dyn ProgressSink,
     /// Of all solves.
     steps: &'a mut u64,
     last: u64,
@@ -84,7 +84,7 @@ impl Clock<'_> {
     }
 }
 
-fn is_over(watch: &mut dyn Watch) -> bool {
+fn is_over(watch: &mut dyn ProgressSink) -> bool {
     watch.look(&Progress::default()).is_break() || watch.time_left().is_some_and(|left| left.is_zero())
 }
 
@@ -195,7 +195,7 @@ impl Simplex {
     }
 
     /// Solves. The watch is asked every 64 steps, counted over all solves.
-    pub fn run(&mut self, watch: &mut dyn Watch) -> Ended {
+    pub fn run(&mut self, watch: &mut dyn ProgressSink) -> Ended {
         self.ray = None;
         let tableau = &mut self.tableau;
         tableau.restore_costs();
@@ -296,7 +296,7 @@ impl Linear for Simplex {
         self.tableau.add_column(Given { lower, upper, cost: self.sign() * cost }, terms);
     }
 
-    fn solve(&mut self, watch: &mut dyn Watch) -> LinearOutcome {
+    fn solve(&mut self, watch: &mut dyn ProgressSink) -> LinearOutcome {
         if is_over(watch) {
             return LinearOutcome::Stopped;
         }

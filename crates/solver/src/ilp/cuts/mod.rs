@@ -9,8 +9,8 @@ pub use odd_cycles::violated as violated_odd_cycles;
 
 use super::model::{Model, Relation, Row};
 use super::solver::{LinearOutcome, Solver};
-use crate::progress::Watch;
-use crate::verdict::Doubt;
+use crate::progress::ProgressSink;
+use crate::verdict::Unproven;
 use nqueens_proof::board::Square;
 
 /// Rounds of separation at most.
@@ -53,8 +53,8 @@ pub fn separate(
     n: usize,
     families: Families,
     solver: &dyn Solver,
-    watch: &mut dyn Watch,
-) -> Result<Option<Separation>, Doubt> {
+    watch: &mut dyn ProgressSink,
+) -> Result<Option<Separation>, Unproven> {
     let mut linear = solver.relaxation(model);
     let mut separation: Option<Separation> = None;
     loop {
@@ -63,9 +63,9 @@ pub fn separate(
             LinearOutcome::Infeasible { .. } => {
                 return Ok(separation.map(|separation| Separation { after: None, ..separation }));
             }
-            LinearOutcome::Stopped => return Err(Doubt::Stopped),
+            LinearOutcome::Stopped => return Err(Unproven::Stopped),
             LinearOutcome::Failed(why) => {
-                return Err(Doubt::SolverFailed(format!("{}: {why}", solver.name())));
+                return Err(Unproven::SolverFailed(format!("{}: {why}", solver.name())));
             }
         };
         let so_far = separation.get_or_insert_with(|| Separation {

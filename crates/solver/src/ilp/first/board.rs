@@ -6,8 +6,8 @@ use super::Run;
 use crate::ilp::formulation::{Formulation, Lines};
 use crate::ilp::model::{Direction, Relation, Row};
 use crate::ilp::solver::{Linear, Vertex};
-use crate::progress::{Progress, Step, Watch};
-use crate::verdict::Doubt;
+use crate::progress::{Progress, ProgressSink, Step};
+use crate::verdict::Unproven;
 use nqueens_proof::board::{Piece, Square};
 
 /// A board whose variables are free, 0 or 1, and the linear programme that is left.
@@ -104,10 +104,10 @@ impl LinearBoard {
     }
 
     /// An optimal vertex of what is left, if the solver finds a point.
-    pub(super) fn solve(&mut self, run: &mut Run<'_>, level: usize) -> Result<Option<Vertex>, Doubt> {
+    pub(super) fn solve(&mut self, run: &mut Run<'_>, level: usize) -> Result<Option<Vertex>, Unproven> {
         let mut watch = Step { watch: &mut *run.watch, level, nodes: run.nodes };
         if watch.look(&Progress::default()) == ControlFlow::Break(()) {
-            return Err(Doubt::Stopped);
+            return Err(Unproven::Stopped);
         }
         let outcome = self.linear.solve(&mut watch);
         run.vertex(outcome)

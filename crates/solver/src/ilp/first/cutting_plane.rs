@@ -11,7 +11,7 @@ use super::{Claim, Run};
 use crate::ilp::completes;
 use crate::ilp::model::Direction;
 use crate::ilp::solver::TOLERANCE;
-use crate::verdict::Doubt;
+use crate::verdict::Unproven;
 
 pub(super) fn run(run: &mut Run<'_>) -> Claim {
     let n = run.problem.n();
@@ -74,7 +74,7 @@ impl LexSimplex {
     }
 
     /// The greatest value of `variable` with the earlier ones held; none if there is no point.
-    fn maximise(&mut self, run: &mut Run<'_>, variable: usize) -> Result<Option<f64>, Doubt> {
+    fn maximise(&mut self, run: &mut Run<'_>, variable: usize) -> Result<Option<f64>, Unproven> {
         if self.point.get(variable).is_some_and(|&value| value > 1.0 - TOLERANCE) {
             return Ok(Some(1.0));
         }

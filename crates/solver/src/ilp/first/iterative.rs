@@ -7,7 +7,7 @@ use crate::ilp::model::{Direction, Domain};
 use crate::ilp::rounding::values_of;
 use crate::ilp::solver::Status;
 use crate::progress::Step;
-use crate::verdict::Doubt;
+use crate::verdict::Unproven;
 use nqueens_proof::board::Square;
 
 pub(super) fn run(run: &mut Run<'_>) -> Claim {
@@ -28,7 +28,7 @@ pub(super) fn run(run: &mut Run<'_>) -> Claim {
             known = match (outcome.status, found, known) {
                 (Status::Optimal, Some(found), _) => Some(found),
                 (Status::Infeasible, _, None) => return Ok(None),
-                (Status::Stopped, ..) => return Err(Doubt::Stopped),
+                (Status::Stopped, ..) => return Err(Unproven::Stopped),
                 (Status::Failed(why), ..) => return Err(run.failed(&why)),
                 (Status::Optimal, None, _) => return Err(run.failed("what it calls optimal is no solution")),
                 (Status::Infeasible, _, Some(_)) => {

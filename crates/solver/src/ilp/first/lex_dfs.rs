@@ -11,7 +11,7 @@ use super::board::LinearBoard;
 use super::{Claim, Run};
 use crate::ilp::model::Direction;
 use crate::ilp::solver::TOLERANCE;
-use crate::verdict::Doubt;
+use crate::verdict::Unproven;
 
 pub(super) fn run(run: &mut Run<'_>) -> Claim {
     let mut search = LexDfs { board: LinearBoard::new(run, Direction::Maximise), point: Vec::new() };
@@ -27,7 +27,7 @@ struct LexDfs {
 
 impl LexDfs {
     /// Whether the rows from `columns.len()` on can be filled; if so, `columns` is the first solution.
-    fn descend(&mut self, run: &mut Run<'_>, columns: &mut Vec<usize>) -> Result<bool, Doubt> {
+    fn descend(&mut self, run: &mut Run<'_>, columns: &mut Vec<usize>) -> Result<bool, Unproven> {
         let (n, row) = (run.problem.n(), columns.len());
         if row == n {
             return Ok(true);
@@ -53,7 +53,7 @@ impl LexDfs {
     }
 
     /// Places a queen, and says whether the relaxation still has a point.
-    fn can_be_one(&mut self, run: &mut Run<'_>, variable: usize, row: usize) -> Result<bool, Doubt> {
+    fn can_be_one(&mut self, run: &mut Run<'_>, variable: usize, row: usize) -> Result<bool, Unproven> {
         if !self.board.place(variable) {
             return Ok(false);
         }

@@ -21,8 +21,8 @@ use super::counterexample::{self, Ruling};
 use super::rounding::{rounded, solution};
 use super::solver::{LinearOutcome, Solver, Vertex};
 use crate::cp::{Branching, Event, Search};
-use crate::progress::Watch;
-use crate::verdict::{Answer, Doubt, Verdict};
+use crate::progress::ProgressSink;
+use crate::verdict::{Answer, Unproven, Verdict};
 use nqueens_proof::board::{Piece, Problem};
 
 /// A method for the first solution.
@@ -125,7 +125,7 @@ pub fn first(
     n: usize,
     method: Method,
     solver: &dyn Solver,
-    watch: &mut dyn Watch,
+    watch: &mut dyn ProgressSink,
 ) -> Result<Answer<Vec<usize>>, TooLarge> {
     if n > method.largest() {
         return Err(TooLarge { method, n });
@@ -151,20 +151,20 @@ pub fn first(
     let (found, verdict) = match claim {
         Ok(claim) => match counterexample::first(&problem, claim.as_deref(), watch) {
             Ruling::Confirmed => (claim, Verdict::Proven),
-            Ruling::Refuted(better) => (Some(better), Verdict::NotProven(Doubt::Refuted)),
-            Ruling::Undecided => (claim.or(best), Verdict::NotProven(Doubt::Unchecked)),
+            Ruling::Refuted(better) => (Some(better), Verdict::NotProven(Unproven::Refuted)),
+            Ruling::Undecided => (claim.or(best), Verdict::NotProven(Unproven::Unchecked)),
         },
         Err(doubt) => (best, Verdict::NotProven(doubt)),
     };
     Ok(Answer { found, verdict, nodes, programmes })
 }
 
-fn by_constraints(problem: &Problem, watch: &mut dyn Watch) -> Answer<Vec<usize>> {
+fn by_constraints(problem: &Problem, watch: &mut dyn ProgressSink) -> Answer<Vec<usize>> {
     let mut search = Search::new(problem, Branching::FirstRow);
     let (found, verdict) = match search.next(watch) {
         Event::Solution(found) => (Some(found), Verdict::Proven),
         Event::Exhausted => (None, Verdict::Proven),
-        Event::Stopped => (None, Verdict::NotProven(Doubt::Stopped)),
+        Event::Stopped => (None, Verdict::NotProven(Unproven::Stopped)),
     };
     Answer { found, verdict, nodes: search.nodes(), programmes: 0 }
 }
@@ -173,7 +173,7 @@ fn by_constraints(problem: &Problem, watch: &mut dyn Watch) -> Answer<Vec<usize>
 struct Run<'a> {
     problem: &'a Problem,
     solver: &'a dyn Solver,
-    watch: &'a mut dyn Watch,
+    watch: &'a mut dyn ProgressSink,
     /// The first of all solutions that came by.
     best: Option<Vec<usize>>,
     nodes: u64,
@@ -181,7 +181,7 @@ struct Run<'a> {
 }
 
 /// What a method claims: the first solution, or that there is none.
-type Claim = Result<Option<Vec<usize>>, Doubt>;
+type Claim = Result<Option<Vec<usize>>, Unproven>;
 
 impl Run<'_> {
     /// Keeps the solution that `values` show, if they show one, and it comes before those that are known.
@@ -194,7 +194,7 @@ impl Run<'_> {
     }
 
     /// What the solver says about a linear programme: an optimal vertex, or that there is no point.
-    fn vertex(&mut self, outcome: LinearOutcome) -> Result<Option<Vertex>, Doubt> {
+    fn vertex(&mut self, outcome: LinearOutcome) -> Result<Option<Vertex>, Unproven> {
         self.programmes += 1;
         match outcome {
             LinearOutcome::Optimal(vertex) => {
@@ -202,12 +202,12 @@ impl Run<'_> {
                 Ok(Some(vertex))
             }
             LinearOutcome::Infeasible { .. } => Ok(None),
-            LinearOutcome::Stopped => Err(Doubt::Stopped),
+            LinearOutcome::Stopped => Err(Unproven::Stopped),
             LinearOutcome::Failed(why) => Err(self.failed(&why)),
         }
     }
 
-    fn failed(&self, why: &str) -> Doubt {
-        Doubt::SolverFailed(format!("{}: {why}", self.solver.name()))
+    fn failed(&self, why: &str) -> Unproven {
+        Unproven::SolverFailed(format!("{}: {why}", self.solver.name()))
     }
 }

@@ -7,7 +7,7 @@ use super::board::LinearBoard;
 use super::{Claim, Run};
 use crate::ilp::model::Direction;
 use crate::ilp::solver::TOLERANCE;
-use crate::verdict::Doubt;
+use crate::verdict::Unproven;
 
 pub(super) fn run(run: &mut Run<'_>) -> Claim {
     let mut board = LinearBoard::new(run, Direction::Minimise);
@@ -16,7 +16,7 @@ pub(super) fn run(run: &mut Run<'_>) -> Claim {
 }
 
 /// Whether the rows from `columns.len()` on can be filled; if so, `columns` is the first solution.
-fn descend(run: &mut Run<'_>, board: &mut LinearBoard, columns: &mut Vec<usize>) -> Result<bool, Doubt> {
+fn descend(run: &mut Run<'_>, board: &mut LinearBoard, columns: &mut Vec<usize>) -> Result<bool, Unproven> {
     let (n, row) = (run.problem.n(), columns.len());
     if row == n {
         return Ok(true);

@@ -9,7 +9,7 @@ use crate::ilp::formulation::{Formulation, Lines};
 use crate::ilp::model::Direction;
 use crate::ilp::solver::Status;
 use crate::progress::Step;
-use crate::verdict::Doubt;
+use crate::verdict::Unproven;
 
 /// The largest board on which every objective value is a whole number below 2^53: 13^13 < 2^53 < 14^14.
 pub(super) const LARGEST: usize = 13;
@@ -30,7 +30,7 @@ pub(super) fn run(run: &mut Run<'_>) -> Claim {
         (Status::Optimal, Some(found)) => Ok(Some(found)),
         (Status::Optimal, None) => Err(run.failed("what it calls optimal is no solution")),
         (Status::Infeasible, _) => Ok(None),
-        (Status::Stopped, _) => Err(Doubt::Stopped),
+        (Status::Stopped, _) => Err(Unproven::Stopped),
         (Status::Failed(why), _) => Err(run.failed(&why)),
     }
 }

@@ -14,7 +14,7 @@ enum Change {
 }
 
 /// The board while queens are placed on it.
-pub(super) struct Field {
+pub(super) struct Board {
     pub(super) n: usize,
     pub(super) turning: bool,
     /// By square: may there be a queen?
@@ -54,14 +54,14 @@ pub(super) struct Field {
 /// Nothing is possible any more.
 struct Contradiction;
 
-impl Field {
+impl Board {
     pub(super) fn new(n: usize, norm: Norm, turning: bool) -> Self {
         let cost = |square: usize| norm.cost(n, Square::new(square / n, square % n));
         let mut costs: Vec<u64> = (0..n * n).map(cost).collect();
         costs.sort_unstable_by(|a, b| b.cmp(a));
         costs.dedup();
         let level = |square: usize| costs.partition_point(|&other| other > cost(square));
-        let mut field = Self {
+        let mut board = Self {
             n,
             turning,
             open: vec![true; n * n],
@@ -84,16 +84,16 @@ impl Field {
             operations: 200 * (n * n) as u64,
         };
         for square in 0..n * n {
-            field.first_of.push(field.orbit(square)[0]);
-            let level = field.level_of(square);
-            field.levels[level].push(square);
-            field.open_on_level[level] += 1;
-            for line in field.lines_of(square) {
-                field.lines[line].push(square);
-                field.open_on_line[line] += 1;
+            board.first_of.push(board.orbit(square)[0]);
+            let level = board.level_of(square);
+            board.levels[level].push(square);
+            board.open_on_level[level] += 1;
+            for line in board.lines_of(square) {
+                board.lines[line].push(square);
+                board.open_on_line[line] += 1;
             }
         }
-        field
+        board
     }
 
     pub(super) fn squares(&self) -> usize {
@@ -495,42 +495,42 @@ pub(super) mod tests {
     }
 
     /// The tree of the first `rows` rows without a queen, with a hole wherever they leave something.
-    pub(in super::super) fn write_wide(field: &mut Field, rows: usize, tree: &mut Vec<u8>) {
-        let row = (0..field.n).find(|&row| field.queen_on[row].is_none());
-        let Some(row) = row.filter(|_| rows > 0) else { return tree.push(2 * field.n as u8) };
+    pub(in super::super) fn write_wide(board: &mut Board, rows: usize, tree: &mut Vec<u8>) {
+        let row = (0..board.n).find(|&row| board.queen_on[row].is_none());
+        let Some(row) = row.filter(|_| rows > 0) else { return tree.push(2 * board.n as u8) };
         tree.push(row as u8);
-        let before = field.changes.len();
-        for square in field.lines[row].clone() {
-            field.pending.clear();
-            if field.open[square] && field.place(square).and_then(|()| field.follow()).is_ok() {
-                write_wide(field, rows - 1, tree);
+        let before = board.changes.len();
+        for square in board.lines[row].clone() {
+            board.pending.clear();
+            if board.open[square] && board.place(square).and_then(|()| board.follow()).is_ok() {
+                write_wide(board, rows - 1, tree);
             }
-            field.undo(before);
+            board.undo(before);
         }
     }
 
     #[test]
     fn trees_branch_on_diagonals_that_are_full_and_on_no_others() {
         let n = 4;
-        let mut field = Field::new(n, Norm::Euclidean, false);
+        let mut board = Board::new(n, Norm::Euclidean, false);
         // The squares of its solutions, without those of one of them.
         let open = [1, 2, 4, 7, 8, 11, 13, 14];
-        (0..16).filter(|square| !open.contains(square)).for_each(|square| field.close_for_good(square));
+        (0..16).filter(|square| !open.contains(square)).for_each(|square| board.close_for_good(square));
         let diagonal = prices::diagonals(n, 1)[0];
-        let tree = |field: &mut Field, line: usize| {
+        let tree = |board: &mut Board, line: usize| {
             let mut tree = Writer::new();
             tree.size(line);
-            field.search(None, &mut Reader::new(&tree.finish()), &mut Meter::default())
+            board.search(None, &mut Reader::new(&tree.finish()), &mut Meter::default())
         };
         let nowhere = Err(refused("a tree branches where no queen is to come"));
-        assert_eq!(tree(&mut field, prices::in_tree(diagonal)), nowhere);
+        assert_eq!(tree(&mut board, prices::in_tree(diagonal)), nowhere);
         // Both solutions have a queen there, so that branching on it leaves them.
-        field.set_full(1, true);
-        assert!(field.must[diagonal] && !field.must[prices::diagonals(n, 2)[0]]);
-        assert_eq!(tree(&mut field, prices::in_tree(diagonal)), tree(&mut field, 0));
+        board.set_full(1, true);
+        assert!(board.must[diagonal] && !board.must[prices::diagonals(n, 2)[0]]);
+        assert_eq!(tree(&mut board, prices::in_tree(diagonal)), tree(&mut board, 0));
         // No queen can be on a main diagonal.
-        field.set_full(0, true);
-        assert_eq!(field.search(None, &mut Reader::new(&[]), &mut Meter::default()), Ok(()));
+        board.set_full(0, true);
+        assert_eq!(board.search(None, &mut Reader::new(&[]), &mut Meter::default()), Ok(()));
     }
 
     #[test]
@@ -542,7 +542,7 @@ pub(super) mod tests {
             (diagonal, -1, Some("a queen is paid for her diagonal")),
             (diagonal, 0, Some("prices rule nothing out")),
             (row, 1, Some("prices rule nothing out")),
-            (prices::count(n, Field::new(n, Norm::Euclidean, false).levels.len()), 1, None),
+            (prices::count(n, Board::new(n, Norm::Euclidean, false).levels.len()), 1, None),
         ] {
             let mut tree = Writer::new();
             tree.size(prices::mark(n));
@@ -550,8 +550,8 @@ pub(super) mod tests {
             tree.size(number);
             tree.signed(price);
             let tree = tree.finish();
-            let mut field = Field::new(n, Norm::Euclidean, false);
-            let checked = field.search(None, &mut Reader::new(&tree), &mut Meter::default());
+            let mut board = Board::new(n, Norm::Euclidean, false);
+            let checked = board.search(None, &mut Reader::new(&tree), &mut Meter::default());
             let expected = why.map_or(ProofError::Damaged("a number is too large"), refused);
             assert_eq!(checked, Err(expected), "{number}: {price}");
         }
@@ -564,40 +564,40 @@ pub(super) mod tests {
         for case in 0..20_000 {
             let n = random.usize(5..=8);
             let solution = random_solution(n, &mut random);
-            let mut field = Field::new(n, Norm::Euclidean, false);
+            let mut board = Board::new(n, Norm::Euclidean, false);
             let queens: Vec<usize> = (0..n).map(|row| row * n + solution[row]).collect();
-            let mut counts = vec![0; field.levels.len()];
-            queens.iter().for_each(|&square| counts[field.level_of(square)] += 1);
+            let mut counts = vec![0; board.levels.len()];
+            queens.iter().for_each(|&square| counts[board.level_of(square)] += 1);
             for (level, &count) in counts.iter().enumerate() {
                 if random.bool() {
-                    field.range[level] = (count - random.usize(0..=count), count + random.usize(0..2));
+                    board.range[level] = (count - random.usize(0..=count), count + random.usize(0..2));
                 }
             }
             for square in 0..n * n {
                 if !queens.contains(&square) && random.u8(0..3) == 0 {
-                    field.close_for_good(square);
+                    board.close_for_good(square);
                 }
             }
             for &square in &queens {
                 if random.u8(0..3) == 0 {
-                    assert!(field.open[square] && field.place(square).is_ok(), "case {case}");
+                    assert!(board.open[square] && board.place(square).is_ok(), "case {case}");
                 }
             }
-            let has_queen = |line: &usize| queens.iter().any(|&square| field.lines_of(square).contains(line));
+            let has_queen = |line: &usize| queens.iter().any(|&square| board.lines_of(square).contains(line));
             let with_queen: Vec<usize> = (2 * n..6 * n).filter(has_queen).collect();
             for &diagonal in &with_queen {
-                field.must[diagonal] = random.u8(0..3) == 0;
+                board.must[diagonal] = random.u8(0..3) == 0;
             }
-            let numbers = prices::count(n, field.levels.len());
+            let numbers = prices::count(n, board.levels.len());
             let mut price = vec![0i128; numbers];
             for _ in 0..random.usize(1..2 * n) {
                 let number = random.usize(0..numbers);
-                let may_be_empty = (2 * n..6 * n).contains(&number) && !field.must[number];
+                let may_be_empty = (2 * n..6 * n).contains(&number) && !board.must[number];
                 let least = if may_be_empty { 0 } else { -4 };
                 price[number] = random.i128(least..5);
             }
-            let (dear, full) = field.too_dear(&price).unwrap_or_else(|| panic!("case {case} is ruled out"));
-            assert!(dear.iter().all(|square| field.open[*square]), "case {case}");
+            let (dear, full) = board.too_dear(&price).unwrap_or_else(|| panic!("case {case} is ruled out"));
+            assert!(dear.iter().all(|square| board.open[*square]), "case {case}");
             assert!(queens.iter().all(|square| !dear.contains(square)), "case {case}");
             assert!(full.iter().all(|line| with_queen.contains(line)), "case {case}");
             filled += full.len();
@@ -612,10 +612,10 @@ pub(super) mod tests {
                     writer.signed(price as i64);
                 }
                 let written = writer.finish();
-                let mut read = |fill| field.prices(fill, &mut Reader::new(&written)).map(|open| open.is_ok());
+                let mut read = |fill| board.prices(fill, &mut Reader::new(&written)).map(|open| open.is_ok());
                 assert_eq!(read(false), Err(refused("prices rule nothing out")), "case {case}");
                 assert_eq!(read(true), Ok(true), "case {case}");
-                assert!(full.iter().all(|&line| field.must[line]), "case {case}");
+                assert!(full.iter().all(|&line| board.must[line]), "case {case}");
                 only_filled += 1;
             }
         }
