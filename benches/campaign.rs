@@ -7,11 +7,11 @@ use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use nqueens::board::{Piece, Problem};
-use nqueens::campaign::{
+use nqueens::cluster::campaign::{
     Assignment, Campaign, CampaignKey, CheckPlan, Event, HeldLease, Settings, Source, SyncRequest, UnitId,
     UnitResult, Verdict,
 };
-use nqueens::preplacement::{Job, JobHash, Scheme};
+use nqueens::decomposition::{Job, JobHash, Scheme};
 use nqueens::tally::{Parts, Residues};
 
 fn say(text: &str) {

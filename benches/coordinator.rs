@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use nqueens::coordinator::AddressFile;
-use nqueens::wire::{Address, Link, Security, v1};
+use nqueens::cluster::coordinator::AddressFile;
+use nqueens::cluster::protocol::{Address, Link, Security, v1};
 use pretender::Pretender;
 
 /// Results in a call: what a worker has after some seconds.

@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use nqueens::board::{Piece, Problem};
-use nqueens::preplacement::{Decomposition, Job, Scheme};
+use nqueens::decomposition::{Decomposition, Job, Scheme};
 
 fn decomposition(n: usize) -> Decomposition {
     let problem = Problem::empty(Piece::Queen, n);

@@ -18,13 +18,13 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use nqueens::board::{Piece, Problem};
+use nqueens::decomposition::{Decomposition, Plan, full_row};
 use nqueens::engine::{CountOptions, CountTask, DeviceChoice, DeviceName, Spread};
 use nqueens::kernel::gpu::layout::TAKE;
 use nqueens::kernel::gpu::{
     AdapterInfo, AdapterKind, Adapters, DeviceKernel, Fault, Shape, Tuning, self_test,
 };
-use nqueens::known::{Sequence, lookup};
-use nqueens::preplacement::{Decomposition, Plan, full_row};
+use nqueens::oeis::{Sequence, lookup};
 use nqueens::tally::Tally;
 
 /// Budget in seconds.

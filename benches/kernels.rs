@@ -17,7 +17,7 @@ use std::time::Duration;
 use nqueens::board::{Piece, Problem};
 use nqueens::engine::{CountOptions, count, plan_for_campaign};
 use nqueens::kernel::{KernelKind, count_sub_ranges};
-use nqueens::known::{Sequence, lookup};
+use nqueens::oeis::{Sequence, lookup};
 use nqueens::tally::Parts;
 
 /// Runs of each kernel in a pair.

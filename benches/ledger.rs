@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use nqueens::board::{Piece, Problem};
-use nqueens::ledger::{CampaignFile, Entry, JobSubmitted, Loaded, UnitDone, check, show};
-use nqueens::preplacement::{Job, JobHash, Scheme};
+use nqueens::cluster::ledger::{CampaignFile, Entry, JobSubmitted, Loaded, UnitDone, check, show};
+use nqueens::decomposition::{Job, JobHash, Scheme};
 use nqueens::tally::{Residues, Tally};
 
 const SECONDS: f64 = 3.0;

@@ -5,16 +5,14 @@
 //!
 //! | floor | rooms |
 //! |---|---|
-//! | 0 | [`board`]: squares, pieces, problems, checkers; `whole_file`: files that appear whole; `net`: connections of servers |
-//! | 1 | [`symmetry`]: the group of the square; [`known`]: published values; [`proof`]: certificates and their checkers; [`render`]: drawings |
-//! | 2 | [`preplacement`]: canonical weighted prefixes, jobs, units; [`tally`]: exact sums |
-//! | 3 | [`kernel`]: what counts one subproblem; [`ledger`]: what keeps a finished unit |
-//! | 3 | [`solver`]: what places queens, integer and constraint programming, exact solvers with certificates |
-//! | 3 | [`campaign`]: who counts which unit, and what is believed; [`authority`]: who may talk to a coordinator |
-//! | 4 | [`engine`]: whole jobs on every core, estimates; [`wire`]: the protocol's messages and links |
-//! | 5 | [`coordinator`]: hands units out and judges results; [`worker`]: counts them |
-//! | 5 | [`cluster`]: plans, parts and scripts for batch systems |
-//! | 5 | [`dashboard`]: a page for browsers that shows a coordinator and steers it |
+//! | 0 | [`board`]: squares, pieces, problems, checkers; `atomic_file`: files that are replaced atomically |
+//! | 1 | [`symmetry`]: the group of the square; [`oeis`]: published values; [`proof`]: certificates and their checkers; [`render`]: drawings |
+//! | 2 | [`decomposition`]: canonical weighted prefixes, jobs, units; [`tally`]: exact sums |
+//! | 3 | [`kernel`]: what counts one subproblem; [`checkpoint`]: the file of `--resume` |
+//! | 3 | [`solver`]: classical methods, exact solvers with certificates, integer programming |
+//! | 4 | [`engine`]: whole jobs on every core, estimates |
+//! | 5 | [`cluster`]: coordinator and workers, with floors of its own |
+//! | 5 | [`batch`]: plans, parts and scripts for batch systems |
 //! | 6 | [`cli`]: the commands |
 //!
 //! Counting a board, all of it or its completions ([`engine`]):
@@ -39,20 +37,14 @@ pub use nqueens_proof as proof;
 pub use nqueens_proof::{board, symmetry};
 pub use nqueens_solver as solver;
 
-pub mod authority;
-pub mod campaign;
+mod atomic_file;
+pub mod batch;
+pub mod checkpoint;
 pub mod cli;
 pub mod cluster;
-pub mod coordinator;
-pub mod dashboard;
+pub mod decomposition;
 pub mod engine;
 pub mod kernel;
-pub mod known;
-pub mod ledger;
-mod net;
-pub mod preplacement;
+pub mod oeis;
 pub mod render;
 pub mod tally;
-mod whole_file;
-pub mod wire;
-pub mod worker;

@@ -12,12 +12,12 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use nqueens::board::{Piece, Problem};
-use nqueens::ledger::{
+use nqueens::cluster::ledger::{
     CampaignFile, CheckDepth, DrawnChecks, Entry, JobState, JobSubmitted, JobTotals, LedgerDamage,
     LedgerError, Loaded, Note, Phase, Recount, Refusal, SpotCheck, SubSums, UnitDone, UnitReason,
     UnitRevived, WorkerDrained, WorkerQuarantined, WorkerReleased, WorkerSeen, check, export, show,
 };
-use nqueens::preplacement::{Job, JobHash, Scheme};
+use nqueens::decomposition::{Job, JobHash, Scheme};
 use nqueens::tally::{Residues, Tally};
 use proptest::prelude::*;
 use serde_json::Value;

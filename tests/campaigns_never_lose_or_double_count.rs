@@ -7,11 +7,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use nqueens::board::{Piece, Problem};
-use nqueens::campaign::{
+use nqueens::cluster::campaign::{
     ArbiterTask, Assignment, COORDINATOR, Campaign, CampaignKey, Event, HeldLease, JobState, Ruling,
     Settings, Source, SubRangeSet, SyncRequest, SyncResponse, UnitId, UnitResult, Verdict,
 };
-use nqueens::preplacement::{Job, JobHash, Scheme};
+use nqueens::decomposition::{Job, JobHash, Scheme};
 use nqueens::tally::{Parts, Residues, Tally};
 
 /// Sub-ranges of each unit.

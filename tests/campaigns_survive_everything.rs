@@ -13,8 +13,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use nqueens::cluster::protocol::{Link, v1};
 use nqueens::engine::find_every_device;
-use nqueens::wire::{Link, v1};
 use support::{Coordinator, NQUEENS, PATIENCE, Process, Scratch, authority, eventually, printed, run};
 use support::{solutions, submit};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use nqueens::board::{Piece, Placement, Problem, Square, is_solution};
-use nqueens::known::{Sequence, lookup};
+use nqueens::oeis::{Sequence, lookup};
 use nqueens::solver::classical::{AnswerSink, Ending, Method, Outcome, Unsuitable};
 use nqueens::symmetry::{Group, Symmetry};
 use proptest::prelude::*;

@@ -8,15 +8,15 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use nqueens::authority::{
+use nqueens::cluster::auth::{
     AccessError, Action, Authority, Credentials, KeyRequest, Name, Renewal, Role, ServerIdentity,
 };
-use nqueens::coordinator::{now_ms, operator_folder};
+use nqueens::cluster::coordinator::{now_ms, operator_folder};
+use nqueens::cluster::protocol::v1::enrolment_server::{Enrolment, EnrolmentServer};
+use nqueens::cluster::protocol::v1::work_server::{Work, WorkServer};
+use nqueens::cluster::protocol::{Link, Security, is_not_valid_yet, not_valid_yet, peer, renew, v1};
+use nqueens::cluster::worker::{self, Options};
 use nqueens::engine::{DeviceChoice, DeviceName};
-use nqueens::wire::v1::enrolment_server::{Enrolment, EnrolmentServer};
-use nqueens::wire::v1::work_server::{Work, WorkServer};
-use nqueens::wire::{Link, Security, is_not_valid_yet, not_valid_yet, peer, renew, v1};
-use nqueens::worker::{self, Options};
 use rustls::pki_types::UnixTime;
 use rustls::time_provider::TimeProvider;
 use support::{Coordinator, PATIENCE, Scratch, Worker, authority, run};

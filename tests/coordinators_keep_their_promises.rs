@@ -4,9 +4,9 @@ mod support;
 
 use std::time::Duration;
 
-use nqueens::authority::Role;
+use nqueens::cluster::auth::Role;
+use nqueens::cluster::protocol::{Link, Security, peer, v1};
 use nqueens::tally::{Parts, Residues};
-use nqueens::wire::{Link, Security, peer, v1};
 use prost::Message;
 use support::{Coordinator, PATIENCE, Scratch, Worker, authority, credentials, eventually, printed, run};
 use support::{solutions, submit};
@@ -113,7 +113,10 @@ async fn another_version_is_told_what_to_install_and_unknown_fields_are_ignored(
     let request = v1::SyncRequest { peer: Some(newer), ..worker.sync_request() };
     let refused = coordinator.link().work().sync(request).await.expect_err("another version");
     assert_eq!(refused.code(), Code::FailedPrecondition);
-    assert!(refused.message().contains(&format!("install nqueens {}", nqueens::wire::BUILD)), "{refused:?}");
+    assert!(
+        refused.message().contains(&format!("install nqueens {}", nqueens::cluster::protocol::BUILD)),
+        "{refused:?}"
+    );
     // A message of tomorrow: the same with one more field.
     let mut bytes = worker.sync_request().encode_to_vec();
     bytes.extend([0xc2, 0x3e, 3, b'n', b'e', b'w']);
@@ -136,7 +139,7 @@ async fn messages_beyond_a_limit_are_refused_and_change_nothing() {
     let many = v1::SyncRequest { kernels: vec!["k".repeat(200); 20_000], ..worker.sync_request() };
     let refused = link.work().sync(many).await.expect_err("too long");
     assert_eq!(refused.code(), Code::OutOfRange, "{refused:?}");
-    let mut half = nqueens::wire::messages::result(&good);
+    let mut half = nqueens::cluster::protocol::messages::result(&good);
     half.tally = None;
     let request = v1::CompleteRequest { peer: peer(), worker: "w".into(), results: vec![half] };
     assert_eq!(link.work().complete(request).await.expect_err("no tally").code(), Code::InvalidArgument);
@@ -336,12 +339,12 @@ async fn a_unit_that_nobody_can_count_is_set_aside_and_shown_and_the_rest_goes_o
 #[tokio::test]
 async fn liars_are_quarantined_and_named_and_the_total_is_right() {
     /// Another count that its own residues confirm.
-    fn plus(completion: &mut nqueens::campaign::UnitResult, more: u64) {
+    fn plus(completion: &mut nqueens::cluster::campaign::UnitResult, more: u64) {
         completion.parts.add(24, more, Residues::of(more.into()), 0u64).expect("small");
         completion.tally = completion.parts.total().expect("agrees");
         completion.sub_sums[0] += 24 * u128::from(more);
     }
-    type Lie = fn(&mut nqueens::campaign::UnitResult);
+    type Lie = fn(&mut nqueens::cluster::campaign::UnitResult);
     let lies: [(&str, Lie); 4] = [
         ("plus-one", |completion| plus(completion, 1)),
         ("zeros", |completion| {
@@ -513,7 +516,7 @@ async fn a_worker_cannot_grant_itself_a_recount_of_its_own_results() {
         submit(&link, 9, 0).await;
         let mut forger = Worker::new("forger", link.clone());
         forger.kernels.push("another".into());
-        let tamper = |result: &mut nqueens::campaign::UnitResult| {
+        let tamper = |result: &mut nqueens::cluster::campaign::UnitResult| {
             if lies {
                 result.parts.add(24, 1u64, Residues::of(1), 0u64).expect("small");
                 result.tally = result.parts.total().expect("agrees");
@@ -530,10 +533,8 @@ async fn a_worker_cannot_grant_itself_a_recount_of_its_own_results() {
         // It says that it was asked to count them again, in numbers old and new, and "agrees" as another kernel.
         let coming = told.last().expect("a lease").attempt + 1;
         for attempt in [told[0].attempt, coming, u64::MAX] {
-            let forge = |lease: &nqueens::campaign::Assignment| nqueens::campaign::Assignment {
-                attempt,
-                mirrored: true,
-                ..lease.clone()
+            let forge = |lease: &nqueens::cluster::campaign::Assignment| {
+                nqueens::cluster::campaign::Assignment { attempt, mirrored: true, ..lease.clone() }
             };
             forger.held = told.iter().map(forge).collect();
             forger.sync().await.expect("answered");

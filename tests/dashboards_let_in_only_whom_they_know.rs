@@ -8,11 +8,11 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use nqueens::authority::{Fingerprint, Role, client_config};
-use nqueens::campaign::UnitResult;
-use nqueens::coordinator::AddressFile;
+use nqueens::cluster::auth::{Fingerprint, Role, client_config};
+use nqueens::cluster::campaign::UnitResult;
+use nqueens::cluster::coordinator::AddressFile;
+use nqueens::cluster::protocol::{Link, Security};
 use nqueens::tally::{Parts, Residues};
-use nqueens::wire::{Link, Security};
 use support::program::assert_refused;
 use support::{
     Coordinator, NQUEENS, PATIENCE, Process, Scratch, Worker, authority, credentials, eventually, printed,
@@ -251,11 +251,11 @@ async fn viewers_look_operators_steer_and_nobody_else_posts_for_them() {
     ] {
         assert_eq!(operator.ask("POST", &pause, &headers, "{}").code, code, "{headers:?}");
     }
-    assert_eq!(coordinator.last_job().await.state(), nqueens::wire::v1::JobState::Running);
+    assert_eq!(coordinator.last_job().await.state(), nqueens::cluster::protocol::v1::JobState::Running);
     assert_eq!(operator.get(&pause).code, 405, "looking changes nothing");
     let changed = operator.post(&pause, "{}");
     assert_eq!((changed.code, &changed.json()["job"]), (200, &job[..].into()));
-    assert_eq!(coordinator.last_job().await.state(), nqueens::wire::v1::JobState::Paused);
+    assert_eq!(coordinator.last_job().await.state(), nqueens::cluster::protocol::v1::JobState::Paused);
     for action in ["drain", "release"] {
         assert_eq!(operator.post(&format!("/api/workers/nobody/{action}"), "{}").code, 404, "{action}");
     }

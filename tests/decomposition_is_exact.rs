@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use nqueens::board::{Piece, Problem, Square, first_attack};
-use nqueens::preplacement::{Decomposition, Job, Scheme};
+use nqueens::decomposition::{Decomposition, Job, Scheme};
 use nqueens::symmetry::{Group, Symmetry};
 
 /// All completions of `problem` by trying every column in every row, with the plain definition only.

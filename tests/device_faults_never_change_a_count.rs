@@ -6,12 +6,12 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use nqueens::board::{Piece, Problem};
+use nqueens::decomposition::{Decomposition, Job, Scheme};
 use nqueens::engine::{CountOptions, CountOutcome, CountTask, DeviceChoice, DeviceName, Event};
 use nqueens::kernel::gpu::layout::Slot;
 use nqueens::kernel::gpu::{
     Backend, Batch, DeviceKernel, Fault, JobMemory, Memory, Mirror, Order, Seen, Shape, self_test,
 };
-use nqueens::preplacement::{Decomposition, Job, Scheme};
 
 /// What goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

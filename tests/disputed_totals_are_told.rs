@@ -5,9 +5,9 @@ mod support;
 
 use std::process::Output;
 
-use nqueens::campaign::COORDINATOR;
-use nqueens::ledger::{CampaignFile, Entry, Recount, SubSums, UnitDone};
-use nqueens::preplacement::JobHash;
+use nqueens::cluster::campaign::COORDINATOR;
+use nqueens::cluster::ledger::{CampaignFile, Entry, Recount, SubSums, UnitDone};
+use nqueens::decomposition::JobHash;
 use nqueens::tally::{Residues, Tally};
 use serde_json::Value;
 use support::program::{assert_refused, text};

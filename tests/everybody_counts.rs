@@ -7,7 +7,7 @@ mod simulation;
 
 use std::io::Write as _;
 
-use nqueens::campaign::{JobState, Settings};
+use nqueens::cluster::campaign::{JobState, Settings};
 use simulation::seeds::seeds;
 use simulation::{Scenario, Spec, Strategy, World, of_each_seed};
 

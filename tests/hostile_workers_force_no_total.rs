@@ -5,16 +5,16 @@ mod support;
 
 use std::time::{Duration, Instant};
 
-use nqueens::authority::{Authority, Credentials, KeyRequest, Name, Role};
-use nqueens::campaign::{
+use nqueens::cluster::auth::{Authority, Credentials, KeyRequest, Name, Role};
+use nqueens::cluster::campaign::{
     ArbiterTask, Assignment, COORDINATOR, Campaign, CampaignKey, Event, HeldLease, Ruling, Settings, Source,
     SubRangeSet, SyncRequest, UnitId, UnitResult,
 };
-use nqueens::coordinator::now_ms;
-use nqueens::preplacement::JobHash;
+use nqueens::cluster::coordinator::now_ms;
+use nqueens::cluster::protocol::v1::{JobState, Verdict};
+use nqueens::cluster::protocol::{Link, Security, v1};
+use nqueens::decomposition::JobHash;
 use nqueens::tally::{Parts, Residues, Tally};
-use nqueens::wire::v1::{JobState, Verdict};
-use nqueens::wire::{Link, Security, v1};
 use support::seeds::seeds;
 use support::{Coordinator, PATIENCE, Scratch, Worker, authority, printed, solutions, submit};
 use tonic::Code;
@@ -677,7 +677,7 @@ fn result(lease: &Assignment, unit: u64, name: &str, orbits: u64) -> UnitResult 
 }
 
 /// Hands in a result. Returns what is said to it.
-fn hand_in(campaign: &mut Campaign, result: &UnitResult) -> nqueens::campaign::Verdict {
+fn hand_in(campaign: &mut Campaign, result: &UnitResult) -> nqueens::cluster::campaign::Verdict {
     let validation = campaign.validate(result, None);
     validation.events.iter().for_each(|event| campaign.apply(event));
     validation.verdict
@@ -765,7 +765,7 @@ fn a_worker_that_begins_everything_and_ends_nothing_keeps_no_job_from_its_end() 
 fn count(campaign: &mut Campaign, lease: &Assignment, name: &str, orbits: u64) {
     for unit in lease.units.clone() {
         let verdict = hand_in(campaign, &result(lease, unit, name, orbits));
-        assert_eq!(verdict, nqueens::campaign::Verdict::Accepted, "{name}: unit {unit}");
+        assert_eq!(verdict, nqueens::cluster::campaign::Verdict::Accepted, "{name}: unit {unit}");
     }
 }
 
@@ -796,7 +796,7 @@ fn a_total_that_was_impossible_for_a_moment_needs_its_checks_all_the_same() {
     let due = campaign.progress(&JOB).expect("a job").checks_due;
     assert!(due > 0, "several owners count a total that nobody has published");
     // As if a unit that makes the sum impossible had come, and was repaired at once.
-    campaign.apply(&Event::JobState { job: JOB, state: nqueens::campaign::JobState::Disputed });
+    campaign.apply(&Event::JobState { job: JOB, state: nqueens::cluster::campaign::JobState::Disputed });
     let events = campaign.conclude();
     assert!(!events.iter().any(|event| matches!(event, Event::JobState { .. })), "{events:?}");
     assert!(campaign.progress(&JOB).expect("a job").checks_due >= due);
@@ -975,13 +975,16 @@ fn a_published_total_that_is_finished_is_not_opened_again() {
     assert!(!first.is_empty());
     first.iter().for_each(|lease| count(&mut campaign, lease, "a", 1));
     count_all(&mut campaign, &["a", "b"], 4, &mut now_ms);
-    campaign.apply(&Event::JobState { job: JOB, state: nqueens::campaign::JobState::Finished });
+    campaign.apply(&Event::JobState { job: JOB, state: nqueens::cluster::campaign::JobState::Finished });
     // Another answer to what it had counted, and a conviction for something else.
     let other = hand_in(&mut campaign, &result(&first[0], first[0].units.start, "a", 2));
-    assert!(matches!(other, nqueens::campaign::Verdict::Refused | nqueens::campaign::Verdict::Quarantined));
+    assert!(matches!(
+        other,
+        nqueens::cluster::campaign::Verdict::Refused | nqueens::cluster::campaign::Verdict::Quarantined
+    ));
     let events = campaign.quarantine("b", "it lied elsewhere", true);
     events.iter().for_each(|event| campaign.apply(event));
-    assert_eq!(campaign.state(&JOB), Some(nqueens::campaign::JobState::Finished));
+    assert_eq!(campaign.state(&JOB), Some(nqueens::cluster::campaign::JobState::Finished));
 }
 
 #[test]
@@ -1015,7 +1018,7 @@ fn a_recount_confirms_nothing_but_the_result_that_it_was_leased_for() {
     let unit = lease.units.start;
     assert_eq!(
         hand_in(&mut campaign, &result(&lease, unit, "first", 1)),
-        nqueens::campaign::Verdict::Accepted
+        nqueens::cluster::campaign::Verdict::Accepted
     );
     let held = sync(&mut campaign, "second", &[], 2_000);
     let recount =
@@ -1028,11 +1031,11 @@ fn a_recount_confirms_nothing_but_the_result_that_it_was_leased_for() {
         third.iter().find(|lease| !lease.mirrored && lease.units.contains(&unit)).expect("it is open");
     assert_eq!(
         hand_in(&mut campaign, &result(third, unit, "third", 2)),
-        nqueens::campaign::Verdict::Accepted
+        nqueens::cluster::campaign::Verdict::Accepted
     );
     assert_eq!(
         hand_in(&mut campaign, &result(recount, unit, "second", 2)),
-        nqueens::campaign::Verdict::StaleJob
+        nqueens::cluster::campaign::Verdict::StaleJob
     );
     assert_eq!(campaign.progress(&JOB).map(|progress| progress.checked), Some(0));
 }

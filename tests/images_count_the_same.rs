@@ -4,9 +4,9 @@ use std::io::Write;
 use std::sync::Once;
 
 use nqueens::board::{Piece, Problem, Square};
+use nqueens::decomposition::{Decomposition, Image, Job, Plan, Prefix, Scheme, State, columns_of};
 use nqueens::kernel::gpu::{Adapters, Backend, DeviceKernel, Mirror, Shape};
 use nqueens::kernel::{Kernel, KernelKind, count_range};
-use nqueens::preplacement::{Decomposition, Image, Job, Plan, Prefix, Scheme, State, columns_of};
 use nqueens::symmetry::{Group, Symmetry};
 use nqueens::tally::{Parts, Residues, Tally, TallyError};
 use proptest::prelude::*;

@@ -11,9 +11,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use nqueens::board::{Piece, Problem};
+use nqueens::decomposition::{Plan, Prefix};
 use nqueens::engine::{CountError, CountOptions, CountOutcome, CountTask, Event, Progress};
 use nqueens::kernel::{Kernel, KernelError, KernelKind};
-use nqueens::preplacement::{Plan, Prefix};
 use nqueens::tally::{Parts, Residues, TallyError};
 use support::{Scratch, eventually};
 

@@ -6,9 +6,9 @@ use std::ops::Range;
 use std::sync::Once;
 
 use nqueens::board::{Piece, Problem, Square};
+use nqueens::decomposition::{Decomposition, Job, MOST_SUB_RANGES, UnitLimits, sub_ranges_of};
 use nqueens::kernel::reference::completions;
 use nqueens::kernel::{KernelKind, count_parts, count_range, count_sub_ranges};
-use nqueens::preplacement::{Decomposition, Job, MOST_SUB_RANGES, UnitLimits, sub_ranges_of};
 use nqueens::tally::{Parts, Thirds};
 use proptest::prelude::*;
 

@@ -7,7 +7,7 @@ use std::net::TcpListener;
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 
-use nqueens::wire::{messages, peer, v1};
+use nqueens::cluster::protocol::{messages, peer, v1};
 use support::program::assert_refused;
 use support::{Coordinator, NQUEENS, Process, Scratch, Worker, eventually, printed, submit};
 

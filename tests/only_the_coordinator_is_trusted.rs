@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
 
-use nqueens::authority::{
+use nqueens::cluster::auth::{
     AccessError, Action, Authority, Credentials, Fingerprint, KeyRequest, Name, PinnedAuthority, Renewal,
     Role, ServerIdentity, client_config,
 };

@@ -6,8 +6,8 @@ mod support;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use nqueens::cluster::protocol::{TaskQuery, peer, v1};
 use nqueens::solver::beautiful::{CancelToken, Searcher, SubtreeAnswer};
-use nqueens::wire::{TaskQuery, peer, v1};
 use support::program::{assert_refused, text};
 use support::{Coordinator, NQUEENS, Process, Scratch, Worker, authority, eventually, printed, run};
 

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use nqueens::board::{Piece, Problem, Square};
+use nqueens::checkpoint::{BookError, Damage, FinishedUnit, RunFile, RunFileError, Storage};
+use nqueens::decomposition::{Job, Scheme};
 use nqueens::engine::{CountError, CountOptions, CountTask, Event};
 use nqueens::kernel::KernelKind;
-use nqueens::ledger::{BookError, Damage, FinishedUnit, RunFile, RunFileError, Storage};
-use nqueens::preplacement::{Job, Scheme};
 use nqueens::tally::{Residues, Tally};
 use sha2::{Digest, Sha256};
 

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 
 use nqueens::board::{Piece, Problem, Square};
+use nqueens::decomposition::{Decomposition, Job, Scheme};
 use nqueens::kernel::gpu::layout::{Control, LEVELS, Lane, LowerState, SHADOW_LIMIT, Slot, UpperState};
 use nqueens::kernel::gpu::{
     Adapters, Backend, Batch, DeviceKernel, Fault, JobMemory, Memory, Mirror, Order, Seen, Shape, expand,
@@ -15,8 +16,7 @@ use nqueens::kernel::gpu::{
 };
 use nqueens::kernel::reference::completions;
 use nqueens::kernel::{KernelKind, count_range};
-use nqueens::known::{Sequence, lookup};
-use nqueens::preplacement::{Decomposition, Job, Scheme};
+use nqueens::oeis::{Sequence, lookup};
 use nqueens::tally::Tally;
 use proptest::prelude::*;
 

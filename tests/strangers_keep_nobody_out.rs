@@ -12,12 +12,12 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use nqueens::authority::{Credentials, Fingerprint, KeyRequest, Role, client_config};
-use nqueens::campaign::Settings;
-use nqueens::coordinator::{
+use nqueens::cluster::auth::{Credentials, Fingerprint, KeyRequest, Role, client_config};
+use nqueens::cluster::campaign::Settings;
+use nqueens::cluster::coordinator::{
     self, AddressFile, ConnectionLimits, Notify, Options, PoolLimits, operator_folder,
 };
-use nqueens::wire::{Address, Link, Security, enrol, v1};
+use nqueens::cluster::protocol::{Address, Link, Security, enrol, v1};
 use rustls::pki_types::ServerName;
 use support::{PATIENCE, Process, Scratch, Worker, authority, credentials, eventually};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -277,7 +277,7 @@ async fn calls_that_are_refused_win_a_stranger_no_time_and_an_enrolment_wins_lit
     let name = "enrolled".parse().expect("a name");
     let key = KeyRequest::new(&name).expect("a key");
     let request = v1::EnrollRequest {
-        peer: nqueens::wire::peer(),
+        peer: nqueens::cluster::protocol::peer(),
         token: token.to_string(),
         name: name.to_string(),
         request: key.request().to_vec(),

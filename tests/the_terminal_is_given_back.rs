@@ -133,7 +133,7 @@ async fn top_shows_a_campaign_obeys_keys_and_gives_the_terminal_back() {
     terminal.press("p");
     terminal.shows("is paused; it was running");
     let paused = coordinator.last_job().await;
-    assert_eq!(paused.state(), nqueens::wire::v1::JobState::Paused);
+    assert_eq!(paused.state(), nqueens::cluster::protocol::v1::JobState::Paused);
     terminal.press("r");
     terminal.shows("is running; it was paused");
     // A question that is not answered with yes changes nothing.
@@ -141,7 +141,7 @@ async fn top_shows_a_campaign_obeys_keys_and_gives_the_terminal_back() {
     terminal.shows("y yes, any other key no");
     terminal.press("n");
     terminal.shows("nothing was changed");
-    assert_eq!(coordinator.last_job().await.state(), nqueens::wire::v1::JobState::Running);
+    assert_eq!(coordinator.last_job().await.state(), nqueens::cluster::protocol::v1::JobState::Running);
 
     // The coordinator goes, and comes back; the screen lives on.
     coordinator.process.kill();

@@ -5,7 +5,7 @@ use std::io::Write;
 use nqueens::board::{Piece, Problem};
 use nqueens::engine::{CountOptions, count};
 use nqueens::kernel::KernelKind;
-use nqueens::known::{Sequence, lookup};
+use nqueens::oeis::{Sequence, lookup};
 
 fn assert_totals(kernel: KernelKind) {
     if !kernel.runs_here() {

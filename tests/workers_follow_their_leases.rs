@@ -11,13 +11,13 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use nqueens::board::{Piece, Problem};
-use nqueens::campaign::UnitResult;
+use nqueens::cluster::campaign::UnitResult;
+use nqueens::cluster::protocol::v1::work_server::{Work, WorkServer};
+use nqueens::cluster::protocol::{messages, v1};
+use nqueens::cluster::worker::{self, Options, Rest, Summary, Surroundings, WorkerError};
+use nqueens::decomposition::{Decomposition, Job, Scheme};
 use nqueens::engine::{DeviceChoice, DeviceName};
 use nqueens::kernel::{KernelKind, count_range};
-use nqueens::preplacement::{Decomposition, Job, Scheme};
-use nqueens::wire::v1::work_server::{Work, WorkServer};
-use nqueens::wire::{messages, v1};
-use nqueens::worker::{self, Options, Rest, Summary, Surroundings, WorkerError};
 use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;

@@ -14,17 +14,17 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use nqueens::board::{Piece, Problem, Square};
-use nqueens::campaign::{Campaign, CampaignKey, Event, JobState, Settings, Verdict};
+use nqueens::cluster::campaign::{Campaign, CampaignKey, Event, JobState, Settings, Verdict};
+use nqueens::cluster::protocol::v1::work_server::{Work, WorkServer};
+use nqueens::cluster::protocol::{check, messages, v1};
+use nqueens::cluster::worker::{self, Options, Rest, Summary, Surroundings, WorkerError};
+use nqueens::decomposition::{Decomposition, Job, JobHash, Scheme};
 use nqueens::engine::{Device, DeviceChoice, DeviceName};
 use nqueens::kernel::KernelKind;
 use nqueens::kernel::gpu::layout::Slot;
 use nqueens::kernel::gpu::{
     Backend, Batch, DeviceKernel, Fault, JobMemory, Memory, Mirror, Order, Seen, Shape,
 };
-use nqueens::preplacement::{Decomposition, Job, JobHash, Scheme};
-use nqueens::wire::v1::work_server::{Work, WorkServer};
-use nqueens::wire::{check, messages, v1};
-use nqueens::worker::{self, Options, Rest, Summary, Surroundings, WorkerError};
 use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
@@ -268,8 +268,8 @@ impl Work for Calls {
         let request = request.into_inner();
         self.0.admit(request.peer.as_ref())?;
         let mut desk = self.0.desk();
-        let job = nqueens::wire::job_hash(&request.job).expect("a job's name");
-        let unit = nqueens::campaign::UnitId { job, unit: request.unit };
+        let job = nqueens::cluster::protocol::job_hash(&request.job).expect("a job's name");
+        let unit = nqueens::cluster::campaign::UnitId { job, unit: request.unit };
         if request.reason() == v1::FailReason::Unsuited {
             desk.campaign.unsuited(unit, request.attempt, &request.worker);
         } else {

@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use nqueens::authority::{
+use nqueens::cluster::auth::{
     AccessError, Action, Authority, AuthorityError, Credentials, EnrollError, HolderError, Issued,
     KeyRequest, Name, Renewal, Role, Token,
 };

@@ -9,8 +9,8 @@ mod pretender;
 use std::path::Path;
 use std::time::Duration;
 
-use nqueens::coordinator::AddressFile;
-use nqueens::wire::{Address, Link, Security, v1};
+use nqueens::cluster::coordinator::AddressFile;
+use nqueens::cluster::protocol::{Address, Link, Security, v1};
 use pretender::Pretender;
 
 /// Between the calls of one worker.

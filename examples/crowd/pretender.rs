@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use nqueens::campaign::{Assignment, HeldLease, Source, UnitId, UnitResult};
-use nqueens::preplacement::{Decomposition, Job, JobHash};
+use nqueens::cluster::campaign::{Assignment, HeldLease, Source, UnitId, UnitResult};
+use nqueens::cluster::protocol::{Link, messages, peer, v1};
+use nqueens::decomposition::{Decomposition, Job, JobHash};
 use nqueens::tally::{Parts, Residues};
-use nqueens::wire::{Link, messages, peer, v1};
 use tonic::Status;
 
 const KERNEL: &str = "pretended";

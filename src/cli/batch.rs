@@ -11,9 +11,9 @@ use super::plan::parts;
 use super::problem::Board;
 use super::report::counted;
 use super::{Exit, Failure, print};
-use crate::cluster::{Htcondor, Kubernetes, PlanFile, Shared, Slurm};
+use crate::atomic_file::{self, WholeFile};
+use crate::batch::{Htcondor, Kubernetes, PlanFile, Shared, Slurm};
 use crate::engine::plan_for_campaign;
-use crate::whole_file::{self, WholeFile};
 
 /// What all of them are told.
 #[derive(Debug, clap::Args)]
@@ -137,7 +137,7 @@ impl Common {
         let mut begun = Begun { plan, folder, shared, files: Vec::new() };
         let text = begun.plan.text();
         let path = begun.folder.join("plan.json");
-        let another = match whole_file::read_text(&path, text.len() as u64) {
+        let another = match atomic_file::read_text(&path, text.len() as u64) {
             Ok(other) => other != text,
             Err(error) => error.kind() != io::ErrorKind::NotFound,
         };

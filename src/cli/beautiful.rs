@@ -6,16 +6,16 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-use super::answer::{Format, Shape, draw, object};
+use super::atomic_file::{self, WholeFile};
 use super::check::LARGEST_FILE;
 use super::first::{board_size, interrupted};
 use super::max_work::{self, MaxWork};
+use super::optimum_output::{Report, placement};
 use super::report::counted;
+use super::solution_output::{Format, Shape, draw, object};
 use super::solver::SolverChoice;
 use super::stream::Stream;
 use super::terminal::{Terminal, time_limit};
-use super::verdict::{Report, placement};
-use super::whole_file::{self, WholeFile};
 use super::{Exit, Failure, note};
 use crate::board::{Norm, Piece, Placement, Problem};
 use crate::proof::beautiful::PartialProof;
@@ -228,7 +228,7 @@ fn go_on_from(
         let message = format!("{} is nothing to go on from: {error}", path.display());
         Failure { exit: Exit::File, message }
     };
-    let bytes = match whole_file::read(path, LARGEST_FILE) {
+    let bytes = match atomic_file::read(path, LARGEST_FILE) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             // Whether it can be written is to be known before the search.
@@ -354,7 +354,7 @@ fn every_one(
         let mut stream = Stream::begin();
         for columns in all {
             let checked = Placement::check_solution(&problem, columns)
-                .map_err(|error| super::answer::refused(args.method.name(), &error))?;
+                .map_err(|error| super::solution_output::refused(args.method.name(), &error))?;
             if draw(&mut stream, drawing, &checked).is_break() {
                 break;
             }

@@ -8,17 +8,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Serialize;
 
+use super::atomic_file::WholeFile;
 use super::chart::{Bar, svg};
 use super::count::{Kernel, STEPS, board_size, kernel, progress_bar, threads};
 use super::report::{Published, counted, rounded};
-use super::whole_file::WholeFile;
 use super::{Exit, Failure, note, print};
 use crate::board::Piece;
 use crate::engine::{BenchError, Contestant, CountError, DeviceChoice, Measured, Spread, Turn, compare};
 use crate::engine::{Device, find_devices};
 use crate::kernel::KernelKind;
 use crate::kernel::gpu::self_test;
-use crate::known::{Sequence, lookup};
+use crate::oeis::{Sequence, lookup};
 
 /// Compare ways of counting n queens in one run, in turn; every count is held to the published value.
 #[derive(Debug, clap::Args)]

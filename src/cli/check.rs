@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::max_work::{self, MaxWork};
 use super::report::{counted, duration};
-use super::{Exit, Failure, print, whole_file};
+use super::{Exit, Failure, atomic_file, print};
 use crate::board::{Piece, Placement, Problem};
 use crate::proof;
 
@@ -46,7 +46,7 @@ struct Report {
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let file = args.file.display();
-    let certificate = whole_file::read(&args.file, LARGEST_FILE)
+    let certificate = atomic_file::read(&args.file, LARGEST_FILE)
         .map_err(|error| Failure { exit: Exit::File, message: format!("{file} cannot be read: {error}") })?;
     let began = Instant::now();
     let proved = proof::check_within(&certificate, &mut args.max_work.meter())

@@ -1,6 +1,6 @@
 //! How much a coordinator has counted again.
 
-use crate::campaign::Settings;
+use crate::cluster::campaign::Settings;
 
 /// How much is counted again, as users give it.
 #[derive(Clone, Copy, Debug, clap::Args)]

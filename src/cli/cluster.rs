@@ -14,11 +14,11 @@ use super::remote::{Coordinator, block_on, stop_signal};
 use super::submit::{print_final, request, wait_for};
 use super::{Exit, Failure, note};
 use crate::board::Problem;
-use crate::campaign::Settings;
-use crate::coordinator::{self, ConnectionLimits, Listening, Notify};
+use crate::cluster::campaign::Settings;
+use crate::cluster::coordinator::{self, ConnectionLimits, Listening, Notify};
+use crate::cluster::protocol::{Address, Security};
+use crate::cluster::worker::{self, Options};
 use crate::engine::{DeviceChoice, DeviceName};
-use crate::wire::{Address, Security};
-use crate::worker::{self, Options};
 
 /// Try a campaign on this machine: a coordinator and some workers, in one command.
 ///

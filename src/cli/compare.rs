@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::atomic_file::WholeFile;
 use super::chart::{Bar, svg};
 use super::first::board_size;
 use super::interrupt::Interrupt;
 use super::report::{duration, grouped};
 use super::solver::SolverChoice;
 use super::terminal::{Terminal, time_limit};
-use super::whole_file::WholeFile;
 use super::{Exit, Failure, print};
 use crate::board::{Norm, Piece, Placement, Problem};
 use crate::engine::Spread;

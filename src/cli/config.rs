@@ -14,7 +14,7 @@ use etcetera::BaseStrategy;
 use serde::Serialize;
 use toml::{Table, Value};
 
-use super::{Exit, Failure, print, whole_file};
+use super::{Exit, Failure, atomic_file, print};
 
 /// Show where the values of flags come from.
 ///
@@ -118,7 +118,7 @@ impl Sources {
         if path == Path::new("/dev/null") {
             return Ok(Self { file: None, variable });
         }
-        let text = match whole_file::read_text(&path, LARGEST_FILE) {
+        let text = match atomic_file::read_text(&path, LARGEST_FILE) {
             Err(error) if error.kind() == io::ErrorKind::NotFound && !must => {
                 return Ok(Self { file: None, variable });
             }

@@ -13,9 +13,11 @@ use super::logs::Logs;
 use super::remote::{block_on, stop_signal, usual_data};
 use super::token::time;
 use super::{Exit, Failure, print};
-use crate::authority::{Authority, AuthorityError};
-use crate::campaign::Settings;
-use crate::coordinator::{self, ConnectionLimits, Listening, Notify, Options, authority_folder, now_ms};
+use crate::cluster::auth::{Authority, AuthorityError};
+use crate::cluster::campaign::Settings;
+use crate::cluster::coordinator::{
+    self, ConnectionLimits, Listening, Notify, Options, authority_folder, now_ms,
+};
 
 /// Run a coordinator, which hands out units to workers and keeps the ledger.
 ///

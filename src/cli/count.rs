@@ -14,11 +14,11 @@ use super::problem::Board;
 use super::report::{Published, counted, duration, grouped, predicted, rounded};
 use super::{Exit, Failure, note, print};
 use crate::board::{Piece, Problem, Square};
+use crate::decomposition::{Job, MAX_COUNT_SIZE, Scheme};
 use crate::engine::{CountError, CountOptions, CountOutcome, CountTask, DeviceChoice, Event, Progress};
 use crate::kernel::symmetric::{Classes, classes};
 use crate::kernel::{KernelKind, UnknownKernel};
-use crate::known::{Sequence, totals_of};
-use crate::preplacement::{Job, MAX_COUNT_SIZE, Scheme};
+use crate::oeis::{Sequence, totals_of};
 
 /// Count all solutions, or all completions of a board on which some squares are decided.
 #[derive(Debug, clap::Args)]

@@ -8,8 +8,8 @@ use serde_json::Value;
 use super::Failure;
 use super::job_report::JobReport;
 use super::proof_report::ProofReport;
-use crate::coordinator::{Inside, Listening, ServeError};
-use crate::dashboard::{self, Bound, Door, Reports};
+use crate::cluster::coordinator::{Inside, Listening, ServeError};
+use crate::cluster::dashboard::{self, Bound, Door, Reports};
 
 /// A report with the job's title in words.
 fn titled(report: &impl Serialize, title: String, sentence: Option<String>) -> Value {

@@ -1,12 +1,13 @@
 //! Exit codes, in one place.
 
-use crate::authority::{AuthorityError, CertificateError};
-use crate::cluster::{MergeError, PlanFileError};
-use crate::coordinator::ServeError;
+use crate::batch::{MergeError, PlanFileError};
+use crate::checkpoint::RunFileError;
+use crate::cluster::auth::{AuthorityError, CertificateError};
+use crate::cluster::coordinator::ServeError;
+use crate::cluster::ledger::LedgerError;
+use crate::cluster::worker::{OutboxError, WorkerError};
 use crate::engine::{BenchError, CountError, DeviceError};
 use crate::kernel::KernelError;
-use crate::ledger::{LedgerError, RunFileError};
-use crate::worker::{OutboxError, WorkerError};
 
 /// How the program ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,15 +5,15 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::answer::{Format, Shape, object};
+use super::atomic_file::{self, WholeFile};
 use super::check::LARGEST_FILE;
 use super::max_work::{self, MaxWork};
+use super::optimum_output::{Report, completion};
 use super::report::{counted, duration};
+use super::solution_output::{Format, Shape, object};
 use super::solver::SolverChoice;
 use super::stream::Stream;
 use super::terminal::{Terminal, time_limit};
-use super::verdict::{Report, completion};
-use super::whole_file::{self, WholeFile};
 use super::{Exit, Failure, note};
 use crate::board::{Piece, Placement, Problem, Square, SquareError, parse_squares};
 use crate::proof::{self, Meter, ProofError};
@@ -304,7 +304,7 @@ impl EngineArgs {
             let message = format!("{} is nothing to go on from: {error}", path.display());
             Failure { exit: Exit::File, message }
         };
-        let bytes = match whole_file::read(path, LARGEST_FILE) {
+        let bytes = match atomic_file::read(path, LARGEST_FILE) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 // Whether it can be written is to be known before the search.

@@ -4,9 +4,9 @@ use std::io::Write as _;
 
 use serde::Serialize;
 
-use super::answer::object;
 use super::interrupt::Interrupt;
 use super::problem::number;
+use super::solution_output::object;
 use super::stream::Stream;
 use super::{Exit, Failure};
 use crate::board::{Lines, Piece};

@@ -6,11 +6,11 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::report::{Published, counted, grouped, predicted, rounded, time};
+use crate::cluster::protocol::v1;
+use crate::decomposition::Job;
 use crate::kernel::KernelKind;
-use crate::known::{Sequence, totals_of};
-use crate::preplacement::Job;
+use crate::oeis::{Sequence, totals_of};
 use crate::tally::Tally;
-use crate::wire::v1;
 
 /// What is printed of a job.
 #[derive(Clone, Debug, Serialize)]

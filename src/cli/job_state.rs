@@ -6,7 +6,7 @@ use super::job_report::{job_name, state_name};
 use super::remote::{Remote, block_on};
 use super::status::digits;
 use super::{Exit, Failure, print};
-use crate::wire::v1;
+use crate::cluster::protocol::v1;
 
 /// Which job.
 #[derive(Debug, clap::Args)]

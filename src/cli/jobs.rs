@@ -6,7 +6,7 @@ use super::job_report::JobReport;
 use super::proof_report::ProofReport;
 use super::remote::{Remote, block_on};
 use super::{Exit, Failure, print};
-use crate::wire::v1;
+use crate::cluster::protocol::v1;
 
 /// List the jobs of a coordinator, a line each.
 #[derive(Debug, clap::Args)]

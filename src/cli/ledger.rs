@@ -7,8 +7,8 @@ use clap::Subcommand;
 
 use super::report::{counted, grouped};
 use super::{Exit, Failure, print};
-use crate::ledger::{CheckReport, LedgerError, check, export, show};
-use crate::preplacement::JobHash;
+use crate::cluster::ledger::{CheckReport, LedgerError, check, export, show};
+use crate::decomposition::JobHash;
 
 /// Read the ledger of a campaign, also while a coordinator writes it. Nothing in it is changed.
 #[derive(Debug, clap::Args)]

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::answer::{Format, Shape, Ticker, draw, from_one, object, refused};
 use super::first::LARGEST;
 use super::interrupt::Interrupt;
 use super::problem::{DecidedSquares, number};
 use super::report::{duration, grouped};
+use super::solution_output::{Format, Shape, Ticker, draw, from_one, object, refused};
 use super::solve::{CP_LARGEST, fits, why_none};
 use super::solver::SolverChoice;
 use super::stream::Stream;

@@ -7,8 +7,8 @@ use serde::Serialize;
 use super::problem::number;
 use super::report::{Published, counted, grouped};
 use super::{Exit, Failure, count, note, print};
-use crate::cluster::{Merged, PlanFile};
-use crate::known::totals_of;
+use crate::batch::{Merged, PlanFile};
+use crate::oeis::totals_of;
 
 /// Add up the parts of a plan, check that none is missing and none contradicts another. It changes nothing.
 #[derive(Debug, clap::Args)]

@@ -1,7 +1,6 @@
 //! The commands. Data goes to stdout, everything else to stderr; a mistake of the user's is one line and a
 //! documented exit code.
 
-mod answer;
 mod batch;
 mod beautiful;
 mod bench;
@@ -20,6 +19,7 @@ mod estimate;
 mod exit;
 mod first;
 mod greedy;
+mod ilp;
 mod interrupt;
 mod job_report;
 mod job_state;
@@ -30,16 +30,17 @@ mod logs;
 mod man;
 mod max_work;
 mod merge;
+mod optimum_output;
 mod placements;
 mod plan;
 mod problem;
-mod programme;
 mod proof_report;
 mod remote;
 mod report;
 mod revoke;
 mod run_unit;
 mod selftest;
+mod solution_output;
 mod solve;
 mod solver;
 mod status;
@@ -48,7 +49,6 @@ mod submit;
 mod terminal;
 mod token;
 mod top;
-mod verdict;
 mod worker;
 mod workers;
 
@@ -62,8 +62,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 pub use exit::{Exit, Failure};
 
-use crate::whole_file;
-use crate::wire::v1::JobState;
+use crate::atomic_file;
+use crate::cluster::protocol::v1::JobState;
 
 /// Counts placements of n non-attacking queens exactly, on every core of this machine.
 #[derive(Debug, Parser)]

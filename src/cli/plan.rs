@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::problem::Board;
 use super::report::{counted, grouped};
 use super::{Exit, Failure, print};
-use crate::cluster::{MOST_PARTS, PlanFile};
+use crate::batch::{MOST_PARTS, PlanFile};
 use crate::engine::plan_for_campaign;
 
 /// Cut a count into parts for an engine that you have: a batch system, a container cluster, or a shell loop.

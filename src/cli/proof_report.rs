@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::job_report::{job_name, state_name};
 use super::report::{counted, grouped, time};
 use crate::board::Norm;
-use crate::wire::v1;
+use crate::cluster::protocol::v1;
 
 /// What is printed of a proof.
 #[derive(Clone, Debug, Serialize)]

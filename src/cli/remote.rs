@@ -11,9 +11,9 @@ use etcetera::BaseStrategy;
 use tonic::{Code, Status};
 
 use super::{Exit, Failure};
-use crate::authority::{Credentials, HolderError, Name, Renewal, Token};
-use crate::coordinator::{AddressFile, AddressFileError, now_ms, operator_folder};
-use crate::wire::{
+use crate::cluster::auth::{Credentials, HolderError, Name, Renewal, Token};
+use crate::cluster::coordinator::{AddressFile, AddressFileError, now_ms, operator_folder};
+use crate::cluster::protocol::{
     Address, Broken, EnrolError, Fault, Link, LinkError, Security, enrol, is_not_valid_yet, renew,
 };
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::known::{Sequence, lookup};
+use crate::oeis::{Sequence, lookup};
 
 /// How a count compares with the published value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]

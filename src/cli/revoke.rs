@@ -3,8 +3,8 @@
 use super::coordinator::Data;
 use super::report::counted;
 use super::{Exit, Failure, note, print};
-use crate::authority::{Name, Revoked};
-use crate::coordinator::now_ms;
+use crate::cluster::auth::{Name, Revoked};
+use crate::cluster::coordinator::now_ms;
 
 /// Revoke the certificates and sessions of a worker, an operator or a viewer: the next call is refused.
 #[derive(Debug, clap::Args)]

@@ -12,10 +12,10 @@ use super::count::{self, Machine};
 use super::interrupt::Interrupt;
 use super::report::{counted, duration};
 use super::{Exit, Failure, note, print};
-use crate::cluster::{PlanFile, PlanFileError, is_whole, result_file, unfinished_file};
+use crate::batch::{PlanFile, PlanFileError, is_whole, result_file, unfinished_file};
+use crate::checkpoint::RunFileError;
 use crate::engine::{CountError, CountTask, DeviceChoice, DeviceError, Event, PartOutcome};
 use crate::kernel::KernelError;
-use crate::ledger::RunFileError;
 
 /// Count one part of a plan, and keep its units in a folder that all parts share. Run again after whatever happened, it goes on.
 #[derive(Debug, clap::Args)]

@@ -8,7 +8,7 @@ use crate::engine::{CountError, CountOptions, CountTask, DeviceChoice, DeviceNam
 use crate::engine::{find_devices, find_every_device};
 use crate::kernel::KernelKind;
 use crate::kernel::gpu::self_test;
-use crate::known::{Sequence, lookup};
+use crate::oeis::{Sequence, lookup};
 
 /// Ask every kernel and device for counts whose answers are known.
 #[derive(Debug, clap::Args)]

@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::answer::{Format, Shape, Ticker, draw, from_one, object, refused};
+use super::atomic_file::WholeFile;
 use super::first::LARGEST;
+use super::ilp::{self, CutsReport};
 use super::interrupt::Interrupt;
 use super::problem::{DecidedSquares, number};
-use super::programme::{self, CutsReport};
 use super::report::{counted, duration, grouped};
+use super::solution_output::{Format, Shape, Ticker, draw, from_one, object, refused};
 use super::stream::Stream;
 use super::terminal::{Terminal, time_limit};
-use super::whole_file::WholeFile;
 use super::{Exit, Failure, note};
 use crate::board::conflict_graph::{MAX_GRAPH_SIZE, write_dimacs};
 use crate::board::{Piece, Placement, Problem};
@@ -50,7 +50,7 @@ pub(super) struct Args {
     #[command(flatten)]
     shape: Shape,
     #[command(flatten)]
-    programme: programme::Options,
+    programme: ilp::Options,
     /// Show no progress and no summary.
     #[arg(long)]
     quiet: bool,
@@ -123,7 +123,7 @@ struct Run {
     unit: &'static str,
     elapsed: Duration,
     /// What a 0-1 programme tells besides.
-    programme: Option<programme::Outcome>,
+    programme: Option<ilp::Outcome>,
 }
 
 /// What there is to print. All of it has passed the checker.
@@ -214,7 +214,7 @@ pub(super) fn fits(method: &str, problem: &Problem, largest: usize) -> Result<()
 fn by_programme(args: &Args, problem: &Problem) -> Result<Run, Failure> {
     fits("ilp", problem, LARGEST)?;
     let mut terminal = Terminal::new("solutions", args.time_limit, args.quiet);
-    let outcome = programme::solve(&args.programme, problem, &mut terminal, args.quiet);
+    let outcome = ilp::solve(&args.programme, problem, &mut terminal, args.quiet);
     terminal.finish();
     let outcome = outcome?;
     let check = |columns: &Vec<Option<usize>>| Placement::check(problem, columns);

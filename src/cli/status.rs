@@ -9,7 +9,7 @@ use super::proof_report::ProofReport;
 use super::remote::{Coordinator, Remote, block_on};
 use super::report::counted;
 use super::{Exit, Failure, print};
-use crate::wire::v1;
+use crate::cluster::protocol::v1;
 
 /// Tell how the jobs of a coordinator stand: how far, how fast, how verified, by whom.
 #[derive(Debug, clap::Args)]

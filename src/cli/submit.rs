@@ -19,11 +19,11 @@ use super::proof_report::ProofReport;
 use super::remote::{Coordinator, Remote, block_on, may_pass};
 use super::report::Published;
 use super::{Exit, Failure, note, print};
+use crate::atomic_file::WholeFile;
 use crate::board::{Piece, Problem, Square};
+use crate::cluster::protocol::v1::{self, submit_proof_request::What as Asked};
 use crate::proof::{self, Meter};
 use crate::solver::first;
-use crate::whole_file::WholeFile;
-use crate::wire::v1::{self, submit_proof_request::What as Asked};
 
 /// Submit a job to a coordinator.
 #[derive(Debug, clap::Args)]

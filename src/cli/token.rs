@@ -9,10 +9,10 @@ use serde::Serialize;
 use super::coordinator::Data;
 use super::report::{counted, predicted};
 use super::{Exit, Failure, print};
-use crate::authority::{
+use crate::cluster::auth::{
     AuthorityError, CertificateEntry, Name, Owner, Role, SessionEntry, TokenEntry, TokenId,
 };
-use crate::coordinator::now_ms;
+use crate::cluster::coordinator::now_ms;
 
 /// Create, list and revoke tokens, by which workers and people enrol with a coordinator.
 #[derive(Debug, clap::Args)]

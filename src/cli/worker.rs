@@ -11,10 +11,10 @@ use super::remote::{block_on, stop_signal, usual_data};
 use super::report::{counted, duration};
 use super::token::time;
 use super::{Exit, Failure, note, print};
-use crate::authority::{Name, Token};
+use crate::cluster::auth::{Name, Token};
+use crate::cluster::protocol::Address;
+use crate::cluster::worker::{self, Hours, Options, Rest, Summary};
 use crate::engine::DeviceChoice;
-use crate::wire::Address;
-use crate::worker::{self, Hours, Options, Rest, Summary};
 
 /// Count units for a coordinator.
 ///

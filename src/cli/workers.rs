@@ -7,9 +7,9 @@ use serde::Serialize;
 use super::remote::{Remote, block_on};
 use super::report::{counted, predicted};
 use super::{Exit, Failure, print};
-use crate::authority::Name;
-use crate::coordinator::now_ms;
-use crate::wire::v1;
+use crate::cluster::auth::Name;
+use crate::cluster::coordinator::now_ms;
+use crate::cluster::protocol::v1;
 
 /// List the workers of a coordinator.
 #[derive(Debug, clap::Args)]

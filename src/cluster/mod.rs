@@ -1,14 +1,18 @@
-//! Counts on engines that users already have: a plan cuts a job into parts, any scheduler runs them, and the results are
-//! added up.
+//! Counting on many machines: a coordinator leases units to workers over gRPC, validates their results and keeps a
+//! ledger.
 //!
-//! A part's result is a run file ([`crate::ledger::RunFile`]) with its units, under another name while it is not whole, so
-//! that a kill at any moment loses no unit and a task that is started again goes on. Nothing is ever added that is not
-//! in such a file, once for each unit, and a total needs all of them.
+//! | floor | rooms |
+//! |---|---|
+//! | 0 | `net`: connections of servers: the accept loop, quotas, time limits |
+//! | 3 | [`campaign`]: leases, validation, checks, reputation: pure, without clock, disk or network; [`ledger`]: the durable record of all events; [`auth`]: certificates, tokens, roles |
+//! | 4 | [`protocol`]: the messages of `proto/` and the channels that carry them |
+//! | 5 | [`coordinator`], [`worker`], [`dashboard`] |
 
-mod merge;
-mod plan_file;
-mod scripts;
-
-pub use merge::{MergeError, Merged, RecountError, is_whole, result_file, unfinished_file};
-pub use plan_file::{MOST_PARTS, PlanFile, PlanFileError};
-pub use scripts::{Htcondor, Kubernetes, Shared, Slurm};
+pub mod auth;
+pub mod campaign;
+pub mod coordinator;
+pub mod dashboard;
+pub mod ledger;
+mod net;
+pub mod protocol;
+pub mod worker;

@@ -13,7 +13,7 @@ use super::progress::Progress;
 use crate::board::{Piece, Problem};
 use crate::kernel::KernelKind;
 use crate::kernel::gpu::{DeviceKernel, Fault};
-use crate::known::{Sequence, lookup};
+use crate::oeis::{Sequence, lookup};
 use crate::tally::Tally;
 
 /// What a contestant counts on.

@@ -15,10 +15,10 @@ use super::progress::Progress;
 use super::workers::Pace;
 use super::workers::{Message, Workers};
 use crate::board::{Piece, Problem};
+use crate::checkpoint::{BookError, Damage, FinishedUnit, RunFile, RunFileError, UnitBook};
+use crate::decomposition::{Decomposition, Job, JobError, Scheme};
 use crate::kernel::gpu::DeviceKernel;
 use crate::kernel::{Kernel, KernelError, KernelKind};
-use crate::ledger::{BookError, Damage, FinishedUnit, RunFile, RunFileError, UnitBook};
-use crate::preplacement::{Decomposition, Job, JobError, Scheme};
 use crate::tally::TallyError;
 
 /// How to count.

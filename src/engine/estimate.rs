@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::count::{CountError, CountOptions, CountTask};
 use crate::board::{Piece, Problem};
-use crate::preplacement::{Decomposition, Plan, Prefix};
+use crate::decomposition::{Decomposition, Plan, Prefix};
 
 /// A mean and its standard error.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -6,9 +6,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::board::{Piece, Problem};
+use crate::decomposition::{Decomposition, Job, Scheme};
 use crate::kernel::{Kernel, KernelError, KernelKind, count_range};
-use crate::known::{Sequence, lookup};
-use crate::preplacement::{Decomposition, Job, Scheme};
+use crate::oeis::{Sequence, lookup};
 use crate::tally::Tally;
 
 /// The kernels of a run, the preferred one first; the others are for what that cannot count, for what it failed on,
@@ -288,7 +288,7 @@ impl CpuKernels {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::preplacement::{Plan, Prefix};
+    use crate::decomposition::{Plan, Prefix};
     use crate::tally::{Parts, Residues, TallyError};
 
     fn job(piece: Piece, n: usize) -> Job {

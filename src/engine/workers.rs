@@ -11,10 +11,10 @@ use super::count::CountError;
 use super::devices::{Device, DeviceChoice, find_devices};
 use super::kernels::{CpuKernels, KernelFailure};
 use super::queue::{Holder, Queue};
+use crate::checkpoint::FinishedUnit;
+use crate::decomposition::Decomposition;
 use crate::kernel::gpu::{DeviceKernel, Fault, self_test};
 use crate::kernel::{Kernel, KernelKind, count_range};
-use crate::ledger::FinishedUnit;
-use crate::preplacement::Decomposition;
 use crate::tally::Tally;
 
 /// What a worker tells the keeper of the books.

@@ -15,7 +15,7 @@
 
 use super::{Kernel, rook};
 use crate::board::{Piece, Square};
-use crate::preplacement::{CentreRule, MAX_COUNT_SIZE, Plan, Prefix, State, full_row};
+use crate::decomposition::{CentreRule, MAX_COUNT_SIZE, Plan, Prefix, State, full_row};
 use crate::tally::{Parts, Residues, TallyError};
 
 /// The kernel for any piece.
@@ -149,8 +149,8 @@ mod tests {
 
     use super::*;
     use crate::board::Problem;
+    use crate::decomposition::{Decomposition, Job, Scheme};
     use crate::kernel::{count_range, reference};
-    use crate::preplacement::{Decomposition, Job, Scheme};
     use crate::symmetry::Group;
 
     fn decompose(problem: Problem, scheme: Scheme, depth: Option<usize>) -> Decomposition {

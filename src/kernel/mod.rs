@@ -23,7 +23,7 @@ use std::ops::Range;
 use std::str::FromStr;
 
 use crate::board::{Piece, Problem};
-use crate::preplacement::{Decomposition, Plan, Prefix, Scheme};
+use crate::decomposition::{Decomposition, Plan, Prefix, Scheme};
 use crate::tally::{Parts, Tally, TallyError};
 
 /// What counts the completions of prefixes.

@@ -8,7 +8,7 @@
 
 use super::Kernel;
 use crate::board::{Problem, Square};
-use crate::preplacement::{Plan, Prefix};
+use crate::decomposition::{Plan, Prefix};
 use crate::tally::{Parts, Residues, TallyError};
 
 /// The oracle that every kernel answers to.

@@ -28,7 +28,7 @@
 
 use std::collections::HashMap;
 
-use crate::preplacement::{MAX_COUNT_SIZE, columns_of};
+use crate::decomposition::{MAX_COUNT_SIZE, columns_of};
 use crate::tally::Residues;
 
 /// A layer with more states is not kept: with the children of one state more they fill a hash table of 2^21
@@ -178,8 +178,8 @@ mod tests {
 
     use super::*;
     use crate::board::{Piece, Problem, Square};
+    use crate::decomposition::{Decomposition, Job, full_row};
     use crate::kernel::{KernelKind, count_range};
-    use crate::preplacement::{Decomposition, Job, full_row};
 
     /// The definition: every column in every row.
     fn by_definition(rows: &[u32], columns: u32) -> u128 {

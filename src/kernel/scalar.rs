@@ -6,7 +6,7 @@
 //! About 80 instructions a node on x86-64 (callgrind, n = 14, planning included).
 
 use super::Kernel;
-use crate::preplacement::{Plan, Prefix, State, full_row};
+use crate::decomposition::{Plan, Prefix, State, full_row};
 use crate::tally::{Parts, Residues, TallyError};
 
 /// The portable kernel for one core.

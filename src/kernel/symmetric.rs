@@ -12,7 +12,7 @@
 //! square root (fourth root) of the nodes of the full one. Counters grow by one a solution; P(32) < 2^38.
 
 use crate::board::{Piece, Square};
-use crate::preplacement::{columns_of, full_row};
+use crate::decomposition::{columns_of, full_row};
 use crate::symmetry::Symmetry;
 
 /// The number of solutions by their symmetry.
@@ -223,7 +223,7 @@ impl QuarterTurn {
 mod tests {
     use super::*;
     use crate::board::is_solution;
-    use crate::known::{Sequence, lookup};
+    use crate::oeis::{Sequence, lookup};
 
     /// Calls `visit` for every solution: every permutation is tried.
     fn for_each_solution(piece: Piece, columns: &mut Vec<usize>, k: usize, visit: &mut impl FnMut(&[usize])) {

@@ -5,10 +5,10 @@
 //! a row, the lowest free bit first. It is kept as honest and as fast as its method allows, because every
 //! other kernel is measured against it; that is why it counts no nodes.
 //!
-//! [`Scheme::TopMirror`]: crate::preplacement::Scheme::TopMirror
+//! [`Scheme::TopMirror`]: crate::decomposition::Scheme::TopMirror
 
 use super::Kernel;
-use crate::preplacement::{Plan, Prefix, full_row};
+use crate::decomposition::{Plan, Prefix, full_row};
 use crate::tally::{Parts, Residues, TallyError};
 
 /// The textbook kernel. Its plans fill the rows downward only.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub use parts::{Part, Parts};
 pub use residues::{MODULI, Residues};
 
-/// How many thirds of a solution one found completion stands for (see [`crate::preplacement`]): 3 is one
+/// How many thirds of a solution one found completion stands for (see [`crate::decomposition`]): 3 is one
 /// solution, 24 is an orbit of 8.
 pub type Thirds = u32;
 

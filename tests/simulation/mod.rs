@@ -11,11 +11,11 @@ pub mod seeds;
 use std::collections::BTreeMap;
 
 use nqueens::board::{Piece, Problem};
-use nqueens::campaign::{
+use nqueens::cluster::campaign::{
     Assignment, COORDINATOR, Campaign, CampaignKey, Event, HeldLease, JobState, Ruling, Settings, Source,
     SubRangeSet, SyncRequest, UnitId, UnitResult, Verdict,
 };
-use nqueens::preplacement::{Job, JobHash, Scheme};
+use nqueens::decomposition::{Job, JobHash, Scheme};
 use nqueens::tally::{Parts, Residues, Tally};
 
 /// Sub-ranges of each simulated unit.
@@ -194,7 +194,7 @@ pub struct World {
     epoch: u64,
     job: JobHash,
     /// What the arbiter is at, for how long, and until when.
-    arbiter: Option<(nqueens::campaign::ArbiterTask, f64, f64)>,
+    arbiter: Option<(nqueens::cluster::campaign::ArbiterTask, f64, f64)>,
     counted: f64,
     recounted: f64,
     audited: f64,

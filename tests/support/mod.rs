@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use nqueens::authority::{Authority, Credentials, KeyRequest, Name, Role};
-use nqueens::campaign::{Assignment, HeldLease, Source, UnitId, UnitResult};
-use nqueens::coordinator::{AddressFile, authority_folder, now_ms, operator_folder};
+use nqueens::cluster::auth::{Authority, Credentials, KeyRequest, Name, Role};
+use nqueens::cluster::campaign::{Assignment, HeldLease, Source, UnitId, UnitResult};
+use nqueens::cluster::coordinator::{AddressFile, authority_folder, now_ms, operator_folder};
+use nqueens::cluster::protocol::{Address, BUILD, Link, Security, messages, peer, v1};
+use nqueens::decomposition::{Decomposition, Job, JobHash};
 use nqueens::kernel::{KernelKind, count_sub_ranges};
-use nqueens::preplacement::{Decomposition, Job, JobHash};
 use nqueens::tally::Parts;
-use nqueens::wire::{Address, BUILD, Link, Security, messages, peer, v1};
 
 pub mod program;
 pub mod seeds;

@@ -12,7 +12,7 @@ use super::rows::{Health, JobRow, WorkerRow, plain};
 use super::screen::{Overlay, Said, Screen, Table, about};
 use super::unit_map::Mark;
 use crate::cli::report::{counted, predicted, rounded};
-use crate::wire::v1;
+use crate::cluster::protocol::v1;
 
 /// Nothing can be read on less.
 const LEAST: (u16, u16) = (40, 8);

@@ -10,7 +10,7 @@ use super::unit_map::UnitMap;
 use crate::cli::Failure;
 use crate::cli::job_report::{job_name, state_name};
 use crate::cli::remote::{Coordinator, Remote};
-use crate::wire::v1;
+use crate::cluster::protocol::v1;
 
 /// How often is asked for what no stream tells.
 const ASK_EVERY: Duration = Duration::from_secs(1);

@@ -23,10 +23,10 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 
-use super::answer::coloured;
 use super::remote::{Remote, block_on, stop_signal};
+use super::solution_output::coloured;
 use super::{Exit, Failure};
-use crate::wire::v1;
+use crate::cluster::protocol::v1;
 use feed::Feed;
 use keyboard::Console;
 use screen::{Input, Screen};

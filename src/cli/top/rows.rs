@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::cli::job_report::JobReport;
 use crate::cli::proof_report::ProofReport;
 use crate::cli::report::{counted, grouped, predicted, rounded};
-use crate::wire::v1;
+use crate::cluster::protocol::v1;
 
 /// A count or a proof.
 #[derive(Clone, Debug, PartialEq)]

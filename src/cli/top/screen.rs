@@ -6,7 +6,7 @@ use super::rate::Point;
 use super::rows::{JobRow, WorkerRow, plain};
 use super::unit_map::UnitMap;
 use crate::cli::job_report::job_name;
-use crate::wire::v1;
+use crate::cluster::protocol::v1;
 
 /// Events that are kept for the log: more than any terminal has lines.
 const MOST_EVENTS: usize = 512;

@@ -12,7 +12,7 @@ use super::draw::draw;
 use super::rate::Point;
 use super::screen::{Input, Key, Order, Said, Screen, Wish};
 use super::unit_map::UnitMap;
-use crate::wire::v1;
+use crate::cluster::protocol::v1;
 
 /// 2026-11-21 19:26:59 UTC.
 const NOW_MS: u64 = 1_795_289_219_000;

@@ -3,7 +3,7 @@
 use ratatui::style::Color;
 
 use crate::cli::job_report::job_name;
-use crate::wire::v1;
+use crate::cluster::protocol::v1;
 
 /// Where a job has its units.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -25,9 +25,9 @@ use super::fault::Fault;
 use super::layout::{Control, Params, Segment, Slot};
 use super::tables::{Specialisation, Tables, lower_state};
 use super::tuning::{Observed, Tuning};
+use crate::decomposition::{Decomposition, Plan, Prefix};
 use crate::kernel::Kernel;
 use crate::kernel::scalar::Scalar;
-use crate::preplacement::{Decomposition, Plan, Prefix};
 use crate::tally::{Parts, Residues, Tally, Thirds};
 
 /// Slots of a batch: a label has 16 bits for them.
@@ -476,10 +476,10 @@ mod tests {
 
     use super::*;
     use crate::board::{Piece, Problem, Square};
+    use crate::decomposition::{Job, Scheme};
     use crate::kernel::count_sub_ranges;
     use crate::kernel::gpu::Mirror;
     use crate::kernel::reference::{Reference, completions};
-    use crate::preplacement::{Job, Scheme};
 
     const SMALL: Shape = Shape { lanes: 128, chunk: 64, ring: 1 << 13, prefixes: 1000 };
 

@@ -2,7 +2,7 @@
 
 use super::layout::{LAST_LEVEL, LEVELS, LowerRow, LowerState, Params, Segment, WORKGROUP, mark};
 use super::mirror::Memory;
-use crate::preplacement::columns_of;
+use crate::decomposition::columns_of;
 
 /// One run of the shader; workgroups one after the other.
 pub fn expand(memory: &mut Memory, params: &Params) {

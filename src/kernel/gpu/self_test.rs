@@ -4,8 +4,8 @@ use super::backend::Shape;
 use super::device_kernel::DeviceKernel;
 use super::fault::Fault;
 use crate::board::{Piece, Problem, Square};
+use crate::decomposition::{Decomposition, Job, Scheme};
 use crate::kernel::{KernelKind, count_range};
-use crate::preplacement::{Decomposition, Job, Scheme};
 use crate::tally::Tally;
 
 /// A board whose units are counted on the device and on the CPU.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::layout::{CLASS_ROWS, LAST_LEVEL, LEVELS, LowerRow, LowerState, MOST_ROWS, UpperRow};
 use crate::board::Piece;
-use crate::preplacement::{CentreRule, Decomposition, Plan, Prefix, full_row};
+use crate::decomposition::{CentreRule, Decomposition, Plan, Prefix, full_row};
 
 /// What is compiled into the search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

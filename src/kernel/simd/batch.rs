@@ -31,9 +31,9 @@
 use super::group::Row;
 use super::lanes::Lanes;
 use super::level::{CLOSING, Found, Level, Outcome};
+use crate::decomposition::{MAX_COUNT_SIZE, Plan, Prefix, full_row};
 use crate::kernel::Kernel;
 use crate::kernel::scalar::Scalar;
-use crate::preplacement::{MAX_COUNT_SIZE, Plan, Prefix, full_row};
 use crate::tally::{Parts, TallyError};
 
 /// How far [`Engine::drain`] goes.
@@ -184,10 +184,10 @@ impl Engine {
 mod tests {
     use super::*;
     use crate::board::{Piece, Problem};
+    use crate::decomposition::{Decomposition, Job};
     use crate::kernel::simd::lanes::assert_keeps_the_promises;
     use crate::kernel::simd::portable::{Portable, kernel};
     use crate::kernel::{KernelKind, count_range};
-    use crate::preplacement::{Decomposition, Job};
 
     fn decomposition(n: usize) -> Decomposition {
         let problem = Problem::empty(Piece::Queen, n);

@@ -1,7 +1,7 @@
 //! A group of lanes: what it holds in registers, and what is done with it in one step.
 
 use super::lanes::{Lanes, MOST_LANES};
-use crate::preplacement::{CentreRule, Plan};
+use crate::decomposition::{CentreRule, Plan};
 
 /// A level's stack is handed over when it holds this many states.
 pub(super) const FULL: usize = 1024;

@@ -1,0 +1,167 @@
+//! Files that appear whole or not at all, and are read whole or not at all.
+
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Read as _, Write};
+use std::path::{Path, PathBuf};
+
+/// Reads all of the regular file at `path`, if it has at most so many bytes.
+///
+/// # Errors
+/// It cannot be read, is larger, or is something else: a folder, a pipe or a device, which may have no end.
+pub(crate) fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    // To open a pipe would wait for whoever writes into it.
+    must_be_file(&fs::metadata(path)?)?;
+    read_open(&File::open(path)?, most)
+}
+
+/// Reads the rest of a regular file, if that has at most so many bytes.
+///
+/// # Errors
+/// As with [`read`].
+pub(crate) fn read_open(file: &File, most: u64) -> io::Result<Vec<u8>> {
+    let metadata = file.metadata()?;
+    must_be_file(&metadata)?;
+    let too_large = || {
+        io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            format!("it has more than {most} bytes, too many for this"),
+        )
+    };
+    if metadata.len() > most {
+        return Err(too_large());
+    }
+    let mut bytes = Vec::new();
+    // It may grow meanwhile, and some say that they are empty and are not.
+    file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most { Err(too_large()) } else { Ok(bytes) }
+}
+
+/// Reads the same as text.
+///
+/// # Errors
+/// As with [`read`], or it is no UTF-8.
+pub(crate) fn read_text(path: &Path, most: u64) -> io::Result<String> {
+    let no_text = |_| io::Error::new(io::ErrorKind::InvalidData, "it is no text in UTF-8");
+    String::from_utf8(read(path, most)?).map_err(no_text)
+}
+
+fn must_be_file(metadata: &fs::Metadata) -> io::Result<()> {
+    if metadata.is_file() {
+        return Ok(());
+    }
+    let what = if metadata.is_dir() { "it is a folder, not a file" } else { "it is not a regular file" };
+    Err(io::Error::new(io::ErrorKind::InvalidInput, what))
+}
+
+/// A file that is being written beside its place. Without [`Self::finish`] it leaves no trace.
+#[derive(Debug)]
+pub(crate) struct WholeFile {
+    place: PathBuf,
+    beside: PathBuf,
+    file: File,
+}
+
+impl WholeFile {
+    /// Begins the file that is to stand at `place`.
+    ///
+    /// # Errors
+    /// It cannot be written there, or something else than a file is there.
+    pub(crate) fn begin(place: &Path) -> io::Result<Self> {
+        let no_file = || io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file");
+        let name = place.file_name().ok_or_else(no_file)?;
+        if fs::metadata(place).is_ok_and(|found| !found.is_file()) {
+            return Err(no_file());
+        }
+        let mut beside = OsString::from(".");
+        beside.push(name);
+        beside.push(format!(".{}.part", std::process::id()));
+        let beside = place.with_file_name(beside);
+        // Left behind by a process of this number that was killed.
+        let _ = fs::remove_file(&beside);
+        let file = OpenOptions::new().write(true).create_new(true).open(&beside)?;
+        Ok(Self { place: place.to_owned(), beside, file })
+    }
+
+    /// Writes `text` as all of the file and puts it in its place, over one that was there.
+    ///
+    /// # Errors
+    /// It cannot be written; what was there is there still.
+    pub(crate) fn finish(self, text: &str) -> io::Result<()> {
+        self.finish_with(|out| out.write_all(text.as_bytes()))
+    }
+
+    /// The same with what `write` writes.
+    ///
+    /// # Errors
+    /// It cannot be written; what was there is there still.
+    pub(crate) fn finish_with(
+        self,
+        write: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let mut out = BufWriter::new(&self.file);
+        write(&mut out)?;
+        out.flush()?;
+        drop(out);
+        self.file.sync_all()?;
+        fs::rename(&self.beside, &self.place)
+    }
+}
+
+impl Drop for WholeFile {
+    fn drop(&mut self) {
+        // After `finish` it is gone; if it cannot be removed, nothing depends on it.
+        let _ = fs::remove_file(&self.beside);
+    }
+}
+
+/// Makes the file's entry in its directory durable.
+#[cfg(unix)]
+pub(crate) fn sync_directory_of(path: &Path) -> io::Result<()> {
+    let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(parent)?.sync_all()
+}
+
+/// Elsewhere directories cannot be opened; the system writes entries in its own time.
+#[cfg(not(unix))]
+pub(crate) fn sync_directory_of(_path: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_whole_or_not_at_all_and_nothing_else_is_read() {
+        let folder = std::env::temp_dir().join(format!("nqueens-whole-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        let path = folder.join("file");
+        fs::write(&path, "queens").expect("a file");
+        assert_eq!(read(&path, 6).expect("it has six bytes"), b"queens");
+        assert_eq!(read_text(&path, 7).expect("text"), "queens");
+        let refused = |path: &Path| {
+            let error = read(path, 5).expect_err("it is nothing to read");
+            assert_eq!(error.to_string().lines().count(), 1);
+            error.kind()
+        };
+        assert_eq!(refused(&path), io::ErrorKind::FileTooLarge);
+        assert_eq!(refused(&folder), io::ErrorKind::InvalidInput);
+        assert_eq!(refused(&folder.join("none")), io::ErrorKind::NotFound);
+        // As large as it says, but nothing of it is read.
+        let sparse = folder.join("sparse");
+        File::create(&sparse).and_then(|file| file.set_len(2 << 30)).expect("a sparse file");
+        assert_eq!(refused(&sparse), io::ErrorKind::FileTooLarge);
+        fs::write(&path, [0xff, 0xfe]).expect("a file");
+        assert_eq!(read_text(&path, 5).expect_err("no text").kind(), io::ErrorKind::InvalidData);
+        if cfg!(target_os = "linux") {
+            assert_eq!(refused(Path::new("/dev/zero")), io::ErrorKind::InvalidInput);
+            let pipe = folder.join("pipe");
+            let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+            // Nobody writes into it.
+            assert!(made.is_ok_and(|made| made.success()));
+            assert_eq!(refused(&pipe), io::ErrorKind::InvalidInput);
+        }
+        fs::remove_dir_all(&folder).expect("it was made");
+    }
+}

@@ -1,0 +1,151 @@
+//! The results of parts, added up.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::plan_file::PlanFile;
+use crate::checkpoint::{BookError, RunFile, RunFileError, Seen, UnitBook};
+use crate::decomposition::JobHash;
+use crate::engine::Part;
+use crate::kernel::{KernelError, KernelKind, count_parts};
+use crate::tally::{Tally, TallyError};
+
+/// How the file of a part ends once all of it is counted.
+const DONE: &str = "run";
+
+/// The file of part `index` of a plan, in a folder of results.
+pub fn result_file(folder: &Path, plan: &PlanFile, index: u64) -> PathBuf {
+    let digits = (plan.parts().get() - 1).to_string().len();
+    folder.join(format!("part-{index:0digits$}-of-{}.{DONE}", plan.parts()))
+}
+
+/// The same while it is being counted.
+pub fn unfinished_file(folder: &Path, plan: &PlanFile, index: u64) -> PathBuf {
+    result_file(folder, plan, index).with_extension("unfinished")
+}
+
+/// Whether the file at `path` has all units of a part of a plan.
+///
+/// # Errors
+/// It cannot be read, or is damaged.
+pub fn is_whole(path: &Path, plan: &PlanFile, part: Part) -> Result<bool, RunFileError> {
+    let file = RunFile::look(path)?;
+    let whole = || !file.book().missing().any(|unit| part.has(unit));
+    Ok(file.job().is_some_and(|job| job.hash() == plan.job().hash()) && whole())
+}
+
+/// What the results come to.
+#[derive(Debug)]
+pub struct Merged {
+    /// Files that were read.
+    pub files: usize,
+    /// Parts of which units are missing, each with their number.
+    pub gaps: BTreeMap<u64, u64>,
+    /// Files that say something else, each with what is wrong.
+    pub conflicts: Vec<(PathBuf, String)>,
+    book: UnitBook,
+}
+
+/// Why results are not merged.
+#[derive(Debug, thiserror::Error)]
+pub enum MergeError {
+    /// The folder cannot be read.
+    #[error("{path} cannot be read: {1}", path = .0.display())]
+    Folder(PathBuf, io::Error),
+    /// A file cannot be read or trusted.
+    #[error(transparent)]
+    RunFile(#[from] RunFileError),
+}
+
+impl Merged {
+    /// Adds up all results in `folder`, which is not changed: the same again comes to the same.
+    ///
+    /// # Errors
+    /// The folder or a file in it cannot be read, or is damaged.
+    pub fn read(plan: &PlanFile, folder: &Path) -> Result<Self, MergeError> {
+        let unread = |error| MergeError::Folder(folder.to_owned(), error);
+        let entries = fs::read_dir(folder).map_err(unread)?;
+        let mut paths: Vec<PathBuf> =
+            entries.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>().map_err(unread)?;
+        paths.retain(|path| path.extension().is_some_and(|extension| extension == DONE));
+        paths.sort();
+        let units = plan.decomposition().units();
+        let mut merged = Self {
+            files: paths.len(),
+            gaps: BTreeMap::new(),
+            conflicts: Vec::new(),
+            book: UnitBook::new(units),
+        };
+        for path in paths {
+            if let Err(why) = merged.add(plan.job().hash(), &RunFile::look(&path)?) {
+                merged.conflicts.push((path, why));
+            }
+        }
+        for unit in merged.book.missing() {
+            *merged.gaps.entry(unit % plan.parts()).or_default() += 1;
+        }
+        Ok(merged)
+    }
+
+    fn add(&mut self, wanted: JobHash, file: &RunFile<Seen>) -> Result<(), String> {
+        let found = file.job().ok_or("it holds nothing")?;
+        if found.hash() != wanted {
+            return Err(format!("it is of another job ({found})"));
+        }
+        for (unit, tally) in file.book().finished() {
+            self.book.enter(unit, tally).map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    }
+
+    /// Units that were counted.
+    pub fn done(&self) -> u64 {
+        self.book.done()
+    }
+
+    /// The sum of all units.
+    ///
+    /// # Errors
+    /// Some are missing.
+    pub fn total(&self) -> Result<&Tally, BookError> {
+        self.book.total()
+    }
+
+    /// Counts the mirror images of `units` on this machine and compares; returns those that differ.
+    ///
+    /// # Errors
+    /// The kernel cannot count them, or contradicts itself.
+    pub fn recount(
+        &self,
+        plan: &PlanFile,
+        units: &[u64],
+        mut done: impl FnMut(usize),
+    ) -> Result<Vec<u64>, RecountError> {
+        let image = plan.decomposition().mirrored();
+        let piece = plan.job().problem().piece();
+        let mut kernel = KernelKind::fastest(piece).build(piece)?;
+        let mut differ = Vec::new();
+        for (number, &unit) in units.iter().enumerate() {
+            let counted = count_parts(&mut *kernel, &image, image.unit(unit))?.total()?;
+            let entered = self.book.result(unit);
+            if entered.is_none_or(|tally| tally.thirds() != counted.thirds()) {
+                differ.push(unit);
+            }
+            done(number + 1);
+        }
+        Ok(differ)
+    }
+}
+
+/// Why nothing was counted again.
+#[derive(Debug, thiserror::Error)]
+pub enum RecountError {
+    /// The kernel cannot count it.
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
+    /// A sum is not to be believed.
+    #[error(transparent)]
+    Tally(#[from] TallyError),
+}

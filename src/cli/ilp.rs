@@ -1,0 +1,382 @@
+//! The options of `nqueens solve --method ilp`: the formulation, the objective, cuts, model files.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::atomic_file::{self, WholeFile};
+use super::report::rounded;
+use super::solver::SolverChoice;
+use super::terminal::Terminal;
+use super::{Exit, Failure, note};
+use crate::board::{Problem, Square};
+use crate::solver::ilp::cuts::{Families, Separation, separate};
+use crate::solver::ilp::model::Model;
+use crate::solver::ilp::model_file::Format;
+use crate::solver::ilp::{Formulation, Goal, Solver, heaviest, largest_set, one_solution};
+use crate::solver::{Answer, Unproven, Verdict};
+
+/// What only a 0-1 programme has.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Integer programming (--method ilp)")]
+pub(super) struct Options {
+    /// How the diagonals are written down: borders (6n rows, maximising) or diagonals (each once; the default).
+    #[arg(long, value_name = "FORMULATION")]
+    formulation: Option<Formulation>,
+    /// At most one queen in each row and column, as many as possible: the largest set where there is no solution.
+    #[arg(long, alias = "maximise", conflicts_with_all = ["weights", "prefer"])]
+    maximize: bool,
+    /// Maximise the sum of weights: n lines of n numbers with commas between them.
+    #[arg(long, value_name = "FILE", conflicts_with = "prefer")]
+    weights: Option<PathBuf>,
+    /// Maximise the sum of the weights of these squares; several: repeat, or --prefer '2,4=1.5 4,5=-2'.
+    #[arg(long, value_name = "ROW,COL=WEIGHT", value_parser = preferences, allow_hyphen_values = true)]
+    prefer: Vec<Preferences>,
+    /// Write the programme to FILE first, for other solvers: .mps or .lp.
+    #[arg(long, value_name = "FILE")]
+    write_model: Option<PathBuf>,
+    /// Add violated cliques: crosses, X's and squares.
+    #[arg(long)]
+    cliques: bool,
+    /// Add violated odd cycles.
+    #[arg(long)]
+    odd_cycles: bool,
+    #[command(flatten)]
+    solver: SolverChoice,
+}
+
+impl Options {
+    /// The first option that is given, if one is.
+    pub(super) fn given(&self) -> Option<&'static str> {
+        let given = [
+            (self.formulation.is_some(), "--formulation"),
+            (self.maximize, "--maximize"),
+            (self.weights.is_some(), "--weights"),
+            (!self.prefer.is_empty(), "--prefer"),
+            (self.write_model.is_some(), "--write-model"),
+            (self.cliques, "--cliques"),
+            (self.odd_cycles, "--odd-cycles"),
+        ];
+        given.into_iter().find_map(|(given, name)| given.then_some(name))
+    }
+}
+
+/// Squares with weights, as one flag names them.
+#[derive(Clone, Debug)]
+struct Preferences(Vec<(Square, String)>);
+
+fn preferences(text: &str) -> Result<Preferences, String> {
+    let read = |word: &str| -> Result<(Square, String), String> {
+        let wrong = || format!("'{word}' is not a preference; write row,col=weight, for example 2,4=1.5");
+        let (square, weight) = word.split_once('=').ok_or_else(wrong)?;
+        let square = square.parse::<Square>().map_err(|error| error.to_string())?;
+        Decimal::read(weight).ok_or_else(wrong)?;
+        Ok((square, weight.to_owned()))
+    };
+    let read: Vec<_> = text.split_whitespace().map(read).collect::<Result<_, _>>()?;
+    if read.is_empty() {
+        Err("'' is not a preference; write row,col=weight".into())
+    } else {
+        Ok(Preferences(read))
+    }
+}
+
+/// A decimal number, exactly: digits · 10^−places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Decimal {
+    digits: i64,
+    places: u32,
+}
+
+/// Digits behind the point at most.
+const MOST_PLACES: usize = 9;
+
+impl Decimal {
+    /// Reads "-12.5"; no exponents, no NaN, no infinity.
+    fn read(text: &str) -> Option<Self> {
+        let text = text.trim();
+        let (negative, number) = match text.strip_prefix(['-', '+']) {
+            Some(number) => (text.starts_with('-'), number),
+            None => (false, text),
+        };
+        let (whole, part) = number.split_once('.').unwrap_or((number, ""));
+        let digits = format!("{whole}{part}");
+        let all_digits = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+        if !all_digits || part.len() > MOST_PLACES {
+            return None;
+        }
+        let value: i64 = digits.parse().ok()?;
+        Some(Self { digits: if negative { -value } else { value }, places: part.len() as u32 })
+    }
+}
+
+/// Weights of all squares as whole numbers, each that many times 10^−places.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Weights {
+    scaled: Vec<i64>,
+    places: u32,
+}
+
+impl Weights {
+    fn of(n: usize, decimals: &[Decimal]) -> Result<Self, Failure> {
+        let places = decimals.iter().map(|decimal| decimal.places).max().unwrap_or(0);
+        // A sum of n of them has to be exact in the 53 bits that solvers compute with.
+        let most = (1i64 << 53) / n.max(1) as i64;
+        let scale = |decimal: &Decimal| {
+            let scaled = decimal.digits.checked_mul(10i64.pow(places - decimal.places))?;
+            (-most..=most).contains(&scaled).then_some(scaled)
+        };
+        let scaled: Option<Vec<i64>> = decimals.iter().map(scale).collect();
+        let scaled = scaled.ok_or_else(|| {
+            Failure::usage(
+                "the weights have too many digits: their sum must be exact in 53 bits; shorten them",
+            )
+        })?;
+        Ok(Self { scaled, places })
+    }
+
+    /// Reads n lines of n numbers.
+    fn read(n: usize, text: &str) -> Result<Self, Failure> {
+        let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+        if lines.len() != n {
+            let message = format!("there are {} lines of weights; there must be n = {n}", lines.len());
+            return Err(Failure::usage(message));
+        }
+        let mut decimals = Vec::with_capacity(n * n);
+        for (row, line) in lines.iter().enumerate() {
+            let fields: Vec<&str> = line.split(',').collect();
+            if fields.len() != n {
+                let found = fields.len();
+                let message =
+                    format!("line {} of the weights has {found} numbers; it must have n = {n}", row + 1);
+                return Err(Failure::usage(message));
+            }
+            for (col, field) in fields.iter().enumerate() {
+                let decimal = Decimal::read(field).ok_or_else(|| {
+                    Failure::usage(format!(
+                        "the weight of {}, '{}', is not a number; write a decimal such as -2.5",
+                        Square::new(row, col),
+                        field.trim()
+                    ))
+                })?;
+                decimals.push(decimal);
+            }
+        }
+        Self::of(n, &decimals)
+    }
+
+    fn preferring(n: usize, preferences: &[Preferences]) -> Result<Self, Failure> {
+        let mut decimals = vec![Decimal { digits: 0, places: 0 }; n * n];
+        for (square, weight) in preferences.iter().flat_map(|flag| &flag.0) {
+            if square.row >= n || square.col >= n {
+                let message = format!("the preferred square {square} is off the board; n = {n}");
+                return Err(Failure::usage(message));
+            }
+            // The flag's parser has read it before.
+            decimals[square.row * n + square.col] =
+                Decimal::read(weight).unwrap_or(Decimal { digits: 0, places: 0 });
+        }
+        Self::of(n, &decimals)
+    }
+
+    /// The weight of a solution in decimal digits.
+    fn total(&self, columns: &[usize]) -> String {
+        let n = columns.len();
+        let sum: i128 =
+            columns.iter().enumerate().map(|(row, &col)| i128::from(self.scaled[row * n + col])).sum();
+        let scale = 10i128.pow(self.places);
+        let sign = if sum < 0 { "-" } else { "" };
+        let (whole, part) = (sum.abs() / scale, sum.abs() % scale);
+        if self.places == 0 {
+            return format!("{sign}{whole}");
+        }
+        let part = format!("{part:0width$}", width = self.places as usize);
+        format!("{sign}{whole}.{part}").trim_end_matches('0').trim_end_matches('.').to_owned()
+    }
+}
+
+/// What the cuts did.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct CutsReport {
+    cliques: usize,
+    odd_cycles: usize,
+    rounds: usize,
+    bound_before: f64,
+    bound_after: Option<f64>,
+}
+
+/// What came out.
+#[derive(Debug)]
+pub(super) struct Outcome {
+    /// The 0-based column in each row.
+    pub(super) found: Option<Vec<Option<usize>>>,
+    pub(super) verdict: Verdict,
+    pub(super) nodes: u64,
+    pub(super) solver: &'static str,
+    pub(super) weight: Option<String>,
+    pub(super) cuts: Option<CutsReport>,
+}
+
+/// Solves `problem` as the options say.
+pub(super) fn solve(
+    options: &Options,
+    problem: &Problem,
+    terminal: &mut Terminal,
+    quiet: bool,
+) -> Result<Outcome, Failure> {
+    let n = problem.n();
+    let weights = match &options.weights {
+        Some(path) => Some(Weights::read(n, &read(path)?)?),
+        None if !options.prefer.is_empty() => Some(Weights::preferring(n, &options.prefer)?),
+        None => None,
+    };
+    let goal = match &weights {
+        Some(weights) => Goal::Heaviest(&weights.scaled),
+        None if options.maximize => Goal::LargestSet,
+        None => Goal::AnySolution,
+    };
+    // A file that cannot be written is told before anybody waits for it.
+    let file = options.write_model.as_deref().map(begin).transpose()?;
+    let solver = options.solver.solver(quiet)?;
+    let mut model = goal.model(problem, options.formulation.unwrap_or_default());
+    let families = Families { cliques: options.cliques, odd_cycles: options.odd_cycles };
+    let cuts = match cut(&mut model, n, families, solver, terminal) {
+        Ok(cuts) => cuts,
+        Err(doubt) => {
+            let verdict = Verdict::NotProven(doubt);
+            return Ok(Outcome {
+                found: None,
+                verdict,
+                nodes: 0,
+                solver: solver.name(),
+                weight: None,
+                cuts: None,
+            });
+        }
+    };
+    if let (Some(cuts), false) = (&cuts, quiet) {
+        note(&cuts.sentence());
+    }
+    if let Some((file, format, path)) = file {
+        file.finish(&format.write(&model)).map_err(|error| unwritten(path, &error))?;
+    }
+    let Answer { found, verdict, nodes, .. } = match goal {
+        Goal::AnySolution => rows(one_solution(problem, &model, solver, terminal)),
+        Goal::Heaviest(weights) => rows(heaviest(problem, &model, weights, solver, terminal)),
+        Goal::LargestSet => {
+            let answer = largest_set(problem, &model, solver, terminal);
+            let by_row = |set: Vec<Square>| {
+                let column = |row| set.iter().find(|square| square.row == row).map(|square| square.col);
+                (0..n).map(column).collect()
+            };
+            answer.map(by_row)
+        }
+    };
+    let columns = found.as_ref().and_then(|rows| rows.iter().copied().collect::<Option<Vec<usize>>>());
+    let weight = weights.as_ref().zip(columns).map(|(weights, columns)| weights.total(&columns));
+    Ok(Outcome { found, verdict, nodes, solver: solver.name(), weight, cuts })
+}
+
+fn rows(answer: Answer<Vec<usize>>) -> Answer<Vec<Option<usize>>> {
+    answer.map(|columns| columns.into_iter().map(Some).collect())
+}
+
+/// Adds violated rows to the model, if any are asked for, and says what they did.
+fn cut(
+    model: &mut Model,
+    n: usize,
+    families: Families,
+    solver: &dyn Solver,
+    terminal: &mut Terminal,
+) -> Result<Option<CutsReport>, Unproven> {
+    if families == Families::default() || n == 0 {
+        return Ok(None);
+    }
+    let Some(Separation { rows, cliques, rounds, before, after }) =
+        separate(model, n, families, solver, terminal)?
+    else {
+        return Ok(None);
+    };
+    let odd_cycles = rows.len() - cliques;
+    model.rows.extend(rows);
+    Ok(Some(CutsReport { cliques, odd_cycles, rounds, bound_before: before, bound_after: after }))
+}
+
+impl CutsReport {
+    fn sentence(&self) -> String {
+        let after = self.bound_after.map_or("no point is left".to_owned(), rounded);
+        format!(
+            "cuts: {} cliques and {} odd cycles in {} rounds; bound of the relaxation {} before, {after} after",
+            self.cliques,
+            self.odd_cycles,
+            self.rounds,
+            rounded(self.bound_before),
+        )
+    }
+}
+
+fn read(path: &Path) -> Result<String, Failure> {
+    /// Larger files are not read.
+    const LARGEST_FILE: u64 = 16 << 20;
+    atomic_file::read_text(path, LARGEST_FILE).map_err(|error| Failure {
+        exit: Exit::File,
+        message: format!("the weights {} cannot be read: {error}", path.display()),
+    })
+}
+
+/// Begins a model file, in the format that its name tells.
+fn begin(path: &Path) -> Result<(WholeFile, Format, &Path), Failure> {
+    let format = Format::of(path).map_err(Failure::usage)?;
+    let file = WholeFile::begin(path).map_err(|error| unwritten(path, &error))?;
+    Ok((file, format, path))
+}
+
+fn unwritten(path: &Path, error: &io::Error) -> Failure {
+    let message = format!("the model cannot be written to {}: {error}", path.display());
+    Failure { exit: Exit::File, message }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_are_read_exactly_and_summed_exactly() {
+        let weights = Weights::read(2, "0.1, -2\n3,0.25\n").expect("weights");
+        assert_eq!((&weights.scaled[..], weights.places), (&[10, -200, 300, 25][..], 2));
+        assert_eq!(weights.total(&[0, 0]), "3.1");
+        assert_eq!(weights.total(&[1, 1]), "-1.75");
+        assert_eq!(Weights::read(1, "7").expect("a weight").total(&[0]), "7");
+        assert_eq!(Weights::read(1, "-0.50").expect("a weight").total(&[0]), "-0.5");
+    }
+
+    #[test]
+    fn what_is_no_matrix_of_numbers_is_refused() {
+        for (n, text, words) in [
+            (2, "1,2\n", "1 lines"),
+            (2, "1,2\n3\n", "line 2"),
+            (2, "1,2\n3,NaN\n", "2,2"),
+            (2, "1,2\n3,inf\n", "'inf'"),
+            (2, "1,2\n3,1e5\n", "'1e5'"),
+            (1, "99999999999999999", "too many digits"),
+            (1, "0.1234567891", "not a number"),
+        ] {
+            let failure = Weights::read(n, text).expect_err(text);
+            assert_eq!(failure.exit, Exit::Usage);
+            assert!(failure.message.contains(words), "{text}: {}", failure.message);
+        }
+    }
+
+    #[test]
+    fn preferences_name_squares_and_weights() {
+        let read = preferences("2,1=1.5 1,2=-2").expect("preferences");
+        let weights = Weights::preferring(2, &[read]).expect("weights");
+        assert_eq!((&weights.scaled[..], weights.places), (&[0, -20, 15, 0][..], 1));
+        for text in ["", "1,1", "1,1=", "1,1=x", "0,1=2", "1=2"] {
+            assert!(preferences(text).is_err(), "{text}");
+        }
+        let off = preferences("3,1=1").expect("read");
+        assert!(Weights::preferring(2, &[off]).is_err());
+    }
+}

@@ -1,0 +1,150 @@
+//! How an optimum is printed: the solution or that there is none, and whether that is proved.
+
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::solution_output::{Format, draw, object, refused};
+use super::stream::Stream;
+use super::terminal::Terminal;
+use super::{Exit, Failure};
+use crate::board::{Piece, Placement, Problem};
+use crate::render::Drawing;
+use crate::solver::{Answer, Verdict};
+
+/// What `--json` prints for one solution.
+#[derive(Debug, Serialize)]
+pub(super) struct Report {
+    pub(super) n: usize,
+    /// Squares with a queen, row and column counted from 1.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) placed: Vec<[usize; 2]>,
+    pub(super) method: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) solver: Option<&'static str>,
+    /// The column of each row, counted from 1.
+    pub(super) solution: Option<Vec<usize>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) fingerprint: Option<Vec<u64>>,
+    pub(super) proven: bool,
+    /// Why it is not proven.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) doubt: Option<String>,
+    pub(super) nodes: String,
+    pub(super) programmes: u64,
+    /// What a square costs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) norm: Option<String>,
+    /// Whether only solutions that quarter turns do not change were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) symmetric: Option<bool>,
+    /// How many solutions are as good as this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) optimal_placements: Option<String>,
+    /// All of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) solutions: Option<Vec<Vec<usize>>>,
+    /// The file with the certificate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) certificate: Option<String>,
+    pub(super) elapsed_s: f64,
+}
+
+impl Report {
+    pub(super) fn new(
+        n: usize,
+        method: &'static str,
+        solver: Option<&'static str>,
+        answer: &Answer<Vec<usize>>,
+        elapsed: Duration,
+    ) -> Self {
+        let doubt = match &answer.verdict {
+            Verdict::Proven => None,
+            Verdict::NotProven(doubt) => Some(doubt.to_string()),
+        };
+        Self {
+            n,
+            placed: Vec::new(),
+            method,
+            solver,
+            solution: answer.found.as_ref().map(|columns| columns.iter().map(|column| column + 1).collect()),
+            fingerprint: None,
+            proven: doubt.is_none(),
+            doubt,
+            nodes: answer.nodes.to_string(),
+            programmes: answer.programmes,
+            norm: None,
+            symmetric: None,
+            optimal_placements: None,
+            solutions: None,
+            certificate: None,
+            elapsed_s: elapsed.as_secs_f64(),
+        }
+    }
+
+    /// Prints the answer, and ends with the exit code that says what it is.
+    pub(super) fn finish(
+        &self,
+        found: Option<&Placement>,
+        format: Format,
+        terminal: &Terminal,
+    ) -> Result<Exit, Failure> {
+        self.finish_by(found, format, terminal, draw)
+    }
+
+    /// The same, drawn by `draw`.
+    pub(super) fn finish_by(
+        &self,
+        found: Option<&Placement>,
+        format: Format,
+        terminal: &Terminal,
+        draw: impl FnOnce(&mut Stream, Drawing, &Placement) -> ControlFlow<()>,
+    ) -> Result<Exit, Failure> {
+        let mut stream = Stream::begin();
+        let _ = match (format, found) {
+            (Format::Json, _) => object(&mut stream, self),
+            (Format::Drawn(drawing), Some(placement)) => draw(&mut stream, drawing, placement),
+            (Format::Drawn(_), None) => ControlFlow::Continue(()),
+        };
+        stream.finish()?;
+        let (exit, message) = match (&self.doubt, &self.solution) {
+            (None, Some(_)) => return Ok(Exit::Done),
+            (None, None) if self.placed.is_empty() => {
+                let what =
+                    if self.symmetric == Some(true) { "doubly symmetric solution" } else { "solution" };
+                (Exit::NoSolution, format!("no {what} exists for n = {}", self.n))
+            }
+            (None, None) => (Exit::NoSolution, "the placed queens have no completion".into()),
+            (Some(doubt), solution) => {
+                let exit = if terminal.is_interrupted() { Exit::Interrupted } else { Exit::Unproven };
+                let shown = if solution.is_some() {
+                    "best found, not proven"
+                } else {
+                    "nothing found, nothing proven"
+                };
+                (exit, format!("{shown}: {doubt}"))
+            }
+        };
+        Err(Failure { exit, message })
+    }
+}
+
+/// The placement of an answer, which passes the checker here once more.
+pub(super) fn placement(
+    n: usize,
+    method: &str,
+    answer: &Answer<Vec<usize>>,
+) -> Result<Option<Placement>, Failure> {
+    completion(&Problem::empty(Piece::Queen, n), method, answer)
+}
+
+/// The same for the completion of a board.
+pub(super) fn completion(
+    problem: &Problem,
+    method: &str,
+    answer: &Answer<Vec<usize>>,
+) -> Result<Option<Placement>, Failure> {
+    let check = |columns: &Vec<usize>| Placement::check_solution(problem, columns);
+    answer.found.as_ref().map(check).transpose().map_err(|error| refused(method, &error))
+}

@@ -1,0 +1,123 @@
+//! Owners: who stands behind workers. What is asked of several workers is asked of several owners.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use super::name::Name;
+use super::registry::TokenId;
+
+/// Who enrolled the holder of a certificate. Holders of certificates that one token bought have one owner, and tokens
+/// that were created for the same owner join theirs.
+///
+/// As a text: the name that the token was created with (`nqueens token create --owner NAME`); else `token:ID`, after the
+/// token; else, for a certificate of which an older register does not know the token any more, `certificate:NAME`, after
+/// its holder. No name has a ':', so that nobody becomes the owner of another's token or certificate by taking a name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Owner(String);
+
+/// A text that is no owner.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not an owner; write a name, token:ID or certificate:NAME")]
+pub struct OwnerError(String);
+
+const TOKEN: &str = "token:";
+const CERTIFICATE: &str = "certificate:";
+
+impl Owner {
+    /// The owner as a text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The owner of what the token `id` buys, which was created for `owner` or for nobody in particular.
+    pub fn of(owner: Option<&Name>, id: TokenId) -> Self {
+        owner.cloned().map_or_else(|| Self::of_token(id), Self::from)
+    }
+
+    /// The owner of what one token buys, if it was created for nobody in particular.
+    pub(super) fn of_token(id: TokenId) -> Self {
+        Self(format!("{TOKEN}{id}"))
+    }
+
+    /// The owner of a single certificate, if nothing else is known.
+    pub(super) fn of_certificate(name: &Name) -> Self {
+        Self(format!("{CERTIFICATE}{name}"))
+    }
+}
+
+impl From<Name> for Owner {
+    fn from(name: Name) -> Self {
+        Self(name.into())
+    }
+}
+
+impl FromStr for Owner {
+    type Err = OwnerError;
+
+    fn from_str(text: &str) -> Result<Self, OwnerError> {
+        let read = if let Some(id) = text.strip_prefix(TOKEN) {
+            id.parse().ok().map(Self::of_token)
+        } else if let Some(name) = text.strip_prefix(CERTIFICATE) {
+            name.parse().ok().map(|name| Self::of_certificate(&name))
+        } else {
+            text.parse::<Name>().ok().map(Self::from)
+        };
+        // What is said about a text of any length stays short.
+        read.ok_or_else(|| OwnerError(text.chars().take(100).collect()))
+    }
+}
+
+impl TryFrom<String> for Owner {
+    type Error = OwnerError;
+
+    fn try_from(text: String) -> Result<Self, OwnerError> {
+        text.parse()
+    }
+}
+
+impl From<Owner> for String {
+    fn from(owner: Owner) -> Self {
+        owner.0
+    }
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_owner_is_read_as_it_is_written_and_nothing_else_is_one() {
+        let longest = format!("certificate:{}", "a".repeat(63));
+        for good in ["anna", "lab-3.example.org", "token", "token-abcdefgh", "token:abcdefgh", &longest] {
+            let owner: Owner = good.parse().expect(good);
+            assert_eq!((owner.as_str(), owner.to_string()), (good, good.to_owned()));
+            let json = serde_json::to_string(&owner).expect("a string");
+            assert_eq!(serde_json::from_str::<Owner>(&json).expect("reads back"), owner);
+        }
+        for bad in ["", ":", "token:", "token:abc", "token:anna bob", "certificate:", "other:anna", "Anna"] {
+            let error = bad.parse::<Owner>().expect_err(bad).to_string();
+            assert!(error.lines().count() == 1 && error.contains("is not an owner; write"), "{error}");
+        }
+        assert!("x".repeat(1 << 20).parse::<Owner>().expect_err("too long").to_string().len() < 200);
+    }
+
+    #[test]
+    fn no_name_is_the_owner_of_a_token_or_of_a_certificate() {
+        let id: TokenId = "abcdefgh".parse().expect("an id");
+        let name: Name = "anna".parse().expect("a name");
+        for taken in [Owner::of_token(id), Owner::of_certificate(&name)] {
+            assert!(taken.as_str().parse::<Name>().is_err(), "{taken}");
+        }
+        // Ids are written in one way, however they are read.
+        assert_eq!("token:ABCDEFGH".parse(), Ok(Owner::of_token(id)));
+    }
+}

@@ -1,0 +1,191 @@
+//! The coordinator's side of a connection.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use rcgen::KeyPair;
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier};
+use rustls::sign::CertifiedKey;
+use rustls::{DigitallySignedStruct, DistinguishedName, RootCertStore, SignatureScheme};
+
+use super::ca::{Authority, AuthorityError};
+use super::certificates::{self, CertificateError, SERVER_BACKDATED_MS, SERVER_LIFE_MS, Validity};
+use super::renewal::Renewal;
+use super::tls::{ALPN, provider};
+
+/// The key and the certificate that a coordinator shows, made anew before they end.
+#[derive(Debug)]
+pub struct ServerIdentity {
+    current: RwLock<Current>,
+}
+
+/// What is shown now.
+#[derive(Debug)]
+struct Current {
+    certified: Arc<CertifiedKey>,
+    chain_pem: String,
+    key: Arc<KeyPair>,
+    names: Vec<String>,
+    validity: Validity,
+    renewed_from_ms: u64,
+}
+
+impl Current {
+    fn new(authority: &Authority, now_ms: u64) -> Result<Self, AuthorityError> {
+        let names = authority.server_names()?;
+        let key = KeyPair::generate().map_err(CertificateError::Making)?;
+        let (certificate, validity) = certificates::server(&names, &key, authority.issuer(), now_ms)?;
+        // The clients look for the authority's certificate, whose fingerprint they have, in the chain.
+        let chain = vec![certificate.der().clone(), authority.certificate().clone()];
+        let chain_pem = certificate.pem() + authority.certificate_pem();
+        let der = PrivateKeyDer::Pkcs8(key.serialize_der().into());
+        let certified = CertifiedKey::from_der(chain, der, &provider());
+        // Both were made above; ring has made the key, and reads it.
+        let certified =
+            certified.map_err(|_| CertificateError::Making(rcgen::Error::CouldNotParseKeyPair))?;
+        let renewed_from_ms = now_ms.saturating_add(SERVER_LIFE_MS / 3 * 2);
+        let (certified, key) = (Arc::new(certified), Arc::new(key));
+        Ok(Self { certified, chain_pem, key, names, validity, renewed_from_ms })
+    }
+}
+
+impl ServerIdentity {
+    /// A new key with a certificate for the coordinator's names.
+    ///
+    /// # Errors
+    /// The register cannot be used, or there are no random numbers.
+    pub fn new(authority: &Authority, now_ms: u64) -> Result<Self, AuthorityError> {
+        Ok(Self { current: RwLock::new(Current::new(authority, now_ms)?) })
+    }
+
+    /// Makes a new key and certificate if less than a third of the life is left, the names have changed, or the
+    /// certificate is not valid yet, and says why if it did. New connections see them; those that are open go on. Once
+    /// an hour is often enough, but for a clock that was set back.
+    ///
+    /// # Errors
+    /// The register cannot be used, or there are no random numbers; what was shown is shown still.
+    pub fn renew_if_due(
+        &self,
+        authority: &Authority,
+        now_ms: u64,
+    ) -> Result<Option<Renewal>, AuthorityError> {
+        let names = authority.server_names()?;
+        let renewal = {
+            let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+            let due = now_ms >= current.renewed_from_ms || current.names != names;
+            let set_back = current.validity.set_back(SERVER_BACKDATED_MS, now_ms);
+            set_back.or_else(|| due.then_some(Renewal::Due))
+        };
+        if renewal.is_some() {
+            let next = Current::new(authority, now_ms)?;
+            *self.current.write().unwrap_or_else(PoisonError::into_inner) = next;
+        }
+        Ok(renewal)
+    }
+
+    /// The certificate, followed by the authority's, and the private key, for a server that takes PEM. Such a
+    /// server shows them for as long as it runs.
+    pub fn chain_and_key_pem(&self) -> (String, String) {
+        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        (current.chain_pem.clone(), current.key.serialize_pem())
+    }
+
+    /// TLS 1.3 for HTTP/2 that shows this identity and asks for a client certificate of `authority`. A caller
+    /// without one gets as far as the handlers, which let it enrol and nothing else; one with a certificate that is not
+    /// valid yet as well, and they let it renew that and nothing else. One with a wrong or expired certificate does not
+    /// get that far.
+    ///
+    /// # Errors
+    /// The authority's certificate is not one that rustls takes.
+    pub fn config(self: Arc<Self>, authority: &Authority) -> Result<rustls::ServerConfig, rustls::Error> {
+        let mut roots = RootCertStore::empty();
+        roots.add(authority.certificate().clone())?;
+        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider());
+        let verifier = verifier.allow_unauthenticated().build();
+        let verifier = verifier.map_err(|error| rustls::Error::General(error.to_string()))?;
+        let builder = rustls::ServerConfig::builder_with_provider(provider());
+        let builder = builder.with_protocol_versions(&[&rustls::version::TLS13])?;
+        let verifier = Arc::new(ClientVerifier(verifier));
+        let mut config = builder.with_client_cert_verifier(verifier).with_cert_resolver(self);
+        config.alpn_protocols = vec![ALPN.to_vec()];
+        Ok(config)
+    }
+
+    /// TLS 1.3 for HTTP/1.1 that shows this identity and asks for no certificate: for browsers, which bring a session.
+    ///
+    /// # Errors
+    /// rustls does not take it.
+    pub fn config_for_browsers(self: Arc<Self>) -> Result<rustls::ServerConfig, rustls::Error> {
+        let builder = rustls::ServerConfig::builder_with_provider(provider());
+        let builder = builder.with_protocol_versions(&[&rustls::version::TLS13])?;
+        let mut config = builder.with_no_client_auth().with_cert_resolver(self);
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(config)
+    }
+}
+
+/// Asks of a client's certificate all that webpki asks, but lets it be one that is not valid yet: then the clock was set
+/// back since the authority signed it. What it is good for is for the register to say, which lists every live
+/// certificate and lets this one be renewed.
+#[derive(Debug)]
+struct ClientVerifier(Arc<dyn ClientCertVerifier>);
+
+impl ClientCertVerifier for ClientVerifier {
+    fn offer_client_auth(&self) -> bool {
+        self.0.offer_client_auth()
+    }
+
+    fn client_auth_mandatory(&self) -> bool {
+        self.0.client_auth_mandatory()
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        self.0.root_hint_subjects()
+    }
+
+    fn verify_client_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, rustls::Error> {
+        match self.0.verify_client_cert(end_entity, intermediates, now) {
+            Err(rustls::Error::InvalidCertificate(rustls::CertificateError::NotValidYetContext {
+                not_before,
+                ..
+            })) => self.0.verify_client_cert(end_entity, intermediates, not_before),
+            verified => verified,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.0.verify_tls12_signature(message, cert, dss)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.0.verify_tls13_signature(message, cert, dss)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_verify_schemes()
+    }
+}
+
+impl ResolvesServerCert for ServerIdentity {
+    fn resolve(&self, _hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        Some(Arc::clone(&current.certified))
+    }
+}

@@ -1,0 +1,199 @@
+//! The secret of a campaign: with it a coordinator recognises the leases that it granted, also after a restart, and draws
+//! what no worker can foresee.
+
+use std::fmt;
+use std::ops::Range;
+
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+
+use super::lease::SubRangeSet;
+use crate::decomposition::JobHash;
+
+/// A secret of 256 bits.
+#[derive(Clone)]
+pub struct CampaignKey([u8; 32]);
+
+impl fmt::Debug for CampaignKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CampaignKey(…)")
+    }
+}
+
+/// What a lease was granted for. Its bytes go to the worker and come back with what it counted: the range, and a
+/// message authentication code (HMAC-SHA-256, the first 128 bits) over that and all that the lease is bound to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Grant {
+    pub(super) units: Range<u64>,
+    pub(super) mirrored: bool,
+    pub(super) sub_ranges: SubRangeSet,
+}
+
+/// What a grant is bound to besides its range.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Grantee<'a> {
+    pub(super) attempt: u64,
+    pub(super) worker: &'a str,
+    pub(super) owner: &'a str,
+    pub(super) job: &'a JobHash,
+    /// Of a recount: the sum that is to be confirmed, in thirds. What takes its place needs a lease of its own.
+    pub(super) thirds: Option<u128>,
+}
+
+impl CampaignKey {
+    /// Returns the key with these bytes, which should be random.
+    pub const fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// Returns the key of a simulation.
+    pub fn from_seed(seed: u64) -> Self {
+        let mut random = fastrand::Rng::with_seed(seed);
+        Self(std::array::from_fn(|_| random.u8(..)))
+    }
+
+    /// Authenticates fields for a purpose, each with its length.
+    fn mac(&self, purpose: &str, fields: &[&[u8]]) -> [u8; 32] {
+        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC takes keys of any length");
+        for field in [purpose.as_bytes()].iter().chain(fields) {
+            mac.update(&(field.len() as u64).to_be_bytes());
+            mac.update(field);
+        }
+        mac.finalize().into_bytes().into()
+    }
+
+    /// Draws a number that nobody without the key can foresee, the same for the same fields.
+    pub(super) fn draw_bits(&self, purpose: &str, fields: &[&[u8]]) -> u64 {
+        let [a, b, c, d, e, f, g, h, ..] = self.mac(purpose, fields);
+        u64::from_be_bytes([a, b, c, d, e, f, g, h])
+    }
+
+    /// Draws such a number from 0 to below 1.
+    pub(super) fn draw(&self, purpose: &str, fields: &[&[u8]]) -> f64 {
+        // 53 bits are what a double holds.
+        (self.draw_bits(purpose, fields) >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    fn code(&self, range: &[u8], grantee: &Grantee<'_>) -> [u8; 16] {
+        let thirds = grantee.thirds.map(u128::to_be_bytes);
+        let mac = self.mac(
+            "grant",
+            &[
+                range,
+                &grantee.attempt.to_be_bytes(),
+                grantee.worker.as_bytes(),
+                grantee.owner.as_bytes(),
+                &grantee.job.to_bytes(),
+                thirds.as_ref().map_or(&[], |bytes| &bytes[..]),
+            ],
+        );
+        std::array::from_fn(|i| mac[i])
+    }
+
+    /// Returns the bytes of a grant.
+    pub(super) fn seal(&self, grant: &Grant, grantee: &Grantee<'_>) -> Vec<u8> {
+        let Grant { units, mirrored, sub_ranges } = grant;
+        let mut bytes = Vec::with_capacity(RANGE_BYTES + 16);
+        bytes.extend(units.start.to_be_bytes());
+        bytes.extend(units.end.to_be_bytes());
+        bytes.push(u8::from(*mirrored));
+        bytes.extend(sub_ranges.bits().to_be_bytes());
+        let code = self.code(&bytes, grantee);
+        bytes.extend(code);
+        bytes
+    }
+
+    /// Reads a grant, if it is one of this key's for this grantee.
+    pub(super) fn open(&self, bytes: &[u8], grantee: &Grantee<'_>) -> Option<Grant> {
+        let (range, code) = bytes.split_at_checked(RANGE_BYTES)?;
+        // Without regard to time: a guess takes a call, and 2^127 calls are too many.
+        if code != self.code(range, grantee) {
+            return None;
+        }
+        let (start, rest) = range.split_first_chunk::<8>()?;
+        let (end, rest) = rest.split_first_chunk::<8>()?;
+        let (mirrored, bits) = rest.split_first()?;
+        Some(Grant {
+            units: u64::from_be_bytes(*start)..u64::from_be_bytes(*end),
+            mirrored: *mirrored == 1,
+            sub_ranges: SubRangeSet::from_bits(u32::from_be_bytes(bits.try_into().ok()?)),
+        })
+    }
+}
+
+/// Numbers drawn one after the other.
+#[derive(Debug)]
+pub(super) struct Draws {
+    /// What tells these from those of another run.
+    epoch: u64,
+    count: u64,
+}
+
+impl Draws {
+    pub(super) const fn new(epoch: u64) -> Self {
+        Self { epoch, count: 0 }
+    }
+
+    fn bits(&mut self, key: &CampaignKey) -> u64 {
+        self.count += 1;
+        key.draw_bits("next", &[&self.epoch.to_be_bytes(), &self.count.to_be_bytes()])
+    }
+
+    /// Draws a number from 0 to below 1.
+    pub(super) fn draw(&mut self, key: &CampaignKey) -> f64 {
+        (self.bits(key) >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// Draws `some` of the numbers below `all`, which is at most 32.
+    pub(super) fn some_of(&mut self, key: &CampaignKey, all: u32, some: u32) -> SubRangeSet {
+        let mut random = fastrand::Rng::with_seed(self.bits(key));
+        let chosen = random.choose_multiple(0..all.min(u32::BITS), some as usize);
+        SubRangeSet::from_numbers(chosen).unwrap_or_default()
+    }
+}
+
+/// Of a grant: first unit, end, kind, sub-ranges.
+const RANGE_BYTES: usize = 8 + 8 + 1 + 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_grant_opens_for_its_grantee_alone() {
+        let key = CampaignKey::from_seed(1);
+        let job = JobHash::from_bytes([3; 16]);
+        let grantee = Grantee { attempt: 7, worker: "w", owner: "o", job: &job, thirds: Some(12) };
+        let grant = Grant { units: 5..9, mirrored: true, sub_ranges: SubRangeSet::from_bits(0b1010) };
+        let bytes = key.seal(&grant, &grantee);
+        assert_eq!(key.open(&bytes, &grantee), Some(grant));
+        for other in [
+            Grantee { attempt: 8, ..grantee },
+            Grantee { worker: "v", ..grantee },
+            Grantee { worker: "wo", owner: "", ..grantee },
+            Grantee { job: &JobHash::from_bytes([4; 16]), ..grantee },
+            Grantee { thirds: Some(13), ..grantee },
+            Grantee { thirds: None, ..grantee },
+        ] {
+            assert_eq!(key.open(&bytes, &other), None, "{other:?}");
+        }
+        for at in 0..bytes.len() {
+            let mut forged = bytes.clone();
+            forged[at] ^= 1;
+            assert_eq!(key.open(&forged, &grantee), None, "byte {at}");
+        }
+        assert_eq!(key.open(&bytes[..20], &grantee), None);
+        assert_eq!(CampaignKey::from_seed(2).open(&bytes, &grantee), None);
+    }
+
+    #[test]
+    fn draws_are_even_and_depend_on_every_field() {
+        let key = CampaignKey::from_seed(1);
+        let draw = |i: u32| key.draw("check", &[&i.to_be_bytes()]);
+        let mean = (0..10_000).map(draw).sum::<f64>() / 10_000.0;
+        assert!((mean - 0.5).abs() < 0.02, "{mean}");
+        assert_eq!(draw(1), draw(1));
+        assert_ne!(key.draw("check", &[b"ab", b"c"]), key.draw("check", &[b"a", b"bc"]));
+        assert_ne!(key.draw("check", &[]), key.draw("audit", &[]));
+    }
+}

@@ -1,0 +1,60 @@
+//! Where a running coordinator listens, for those who work on the same machine.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::atomic_file::{self, WholeFile};
+
+/// The content of `address.json`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AddressFile {
+    /// Host and port.
+    pub address: String,
+    /// Whether it speaks TLS.
+    pub tls: bool,
+    /// Where browsers reach its dashboard.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dashboard: Option<String>,
+}
+
+/// Why it cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum AddressFileError {
+    /// There is none.
+    #[error("no coordinator runs in {path}; start one with nqueens coordinator --data {path}", path = .0.display())]
+    NotRunning(PathBuf),
+    /// The system refused, or it is something else.
+    #[error("{path} cannot be read: {1}", path = .0.display())]
+    Unreadable(PathBuf, io::Error),
+}
+
+impl AddressFile {
+    fn path(data: &Path) -> PathBuf {
+        data.join("address.json")
+    }
+
+    /// Reads that of the coordinator with this folder.
+    ///
+    /// # Errors
+    /// There is none, or it cannot be read.
+    pub fn read(data: &Path) -> Result<Self, AddressFileError> {
+        let path = Self::path(data);
+        let text = atomic_file::read(&path, 64 << 10).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => AddressFileError::NotRunning(data.to_owned()),
+            _ => AddressFileError::Unreadable(path.clone(), error),
+        })?;
+        serde_json::from_slice(&text).map_err(|error| AddressFileError::Unreadable(path, error.into()))
+    }
+
+    pub(super) fn write(&self, data: &Path) -> io::Result<()> {
+        WholeFile::begin(&Self::path(data))?.finish(&serde_json::to_string(self)?)
+    }
+
+    pub(super) fn remove(data: &Path) {
+        // Whoever finds an old one is told that nobody listens there.
+        let _ = fs::remove_file(Self::path(data));
+    }
+}

@@ -1,0 +1,174 @@
+//! The arbiter: the coordinator counts units itself, on this machine's CPU. Where two results differ it counts the unit
+//! twice, the unit by the fastest kernel and its mirror image by another, and speaks only if both agree. What it audits it
+//! counts once, as mirror image.
+
+use std::ops::Range;
+use std::sync::{Arc, mpsc};
+use std::time::Instant;
+
+use crate::cluster::campaign::{ArbiterTask, COORDINATOR, Ruling, Source, SubRangeSet};
+use crate::cluster::protocol::BUILD;
+use crate::decomposition::{Decomposition, Job};
+use crate::kernel::{KernelKind, count_sub_ranges};
+use crate::tally::{Parts, Tally};
+
+/// The arbiter's own name, which no worker can have.
+pub(super) const NAME: &str = "(arbiter)";
+
+/// A task with its job.
+#[derive(Clone, Debug)]
+pub(super) struct Assigned {
+    pub(super) task: ArbiterTask,
+    pub(super) decomposition: Arc<Decomposition>,
+}
+
+/// What became of a task.
+#[derive(Clone, Debug)]
+pub(super) struct Answer {
+    pub(super) task: ArbiterTask,
+    /// What was found, or why nothing was.
+    pub(super) ruling: Result<Ruling, String>,
+    pub(super) source: Source,
+}
+
+/// Starts the arbiter's thread; it ends when the sender is dropped.
+///
+/// # Errors
+/// The system gives no thread.
+pub(super) fn start(
+    mut answer: impl FnMut(Answer) + Send + 'static,
+) -> std::io::Result<mpsc::Sender<Assigned>> {
+    let (sender, tasks) = mpsc::channel::<Assigned>();
+    let work = move || {
+        for Assigned { task, decomposition } in tasks {
+            let (first, second) = kernels(decomposition.job());
+            // On a thread of its own: if that panics, there is an answer all the same.
+            let ruling = std::thread::scope(|scope| {
+                let counting = scope.spawn(|| count(&task, &decomposition, first, second));
+                counting.join().unwrap_or_else(|_| Err("counting failed; see the log".to_owned()))
+            });
+            let kernel = if task.dispute { format!("{first}+{second}") } else { first.to_string() };
+            let source = Source {
+                worker: NAME.to_owned(),
+                owner: COORDINATOR.to_owned(),
+                kernel,
+                device: "cpu".to_owned(),
+                build: BUILD.to_owned(),
+            };
+            answer(Answer { task, ruling, source });
+        }
+    };
+    std::thread::Builder::new().name("arbiter".to_owned()).spawn(work)?;
+    Ok(sender)
+}
+
+/// The two fastest kernels that can count the job here; one twice, if there is only one.
+fn kernels(job: &Job) -> (KernelKind, KernelKind) {
+    let problem = job.problem();
+    let fits = |kind: &KernelKind| {
+        kind.runs_here() && kind.build(problem.piece()).is_ok() && kind.scheme(problem) == job.scheme()
+    };
+    let order = [KernelKind::Avx512, KernelKind::Avx2, KernelKind::Scalar, KernelKind::Generic];
+    let mut able = order.into_iter().filter(fits);
+    let first = able.next().unwrap_or(KernelKind::Generic);
+    (first, able.next().unwrap_or(first))
+}
+
+fn count(
+    task: &ArbiterTask,
+    decomposition: &Decomposition,
+    first: KernelKind,
+    second: KernelKind,
+) -> Result<Ruling, String> {
+    let began = Instant::now();
+    let unit = task.unit.unit;
+    if unit >= decomposition.units() {
+        return Err(format!("the job has {} units only", decomposition.units()));
+    }
+    let image = decomposition.mirrored();
+    let mut sums = sums_of(first, &image, unit, task.sub_ranges)?;
+    if task.dispute {
+        let itself = sums_of(second, decomposition, unit, task.sub_ranges)?;
+        let differ = image_differs(&itself, &sums);
+        if let Some((one, other)) = differ {
+            return Err(format!(
+                "{second} counts {one} thirds, {first} in the mirror {other}: this machine is not to be trusted"
+            ));
+        }
+        sums = itself;
+    }
+    let mut tally = Tally::default();
+    sums.iter().try_for_each(|sum| tally.merge(sum)).map_err(|error| error.to_string())?;
+    let sub_sums = sums.iter().map(Tally::thirds).collect();
+    Ok(Ruling { task: *task, tally, sub_sums, elapsed_s: began.elapsed().as_secs_f64() })
+}
+
+/// Returns the first sums that differ.
+fn image_differs(one: &[Tally], other: &[Tally]) -> Option<(u128, u128)> {
+    one.iter().zip(other).map(|(one, other)| (one.thirds(), other.thirds())).find(|(one, other)| one != other)
+}
+
+/// Counts sub-ranges of a unit, or all of them.
+fn sums_of(
+    kind: KernelKind,
+    decomposition: &Decomposition,
+    unit: u64,
+    sub_ranges: SubRangeSet,
+) -> Result<Vec<Tally>, String> {
+    let wanted = |number: &u32| sub_ranges.is_empty() || sub_ranges.bits() >> number & 1 == 1;
+    let ranges: Vec<Range<u64>> = (0..u32::BITS)
+        .zip(decomposition.sub_ranges(unit))
+        .filter(|(number, _)| wanted(number))
+        .map(|(_, range)| range)
+        .collect();
+    let piece = decomposition.job().problem().piece();
+    let mut kernel = kind.build(piece).map_err(|error| error.to_string())?;
+    let parts = count_sub_ranges(&mut *kernel, decomposition, ranges).map_err(|error| error.to_string())?;
+    let tallies: Result<Vec<Tally>, _> = parts.iter().map(Parts::total).collect();
+    tallies.map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::board::{Piece, Problem};
+    use crate::cluster::campaign::UnitId;
+    use crate::engine::plan_for_campaign;
+
+    #[test]
+    fn the_arbiter_counts_what_the_oracle_counts() {
+        for piece in [Piece::Queen, Piece::Rook] {
+            let decomposition = plan_for_campaign(&Problem::empty(piece, 8)).expect("small");
+            let decomposition = Arc::new(decomposition);
+            let job = decomposition.job().hash();
+            let (sender, receiver) = mpsc::channel();
+            let tasks = start(move |answer| sender.send(answer).expect("waited for")).expect("a thread");
+            let ask = |unit, bits, dispute| {
+                let sub_ranges = SubRangeSet::from_bits(bits);
+                let task = ArbiterTask { unit: UnitId { job, unit }, sub_ranges, dispute };
+                let decomposition = Arc::clone(&decomposition);
+                tasks.send(Assigned { task, decomposition }).expect("it waits");
+                let answer = receiver.recv().expect("it answers");
+                assert_eq!(answer.task, task);
+                answer.ruling
+            };
+            let mut total = Tally::default();
+            for unit in 0..decomposition.units() {
+                let ruling = ask(unit, 0, true).expect("both kernels agree");
+                assert_eq!(ruling.sub_sums.len(), decomposition.sub_ranges(unit).len());
+                let audit = ask(unit, 0, false).expect("counted");
+                assert_eq!(
+                    (&audit.sub_sums, audit.tally.thirds()),
+                    (&ruling.sub_sums, ruling.tally.thirds())
+                );
+                if let Some(first) = ruling.sub_sums.first() {
+                    assert_eq!(ask(unit, 1, false).expect("counted").sub_sums, vec![*first]);
+                }
+                total.merge(&ruling.tally).expect("small");
+            }
+            let known = if piece == Piece::Queen { 92 } else { 40_320 };
+            assert_eq!(total.solutions(), Ok(known));
+            assert!(ask(decomposition.units(), 0, true).is_err());
+        }
+    }
+}

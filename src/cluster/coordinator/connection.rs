@@ -1,0 +1,219 @@
+//! Connections of workers and people, and how long those may live that showed no certificate.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep};
+use tonic::transport::server::Connected;
+
+use crate::cluster::net::{Accepted, Identity};
+
+/// The bytes with which HTTP/2 begins (RFC 9113, section 3.4) are so many.
+const PREFACE_BYTES: u64 = 24;
+
+/// Who is at the other end of a connection: an extension of each request.
+#[derive(Clone, Debug)]
+pub(super) struct PeerInfo {
+    pub(super) address: SocketAddr,
+    /// The certificate (DER) that it showed.
+    pub(super) certificate: Option<Arc<[u8]>>,
+    /// For connections without a certificate where one is needed.
+    expiry: Option<Arc<Expiry>>,
+}
+
+impl PeerInfo {
+    /// Notes that a call was allowed: a connection without a certificate lives on for a moment.
+    pub(super) fn call_allowed(&self) {
+        if let Some(expiry) = &self.expiry {
+            expiry.extend();
+        }
+    }
+}
+
+/// When a connection without a certificate is closed.
+#[derive(Debug)]
+struct Expiry {
+    at: Mutex<Instant>,
+    after_call: Duration,
+}
+
+impl Expiry {
+    fn at(&self) -> Instant {
+        *self.at.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn extend(&self) {
+        let mut at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
+        *at = (*at).max(Instant::now() + self.after_call);
+    }
+}
+
+/// A connection that fails once its time is over, or a newcomer has taken its place.
+#[derive(Debug)]
+pub(super) struct Connection<S> {
+    accepted: Accepted<S>,
+    expiry: Option<Arc<Expiry>>,
+    /// Until the preface is there; without a certificate, as long as it lives.
+    timer: Option<Pin<Box<Sleep>>>,
+    received: u64,
+}
+
+impl<S> Connection<S> {
+    /// Wraps a connection; without a certificate it lives for `after_call` after each call that is allowed.
+    pub(super) fn new(accepted: Accepted<S>, after_call: Duration) -> Self {
+        let timer = Some(Box::pin(tokio::time::sleep_until(accepted.deadline)));
+        let expiry = matches!(accepted.identity, Identity::Stranger)
+            .then(|| Arc::new(Expiry { at: Mutex::new(accepted.deadline), after_call }));
+        Self { accepted, expiry, timer, received: 0 }
+    }
+
+    /// Fails if the connection is to be closed; else wakes the task once it is.
+    fn check(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+        if self.accepted.guard.poll_displaced(cx).is_ready() {
+            return Err(io::Error::new(io::ErrorKind::ConnectionAborted, "displaced by a newer connection"));
+        }
+        while let Some(timer) = &mut self.timer {
+            if timer.as_mut().poll(cx).is_pending() {
+                break;
+            }
+            match self.expiry.as_ref().map(|expiry| expiry.at()).filter(|at| *at > timer.deadline()) {
+                // Without a preface there was no call.
+                Some(later) => timer.as_mut().reset(later),
+                None => return Err(io::ErrorKind::TimedOut.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn received(&mut self, bytes: usize) {
+        self.received = self.received.saturating_add(bytes as u64);
+        if self.received >= PREFACE_BYTES && self.expiry.is_none() {
+            self.timer = None;
+        }
+    }
+}
+
+impl<S> Connected for Connection<S> {
+    type ConnectInfo = PeerInfo;
+
+    fn connect_info(&self) -> PeerInfo {
+        let certificate = match &self.accepted.identity {
+            Identity::Certified(der) => Some(Arc::clone(der)),
+            Identity::Stranger | Identity::Trusted => None,
+        };
+        PeerInfo { address: self.accepted.from, certificate, expiry: self.expiry.clone() }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Connection<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.check(cx)?;
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.accepted.stream).poll_read(cx, buffer);
+        self.received(buffer.filled().len() - before);
+        read
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Connection<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.check(cx)?;
+        Pin::new(&mut self.accepted.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.check(cx)?;
+        Pin::new(&mut self.accepted.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.accepted.stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use tokio::io::{AsyncWriteExt, DuplexStream, duplex};
+
+    use super::*;
+    use crate::cluster::net::{Holder, KeyedQuota, Overflow};
+
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    fn connection(identity: Identity, deadline: Instant) -> (Connection<DuplexStream>, DuplexStream) {
+        let (near, far) = duplex(1024);
+        let from = SocketAddr::from(([127, 0, 0, 1], 1));
+        let quota = KeyedQuota::new(1, 1, Overflow::Refuse);
+        let guard = quota.acquire(Holder::Address(from.ip())).expect("room");
+        let accepted = Accepted { stream: near, identity, from, deadline, guard };
+        (Connection::new(accepted, HOUR), far)
+    }
+
+    /// Reads what is there; none if nothing is.
+    fn read(connection: &mut Connection<DuplexStream>) -> Option<io::Result<usize>> {
+        let mut bytes = [0; 256];
+        let mut buffer = ReadBuf::new(&mut bytes);
+        match Pin::new(connection).poll_read(&mut Context::from_waker(Waker::noop()), &mut buffer) {
+            Poll::Ready(read) => Some(read.map(|()| buffer.filled().len())),
+            Poll::Pending => None,
+        }
+    }
+
+    fn is_timed_out(read: Option<io::Result<usize>>) -> bool {
+        read.is_some_and(|read| read.is_err_and(|error| error.kind() == io::ErrorKind::TimedOut))
+    }
+
+    /// A deadline that is over.
+    async fn over() -> Instant {
+        let deadline = Instant::now();
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        deadline
+    }
+
+    #[tokio::test]
+    async fn a_stranger_lives_until_its_deadline_whatever_it_sends_and_longer_after_a_call() {
+        let (mut silent, mut far) = connection(Identity::Stranger, Instant::now() + HOUR);
+        assert!(read(&mut silent).is_none(), "there is time");
+        far.write_all(&[7; 100]).await.expect("room");
+        assert_eq!(read(&mut silent).expect("there").expect("read"), 100);
+        assert!(read(&mut silent).is_none(), "there is time");
+
+        let (mut late, mut far) = connection(Identity::Stranger, over().await);
+        far.write_all(&[7; 100]).await.expect("room");
+        assert!(is_timed_out(read(&mut late)));
+        assert!(is_timed_out(read(&mut late)), "once more");
+
+        let (mut allowed, _far) = connection(Identity::Stranger, over().await);
+        allowed.connect_info().call_allowed();
+        assert!(read(&mut allowed).is_none(), "another hour");
+        let left = allowed.timer.as_ref().expect("it ends").deadline() - Instant::now();
+        assert!(left > HOUR / 2 && left <= HOUR, "{left:?}");
+    }
+
+    #[tokio::test]
+    async fn who_is_known_has_until_its_deadline_for_the_preface_and_is_then_left_alone() {
+        for identity in [Identity::Trusted, Identity::Certified(Arc::from([1_u8]))] {
+            let (mut late, mut far) = connection(identity.clone(), over().await);
+            far.write_all(&[7; 23]).await.expect("room");
+            assert!(is_timed_out(read(&mut late)));
+            let (mut begun, mut far) = connection(identity, Instant::now() + HOUR);
+            far.write_all(&[7; 23]).await.expect("room");
+            assert_eq!(read(&mut begun).expect("there").expect("read"), 23);
+            assert!(begun.timer.is_some());
+            far.write_all(&[7; 1]).await.expect("room");
+            assert_eq!(read(&mut begun).expect("there").expect("read"), 1);
+            assert!(begun.timer.is_none(), "the preface is there");
+        }
+    }
+}

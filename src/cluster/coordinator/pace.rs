@@ -1,0 +1,112 @@
+//! How fast a job goes, and how long it will take.
+
+use std::collections::VecDeque;
+
+use crate::cluster::protocol::v1::TimeLeft;
+
+/// Units done at some times, for the rate.
+#[derive(Debug, Default)]
+pub(super) struct Pace(VecDeque<(u64, u64)>);
+
+/// The window is looked at in so many parts, to see how even the pace is.
+const PARTS: u64 = 8;
+/// Two standard errors.
+const BAND: f64 = 2.0;
+
+impl Pace {
+    /// Notes how many units are done.
+    pub(super) fn observe(&mut self, now_ms: u64, done: u64) {
+        const EVERY_MS: u64 = 2_000;
+        const WINDOW_MS: u64 = 600_000;
+        if self.0.back().is_none_or(|(at, _)| now_ms >= at + EVERY_MS) {
+            self.0.push_back((now_ms, done));
+        }
+        while self.0.len() > 2 && self.0.front().is_some_and(|(at, _)| at + WINDOW_MS < now_ms) {
+            self.0.pop_front();
+        }
+    }
+
+    /// Units a second in the last minutes.
+    pub(super) fn units_per_s(&self, now_ms: u64, done: u64) -> f64 {
+        let Some(&(at, before)) = self.0.front() else { return 0.0 };
+        let elapsed_ms = now_ms.saturating_sub(at);
+        if elapsed_ms == 0 { 0.0 } else { done.saturating_sub(before) as f64 * 1000.0 / elapsed_ms as f64 }
+    }
+
+    /// Units a second in each part of the window; none before there is a sample for each.
+    fn parts(&self, now_ms: u64, done: u64) -> Option<[f64; PARTS as usize]> {
+        let &(from, _) = self.0.front()?;
+        if self.0.len() <= PARTS as usize {
+            return None;
+        }
+        // What was done at a time, between the samples along a line.
+        let done_at = |at: f64| {
+            let after = self.0.partition_point(|&(time, _)| (time as f64) < at);
+            let (left, left_done) = self.0[after.saturating_sub(1)];
+            let (right, right_done) = self.0.get(after).copied().unwrap_or((now_ms, done));
+            let share = if right > left { (at - left as f64) / (right - left) as f64 } else { 1.0 };
+            left_done as f64 + share.clamp(0.0, 1.0) * (right_done as f64 - left_done as f64)
+        };
+        let length = now_ms.saturating_sub(from) as f64 / PARTS as f64;
+        let edge = |part: usize| done_at(from as f64 + part as f64 * length);
+        Some(std::array::from_fn(|part| (edge(part + 1) - edge(part)) * 1000.0 / length))
+    }
+
+    /// Seconds for so many more units, if it goes on like this; none if nothing is being done. The band is two standard errors
+    /// of the mean pace to either side, from the eighths of the window: what workers that come and go, or longer units, will do
+    /// nobody foresees.
+    pub(super) fn left(&self, now_ms: u64, done: u64, units: u64) -> Option<TimeLeft> {
+        let (pace, units) = (self.units_per_s(now_ms, done), units as f64);
+        if pace <= 0.0 {
+            return None;
+        }
+        let s = units / pace;
+        let Some(parts) = self.parts(now_ms, done) else {
+            return Some(TimeLeft { s, least_s: None, most_s: None });
+        };
+        let variance = parts.iter().map(|part| (part - pace).powi(2)).sum::<f64>() / (PARTS - 1) as f64;
+        let error = BAND * (variance / PARTS as f64).sqrt();
+        let most_s = (error < pace).then(|| units / (pace - error));
+        Some(TimeLeft { s, least_s: Some(units / (pace + error)), most_s })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn observed(done_at_second: impl Fn(u64) -> u64, seconds: u64) -> Pace {
+        let mut pace = Pace::default();
+        (0..=seconds).for_each(|second| pace.observe(second * 1000, done_at_second(second)));
+        pace
+    }
+
+    #[test]
+    fn an_even_pace_has_a_narrow_band_and_an_uneven_one_a_wide_band() {
+        let even = observed(|second| 5 * second, 600);
+        let left = even.left(600_000, 3000, 1000).expect("it goes on");
+        assert!((left.s - 200.0).abs() < 1e-9);
+        assert!(left.least_s.expect("a band") > 199.9 && left.most_s.expect("an end") < 200.1, "{left:?}");
+
+        // All of it in every other minute.
+        let uneven = observed(|second| 10 * 60 * (second / 120) + 10 * (second % 120).min(60), 600);
+        let left = uneven.left(600_000, 3000, 1000).expect("it goes on");
+        assert!((left.s - 200.0).abs() < 1e-9);
+        assert!(
+            left.least_s.expect("a band") < 170.0 && left.most_s.is_none_or(|most| most > 250.0),
+            "{left:?}"
+        );
+    }
+
+    #[test]
+    fn nobody_says_more_than_is_known() {
+        assert_eq!(Pace::default().left(0, 0, 10), None);
+        assert_eq!(observed(|_| 7, 600).left(600_000, 7, 10), None, "nothing is done");
+        let fresh = observed(|second| second, 4).left(4_000, 4, 10).expect("it goes on");
+        assert!(fresh.least_s.is_none() && fresh.most_s.is_none() && (fresh.s - 10.0).abs() < 1e-9);
+        // One burst long ago says nothing about an end.
+        let burst = observed(|second| if second < 20 { 0 } else { 100 }, 600);
+        let left = burst.left(600_000, 100, 1000).expect("something was done");
+        assert!(left.least_s.is_some() && left.most_s.is_none(), "{left:?}");
+    }
+}

@@ -1,0 +1,584 @@
+//! Proofs: first and most beautiful solutions that workers search for together.
+//!
+//! A thread for each proof that runs asks the queries of [`crate::solver::first::first_by`], or has the long searches of
+//! [`crate::solver::beautiful::most_beautiful_by`] done in parts; at its desks sit workers, who take tasks from the
+//! [`Pool`] through the protocol. Whatever they answer is checked before it is believed, so that a proof is as good as if
+//! this machine had found it alone, and needs no second opinion. What is proved is on disk some seconds later, and a
+//! coordinator that starts again goes on from there. Proofs that were finished before are checked again then, beside
+//! everything else; until that is done they are not said to be finished, and nothing of them is handed out.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `search.rs` | the thread of a proof |
+//! | `pool.rs` | tasks: who asks waits, who works takes |
+//! | `desk.rs` | a desk where workers answer; the check of their answers |
+//! | `folder.rs` | what is kept of a proof |
+
+mod proof_store;
+mod remote_solver;
+mod search;
+mod task_queue;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use sha2::{Digest as _, Sha256};
+
+pub(super) use self::proof_store::What;
+use self::proof_store::{Folder, Record, Stand};
+use self::remote_solver::{Judgement, Listening, Room};
+use self::task_queue::Answered;
+pub(super) use self::task_queue::Pool;
+use super::books;
+use super::commands::{StateError, Submitted};
+use super::event_log::{Chronicle, Happening};
+use super::notifier::{Crier, Kind, News};
+use super::now_ms;
+use crate::cluster::campaign::JobState;
+use crate::cluster::protocol::v1::{self, EventKind};
+use crate::cluster::protocol::{BUILD, TaskOutcome};
+use crate::decomposition::JobHash;
+use crate::proof::{self, Beauty, Meter, Proved};
+use crate::solver::beautiful::Place;
+
+/// Who is to hear of a worker whose answer was wrong: its name, and why.
+pub(super) type Accuse = Box<dyn Fn(&str, &str) + Send + Sync>;
+
+/// Who hears of what happens to proofs.
+struct Ears {
+    accuse: Accuse,
+    crier: Crier,
+    chronicle: Chronicle,
+}
+
+impl What {
+    /// Its canonical text, which names it.
+    fn text(self) -> String {
+        match self {
+            Self::First { n } => format!("nqueens first {n}"),
+            Self::Beautiful { n } => format!("nqueens beautiful {n}"),
+        }
+    }
+
+    fn job(self) -> JobHash {
+        let digest = Sha256::digest(self.text());
+        let mut name = [0; 16];
+        name.copy_from_slice(&digest[..16]);
+        JobHash::from_bytes(name)
+    }
+
+    /// Whether that is what was proved.
+    fn is_proved(self, proved: &Proved, solution: Option<&[usize]>) -> bool {
+        let (kind, beauty, n) = match self {
+            Self::First { n } => (proof::Kind::First, None, n),
+            Self::Beautiful { n } => (proof::Kind::Beautiful, Some(Beauty::default()), n),
+        };
+        (proved.kind, proved.beauty, proved.n, proved.solution.as_deref()) == (kind, beauty, n, solution)
+    }
+}
+
+impl From<Stand> for JobState {
+    fn from(stand: Stand) -> Self {
+        match stand {
+            Stand::Running => Self::Running,
+            Stand::Paused => Self::Paused,
+            Stand::Cancelled => Self::Cancelled,
+            Stand::Finished => Self::Finished,
+        }
+    }
+}
+
+/// What a worker did for a proof.
+#[derive(Clone, Copy, Debug, Default)]
+struct Prover {
+    answered: u64,
+    given_up: u64,
+    nodes: u64,
+    programmes: u64,
+    elapsed_s: f64,
+}
+
+/// What changes of a proof.
+#[derive(Debug)]
+struct Standing {
+    record: Record,
+    /// The length and the SHA-256 of the certificate, once it was checked by this process.
+    certificate: Option<(u64, Vec<u8>)>,
+    /// How far the search for a most beautiful solution is, and the best so far.
+    stage: Option<(Place, Vec<usize>)>,
+    notes: Vec<String>,
+    provers: BTreeMap<String, Prover>,
+    checking: Duration,
+}
+
+/// A proof.
+struct Proof {
+    what: What,
+    folder: Folder,
+    standing: Mutex<Standing>,
+    /// Its thread is to end.
+    stop: AtomicBool,
+    /// The row that its queries decide.
+    row: AtomicU32,
+    refuted: AtomicU64,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    /// Held while the record is written, which may take a while.
+    writing: Mutex<()>,
+    /// Held while the certificate is checked again.
+    rechecking: Mutex<()>,
+    ears: Arc<Ears>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // No code that holds one of these locks can panic half-way through a change.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Listening for Proof {
+    fn judged(&self, answered: &Answered, judgement: &Judgement, took: Duration) {
+        let Answered { worker, answer, .. } = answered;
+        {
+            let mut standing = lock(&self.standing);
+            standing.checking += took;
+            let unknown = matches!(judgement, Judgement::Unknown(_));
+            let given_up = unknown || answer.outcome == TaskOutcome::GivenUp;
+            if unknown || *judgement == Judgement::Good {
+                let prover = standing.provers.entry(worker.clone()).or_default();
+                prover.answered += 1;
+                prover.given_up += u64::from(given_up);
+                prover.nodes = prover.nodes.saturating_add(answer.nodes);
+                prover.programmes = prover.programmes.saturating_add(answer.programmes);
+                prover.elapsed_s += answer.elapsed_s;
+            }
+        }
+        if let Judgement::Unknown(why) = judgement {
+            tracing::warn!(worker, proof = self.what.text(), why, "an answer cannot be read");
+            self.note(format!(
+                "answers of {worker} cannot be read: {why}; it runs another version than this coordinator, whose is {BUILD}"
+            ));
+        }
+        if let Judgement::Wrong(why) = judgement {
+            let text = self.what.text();
+            tracing::error!(worker, proof = text, why, "an answer is wrong");
+            self.note(format!("{worker} is not believed any more: {why}"));
+            (self.ears.accuse)(worker, &format!("its answer for {text} is wrong: {why}"));
+        }
+    }
+}
+
+impl Proof {
+    fn new(what: What, folder: Folder, record: Record, ears: &Arc<Ears>) -> Self {
+        let standing = Standing {
+            record,
+            certificate: None,
+            stage: None,
+            notes: Vec::new(),
+            provers: BTreeMap::new(),
+            checking: Duration::ZERO,
+        };
+        Self {
+            what,
+            folder,
+            standing: Mutex::new(standing),
+            stop: AtomicBool::new(false),
+            row: AtomicU32::new(0),
+            refuted: AtomicU64::new(0),
+            thread: Mutex::new(None),
+            writing: Mutex::new(()),
+            rechecking: Mutex::new(()),
+            ears: Arc::clone(ears),
+        }
+    }
+
+    fn note(&self, note: String) {
+        /// More help nobody.
+        const MOST: usize = 20;
+        let mut standing = lock(&self.standing);
+        if standing.notes.len() < MOST && !standing.notes.contains(&note) {
+            standing.notes.push(note);
+        }
+    }
+
+    fn stand(&self) -> Stand {
+        lock(&self.standing).record.stand
+    }
+
+    /// Has it stand so, on disk first.
+    fn come_to(&self, stand: Stand, solution: Option<Vec<usize>>) -> io::Result<()> {
+        let _one_at_a_time = lock(&self.writing);
+        let before = lock(&self.standing).record.clone();
+        let record = Record { stand, stand_ms: now_ms(), solution, ..before };
+        self.folder.keep(&record)?;
+        lock(&self.standing).record = record;
+        Ok(())
+    }
+
+    /// Ends its thread, and waits for that.
+    fn end(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = lock(&self.thread).take() {
+            let _ = thread.join();
+        }
+    }
+
+    /// Starts its thread.
+    fn begin(self: &Arc<Self>, pool: &Arc<Pool>, room: &Arc<Room>) -> io::Result<()> {
+        self.end();
+        self.stop.store(false, Ordering::Relaxed);
+        let (proof, pool, room) = (Arc::clone(self), Arc::clone(pool), Arc::clone(room));
+        let work = move || {
+            let outcome = catch_unwind(AssertUnwindSafe(|| proof.search(&pool, &room)));
+            let trouble = match outcome {
+                Ok(Ok(())) => return,
+                // What was stopped half-way is begun again by whoever resumes it.
+                Ok(Err(error)) if proof.stop.load(Ordering::Relaxed) => {
+                    tracing::debug!(proof = proof.what.text(), "{error}");
+                    return;
+                }
+                Ok(Err(error)) => format!("{} cannot be used: {error}", proof.folder.path().display()),
+                Err(_) => "its search ended in an error of its own; please report it".to_owned(),
+            };
+            tracing::error!(proof = proof.what.text(), "{trouble}");
+            proof.note(trouble);
+            // Until somebody resumes it.
+            if proof.come_to(Stand::Paused, None).is_err() {
+                lock(&proof.standing).record.stand = Stand::Paused;
+            }
+        };
+        *lock(&self.thread) = Some(std::thread::Builder::new().name("proof".into()).spawn(work)?);
+        Ok(())
+    }
+
+    /// Is finished by a certificate that was checked as a whole.
+    fn finish(&self, certificate: &[u8], solution: Option<Vec<usize>>) -> io::Result<()> {
+        self.folder.keep_certificate(certificate)?;
+        self.know(certificate);
+        self.come_to(Stand::Finished, solution)?;
+        tracing::info!(proof = self.what.text(), bytes = certificate.len(), "proved");
+        let said = format!("is finished: {} is proved", self.what.text());
+        let text = format!("job {} {said}", self.what.job());
+        let proved = Happening::info(EventKind::Finished, text);
+        self.ears.chronicle.note(proved.of_job(self.what.job()));
+        self.tell(Kind::Finished, said);
+        Ok(())
+    }
+
+    /// Knows this certificate from now on.
+    fn know(&self, certificate: &[u8]) {
+        let digest = Sha256::digest(certificate).to_vec();
+        lock(&self.standing).certificate = Some((certificate.len() as u64, digest));
+    }
+
+    /// Whether a certificate proves that this is the solution.
+    fn check(&self, certificate: &[u8], solution: Option<&[usize]>) -> Result<(), String> {
+        // It is of this machine, however long that takes; but nobody waits for it who stops.
+        let is_stopped = || self.stop.load(Ordering::Relaxed);
+        let mut meter = Meter::new(None).stopped_by(&is_stopped);
+        let proved = proof::check_within(certificate, &mut meter).map_err(|error| error.to_string())?;
+        if self.what.is_proved(&proved, solution) {
+            Ok(())
+        } else {
+            Err("the certificate proves something else".to_owned())
+        }
+    }
+
+    /// Whether it was finished by an earlier process, and its certificate was not checked since.
+    fn is_unchecked(&self) -> bool {
+        let standing = lock(&self.standing);
+        standing.record.stand == Stand::Finished && standing.certificate.is_none()
+    }
+
+    /// Checks again what an earlier process has finished; if that is not so, it must be searched for again.
+    fn check_again(&self) {
+        let _once = lock(&self.rechecking);
+        if !self.is_unchecked() {
+            return;
+        }
+        let solution = lock(&self.standing).record.solution.clone();
+        let read = self.folder.certificate().map_err(|error| error.to_string());
+        let checked = read.and_then(|certificate| {
+            self.check(&certificate, solution.as_deref())?;
+            self.know(&certificate);
+            Ok(())
+        });
+        let Err(why) = checked else { return };
+        if self.stop.load(Ordering::Relaxed) {
+            // Whoever starts again checks it again.
+            return;
+        }
+        let text = self.what.text();
+        tracing::error!(proof = text, "a certificate is not what it was: {why}");
+        self.note(format!(
+            "its certificate is not what it was: {why}; when it is resumed, it is proved again"
+        ));
+        if let Err(error) = self.come_to(Stand::Paused, None) {
+            lock(&self.standing).record.stand = Stand::Paused;
+            self.note(format!("{} cannot be written: {error}", self.folder.path().display()));
+        }
+        self.tell(Kind::Trouble, format!("is paused: the certificate of {text} is not what it was: {why}"));
+    }
+
+    /// How it stands for those who ask: finished only once that is certain.
+    fn state(&self) -> JobState {
+        if self.is_unchecked() { JobState::Running } else { self.stand().into() }
+    }
+
+    fn tell(&self, kind: Kind, what: String) {
+        let job = self.what.job().to_string();
+        let text = format!("job {job} {what}");
+        self.ears.crier.tell(News { kind, job: Some(job), worker: None, text });
+    }
+
+    fn status(&self, pool: &Pool) -> v1::ProofStatus {
+        use v1::proof_status::What as Shown;
+        let job = self.what.job();
+        let (open, lent) = pool.open(job);
+        let unchecked = self.is_unchecked();
+        let state = self.state();
+        let standing = lock(&self.standing);
+        let Standing { record, certificate, stage, notes, provers, checking } = &*standing;
+        let from_one = |columns: &[usize]| columns.iter().map(|&column| column as u32 + 1).collect();
+        let proved = record.solution.as_deref().filter(|_| !unchecked);
+        let prover = |(worker, prover): (&String, &Prover)| v1::ProverStatus {
+            worker: worker.clone(),
+            answered: prover.answered,
+            given_up: prover.given_up,
+            nodes: prover.nodes,
+            programmes: prover.programmes,
+            elapsed_s: prover.elapsed_s,
+        };
+        let (certificate_bytes, certificate_sha256) = certificate.clone().unwrap_or_default();
+        let what = match self.what {
+            What::First { n } => Shown::First(v1::First { n: n as u32 }),
+            What::Beautiful { n } => Shown::Beautiful(v1::Beautiful { n: n as u32 }),
+        };
+        let level = |&(Place { cost, least, most, squares, queens }, _): &(Place, _)| v1::CostLevel {
+            cost,
+            least,
+            most,
+            squares: squares as u32,
+            queens,
+        };
+        let searched = stage.as_ref().filter(|_| record.stand != Stand::Finished);
+        let mut notes = notes.clone();
+        if unchecked {
+            notes.push("it was finished; its certificate is being checked again".to_owned());
+        }
+        v1::ProofStatus {
+            job: job.to_bytes().into(),
+            what: Some(what),
+            level: searched.map(level),
+            best: searched.map(|(_, best)| from_one(best)).unwrap_or_default(),
+            state: v1::JobState::from(state).into(),
+            submitter: record.submitter.clone(),
+            submitted_ms: record.submitted_ms,
+            state_ms: record.stand_ms,
+            row: self.row.load(Ordering::Relaxed),
+            open: open as u32,
+            lent: lent as u32,
+            refuted: self.refuted.load(Ordering::Relaxed),
+            columns: proved.map(from_one).unwrap_or_default(),
+            certificate_bytes,
+            certificate_sha256,
+            provers: provers.iter().map(prover).collect(),
+            checking_s: checking.as_secs_f64(),
+            notes,
+        }
+    }
+}
+
+impl Drop for Proofs {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// All proofs of a coordinator.
+pub(super) struct Proofs {
+    folder: PathBuf,
+    pub(super) pool: Arc<Pool>,
+    room: Arc<Room>,
+    ears: Arc<Ears>,
+    proofs: Mutex<BTreeMap<JobHash, Arc<Proof>>>,
+    /// Held while any of them is submitted or changes how it stands, which may take a while.
+    changing: Mutex<()>,
+}
+
+impl Proofs {
+    /// Those in the folder `proofs` of `data`; those that ran go on.
+    ///
+    /// # Errors
+    /// The folder cannot be read, or the system gives no thread.
+    pub(super) fn open(
+        data: &Path,
+        accuse: Accuse,
+        (crier, chronicle): (Crier, Chronicle),
+    ) -> io::Result<Self> {
+        let folder = data.join("proofs");
+        let ears = Arc::new(Ears { accuse, crier, chronicle });
+        let mut proofs = BTreeMap::new();
+        for folder in Folder::all(&folder)? {
+            let named = |error: io::Error| {
+                io::Error::new(error.kind(), format!("{}: {error}", folder.path().join("job.json").display()))
+            };
+            let record = folder.record().map_err(named)?;
+            let what = record.what;
+            proofs.insert(what.job(), Arc::new(Proof::new(what, folder.clone(), record, &ears)));
+        }
+        let pool = Arc::new(Pool::new());
+        let room = Arc::new(Room::new());
+        let opened = Self { folder, pool, room, ears, proofs: Mutex::new(proofs), changing: Mutex::new(()) };
+        for proof in lock(&opened.proofs).values().filter(|proof| proof.stand() == Stand::Running) {
+            proof.begin(&opened.pool, &opened.room)?;
+        }
+        opened.check_again()?;
+        Ok(opened)
+    }
+
+    /// Checks again, on a thread of its own, what earlier processes have finished. Nobody waits for it.
+    fn check_again(&self) -> io::Result<()> {
+        let proofs = lock(&self.proofs);
+        let finished: Vec<Arc<Proof>> =
+            proofs.values().filter(|proof| proof.is_unchecked()).cloned().collect();
+        if finished.is_empty() {
+            return Ok(());
+        }
+        let check = move || {
+            let wanted = |proof: &&Arc<Proof>| !proof.stop.load(Ordering::Relaxed);
+            finished.iter().take_while(wanted).for_each(|proof| proof.check_again());
+        };
+        std::thread::Builder::new().name("proof-check".into()).spawn(check).map(drop)
+    }
+
+    /// Ends all threads; what runs goes on when the coordinator starts again.
+    pub(super) fn stop(&self) {
+        let proofs: Vec<Arc<Proof>> = lock(&self.proofs).values().cloned().collect();
+        proofs.iter().for_each(|proof| proof.stop.store(true, Ordering::Relaxed));
+        proofs.iter().for_each(|proof| proof.end());
+    }
+
+    /// Begins a proof, or tells of the one that is known. One that was cancelled begins anew.
+    ///
+    /// # Errors
+    /// It cannot be written down.
+    pub(super) fn submit(&self, what: What, submitter: &str) -> io::Result<(JobHash, Submitted)> {
+        let job = what.job();
+        let _one_at_a_time = lock(&self.changing);
+        let known = lock(&self.proofs).get(&job).cloned();
+        if let Some(proof) = known {
+            if proof.stand() == Stand::Cancelled {
+                proof.come_to(Stand::Running, None)?;
+                proof.begin(&self.pool, &self.room)?;
+            }
+            return Ok((job, Submitted { known: true, state: proof.state(), priority: 0 }));
+        }
+        let folder = Folder::new(self.folder.join(job.to_string()));
+        let at_ms = now_ms();
+        let (stand, submitter) = (Stand::Running, submitter.to_owned());
+        let record = Record { what, stand, submitter, submitted_ms: at_ms, stand_ms: at_ms, solution: None };
+        folder.keep(&record)?;
+        tracing::info!(%job, submitter = record.submitter, text = what.text(), "a proof is submitted");
+        self.ears.chronicle.note(books::submitted(job, &what.text(), &record.submitter));
+        let proof = Arc::new(Proof::new(what, folder, record, &self.ears));
+        proof.begin(&self.pool, &self.room)?;
+        lock(&self.proofs).insert(job, proof);
+        Ok((job, Submitted { known: false, state: JobState::Running, priority: 0 }))
+    }
+
+    fn beginning_with(&self, digits: &str) -> Vec<(JobHash, Arc<Proof>)> {
+        let proofs = lock(&self.proofs);
+        let named = proofs.iter().filter(|(job, _)| job.to_string().starts_with(digits));
+        named.map(|(&job, proof)| (job, Arc::clone(proof))).collect()
+    }
+
+    /// How those stand whose names begin with `digits`, in the order of their submission.
+    pub(super) fn status(&self, digits: &str) -> Vec<v1::ProofStatus> {
+        let named = self.beginning_with(digits);
+        let mut all: Vec<v1::ProofStatus> = named.iter().map(|(_, proof)| proof.status(&self.pool)).collect();
+        all.sort_by(|a, b| (a.submitted_ms, &a.job).cmp(&(b.submitted_ms, &b.job)));
+        all
+    }
+
+    /// Those that are searched for.
+    pub(super) fn running(&self) -> u32 {
+        let running = lock(&self.proofs).values().filter(|proof| proof.stand() == Stand::Running).count();
+        u32::try_from(running).unwrap_or(u32::MAX)
+    }
+
+    fn find(&self, digits: &str) -> Result<(JobHash, Arc<Proof>), StateError> {
+        let mut found = self.beginning_with(digits);
+        match (found.pop(), found.len()) {
+            (Some(found), 0) => Ok(found),
+            (Some(_), others) => Err(StateError::Ambiguous(digits.to_owned(), others + 1)),
+            (None, _) => Err(StateError::NoSuchJob(digits.to_owned())),
+        }
+    }
+
+    /// Pauses, resumes or cancels one; returns how it stood. Waits for its thread.
+    ///
+    /// # Errors
+    /// There is no such proof, or it is over, or that cannot be written down.
+    pub(super) fn set_state(
+        &self,
+        digits: &str,
+        state: JobState,
+        by: &str,
+    ) -> Result<(JobHash, JobState), StateError> {
+        let (job, proof) = self.find(digits)?;
+        let _one_at_a_time = lock(&self.changing);
+        let before = proof.stand();
+        let stand = match (before, state) {
+            (_, JobState::Running) if before != Stand::Finished => Stand::Running,
+            (Stand::Running | Stand::Paused, JobState::Paused) => Stand::Paused,
+            (_, JobState::Cancelled) if before != Stand::Finished => Stand::Cancelled,
+            (Stand::Finished, JobState::Finished) => Stand::Finished,
+            _ => return Err(StateError::over(job, before.into(), state)),
+        };
+        let unwritten = |error: io::Error| {
+            tracing::error!(%job, "{error}");
+            StateError::Unwritten(error.to_string())
+        };
+        if stand != before {
+            if before == Stand::Running {
+                proof.end();
+                if proof.stand() == Stand::Finished {
+                    // It was faster.
+                    return Err(StateError::over(job, JobState::Finished, state));
+                }
+            }
+            proof.come_to(stand, None).map_err(unwritten)?;
+            tracing::info!(%job, state = super::actor::name(state), "a proof changes its state");
+            self.ears.chronicle.note(books::changed(job, state, by));
+            if stand == Stand::Running {
+                proof.begin(&self.pool, &self.room).map_err(unwritten)?;
+            }
+        }
+        Ok((job, before.into()))
+    }
+
+    /// The certificate of one that is finished.
+    ///
+    /// # Errors
+    /// There is no such proof, or it is not finished, or its certificate cannot be read or is not what was checked.
+    pub(super) fn certificate(&self, digits: &str) -> Result<Vec<u8>, StateError> {
+        let (job, proof) = self.find(digits)?;
+        proof.check_again();
+        let stand = proof.stand();
+        let checked = lock(&proof.standing).certificate.clone().filter(|_| stand == Stand::Finished);
+        let Some((_, digest)) = checked else {
+            return Err(StateError::Unproved(job, super::actor::name(stand.into())));
+        };
+        let certificate = proof.folder.certificate().map_err(|e| StateError::Unwritten(e.to_string()))?;
+        if Sha256::digest(&certificate)[..] == digest[..] {
+            Ok(certificate)
+        } else {
+            Err(StateError::Unwritten("the certificate is not the one that was checked".to_owned()))
+        }
+    }
+}

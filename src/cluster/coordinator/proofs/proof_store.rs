@@ -1,0 +1,179 @@
+//! The folder of a proof: what is asked, how it stands, and what was proved so far. Each file appears whole or not at all.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `job.json` | the [`Record`] |
+//! | `refuted` | of a first solution: what is refuted, as [`resume`] writes it. Every refutation is checked when it is read |
+//! | `proved` | of a most beautiful one: what is proved, as its engine writes it. Every record is checked when it is read |
+//! | `certificate` | the certificate, once all is proved |
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::atomic_file::{self, WholeFile};
+use crate::cluster::protocol::{Malformed, v1};
+use crate::proof::Meter;
+use crate::proof::beautiful::PartialProof;
+use crate::solver::beautiful;
+use crate::solver::first::{LARGEST, Refutations, resume};
+
+/// What is to be found, and proved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(in super::super) enum What {
+    /// The lexicographically first solution on the board of this size.
+    First {
+        /// The size.
+        n: usize,
+    },
+    /// A most beautiful solution on the board of this size.
+    Beautiful {
+        /// The size.
+        n: usize,
+    },
+}
+
+/// Larger files are not read.
+const LARGEST_FILE: u64 = 1 << 30;
+
+/// The largest board for most beautiful solutions: as of the command `beautiful`.
+const LARGEST_BEAUTIFUL: usize = 250;
+
+impl TryFrom<&v1::SubmitProofRequest> for What {
+    type Error = Malformed;
+
+    fn try_from(request: &v1::SubmitProofRequest) -> Result<Self, Malformed> {
+        use v1::submit_proof_request::What as Asked;
+        let (what, n, largest) = match request.what.ok_or(Malformed::Missing("what is to be proved"))? {
+            Asked::First(first) => ("first", first.n, LARGEST),
+            Asked::Beautiful(beautiful) => ("most beautiful", beautiful.n, LARGEST_BEAUTIFUL),
+        };
+        let too_large =
+            || Malformed::Problem(format!("{what} solutions are proved up to n = {largest}, not for {n}"));
+        let n = usize::try_from(n).ok().filter(|&n| n <= largest).ok_or_else(too_large)?;
+        Ok(match request.what {
+            Some(Asked::Beautiful(_)) => Self::Beautiful { n },
+            _ => Self::First { n },
+        })
+    }
+}
+
+/// How a proof stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Stand {
+    /// It is searched for.
+    Running,
+    /// It waits to be resumed.
+    Paused,
+    /// Nobody wants it.
+    Cancelled,
+    /// It is proved.
+    Finished,
+}
+
+/// What is kept of a proof.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Record {
+    pub(super) what: What,
+    pub(super) stand: Stand,
+    /// Who submitted it.
+    pub(super) submitter: String,
+    pub(super) submitted_ms: u64,
+    /// When it came to stand so.
+    pub(super) stand_ms: u64,
+    /// The 0-based columns of the solution; once it is finished, `None` for none.
+    pub(super) solution: Option<Vec<usize>>,
+}
+
+/// The folder.
+#[derive(Clone, Debug)]
+pub(super) struct Folder {
+    path: PathBuf,
+}
+
+impl Folder {
+    pub(super) const fn new(path: PathBuf) -> Self {
+        Self { path }
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        WholeFile::begin(&self.path.join(name))?.finish_with(|out| out.write_all(bytes))
+    }
+
+    fn read(&self, name: &str) -> io::Result<Vec<u8>> {
+        atomic_file::read(&self.path.join(name), LARGEST_FILE)
+    }
+
+    pub(super) fn keep(&self, record: &Record) -> io::Result<()> {
+        fs::create_dir_all(&self.path)?;
+        self.write("job.json", &serde_json::to_vec(record)?)
+    }
+
+    pub(super) fn record(&self) -> io::Result<Record> {
+        Ok(serde_json::from_slice(&self.read("job.json")?)?)
+    }
+
+    pub(super) fn keep_refuted(&self, n: usize, refuted: &Refutations) -> io::Result<()> {
+        self.write("refuted", &resume::write(n, refuted))
+    }
+
+    /// What was refuted before; nothing if nothing was kept.
+    pub(super) fn refuted(&self, n: usize, meter: &mut Meter<'_>) -> io::Result<Refutations> {
+        match self.read("refuted") {
+            Ok(bytes) => {
+                resume::read_within(n, &bytes, meter).map_err(|error| io::Error::other(error.to_string()))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Refutations::new()),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(super) fn keep_proved(&self, state: &[u8]) -> io::Result<()> {
+        self.write("proved", state)
+    }
+
+    /// What was proved of a most beautiful solution before; nothing if nothing was kept.
+    pub(super) fn proved(
+        &self,
+        question: &beautiful::Question,
+        meter: &mut Meter<'_>,
+    ) -> io::Result<Option<PartialProof>> {
+        match self.read("proved") {
+            Ok(bytes) => {
+                let begun = beautiful::resume::read_within(question, &bytes, meter);
+                begun.map(Some).map_err(|error| io::Error::other(error.to_string()))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(super) fn keep_certificate(&self, certificate: &[u8]) -> io::Result<()> {
+        self.write("certificate", certificate)
+    }
+
+    pub(super) fn certificate(&self) -> io::Result<Vec<u8>> {
+        self.read("certificate")
+    }
+
+    /// The folders in `parent` that have a record.
+    pub(super) fn all(parent: &Path) -> io::Result<Vec<Self>> {
+        let entries = match fs::read_dir(parent) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries?,
+        };
+        let mut paths: Vec<PathBuf> =
+            entries.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<PathBuf>>>()?;
+        paths.retain(|path| path.join("job.json").exists());
+        paths.sort();
+        Ok(paths.into_iter().map(Self::new).collect())
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+}

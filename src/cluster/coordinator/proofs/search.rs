@@ -1,0 +1,156 @@
+//! The search of one proof: the engine asks, workers answer, and what is proved goes to disk.
+
+use std::io;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use super::proof_store::What;
+use super::remote_solver::{Checkers, CompletionDesk, Desk, Listening, PartDesk, Room};
+use super::task_queue::Pool;
+use super::{Proof, lock};
+use crate::board::Norm;
+use crate::proof::{self, Meter};
+use crate::solver::beautiful::{self, Exact, Stage, SubtreeSolver, most_beautiful_by};
+use crate::solver::first::{self, Found, Options, QuerySolver};
+use crate::solver::{Progress, ProgressSink};
+
+/// Queries of one proof that are open at a time.
+const DESKS: usize = 64;
+
+/// How long the search goes on until what is proved is kept again, after that took so long: it waits meanwhile.
+fn pause_after(took: Duration) -> Duration {
+    const LEAST: Duration = Duration::from_secs(2);
+    LEAST.max(took.saturating_mul(20))
+}
+
+impl Proof {
+    /// Searches until it is proved or told to stop.
+    pub(super) fn search(self: &Arc<Self>, pool: &Arc<Pool>, room: &Arc<Room>) -> io::Result<()> {
+        let desk = || Desk {
+            job: self.what.job(),
+            pool: Arc::clone(pool),
+            room: Arc::clone(room),
+            listener: Arc::clone(self) as Arc<dyn Listening>,
+        };
+        match self.what {
+            What::First { n } => self.search_first(n, &desk),
+            What::Beautiful { n } => self.search_most_beautiful(n, &desk),
+        }
+    }
+
+    fn search_first(&self, n: usize, desk: &dyn Fn() -> Desk) -> io::Result<()> {
+        // What is checked here is of this machine, however long that takes; but nobody waits for it who stops.
+        let is_stopped = || self.stop.load(Ordering::Relaxed);
+        let refuted = self.folder.refuted(n, &mut Meter::new(None).stopped_by(&is_stopped))?;
+        self.refuted.store(refuted.len() as u64, Ordering::Relaxed);
+        let desks =
+            (0..DESKS).map(|_| -> Box<dyn QuerySolver> { Box::new(CompletionDesk { n, desk: desk() }) });
+        let options = Options { refuted, ..Options::default() };
+        let mut book = Book::new(self);
+        let found = first::first_by(n, options, desks.collect(), &mut Looking(self), &mut |refuted| {
+            self.refuted.store(refuted.len() as u64, Ordering::Relaxed);
+            book.keep(|| self.folder.keep_refuted(n, refuted));
+        });
+        self.folder.keep_refuted(n, &found.refuted)?;
+        if found.finished {
+            let certificate = certificate(n, &found, &mut Meter::new(None).stopped_by(&is_stopped))?;
+            self.finish(&certificate, found.solution)?;
+        }
+        Ok(())
+    }
+
+    fn search_most_beautiful(&self, n: usize, desk: &dyn Fn() -> Desk) -> io::Result<()> {
+        // What is not handed out is searched here; a core is left for everything else.
+        let threads = std::thread::available_parallelism().map_or(1, usize::from) - 1;
+        let threads = threads.max(1);
+        let question = beautiful::Question { n, norm: Norm::Euclidean, turning: false, threads };
+        let is_stopped = || self.stop.load(Ordering::Relaxed);
+        let begun = self.folder.proved(&question, &mut Meter::new(None).stopped_by(&is_stopped))?;
+        let checkers = Arc::new(Checkers::default());
+        let desks = (0..DESKS).map(|_| -> Box<dyn SubtreeSolver> {
+            Box::new(PartDesk { desk: desk(), checkers: Arc::clone(&checkers) })
+        });
+        let mut book = Book::new(self);
+        let mut keep = |stage: &Stage<'_>| {
+            lock(&self.standing).stage = Some((stage.place, stage.best.to_vec()));
+            book.keep(|| self.folder.keep_proved(&stage.state()));
+        };
+        let exact = most_beautiful_by(question, desks.collect(), begun, &mut Looking(self), &mut keep);
+        let Exact { answer, certificate, state } = exact;
+        if let Some(state) = state {
+            self.folder.keep_proved(&state)?;
+        }
+        match certificate {
+            Some(certificate) => {
+                self.check(&certificate, answer.found.as_deref()).map_err(io::Error::other)?;
+                self.finish(&certificate, answer.found)
+            }
+            None if self.stop.load(Ordering::Relaxed) => Ok(()),
+            None => Err(io::Error::other(format!("the search ended without a proof: {:?}", answer.verdict))),
+        }
+    }
+}
+
+/// The certificate of a first solution.
+fn certificate(n: usize, found: &Found, meter: &mut Meter<'_>) -> io::Result<Vec<u8>> {
+    let refutations = found.refutations(n);
+    let refutations: Vec<_> = refutations.iter().collect();
+    let certificate = proof::first::certificate_within(n, found.solution.as_deref(), &refutations, meter);
+    certificate.map_err(|error| io::Error::other(error.to_string()))
+}
+
+/// Stops the search with its proof, and says how far it is.
+struct Looking<'a>(&'a Proof);
+
+impl ProgressSink for Looking<'_> {
+    fn look(&mut self, progress: &Progress) -> ControlFlow<()> {
+        if matches!(self.0.what, What::First { .. }) {
+            self.0.row.store(progress.level as u32, Ordering::Relaxed);
+        }
+        if self.0.stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn time_left(&self) -> Option<Duration> {
+        None
+    }
+}
+
+/// Keeps what is proved.
+struct Book<'a> {
+    proof: &'a Proof,
+    written: Instant,
+    pause: Duration,
+}
+
+impl<'a> Book<'a> {
+    fn new(proof: &'a Proof) -> Self {
+        Self { proof, written: Instant::now(), pause: pause_after(Duration::ZERO) }
+    }
+
+    fn keep(&mut self, write: impl FnOnce() -> io::Result<()>) {
+        if self.written.elapsed() < self.pause {
+            return;
+        }
+        let began = Instant::now();
+        if let Err(error) = write() {
+            // Nothing is wrong but that it would be searched for again.
+            self.proof.note(format!("what is proved cannot be kept: {error}"));
+        }
+        self.written = Instant::now();
+        self.pause = pause_after(self.written - began);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_takes_long_to_keep_is_kept_less_often() {
+        assert_eq!(pause_after(Duration::ZERO), Duration::from_secs(2));
+        assert_eq!(pause_after(Duration::from_millis(100)), Duration::from_secs(2));
+        assert_eq!(pause_after(Duration::from_secs(3)), Duration::from_secs(60));
+    }
+}

@@ -1,0 +1,516 @@
+//! Listening, and everything that runs beside it.
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::transport::Server;
+
+use super::access::Access;
+use super::actor::{self, Running, StartError};
+use super::address::AddressFile;
+use super::clock::SteadyClock;
+use super::commands::{Handle, Request};
+use super::connection::Connection;
+use super::event_log::Chronicle;
+use super::metrics::Metrics;
+use super::notifier::{Crier, Notify};
+use super::proofs::Proofs;
+use super::service::Service;
+use super::troubles::Troubles;
+use super::{authority_folder, ledger_file, now_ms, operator_folder};
+use crate::cluster::auth::{
+    Authority, AuthorityError, Credentials, HolderError, KeyRequest, Name, Renewal, Role, ServerIdentity,
+};
+use crate::cluster::campaign::Settings;
+use crate::cluster::ledger::LedgerError;
+use crate::cluster::net::{
+    Accepted, ConnectionLimits, Handshake, Identity, PoolLimits, accept, raise_open_files, serve_http1,
+};
+use crate::cluster::protocol::MOST_MESSAGE_BYTES;
+use crate::cluster::protocol::v1::enrolment_server::EnrolmentServer;
+use crate::cluster::protocol::v1::operations_server::OperationsServer;
+use crate::cluster::protocol::v1::proving_server::ProvingServer;
+use crate::cluster::protocol::v1::work_server::WorkServer;
+
+/// What people are told of that cannot be written.
+const ADDRESS: &str = "address.json";
+const OPERATOR: &str = "the operator's certificate";
+
+/// What a coordinator is told at its start.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Its folder.
+    pub data: PathBuf,
+    /// Where to listen; port 0 takes one that is free.
+    pub listen: SocketAddr,
+    /// Without TLS, whatever the address.
+    pub insecure: bool,
+    /// Where Prometheus may ask, in plain HTTP.
+    pub metrics: Option<SocketAddr>,
+    /// Where browsers will reach the dashboard that is served beside it: for the address file.
+    pub dashboard: Option<String>,
+    /// Whether to serve gRPC's reflection.
+    pub reflection: bool,
+    /// The campaign's constants.
+    pub settings: Settings,
+    /// Who hears of news.
+    pub notify: Notify,
+    /// How many connections there may be, and how long they may take.
+    pub connections: ConnectionLimits,
+}
+
+/// What a coordinator that listens says.
+#[derive(Clone, Debug)]
+pub struct Listening {
+    /// Where.
+    pub address: SocketAddr,
+    /// Whether with TLS.
+    pub tls: bool,
+    /// Where Prometheus may ask.
+    pub metrics: Option<SocketAddr>,
+    /// For what else is served in this process.
+    pub inside: Inside,
+}
+
+/// What a coordinator gives to others in its process.
+#[derive(Clone, Debug)]
+pub struct Inside {
+    /// Its calls. Whoever makes one from within vouches for the caller: see [`crate::cluster::auth::Vouched`].
+    pub service: Service,
+    /// Who may call, and the identity that TLS shows; none if everybody on this machine may.
+    pub authority: Option<(Arc<Authority>, Arc<ServerIdentity>)>,
+}
+
+/// Why a coordinator does not run.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// Strangers could call.
+    #[error(
+        "{0} can be reached by others, and there is no authority in {path}: make one with nqueens coordinator init \
+         --data {path}, or say --insecure",
+        path = .1.display()
+    )]
+    NoAuthority(SocketAddr, PathBuf),
+    /// The ledger.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// The authority.
+    #[error(transparent)]
+    Authority(#[from] AuthorityError),
+    /// The operator's credentials.
+    #[error(transparent)]
+    Holder(#[from] HolderError),
+    /// TLS.
+    #[error("TLS cannot be set up: {0}")]
+    Tls(#[from] rustls::Error),
+    /// The address.
+    #[error("cannot listen on {0}: {1}")]
+    Listen(SocketAddr, io::Error),
+    /// The folder.
+    #[error("{path} cannot be written: {1}", path = .0.display())]
+    Folder(PathBuf, io::Error),
+    /// A folder of a proof.
+    #[error("a folder of proofs cannot be used: {0}")]
+    Proofs(io::Error),
+    /// A thread.
+    #[error("the system gives no thread: {0}")]
+    Thread(io::Error),
+    /// The keeper of the ledger.
+    #[error(
+        "the keeper of the ledger failed; nothing that it acknowledged is lost: start the coordinator again"
+    )]
+    Keeper,
+    /// Something else.
+    #[error("the coordinator cannot serve: {0}")]
+    Transport(#[from] tonic::transport::Error),
+}
+
+impl From<StartError> for ServeError {
+    fn from(error: StartError) -> Self {
+        match error {
+            StartError::Ledger(error) => Self::Ledger(error),
+            StartError::Thread(error) => Self::Thread(error),
+        }
+    }
+}
+
+/// Runs a coordinator until `stop` is ready. Says where it listens once it does.
+///
+/// # Errors
+/// The ledger, the authority or the address cannot be used.
+pub async fn serve(
+    options: Options,
+    stop: impl Future<Output = ()> + Send + 'static,
+    listening: impl FnOnce(&Listening),
+) -> Result<(), ServeError> {
+    let Options { data, listen, insecure, metrics: metrics_at, dashboard, reflection, settings, .. } =
+        options;
+    let (notify, connections) = (options.notify, options.connections);
+    let folder = |error| ServeError::Folder(data.clone(), error);
+    std::fs::create_dir_all(&data).map_err(folder)?;
+    let has_authority = authority_folder(&data).exists();
+    if !insecure && !has_authority && !listen.ip().is_loopback() {
+        return Err(ServeError::NoAuthority(listen, data));
+    }
+    let authority = if has_authority && !insecure {
+        Some(Arc::new(Authority::open(&authority_folder(&data))?))
+    } else {
+        None
+    };
+    let identity = match &authority {
+        None => None,
+        Some(authority) => Some(Arc::new(ServerIdentity::new(authority, now_ms())?)),
+    };
+    let troubles = Troubles::default();
+    if let Some(authority) = &authority {
+        troubles.note(OPERATOR, keep_operator_and_log(authority, &data, now_ms()));
+    }
+
+    let metrics = Arc::new(Metrics::new());
+    let crier = Crier::start(notify).map_err(ServeError::Thread)?;
+    let chronicle = Chronicle::start(now_ms());
+    let opened = {
+        let (path, metrics, ears) =
+            (ledger_file(&data), Arc::clone(&metrics), (crier.clone(), chronicle.clone()));
+        // A ledger of a million units takes seconds to read.
+        tokio::task::spawn_blocking(move || actor::start(path, settings, metrics, ears)).await
+    };
+    let Running { handle: keeper, thread, calls, ended } =
+        opened.map_err(|error| ServeError::Thread(error.into()))??;
+
+    let proofs = {
+        let (data, keeper, ears) = (data.clone(), keeper.clone(), (crier, chronicle.clone()));
+        let accuse = move |worker: &str, reason: &str| {
+            let (worker, reason) = (worker.to_owned(), reason.to_owned());
+            let _ = keeper.blocking_send(Request::Accuse { worker, reason });
+        };
+        let opened = tokio::task::spawn_blocking(move || Proofs::open(&data, Box::new(accuse), ears)).await;
+        Arc::new(opened.map_err(|error| ServeError::Thread(error.into()))?.map_err(ServeError::Proofs)?)
+    };
+
+    /// For the ledger, proofs, metrics and the dashboard, whose connections have limits of their own.
+    const OTHER_FILES: usize = 1792;
+    let connections = connections.bounded_by(raise_open_files(), OTHER_FILES);
+    let listener = TcpListener::bind(listen).await.map_err(|error| ServeError::Listen(listen, error))?;
+    let address = listener.local_addr().map_err(|error| ServeError::Listen(listen, error))?;
+    let (stopping, stopped) = watch::channel(false);
+    let access = Arc::new(Access::new(authority.clone()));
+    let service = Service::new(
+        (keeper.clone(), chronicle),
+        Arc::clone(&proofs),
+        Arc::clone(&access),
+        (Arc::clone(&metrics), troubles.clone()),
+        (calls, stopped.clone()),
+    );
+
+    // They end with this function, whatever happens.
+    let mut beside: JoinSet<()> = JoinSet::new();
+    let metrics_address = match metrics_at {
+        None => None,
+        Some(at) => Some(serve_metrics(&mut beside, at, Arc::clone(&metrics)).await?),
+    };
+    let (reporter, health) = tonic_health::server::health_reporter();
+    reporter.set_serving::<WorkServer<Service>>().await;
+    beside.spawn(tick(keeper.clone()));
+    beside.spawn(watch_health(reporter, Arc::clone(&metrics)));
+    if let (Some(authority), Some(identity)) = (&authority, &identity) {
+        let (authority, identity, access) =
+            (Arc::clone(authority), Arc::clone(identity), Arc::clone(&access));
+        beside.spawn(renew(authority, identity, data.clone(), access, troubles.clone()));
+    }
+
+    let reflection = reflection.then(|| {
+        tonic_reflection::server::Builder::configure()
+            .register_encoded_file_descriptor_set(crate::cluster::protocol::v1::DESCRIPTORS)
+            .build_v1()
+    });
+    // The descriptors were made with the program.
+    let reflection = reflection.and_then(Result::ok);
+    let router = Server::builder()
+        .http2_keepalive_interval(Some(Duration::from_secs(30)))
+        .http2_keepalive_timeout(Some(Duration::from_secs(20)))
+        .max_concurrent_streams(Some(64))
+        .add_service(health)
+        .add_service(EnrolmentServer::new(service.clone()).max_decoding_message_size(MOST_MESSAGE_BYTES))
+        .add_service(WorkServer::new(service.clone()).max_decoding_message_size(MOST_MESSAGE_BYTES))
+        .add_service(ProvingServer::new(service.clone()).max_decoding_message_size(MOST_MESSAGE_BYTES))
+        .add_service(OperationsServer::new(service.clone()).max_decoding_message_size(MOST_MESSAGE_BYTES))
+        .add_optional_service(reflection);
+
+    let tls = identity.is_some();
+    let address_file = AddressFile { address: address.to_string(), tls, dashboard };
+    // Whoever works on this machine can still name the address.
+    troubles.note(ADDRESS, address_file.write(&data));
+    beside.spawn(write_again(address_file, authority.clone(), data.clone(), troubles));
+    let inside = Inside { service, authority: authority.clone().zip(identity.clone()) };
+    listening(&Listening { address, tls, metrics: metrics_address, inside });
+    let end = async move {
+        stop.await;
+        let _ = stopping.send(true);
+    };
+    let served = match (identity, &authority) {
+        (Some(identity), Some(authority)) => {
+            let acceptor = TlsAcceptor::from(Arc::new(identity.config(authority)?));
+            let handshake = move |stream| {
+                let accepting = acceptor.accept(stream);
+                async move {
+                    let stream = accepting.await?;
+                    let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
+                    let identity =
+                        shown.map_or(Identity::Stranger, |der| Identity::Certified(Arc::from(der.as_ref())));
+                    Ok(Handshake { stream, identity })
+                }
+            };
+            let (sender, incoming) = mpsc::channel(64);
+            beside.spawn(accept(listener, connections, handshake, hand_over(sender, connections)));
+            within(stopped, ended, router.serve_with_incoming_shutdown(ReceiverStream::new(incoming), end))
+                .await
+        }
+        _ => {
+            let mut connections = connections;
+            // Workers that share an address cannot be told apart.
+            connections.certified.per_key = connections.certified.in_all.div_ceil(4);
+            let handshake = |stream| async { Ok(Handshake { stream, identity: Identity::Trusted }) };
+            let (sender, incoming) = mpsc::channel(64);
+            beside.spawn(accept(listener, connections, handshake, hand_over(sender, connections)));
+            within(stopped, ended, router.serve_with_incoming_shutdown(ReceiverStream::new(incoming), end))
+                .await
+        }
+    };
+    AddressFile::remove(&data);
+    beside.shutdown().await;
+    let _ = tokio::task::spawn_blocking(move || proofs.stop()).await;
+    // Connections that do not end by themselves must not keep the ledger open.
+    let _ = keeper.send(Request::Stop).await;
+    let _ = tokio::task::spawn_blocking(move || thread.join()).await;
+    served
+}
+
+/// Returns what hands a connection over to the server.
+fn hand_over<S: Send + 'static>(
+    sender: mpsc::Sender<io::Result<Connection<S>>>,
+    limits: ConnectionLimits,
+) -> impl FnOnce(Accepted<S>) -> Pin<Box<dyn Future<Output = ()> + Send>> + Clone + Send + 'static {
+    move |accepted| {
+        Box::pin(async move {
+            let _ = sender.send(Ok(Connection::new(accepted, limits.after_enrolment))).await;
+        })
+    }
+}
+
+/// Once it is told to stop, a server has a few seconds for calls that are under way. Without its keeper it ends.
+async fn within(
+    mut stopped: watch::Receiver<bool>,
+    ended: oneshot::Receiver<()>,
+    serving: impl Future<Output = Result<(), tonic::transport::Error>>,
+) -> Result<(), ServeError> {
+    const GRACE: Duration = Duration::from_secs(2);
+    let too_late = async move {
+        let _ = stopped.wait_for(|stop| *stop).await;
+        tokio::time::sleep(GRACE).await;
+    };
+    tokio::select! {
+        served = serving => Ok(served?),
+        () = too_late => Ok(()),
+        _ = ended => Err(ServeError::Keeper),
+    }
+}
+
+/// Lets the keeper look at the clock.
+async fn tick(keeper: Handle) {
+    let mut every = tokio::time::interval(Duration::from_millis(500));
+    every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        every.tick().await;
+        if keeper.send(Request::Tick).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Says "not serving" while the ledger cannot be written.
+async fn watch_health(reporter: tonic_health::server::HealthReporter, metrics: Arc<Metrics>) {
+    let mut well = true;
+    loop {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        if metrics.is_well() != well {
+            well = !well;
+            if well {
+                reporter.set_serving::<WorkServer<Service>>().await;
+            } else {
+                reporter.set_not_serving::<WorkServer<Service>>().await;
+            }
+        }
+    }
+}
+
+/// Writes what could not be written once that is possible.
+async fn write_again(
+    address: AddressFile,
+    authority: Option<Arc<Authority>>,
+    data: PathBuf,
+    troubles: Troubles,
+) {
+    const EVERY: Duration = Duration::from_secs(5);
+    loop {
+        tokio::time::sleep(EVERY).await;
+        if !troubles.is_some() {
+            continue;
+        }
+        let (address, authority) = (address.clone(), authority.clone());
+        let (data, troubles) = (data.clone(), troubles.clone());
+        let write = move || {
+            troubles.note(ADDRESS, address.write(&data));
+            if let Some(authority) = &authority {
+                troubles.note(OPERATOR, keep_operator_and_log(authority, &data, now_ms()));
+            }
+        };
+        let _ = tokio::task::spawn_blocking(write).await;
+    }
+}
+
+/// Renews the server's certificate and the operator's before they end, and soon after the clock was set back.
+async fn renew(
+    authority: Arc<Authority>,
+    identity: Arc<ServerIdentity>,
+    data: PathBuf,
+    access: Arc<Access>,
+    troubles: Troubles,
+) {
+    const EVERY: Duration = Duration::from_secs(60);
+    let mut clock = SteadyClock::start();
+    loop {
+        tokio::time::sleep(EVERY).await;
+        access.tidy();
+        let (authority, identity, data) = (Arc::clone(&authority), Arc::clone(&identity), data.clone());
+        let now_ms = now_ms();
+        let renewed = tokio::task::spawn_blocking(move || renew_if_due(&authority, &identity, &data, now_ms));
+        match renewed.await {
+            Ok(Ok(renewal)) => {
+                troubles.note(OPERATOR, Ok::<(), ServeError>(()));
+                log_set_back(renewal, clock.now_ms().saturating_sub(now_ms));
+                clock = if renewal.is_some() { SteadyClock::start() } else { clock };
+            }
+            Ok(Err(error)) => troubles.note(OPERATOR, Err(error)),
+            Err(_) => {}
+        }
+    }
+}
+
+/// Renews the server's certificate and the operator's if it is time to; says why if it did.
+fn renew_if_due(
+    authority: &Authority,
+    identity: &ServerIdentity,
+    data: &Path,
+    now_ms: u64,
+) -> Result<Option<Renewal>, ServeError> {
+    let of_server = identity.renew_if_due(authority, now_ms)?;
+    Ok(of_server.max(keep_operator(authority, data, now_ms)?))
+}
+
+/// Keeps the operator's certificate, and says so if it was replaced because the clock was set back.
+fn keep_operator_and_log(authority: &Authority, data: &Path, now_ms: u64) -> Result<(), ServeError> {
+    log_set_back(keep_operator(authority, data, now_ms)?, 0);
+    Ok(())
+}
+
+/// Says that the clock was set back, if certificates were replaced for that; `by_ms` is how much is known otherwise.
+fn log_set_back(renewal: Option<Renewal>, by_ms: u64) {
+    if let Some(set_back @ Renewal::ClockSetBack { .. }) = renewal {
+        let set_back = set_back.max(Renewal::ClockSetBack { by_ms });
+        tracing::warn!("{set_back}: the coordinator's own certificates that were not valid yet are replaced");
+    }
+}
+
+/// Sees to it that whoever works on this machine has a certificate. Says why if it made one.
+fn keep_operator(authority: &Authority, data: &Path, now_ms: u64) -> Result<Option<Renewal>, ServeError> {
+    const A_MINUTE_MS: u64 = 60_000;
+    let folder = operator_folder(data);
+    let kept = Credentials::load(&folder).ok().filter(|kept| kept.authority() == authority.fingerprint());
+    let renewal = kept.as_ref().map_or(Some(Renewal::Due), |kept| kept.renewal(now_ms));
+    let is_live = |kept: &Credentials| {
+        authority
+            .certificates()
+            .is_ok_and(|all| all.iter().any(|one| one.name == *kept.name() && one.revoked_ms.is_none()))
+    };
+    if renewal.is_none() && kept.as_ref().is_some_and(is_live) {
+        return Ok(None);
+    }
+    // A constant that is a name.
+    let Ok(name) = "local-operator".parse::<Name>() else { return Ok(None) };
+    match authority.revoke(&name, now_ms) {
+        Err(AuthorityError::NoSuchName(_)) => {}
+        revoked => drop(revoked?),
+    }
+    let token = authority.create_token(Role::Operator, NonZeroU32::MIN, A_MINUTE_MS, now_ms)?;
+    let key = KeyRequest::new(&name)?;
+    let issued = authority.enroll(&token, &name, key.request(), now_ms);
+    let issued =
+        issued.map_err(|error| ServeError::Folder(folder.clone(), io::Error::other(error.to_string())))?;
+    let credentials =
+        key.answered(authority.fingerprint(), &issued.certificate_pem, &issued.authority_pem)?;
+    credentials.save(&folder)?;
+    Ok(renewal.or(Some(Renewal::Due)))
+}
+
+/// Serves the metrics in plain HTTP.
+async fn serve_metrics(
+    beside: &mut JoinSet<()>,
+    at: SocketAddr,
+    metrics: Arc<Metrics>,
+) -> Result<SocketAddr, ServeError> {
+    const CONNECTIONS: PoolLimits = PoolLimits { in_all: 64, per_key: 16, local: 32 };
+    const TIME_LIMIT: Duration = Duration::from_secs(10);
+    const KIND: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    let listen = |error| ServeError::Listen(at, error);
+    let listener = TcpListener::bind(at).await.map_err(listen)?;
+    let address = listener.local_addr().map_err(listen)?;
+    let text = move || async move { ([("content-type", KIND)], metrics.text()) };
+    let router = axum::Router::new().route("/metrics", axum::routing::get(text));
+    beside.spawn(serve_http1(listener, ConnectionLimits::for_http1(CONNECTIONS, TIME_LIMIT), None, router));
+    Ok(address)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW_MS: u64 = 1_800_000_000_000;
+    const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+
+    #[test]
+    fn the_operators_certificate_is_replaced_when_it_is_due_and_when_the_clock_was_set_back() {
+        let data = std::env::temp_dir().join(format!("nqueens-operator-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&data);
+        let authority = Authority::init(&authority_folder(&data), &[], NOW_MS).expect("an authority");
+        let keep = |now_ms| keep_operator(&authority, &data, now_ms).expect("kept");
+        let is_let_in = |now_ms| {
+            let kept = Credentials::load(&operator_folder(&data)).expect("there");
+            let live = authority.certificates().expect("readable").into_iter().filter(|c| c.is_live(now_ms));
+            let live: Vec<_> = live.filter(|c| c.not_before_ms <= now_ms).collect();
+            live.len() == 1 && live[0].name == *kept.name() && live[0].not_after_ms == kept.not_after_ms()
+        };
+        assert_eq!((keep(NOW_MS), keep(NOW_MS), keep(NOW_MS + DAY_MS)), (Some(Renewal::Due), None, None));
+        let back_ms = NOW_MS - DAY_MS;
+        assert!(!is_let_in(back_ms));
+        assert_eq!(keep(back_ms), Some(Renewal::ClockSetBack { by_ms: DAY_MS }));
+        assert!(is_let_in(back_ms));
+        assert_eq!(keep(back_ms), None);
+        // Once the clock is right again, nothing is amiss.
+        assert_eq!(keep(NOW_MS), None);
+        assert_eq!(keep(NOW_MS + 4 * DAY_MS), Some(Renewal::Due));
+        assert!(is_let_in(NOW_MS + 4 * DAY_MS));
+        let _ = std::fs::remove_dir_all(&data);
+    }
+}

@@ -1,0 +1,250 @@
+//! Who may come in: hosts, origins, sessions, and how often somebody may try.
+
+use std::net::IpAddr;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use axum::http::uri::Authority as HostAndPort;
+use axum::http::{HeaderMap, header};
+use governor::clock::DefaultClock;
+use governor::state::keyed::HashMapStateStore;
+use governor::{Quota, RateLimiter};
+
+use crate::cluster::auth::{
+    Action, Authority, EnrollError, Name, Role, SessionEntry, SessionError, SessionSecret, Token, Vouched,
+};
+use crate::cluster::net::network;
+
+/// Who looks at the dashboard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Visitor {
+    pub(super) name: Name,
+    pub(super) role: Role,
+    /// Until when, in ms since 1970; none if no session is needed.
+    pub(super) until_ms: Option<u64>,
+}
+
+impl Visitor {
+    /// Plain words, which are names.
+    fn named(name: &str, role: Role) -> Self {
+        Self { name: name.parse().expect("a name"), role, until_ms: None }
+    }
+
+    /// The dashboard itself, which looks for all of them.
+    pub(super) fn dashboard() -> Self {
+        Self::named("dashboard", Role::Viewer)
+    }
+
+    pub(super) const fn may(&self, action: Action) -> bool {
+        self.role.may(action)
+    }
+
+    pub(super) fn vouched(&self) -> Vouched {
+        Vouched { name: self.name.clone(), role: self.role }
+    }
+}
+
+impl From<SessionEntry> for Visitor {
+    fn from(session: SessionEntry) -> Self {
+        Self { name: session.name, role: session.role, until_ms: Some(session.not_after_ms) }
+    }
+}
+
+/// Why somebody does not come in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// Sign in first.
+    NoSession,
+    /// The register cannot be used.
+    Unavailable,
+}
+
+/// How often an address may try a token: more than any person, and too few to keep the disk busy.
+const TRIES: Quota = {
+    let (Some(per_minute), Some(burst)) = (NonZeroU32::new(10), NonZeroU32::new(10)) else {
+        panic!("a quota of nothing")
+    };
+    Quota::per_minute(per_minute).allow_burst(burst)
+};
+
+/// Lets people in.
+pub(super) struct Doorkeeper {
+    /// None if everybody on this machine may do everything.
+    authority: Option<Arc<Authority>>,
+    cookie: String,
+    tries: RateLimiter<IpAddr, HashMapStateStore<IpAddr>, DefaultClock>,
+}
+
+impl Doorkeeper {
+    /// Browsers do not tell ports apart where cookies are concerned: each dashboard of a machine has one of its own.
+    pub(super) fn new(authority: Option<Arc<Authority>>, port: u16) -> Self {
+        Self { authority, cookie: format!("__Host-nqueens-{port}"), tries: RateLimiter::hashmap(TRIES) }
+    }
+
+    /// Returns whether visitors need a session.
+    pub(super) const fn has_sessions(&self) -> bool {
+        self.authority.is_some()
+    }
+
+    const fn scheme(&self) -> &'static str {
+        if self.authority.is_some() { "https" } else { "http" }
+    }
+
+    /// Whether the Host is an address, localhost, or a name of the coordinator: with any other name, somebody has bound a name
+    /// of theirs to this address, and their page would be of the same origin.
+    pub(super) fn knows_host(&self, headers: &HeaderMap) -> bool {
+        let mut hosts = headers.get_all(header::HOST).iter();
+        let (Some(host), None) = (hosts.next(), hosts.next()) else { return false };
+        // The parser would let a user's name stand before it, which no Host has.
+        let plain = host.to_str().ok().filter(|host| !host.contains('@'));
+        let Some(host) = plain.and_then(|host| host.parse::<HostAndPort>().ok()) else {
+            return false;
+        };
+        let name = host.host().to_ascii_lowercase();
+        let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(&name);
+        let server_names = || self.authority.as_ref()?.server_names().ok();
+        bare.parse::<IpAddr>().is_ok()
+            || name == "localhost"
+            || server_names().is_some_and(|names| names.iter().any(|known| known.eq_ignore_ascii_case(&name)))
+    }
+
+    /// Whether the browser says that the request comes from a page of this origin. One that says nothing is no browser of
+    /// this age.
+    pub(super) fn is_same_origin(&self, headers: &HeaderMap) -> bool {
+        let told = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or_default());
+        let own = format!("{}://{}", self.scheme(), told("host").unwrap_or_default());
+        match (told("sec-fetch-site"), told("origin")) {
+            (None, None) => false,
+            (site, origin) => {
+                site.is_none_or(|site| site == "same-origin")
+                    && origin.is_none_or(|origin| origin.eq_ignore_ascii_case(&own))
+            }
+        }
+    }
+
+    /// The secret that the request brings.
+    fn secret(&self, headers: &HeaderMap) -> Option<SessionSecret> {
+        let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+        let pairs =
+            cookies.flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));
+        let mut ours = pairs.filter(|(name, _)| *name == self.cookie);
+        ours.find_map(|(_, value)| value.parse().ok())
+    }
+
+    /// Who brings these headers, at a time in ms since 1970.
+    pub(super) fn visitor(&self, headers: &HeaderMap, now_ms: u64) -> Result<Visitor, Refusal> {
+        let Some(authority) = &self.authority else { return Ok(Visitor::named("operator", Role::Operator)) };
+        let secret = self.secret(headers).ok_or(Refusal::NoSession)?;
+        match authority.session(&secret, now_ms) {
+            Ok(session) => Ok(session.into()),
+            Err(SessionError::Register(error)) => {
+                tracing::error!("nobody is let in: {error}");
+                Err(Refusal::Unavailable)
+            }
+            Err(_) => Err(Refusal::NoSession),
+        }
+    }
+
+    /// Whether an address may try once more.
+    pub(super) fn may_try(&self, address: IpAddr) -> bool {
+        // Those that have not tried for a while are forgotten, so that they do not pile up.
+        if self.tries.len() > 1024 {
+            self.tries.retain_recent();
+        }
+        self.tries.check_key(&network(address)).is_ok()
+    }
+
+    /// Buys a session; the cookie to set. Waits for the disk.
+    pub(super) fn sign_in(
+        &self,
+        token: &Token,
+        name: Option<&Name>,
+        now_ms: u64,
+    ) -> Result<(String, Visitor), EnrollError> {
+        // Without an authority there is nothing to buy.
+        let authority = self.authority.as_ref().ok_or(EnrollError::AnotherAuthority)?;
+        let (secret, session) = authority.sign_in(token, name, now_ms)?;
+        let seconds = session.not_after_ms.saturating_sub(now_ms) / 1000;
+        Ok((self.set_cookie(&secret.to_string(), seconds), session.into()))
+    }
+
+    /// Ends the session of these headers; the cookie to set. Waits for the disk.
+    pub(super) fn sign_out(&self, headers: &HeaderMap, now_ms: u64) -> Result<String, Refusal> {
+        if let (Some(authority), Some(secret)) = (&self.authority, self.secret(headers)) {
+            authority.sign_out(&secret, now_ms).map_err(|error| {
+                tracing::error!("a session cannot be ended: {error}");
+                Refusal::Unavailable
+            })?;
+        }
+        Ok(self.set_cookie("", 0))
+    }
+
+    fn set_cookie(&self, value: &str, seconds: u64) -> String {
+        let name = &self.cookie;
+        format!("{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; Secure; SameSite=Strict")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv6Addr;
+
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
+        pairs
+            .iter()
+            .map(|&(name, value)| (name.parse().expect("a name"), value.parse().expect("a value")))
+            .collect()
+    }
+
+    #[test]
+    fn a_host_is_an_address_or_a_name_that_is_known() {
+        let door = Doorkeeper::new(None, 80);
+        for good in ["127.0.0.1", "127.0.0.1:8080", "[::1]:8080", "localhost:8080", "LOCALHOST", "10.0.0.7"] {
+            assert!(door.knows_host(&headers(&[("host", good)])), "{good}");
+        }
+        for bad in
+            ["", "evil.example", "localhost.evil.example", "127.0.0.1.evil.example:80", "a@localhost", "x y"]
+        {
+            assert!(!door.knows_host(&headers(&[("host", bad)])), "{bad}");
+        }
+        assert!(!door.knows_host(&headers(&[])));
+        assert!(!door.knows_host(&headers(&[("host", "localhost"), ("host", "evil.example")])));
+    }
+
+    #[test]
+    fn only_the_own_origin_may_change_anything() {
+        let door = Doorkeeper::new(None, 80);
+        let own = ("host", "localhost:8080");
+        for good in [
+            vec![own, ("origin", "http://localhost:8080")],
+            vec![own, ("sec-fetch-site", "same-origin")],
+            vec![own, ("origin", "http://localhost:8080"), ("sec-fetch-site", "same-origin")],
+        ] {
+            assert!(door.is_same_origin(&headers(&good)), "{good:?}");
+        }
+        for bad in [
+            vec![own],
+            vec![own, ("origin", "null")],
+            vec![own, ("origin", "http://evil.example")],
+            vec![own, ("origin", "http://localhost:8081")],
+            vec![own, ("origin", "https://localhost:8080")],
+            vec![own, ("sec-fetch-site", "cross-site")],
+            vec![own, ("sec-fetch-site", "same-site"), ("origin", "http://localhost:8080")],
+            vec![own, ("sec-fetch-site", "none")],
+            vec![own, ("sec-fetch-site", "same-origin"), ("origin", "http://evil.example")],
+        ] {
+            assert!(!door.is_same_origin(&headers(&bad)), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_network_has_a_few_tries() {
+        let door = Doorkeeper::new(None, 80);
+        let six = |last: u16| IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 1, 0, 0, 0, last));
+        let tries = (0..50).filter(|&last| door.may_try(six(last))).count();
+        assert_eq!(tries, 10);
+        assert!(door.may_try("192.0.2.1".parse().expect("an address")), "another has its own");
+    }
+}

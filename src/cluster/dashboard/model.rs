@@ -1,0 +1,265 @@
+//! What browsers know: things by kind and name. A look at the coordinator becomes what is new, what has changed and what
+//! is gone since the last one.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use serde_json::{Map, Value, json};
+
+use super::Reports;
+use crate::cluster::protocol::v1;
+
+/// A browser that has just come gets so many lines of the running log.
+const MOST_LINES: usize = 300;
+
+/// Things by kind ("job", "proof", "worker", "coordinator") and name.
+type Things = BTreeMap<&'static str, BTreeMap<String, Value>>;
+
+/// One look at the coordinator.
+#[derive(Debug, Default)]
+pub(super) struct Look {
+    things: Things,
+    lines: Vec<v1::Event>,
+    now_ms: u64,
+}
+
+/// What browsers know.
+#[derive(Debug, Default)]
+pub(super) struct Model {
+    things: Things,
+    lines: VecDeque<Value>,
+    last_event: u64,
+    now_ms: u64,
+}
+
+/// Bytes in hexadecimal digits.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    data_encoding::HEXLOWER.encode(bytes)
+}
+
+fn job(mut job: v1::JobStatus, reports: &Reports, now_ms: u64) -> Value {
+    let (submitted_ms, state_ms) = (job.submitted_ms, job.state_ms);
+    // Who counted how much is in the report, which is asked for.
+    job.sources.clear();
+    if job.state() != v1::JobState::Running {
+        job.units_per_s = 0.0;
+    }
+    dated((reports.job)(job, now_ms), submitted_ms, state_ms)
+}
+
+fn proof(proof: v1::ProofStatus, reports: &Reports, now_ms: u64) -> Value {
+    let (submitted_ms, state_ms) = (proof.submitted_ms, proof.state_ms);
+    dated((reports.proof)(proof, now_ms), submitted_ms, state_ms)
+}
+
+/// Times that stand still, in place of one that changes with every look.
+fn dated(mut report: Value, submitted_ms: u64, state_ms: u64) -> Value {
+    if let Value::Object(report) = &mut report {
+        report.remove("elapsed_s");
+        report.insert("submitted_ms".into(), submitted_ms.into());
+        report.insert("state_ms".into(), state_ms.into());
+    }
+    report
+}
+
+fn worker(worker: v1::WorkerStatus) -> Value {
+    let device = |device: v1::Device| {
+        json!({
+            "id": device.id, "name": device.name, "kernel": device.kernel, "capacity": device.capacity,
+            "fault": device.fault, "temperature_c": device.temperature_c,
+        })
+    };
+    json!({
+        "build": worker.build,
+        "owner": worker.owner,
+        "address": worker.address,
+        "capacity": worker.capacity,
+        "devices": worker.devices.into_iter().map(device).collect::<Vec<_>>(),
+        "seen_ms": worker.seen_ms,
+        "draining": worker.draining,
+        "units_per_s": worker.units_per_s,
+        "units_done": worker.units_done,
+        "units_held": worker.held,
+        "quarantined": worker.quarantined,
+        "units": worker.units,
+        "units_verified": worker.confirmed,
+    })
+}
+
+fn line(event: &v1::Event) -> Value {
+    let level = match event.level() {
+        v1::EventLevel::Warning => "warning",
+        v1::EventLevel::Error => "error",
+        _ => "info",
+    };
+    json!({
+        "number": event.number, "at_ms": event.at_ms, "level": level, "job": hex(&event.job),
+        "worker": event.worker, "text": event.text,
+    })
+}
+
+impl Look {
+    /// From the coordinator's answers.
+    pub(super) fn new(
+        status: v1::StatusResponse,
+        workers: Vec<v1::WorkerStatus>,
+        lines: Vec<v1::Event>,
+        reports: &Reports,
+    ) -> Self {
+        let now_ms = status.now_ms;
+        let head = json!({
+            "build": status.build, "trouble": status.trouble, "workers": status.workers, "lease_ms": status.lease_ms,
+        });
+        let jobs = status.jobs.into_iter().map(|each| (hex(&each.job), job(each, reports, now_ms)));
+        let proofs = status.proofs.into_iter().map(|each| (hex(&each.job), proof(each, reports, now_ms)));
+        let workers = workers.into_iter().map(|each| (each.name.clone(), worker(each)));
+        let things = Things::from([
+            ("coordinator", BTreeMap::from([(String::new(), head)])),
+            ("job", jobs.collect()),
+            ("proof", proofs.collect()),
+            ("worker", workers.collect()),
+        ]);
+        Self { things, lines, now_ms }
+    }
+}
+
+/// The coordinator rounds the time of a worker's last contact anew at each look.
+fn is_same(before: &Value, now: &Value) -> bool {
+    const ROUNDING_MS: u64 = 50;
+    let seen = |value: &Value| value.get("seen_ms").and_then(Value::as_u64);
+    match (seen(before), seen(now)) {
+        (Some(a), Some(b)) if a != b && a.abs_diff(b) <= ROUNDING_MS => {
+            let mut now = now.clone();
+            now["seen_ms"] = a.into();
+            *before == now
+        }
+        _ => before == now,
+    }
+}
+
+impl Model {
+    /// The number of the last event that is known.
+    pub(super) const fn last_event(&self) -> u64 {
+        self.last_event
+    }
+
+    /// Takes a look over; what has changed, or none if nothing has.
+    pub(super) fn take(&mut self, look: Look) -> Option<Value> {
+        let Look { things, lines, now_ms } = look;
+        self.now_ms = now_ms;
+        let (mut set, mut gone) = (Map::new(), Map::new());
+        for (kind, now) in things {
+            let before = self.things.entry(kind).or_default();
+            let vanished: Vec<String> =
+                before.keys().filter(|name| !now.contains_key(*name)).cloned().collect();
+            before.retain(|name, _| now.contains_key(name));
+            let mut changed = Map::new();
+            for (name, value) in now {
+                if !before.get(&name).is_some_and(|old| is_same(old, &value)) {
+                    changed.insert(name.clone(), value.clone());
+                    before.insert(name, value);
+                }
+            }
+            if !changed.is_empty() {
+                set.insert(kind.into(), changed.into());
+            }
+            if !vanished.is_empty() {
+                gone.insert(kind.into(), vanished.into());
+            }
+        }
+        let new: Vec<Value> = lines.iter().filter(|event| event.number > self.last_event).map(line).collect();
+        self.last_event = lines.iter().map(|event| event.number).fold(self.last_event, u64::max);
+        self.lines.extend(new.iter().cloned());
+        let surplus = self.lines.len().saturating_sub(MOST_LINES);
+        self.lines.drain(..surplus);
+        let log: Vec<Value> = new.into_iter().rev().take(MOST_LINES).rev().collect();
+        if set.is_empty() && gone.is_empty() && log.is_empty() {
+            return None;
+        }
+        Some(json!({ "now_ms": now_ms, "set": set, "gone": gone, "log": log }))
+    }
+
+    /// All that there is, for a browser that knows nothing.
+    pub(super) fn all(&self) -> Value {
+        json!({ "now_ms": self.now_ms, "set": self.things, "gone": {}, "log": self.lines })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const REPORTS: Reports = Reports {
+        job: |job, now_ms| json!({ "units_done": job.done, "elapsed_s": now_ms, "by": job.sources.len() }),
+        proof: |proof, _| json!({ "row": proof.row }),
+    };
+
+    fn look(jobs: &[(u8, u64)], workers: &[(&str, u64)], events: std::ops::Range<u64>) -> Look {
+        let job =
+            |&(name, done): &(u8, u64)| v1::JobStatus { job: vec![name; 2], done, ..Default::default() };
+        let status = v1::StatusResponse { jobs: jobs.iter().map(job).collect(), ..Default::default() };
+        let worker = |&(name, seen_ms): &(&str, u64)| v1::WorkerStatus {
+            name: name.to_owned(),
+            seen_ms,
+            ..Default::default()
+        };
+        let events = events.map(|number| v1::Event { number, ..Default::default() });
+        Look::new(status, workers.iter().map(worker).collect(), events.collect(), &REPORTS)
+    }
+
+    /// What a browser makes of a message.
+    fn browser(known: &mut Value, message: &Value) {
+        for (kind, things) in message["set"].as_object().expect("kinds") {
+            for (name, value) in things.as_object().expect("things") {
+                known[kind][name] = value.clone();
+            }
+        }
+        for (kind, names) in message["gone"].as_object().expect("kinds") {
+            for name in names.as_array().expect("names") {
+                known[kind].as_object_mut().expect("a kind").remove(name.as_str().expect("a name"));
+            }
+        }
+    }
+
+    #[test]
+    fn what_has_not_changed_is_not_sent() {
+        let mut model = Model::default();
+        let first = model.take(look(&[(1, 0)], &[("w", 10_000)], 1..4)).expect("all is new");
+        assert_eq!(first["set"]["job"]["0101"]["units_done"], 0);
+        assert_eq!(first["log"].as_array().map(Vec::len), Some(3));
+        assert!(first["set"]["job"]["0101"].get("elapsed_s").is_none());
+        // The last contact is the same but for rounding, and no event is told twice.
+        assert_eq!(model.take(look(&[(1, 0)], &[("w", 10_001)], 1..4)), None);
+        let next = model.take(look(&[(1, 7)], &[], 3..5)).expect("a change");
+        assert_eq!(
+            next["set"],
+            json!({ "job": { "0101": { "units_done": 7, "by": 0, "submitted_ms": 0, "state_ms": 0 } } })
+        );
+        assert_eq!(
+            (&next["gone"], next["log"][0]["number"].as_u64()),
+            (&json!({ "worker": ["w"] }), Some(4))
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn a_browser_that_follows_knows_what_one_that_comes_anew_is_told(
+            looks in proptest::collection::vec(
+                (proptest::collection::btree_map(0u8..4, 0u64..3, 0..4), proptest::collection::btree_set("[ab]", 0..3)),
+                1..12,
+            ),
+        ) {
+            let mut model = Model::default();
+            let mut known = json!({ "coordinator": {}, "job": {}, "proof": {}, "worker": {} });
+            for (jobs, workers) in looks {
+                let jobs: Vec<(u8, u64)> = jobs.into_iter().collect();
+                let workers: Vec<(&str, u64)> = workers.iter().map(|name| (&name[..], 0)).collect();
+                if let Some(message) = model.take(look(&jobs, &workers, 0..0)) {
+                    browser(&mut known, &message);
+                }
+                prop_assert_eq!(&known, &model.all()["set"]);
+            }
+        }
+    }
+}

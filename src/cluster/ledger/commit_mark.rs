@@ -1,0 +1,129 @@
+//! The file beside a ledger that locks it, and remembers how much of it was acknowledged.
+//!
+//! The lock is the system's and ends with the process, however that ends. The mark is one line, written over in
+//! place after each commit and not waited for: a kill leaves it right, a power loss may leave an older one. So a
+//! ledger that holds less than its mark has lost something that was acknowledged (a truncated or damaged journal,
+//! an old copy put back), which SQLite by itself would take for the end of a file that was being written.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use crate::atomic_file;
+use crate::atomic_file::sync_directory_of;
+
+const BEGINS: &str = "nqueens-ledger-mark/1";
+
+/// How many entries were acknowledged, and the first bytes of the chain behind the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Mark {
+    pub(super) entries: u64,
+    pub(super) chain: [u8; 8],
+}
+
+impl Mark {
+    fn line(self) -> String {
+        let text = format!("{BEGINS} {:020} {:016x}", self.entries, u64::from_be_bytes(self.chain));
+        let digest = Sha256::digest(text.as_bytes());
+        let sum: String = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+        format!("{text} {sum}\n")
+    }
+
+    /// The exact inverse; a line that is anything else is no mark.
+    fn parse(line: &str) -> Option<Self> {
+        let mut words = line.strip_prefix(BEGINS)?.split_whitespace();
+        let entries = words.next()?.parse().ok()?;
+        let chain = u64::from_str_radix(words.next()?, 16).ok()?.to_be_bytes();
+        let mark = Self { entries, chain };
+        (mark.line() == line).then_some(mark)
+    }
+}
+
+/// Where the mark of the ledger at `path` is.
+pub(super) fn mark_path(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".lock");
+    name.into()
+}
+
+/// The mark of the ledger at `path`; none if there is no readable one.
+pub(super) fn read_mark(path: &Path) -> Option<Mark> {
+    Mark::parse(&atomic_file::read_text(&mark_path(path), 1024).ok()?)
+}
+
+/// The lock of a ledger, held as long as this lives.
+#[derive(Debug)]
+pub(super) struct Lock(File);
+
+impl Lock {
+    /// Locks the ledger at `path`. `Ok(None)` if another has it.
+    ///
+    /// # Errors
+    /// The file beside it cannot be made or locked.
+    pub(super) fn take(path: &Path) -> io::Result<Option<Self>> {
+        let beside = mark_path(path);
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&beside)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Self(file))),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    /// The mark; none if there is no readable one.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub(super) fn mark(&mut self) -> io::Result<Option<Mark>> {
+        let mut bytes = Vec::new();
+        self.0.seek(SeekFrom::Start(0))?;
+        (&mut self.0).take(1024).read_to_end(&mut bytes)?;
+        Ok(std::str::from_utf8(&bytes).ok().and_then(Mark::parse))
+    }
+
+    /// Writes the mark over the one before; does not wait for the disk.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub(super) fn set(&mut self, mark: Mark) -> io::Result<()> {
+        self.0.seek(SeekFrom::Start(0))?;
+        self.0.write_all(mark.line().as_bytes())
+    }
+
+    /// Makes the mark and its entry in the directory durable.
+    ///
+    /// # Errors
+    /// They are not.
+    pub(super) fn sync(&mut self, path: &Path) -> io::Result<()> {
+        self.0.sync_all()?;
+        sync_directory_of(path)
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Closing alone would leave it to a child that another thread is just starting, until that runs its program.
+        let _ = self.0.unlock();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_is_read_back_only_as_it_was_written() {
+        let mark = Mark { entries: 1 << 40, chain: [0, 1, 2, 3, 4, 5, 254, 255] };
+        let line = mark.line();
+        assert_eq!(Mark::parse(&line), Some(mark));
+        assert_eq!(line.len(), Mark { entries: 0, chain: [0; 8] }.line().len(), "written over in place");
+        for position in 0..line.len() {
+            let mut other = line.clone().into_bytes();
+            other[position] ^= 1;
+            assert_eq!(String::from_utf8(other).ok().and_then(|l| Mark::parse(&l)), None, "{position}");
+            assert_eq!(Mark::parse(&line[..position]), None, "{position}");
+        }
+    }
+}

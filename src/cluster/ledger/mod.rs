@@ -1,0 +1,19 @@
+//! The durable record of a campaign: all events in one SQLite file, each row chained to the one before, with the running
+//! totals of the jobs.
+
+mod campaign_file;
+mod check;
+mod commit_mark;
+mod entry;
+mod ledger_error;
+mod ledger_state;
+mod schema;
+
+pub use campaign_file::{CampaignFile, JobRecord, Loaded};
+pub use check::{CheckReport, JobOverview, Overview, check, export, show};
+pub use entry::{
+    CheckDepth, DrawnChecks, Entry, JobState, JobSubmitted, Note, Phase, Recount, SpotCheck, SubSums,
+    UnitDone, UnitReason, UnitRevived, WorkerDrained, WorkerQuarantined, WorkerReleased, WorkerSeen,
+};
+pub use ledger_error::{Damage as LedgerDamage, LedgerError};
+pub use ledger_state::{JobTotals, Refusal, WorkerRecord};

@@ -1,0 +1,178 @@
+//! Connections to a coordinator.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tonic::transport::{Channel, ClientTlsConfig, Endpoint, Identity};
+
+use super::convert::MOST_MESSAGE_BYTES;
+use super::v1::enrolment_client::EnrolmentClient;
+use super::v1::operations_client::OperationsClient;
+use super::v1::proving_client::ProvingClient;
+use super::v1::work_client::WorkClient;
+use crate::cluster::auth::{Credentials, Fingerprint, PinnedAuthority};
+
+/// Where a coordinator listens: a host and a port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Address {
+    host: String,
+    port: u16,
+}
+
+/// A text that is no address.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is not an address; write HOST:PORT, for example 192.0.2.7:7878 or queens.example.org:7878")]
+pub struct AddressError(String);
+
+impl Address {
+    /// The port where none is said.
+    pub const PORT: u16 = 7878;
+
+    /// This machine, and that port.
+    pub fn usual() -> Self {
+        Self { host: "127.0.0.1".to_owned(), port: Self::PORT }
+    }
+
+    /// Whether it is this machine, whatever the network does.
+    pub fn is_loopback(&self) -> bool {
+        let literal = self.host.trim_start_matches('[').trim_end_matches(']');
+        self.host == "localhost" || literal.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.host, self.port)
+    }
+}
+
+impl FromStr for Address {
+    type Err = AddressError;
+
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        let wrong = || AddressError(text.chars().take(100).collect());
+        let (host, port) = match text.rsplit_once(':') {
+            // An IPv6 address without brackets has more colons.
+            Some((host, port)) if !host.contains(':') || host.ends_with(']') => {
+                (host, port.parse().map_err(|_| wrong())?)
+            }
+            Some(_) => return Err(wrong()),
+            None => (text, Self::PORT),
+        };
+        let is_host = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-');
+        let is_ipv6 = || {
+            let literal = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+            literal.is_some_and(|literal| literal.parse::<std::net::Ipv6Addr>().is_ok())
+        };
+        if port == 0 || host.is_empty() || !(host.bytes().all(is_host) || is_ipv6()) {
+            return Err(wrong());
+        }
+        Ok(Self { host: host.to_owned(), port })
+    }
+}
+
+/// How a connection is made safe.
+#[derive(Clone, Debug)]
+pub enum Security {
+    /// Not at all: for one machine, or at explicit request.
+    Plain,
+    /// TLS to the coordinator whose authority has this fingerprint, with a client certificate if there is one.
+    Tls(Fingerprint, Option<Box<Credentials>>),
+}
+
+/// Why no connection can be tried.
+#[derive(Debug, thiserror::Error)]
+#[error("the connection to {0} cannot be set up: {1}")]
+pub struct LinkError(Address, tonic::transport::Error);
+
+/// A way to a coordinator. It connects at the first call, and again when that is lost.
+#[derive(Clone, Debug)]
+pub struct Link {
+    channel: Channel,
+}
+
+impl Link {
+    /// A link on which every call ends within `deadline`.
+    ///
+    /// # Errors
+    /// The credentials are not such that TLS takes them.
+    pub fn new(address: &Address, security: &Security, deadline: Duration) -> Result<Self, LinkError> {
+        let fail = |error| LinkError(address.clone(), error);
+        let endpoint = Self::endpoint(address, security, deadline).map_err(fail)?;
+        Ok(Self { channel: endpoint.connect_lazy() })
+    }
+
+    fn endpoint(
+        address: &Address,
+        security: &Security,
+        deadline: Duration,
+    ) -> Result<Endpoint, tonic::transport::Error> {
+        const KEEP_ALIVE: Duration = Duration::from_secs(20);
+        let scheme = match security {
+            Security::Plain => "http",
+            Security::Tls(..) => "https",
+        };
+        let endpoint = Endpoint::from_shared(format!("{scheme}://{address}"))?
+            .connect_timeout(deadline)
+            .timeout(deadline)
+            .tcp_nodelay(true)
+            .http2_keep_alive_interval(KEEP_ALIVE.min(deadline))
+            .keep_alive_timeout(KEEP_ALIVE.min(deadline))
+            .keep_alive_while_idle(true);
+        let Security::Tls(authority, credentials) = security else { return Ok(endpoint) };
+        let mut tls = ClientTlsConfig::new();
+        if let Some(credentials) = credentials {
+            tls = tls.identity(Identity::from_pem(credentials.certificate_pem(), credentials.key_pem()));
+        }
+        endpoint.tls_config_with_verifier(tls, Arc::new(PinnedAuthority::new(*authority)))
+    }
+
+    /// Enrolment and renewal.
+    pub fn enrolment(&self) -> EnrolmentClient<Channel> {
+        EnrolmentClient::new(self.channel.clone()).max_decoding_message_size(MOST_MESSAGE_BYTES)
+    }
+
+    /// What workers call.
+    pub fn work(&self) -> WorkClient<Channel> {
+        WorkClient::new(self.channel.clone()).max_decoding_message_size(MOST_MESSAGE_BYTES)
+    }
+
+    /// What workers call while anything is to be proved.
+    pub fn proving(&self) -> ProvingClient<Channel> {
+        ProvingClient::new(self.channel.clone()).max_decoding_message_size(MOST_MESSAGE_BYTES)
+    }
+
+    /// What people call. Lists of jobs and workers may be long.
+    pub fn operations(&self) -> OperationsClient<Channel> {
+        OperationsClient::new(self.channel.clone()).max_decoding_message_size(64 * MOST_MESSAGE_BYTES)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_a_host_and_a_port() {
+        for (text, loopback) in [
+            ("127.0.0.1:7878", true),
+            ("localhost:1", true),
+            ("[::1]:7878", true),
+            ("192.0.2.7:7878", false),
+            ("queens.example.org:443", false),
+            ("[2001:db8::1]:7878", false),
+        ] {
+            let address: Address = text.parse().expect(text);
+            assert_eq!((address.to_string(), address.is_loopback()), (text.to_owned(), loopback));
+        }
+        assert_eq!("queens".parse::<Address>().expect("a host").to_string(), "queens:7878");
+        for text in
+            ["", ":1", "h:", "h:0", "h:65536", "h:x", "::1:7878", "http://h:1", "h:1/x", "a b:1", "[h]:1"]
+        {
+            assert!(text.parse::<Address>().is_err(), "{text}");
+        }
+    }
+}

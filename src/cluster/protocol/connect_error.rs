@@ -1,0 +1,125 @@
+//! What it says of a connection that a call failed.
+
+use std::error::Error;
+use std::{io, iter};
+
+use tonic::Status;
+
+/// A connection that failed; the coordinator itself said nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Broken {
+    /// In what way, as far as that makes a difference.
+    pub fault: Fault,
+    /// The same in words, on one line.
+    pub why: String,
+}
+
+/// In what way a connection failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// There is nobody at that address.
+    NobodyListens,
+    /// It speaks TLS, and is another server than the coordinator. In a network that is only up in part that may pass.
+    Stranger,
+    /// It was asked by TLS, and answers without.
+    NoTls,
+    /// It was asked without TLS, and answers in something else than HTTP/2: by TLS, most probably.
+    NotPlain,
+    /// Anything else, which may pass.
+    Other,
+}
+
+impl Broken {
+    /// Of the connection on which a call failed; none if it is the coordinator's own answer.
+    pub fn of(status: &Status) -> Option<Self> {
+        let causes = || iter::successors(status.source(), |cause| (*cause).source());
+        // The innermost one says most.
+        let said = causes().last()?.to_string();
+        let fault = causes().find_map(known).unwrap_or(Fault::Other);
+        let why = match fault {
+            Fault::NoTls => "it does not speak TLS",
+            Fault::NotPlain => "it does not speak HTTP/2 without TLS",
+            _ => said.lines().next().unwrap_or_default(),
+        };
+        Some(Self { fault, why: why.to_owned() })
+    }
+}
+
+/// What one cause says for itself.
+fn known(cause: &(dyn Error + 'static)) -> Option<Fault> {
+    if let Some(error) = cause.downcast_ref::<io::Error>() {
+        return match error.get_ref().and_then(|inner| inner.downcast_ref()) {
+            Some(tls) => of_tls(tls),
+            None => (error.kind() == io::ErrorKind::ConnectionRefused).then_some(Fault::NobodyListens),
+        };
+    }
+    if let Some(error) = cause.downcast_ref::<h2::Error>() {
+        // The first bytes of a TLS alert, or of a line of HTTP/1, read as a frame's length.
+        return (error.reason() == Some(h2::Reason::FRAME_SIZE_ERROR)).then_some(Fault::NotPlain);
+    }
+    of_tls(cause.downcast_ref()?)
+}
+
+const fn of_tls(error: &rustls::Error) -> Option<Fault> {
+    match error {
+        rustls::Error::InvalidCertificate(_) => Some(Fault::Stranger),
+        rustls::Error::InvalidMessage(_) => Some(Fault::NoTls),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    use super::*;
+    use crate::cluster::auth::Fingerprint;
+    use crate::cluster::protocol::{Address, Link, Security, v1};
+
+    /// What a call comes to at a server that reads a little, writes these bytes and ends.
+    async fn answered(security: Security, bytes: &'static [u8]) -> Broken {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address: Address = listener.local_addr().expect("one").to_string().parse().expect("one");
+        let server = tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let _ = stream.read(&mut [0; 4096]).await;
+                let _ = stream.write_all(bytes).await;
+                let _ = stream.shutdown().await;
+                // Whatever else comes is read, so that the answer is not lost by a reset.
+                let _ = stream.read_to_end(&mut Vec::new()).await;
+            }
+        });
+        let link = Link::new(&address, &security, Duration::from_secs(30)).expect("a link");
+        let status =
+            link.operations().status(v1::StatusRequest::default()).await.expect_err("no coordinator");
+        server.abort();
+        Broken::of(&status).expect("of the connection")
+    }
+
+    #[tokio::test]
+    async fn what_speaks_otherwise_is_told_from_what_is_away() {
+        const ALERT: &[u8] = &[0x15, 3, 3, 0, 2, 2, 10];
+        for bytes in [ALERT, b"HTTP/1.1 400 Bad Request\r\n\r\n"] {
+            let broken = answered(Security::Plain, bytes).await;
+            assert_eq!(broken.fault, Fault::NotPlain, "{broken:?}");
+        }
+        assert_eq!(answered(Security::Plain, b"").await.fault, Fault::Other);
+        let pin: Fingerprint = "m4cqsdvsad4vujcgsid3uphbij5ncrj5umfeqp2zhirpowrrlpja".parse().expect("one");
+        // The settings that a server of HTTP/2 begins with.
+        let broken = answered(Security::Tls(pin, None), &[0, 0, 0, 4, 0, 0, 0, 0, 0]).await;
+        assert_eq!(broken.fault, Fault::NoTls, "{broken:?}");
+        let nobody = TcpListener::bind("127.0.0.1:0").await.expect("a free port").local_addr().expect("one");
+        let nobody: Address = nobody.to_string().parse().expect("one");
+        let link = Link::new(&nobody, &Security::Plain, Duration::from_secs(30)).expect("a link");
+        let status = link.operations().status(v1::StatusRequest::default()).await.expect_err("nobody");
+        assert_eq!(Broken::of(&status).map(|broken| broken.fault), Some(Fault::NobodyListens));
+    }
+
+    #[test]
+    fn an_answer_is_no_broken_connection() {
+        assert_eq!(Broken::of(&Status::unavailable("the coordinator stops; try again later")), None);
+    }
+}

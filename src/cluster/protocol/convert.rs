@@ -1,0 +1,427 @@
+//! Messages become what the campaign knows, and back. What comes from outside is looked at here, once.
+
+use std::net::IpAddr;
+
+use crate::board::{Piece, Problem, Square};
+use crate::cluster::campaign::{
+    Assignment, HeldLease, JobState, Source, SubRangeSet, SyncRequest, SyncResponse, UnitId, UnitResult,
+    Verdict,
+};
+use crate::decomposition::JobHash;
+use crate::tally::{Parts, Residues, Tally};
+
+use super::v1;
+
+/// The most bytes of a message.
+pub const MOST_MESSAGE_BYTES: usize = 1 << 20;
+/// The most leases in a sync.
+pub const MOST_HELD: usize = 4096;
+/// The most results in a call.
+pub const MOST_RESULTS: usize = 1024;
+const MOST_PARTS: usize = 64;
+const MOST_DEVICES: usize = 64;
+const MOST_KERNELS: usize = 64;
+const MOST_JOBS: usize = 4096;
+const MOST_NAME_BYTES: usize = 256;
+const MOST_SQUARES: usize = 4096;
+const MOST_SUB_RANGES: usize = 32;
+const MOST_GRANT_BYTES: usize = 256;
+
+/// A message that does not mean anything.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Malformed {
+    /// A field that must be there.
+    #[error("{0} is missing")]
+    Missing(&'static str),
+    /// Bytes of the wrong length.
+    #[error("{0} has {1} bytes, not {2}")]
+    Length(&'static str, usize, usize),
+    /// Too many of something.
+    #[error("{1} {0}; at most {2} are taken")]
+    TooMany(&'static str, usize, usize),
+    /// A value out of range.
+    #[error("{0} is out of range")]
+    Range(&'static str),
+    /// A piece or a board that there is not.
+    #[error("{0}")]
+    Problem(String),
+}
+
+pub(super) fn at_most(what: &'static str, found: usize, most: usize) -> Result<(), Malformed> {
+    if found <= most { Ok(()) } else { Err(Malformed::TooMany(what, found, most)) }
+}
+
+fn bytes<const N: usize>(what: &'static str, bytes: &[u8]) -> Result<[u8; N], Malformed> {
+    bytes.try_into().map_err(|_| Malformed::Length(what, bytes.len(), N))
+}
+
+/// The job that some bytes name.
+///
+/// # Errors
+/// They are not 16.
+pub fn job_hash(hash: &[u8]) -> Result<JobHash, Malformed> {
+    Ok(JobHash::from_bytes(bytes("a job's name", hash)?))
+}
+
+fn name(what: &'static str, name: String) -> Result<String, Malformed> {
+    let plain = name.len() <= MOST_NAME_BYTES && !name.chars().any(char::is_control);
+    if plain { Ok(name) } else { Err(Malformed::Range(what)) }
+}
+
+pub(super) fn seconds(what: &'static str, seconds: f64) -> Result<f64, Malformed> {
+    if seconds.is_finite() && seconds >= 0.0 { Ok(seconds) } else { Err(Malformed::Range(what)) }
+}
+
+fn residues(values: &[u64]) -> Result<Residues, Malformed> {
+    let values: [u64; 2] = values.try_into().map_err(|_| Malformed::Length("residues", values.len(), 2))?;
+    Ok(Residues::from_values(values))
+}
+
+fn number(what: &'static str, be: &[u8]) -> Result<u128, Malformed> {
+    Ok(u128::from_be_bytes(bytes(what, be)?))
+}
+
+impl From<&Tally> for v1::Tally {
+    fn from(tally: &Tally) -> Self {
+        Self {
+            thirds: tally.thirds().to_be_bytes().into(),
+            residues: tally.residues().values().into(),
+            nodes: tally.nodes().to_be_bytes().into(),
+        }
+    }
+}
+
+impl TryFrom<&v1::Tally> for Tally {
+    type Error = Malformed;
+
+    /// As it was sent: nothing is compared.
+    fn try_from(tally: &v1::Tally) -> Result<Self, Malformed> {
+        let thirds = number("a sum", &tally.thirds)?;
+        Ok(Self::from_parts(thirds, residues(&tally.residues)?, number("nodes", &tally.nodes)?))
+    }
+}
+
+fn parts(sent: &[v1::Part]) -> Result<Parts, Malformed> {
+    at_most("parts", sent.len(), MOST_PARTS)?;
+    let mut parts = Parts::default();
+    for part in sent {
+        let completions = number("completions", &part.completions)?;
+        let (residues, nodes) = (residues(&part.residues)?, number("nodes", &part.nodes)?);
+        let added = parts.add(part.weight, completions, residues, nodes);
+        added.map_err(|_| Malformed::Range("the sum of parts"))?;
+    }
+    Ok(parts)
+}
+
+fn sub_sums(bytes: &[u8]) -> Result<Vec<u128>, Malformed> {
+    let (sums, rest) = bytes.as_chunks::<16>();
+    at_most("sums of sub-ranges", sums.len(), MOST_SUB_RANGES)?;
+    if !rest.is_empty() {
+        return Err(Malformed::Length("a sum of a sub-range", rest.len(), 16));
+    }
+    Ok(sums.iter().map(|sum| u128::from_be_bytes(*sum)).collect())
+}
+
+fn lease(assignment: &Assignment) -> v1::Lease {
+    v1::Lease {
+        attempt: assignment.attempt,
+        job: assignment.job.to_bytes().into(),
+        first_unit: assignment.units.start,
+        units: assignment.units.end - assignment.units.start,
+        mirrored: assignment.mirrored,
+        not_kernel: assignment.not_kernel.clone().unwrap_or_default(),
+        sub_ranges: assignment.sub_ranges.numbers().collect(),
+        grant: assignment.grant.clone(),
+    }
+}
+
+fn assignment(lease: v1::Lease) -> Result<Assignment, Malformed> {
+    let end = lease.first_unit.checked_add(lease.units).ok_or(Malformed::Range("a lease"))?;
+    let not_kernel = name("a kernel", lease.not_kernel)?;
+    let sub_ranges = SubRangeSet::from_numbers(lease.sub_ranges).ok_or(Malformed::Range("a sub-range"))?;
+    at_most("bytes of a grant", lease.grant.len(), MOST_GRANT_BYTES)?;
+    Ok(Assignment {
+        attempt: lease.attempt,
+        job: job_hash(&lease.job)?,
+        units: lease.first_unit..end,
+        mirrored: lease.mirrored,
+        not_kernel: (!not_kernel.is_empty()).then_some(not_kernel),
+        sub_ranges,
+        grant: lease.grant,
+    })
+}
+
+/// Returns a device's name as results carry it: printable ASCII, 200 characters at most.
+pub fn device_label(name: &str) -> String {
+    name.chars().filter(char::is_ascii).filter(|letter| !letter.is_control()).take(200).collect()
+}
+
+/// Returns the names by which results may call a device.
+fn device_labels(device: &v1::Device) -> [String; 2] {
+    [device_label(&device.id), device_label(&format!("{}, {}", device.id, device.name))]
+}
+
+/// Messages from and to what the campaign knows.
+pub mod messages {
+    use super::*;
+
+    /// The problem that is submitted.
+    ///
+    /// # Errors
+    /// There is no such piece or board, or too many squares are decided.
+    pub fn problem(request: &v1::SubmitRequest) -> Result<Problem, Malformed> {
+        at_most("squares", request.placed.len() + request.blocked.len(), MOST_SQUARES)?;
+        let piece: Piece = request.piece.parse().map_err(|e| Malformed::Problem(format!("{e}")))?;
+        let zero_based = |from_one: u32| from_one.checked_sub(1).map(|i| i as usize);
+        let square = |s: &v1::Square| Some(Square::new(zero_based(s.row)?, zero_based(s.column)?));
+        let squares = |squares: &[v1::Square]| -> Result<Vec<Square>, Malformed> {
+            let all: Option<Vec<Square>> = squares.iter().map(square).collect();
+            all.ok_or_else(|| Malformed::Problem("rows and columns of squares begin at 1".to_owned()))
+        };
+        let (placed, blocked) = (squares(&request.placed)?, squares(&request.blocked)?);
+        let n = request.n as usize;
+        Problem::new(piece, n, placed, blocked).map_err(|e| Malformed::Problem(e.to_string()))
+    }
+
+    /// A worker's sync, by the worker that the call's credentials name.
+    ///
+    /// # Errors
+    /// It is beyond a limit, or makes no sense.
+    pub fn sync_request(
+        request: v1::SyncRequest,
+        (worker, owner, address): (String, String, Option<IpAddr>),
+    ) -> Result<SyncRequest, Malformed> {
+        at_most("devices", request.devices.len(), MOST_DEVICES)?;
+        at_most("leases", request.held.len(), MOST_HELD)?;
+        at_most("kernels", request.kernels.len(), MOST_KERNELS)?;
+        at_most("rates", request.rates.len(), MOST_JOBS)?;
+        let held = request.held.into_iter().map(|held| {
+            let lease = assignment(held.lease.ok_or(Malformed::Missing("a lease"))?)?;
+            Ok(HeldLease { lease, left: held.left, unstarted: held.unstarted.min(held.left) })
+        });
+        let rates = request.rates.iter().map(|rate| Ok((job_hash(&rate.job)?, rate.units_per_s)));
+        Ok(SyncRequest {
+            worker,
+            owner,
+            address,
+            boot: request.boot,
+            capacity: request.capacity,
+            kernels: request.kernels.into_iter().map(|k| name("a kernel", k)).collect::<Result<_, _>>()?,
+            devices: request.devices.iter().flat_map(device_labels).collect(),
+            units_per_s: rates.collect::<Result<_, _>>()?,
+            held: held.collect::<Result<_, _>>()?,
+            draining: request.draining,
+        })
+    }
+
+    /// What a worker says of its devices, fit to be shown to people.
+    ///
+    /// # Errors
+    /// There are too many.
+    pub fn devices(devices: Vec<v1::Device>) -> Result<Vec<v1::Device>, Malformed> {
+        at_most("devices", devices.len(), MOST_DEVICES)?;
+        let shown = |text: String| {
+            let plain = text.chars().filter(|letter| !letter.is_control());
+            plain.take(MOST_NAME_BYTES / 4).collect::<String>()
+        };
+        let device = |device: v1::Device| v1::Device {
+            id: shown(device.id),
+            name: shown(device.name),
+            kernel: shown(device.kernel),
+            fault: shown(device.fault),
+            ..device
+        };
+        Ok(devices.into_iter().map(device).collect())
+    }
+
+    /// What a worker has in hand, as it is sent.
+    pub fn held(held: &HeldLease) -> v1::Held {
+        v1::Held { lease: Some(lease(&held.lease)), left: held.left, unstarted: held.unstarted }
+    }
+
+    /// The answer to a sync, with the texts of its jobs still to be filled in.
+    pub fn sync_response(response: &SyncResponse) -> v1::SyncResponse {
+        v1::SyncResponse {
+            desired: response.desired.iter().map(lease).collect(),
+            cancel: response.cancel.clone(),
+            // The cast saturates where it matters: nobody waits for weeks.
+            next_sync_ms: u32::try_from(response.next_sync_ms).unwrap_or(u32::MAX),
+            ..v1::SyncResponse::default()
+        }
+    }
+
+    /// The leases of an answer.
+    ///
+    /// # Errors
+    /// One makes no sense.
+    pub fn desired(leases: Vec<v1::Lease>) -> Result<Vec<Assignment>, Malformed> {
+        leases.into_iter().map(assignment).collect()
+    }
+
+    /// A result, of a worker of this name, owner and build.
+    ///
+    /// # Errors
+    /// It is beyond a limit, or makes no sense. That it contradicts itself is not looked for here.
+    pub fn unit_result(
+        result: v1::Result,
+        (worker, owner): (&str, &str),
+        build: &str,
+    ) -> Result<UnitResult, Malformed> {
+        let unit = UnitId { job: job_hash(&result.job)?, unit: result.unit };
+        let source = Source {
+            worker: worker.to_owned(),
+            owner: owner.to_owned(),
+            kernel: name("a kernel", result.kernel)?,
+            device: name("a device", result.device)?,
+            build: build.to_owned(),
+        };
+        at_most("bytes of a grant", result.grant.len(), MOST_GRANT_BYTES)?;
+        Ok(UnitResult {
+            unit,
+            attempt: result.attempt,
+            grant: result.grant,
+            sub_sums: sub_sums(&result.sub_sums)?,
+            tally: Tally::try_from(&result.tally.ok_or(Malformed::Missing("a tally"))?)?,
+            parts: parts(&result.parts)?,
+            source,
+            elapsed_s: seconds("the time that a unit took", result.elapsed_s)?,
+        })
+    }
+
+    /// A result, as it is sent. Who counted is what the call's credentials say.
+    pub fn result(completion: &UnitResult) -> v1::Result {
+        let parts = completion.parts.iter().map(|part| v1::Part {
+            weight: part.weight,
+            completions: part.completions.to_be_bytes().into(),
+            residues: part.residues.values().into(),
+            nodes: part.nodes.to_be_bytes().into(),
+        });
+        v1::Result {
+            attempt: completion.attempt,
+            job: completion.unit.job.to_bytes().into(),
+            unit: completion.unit.unit,
+            tally: Some((&completion.tally).into()),
+            parts: parts.collect(),
+            kernel: completion.source.kernel.clone(),
+            device: completion.source.device.clone(),
+            elapsed_s: completion.elapsed_s,
+            sub_sums: completion.sub_sums.iter().flat_map(|sum| sum.to_be_bytes()).collect(),
+            grant: completion.grant.clone(),
+        }
+    }
+}
+
+impl From<Verdict> for v1::Verdict {
+    fn from(verdict: Verdict) -> Self {
+        match verdict {
+            Verdict::Accepted => Self::Accepted,
+            Verdict::Duplicate => Self::Duplicate,
+            Verdict::Conflict => Self::Conflict,
+            Verdict::StaleJob => Self::StaleJob,
+            Verdict::Refused => Self::Refused,
+            Verdict::Quarantined => Self::Quarantined,
+        }
+    }
+}
+
+impl From<JobState> for v1::JobState {
+    fn from(state: JobState) -> Self {
+        match state {
+            JobState::Running => Self::Running,
+            JobState::Paused => Self::Paused,
+            JobState::Cancelled => Self::Cancelled,
+            JobState::Finished => Self::Finished,
+            JobState::Disputed => Self::Disputed,
+        }
+    }
+}
+
+impl TryFrom<v1::JobState> for JobState {
+    type Error = Malformed;
+
+    fn try_from(state: v1::JobState) -> Result<Self, Malformed> {
+        match state {
+            v1::JobState::Running => Ok(Self::Running),
+            v1::JobState::Paused => Ok(Self::Paused),
+            v1::JobState::Cancelled => Ok(Self::Cancelled),
+            v1::JobState::Finished => Ok(Self::Finished),
+            v1::JobState::Disputed => Ok(Self::Disputed),
+            v1::JobState::Unspecified => Err(Malformed::Missing("a state")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use prost::Message;
+
+    use super::*;
+
+    fn completion(counts: &[(u32, u128)], unit: u64, attempt: u64) -> UnitResult {
+        let mut parts = Parts::default();
+        for &(weight, count) in counts {
+            parts.add(weight, count, Residues::of(count), count / 2).expect("small");
+        }
+        let source = Source {
+            worker: "w".into(),
+            owner: "o".into(),
+            kernel: "k".into(),
+            device: "d".into(),
+            build: "0".into(),
+        };
+        let unit = UnitId { job: JobHash::from_bytes([7; 16]), unit };
+        let tally = parts.total().expect("small");
+        let sub_sums = vec![tally.thirds() / 2, tally.thirds() - tally.thirds() / 2];
+        UnitResult { unit, attempt, grant: vec![7; 40], tally, parts, sub_sums, source, elapsed_s: 1.5 }
+    }
+
+    proptest! {
+        #[test]
+        fn a_result_arrives_as_it_was_sent(
+            counts in proptest::collection::vec((1u32..25, 0u128..1 << 100), 0..9), unit: u64, attempt: u64
+        ) {
+            let sent = completion(&counts, unit, attempt);
+            let bytes = messages::result(&sent).encode_to_vec();
+            let read = v1::Result::decode(&bytes[..]).expect("what was encoded");
+            prop_assert_eq!(messages::unit_result(read, ("w", "o"), "0"), Ok(sent));
+        }
+
+        #[test]
+        fn no_bytes_make_a_message_that_upsets_anything(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            if let Ok(result) = v1::Result::decode(&bytes[..]) {
+                let _ = messages::unit_result(result, ("w", "o"), "0");
+            }
+            if let Ok(request) = v1::SyncRequest::decode(&bytes[..]) {
+                let _ = messages::sync_request(request, ("w".into(), "o".into(), None));
+            }
+        }
+    }
+
+    #[test]
+    fn a_result_with_a_field_of_tomorrow_is_understood() {
+        let mut bytes = messages::result(&completion(&[(24, 5)], 1, 2)).encode_to_vec();
+        // Field 1000, a string.
+        bytes.extend([0xc2, 0x3e, 3, b'n', b'e', b'w']);
+        let read = v1::Result::decode(&bytes[..]).expect("a message");
+        assert_eq!(messages::unit_result(read, ("w", "o"), "0"), Ok(completion(&[(24, 5)], 1, 2)));
+    }
+
+    #[test]
+    fn what_is_malformed_is_refused() {
+        let good = || messages::result(&completion(&[(24, 5)], 1, 2));
+        let refused = |result| messages::unit_result(result, ("w", "o"), "0").expect_err("malformed");
+        assert_eq!(refused(v1::Result { tally: None, ..good() }), Malformed::Missing("a tally"));
+        assert!(matches!(refused(v1::Result { job: vec![1], ..good() }), Malformed::Length(_, 1, 16)));
+        assert!(matches!(refused(v1::Result { elapsed_s: f64::NAN, ..good() }), Malformed::Range(_)));
+        assert!(matches!(refused(v1::Result { kernel: "a\nb".into(), ..good() }), Malformed::Range(_)));
+        let parts = vec![good().parts[0].clone(); 65];
+        assert!(matches!(refused(v1::Result { parts, ..good() }), Malformed::TooMany(_, 65, 64)));
+        let held = vec![v1::Held::default(); MOST_HELD + 1];
+        let request = v1::SyncRequest { held, ..v1::SyncRequest::default() };
+        assert!(matches!(
+            messages::sync_request(request, ("w".into(), "o".into(), None)),
+            Err(Malformed::TooMany(..))
+        ));
+    }
+}

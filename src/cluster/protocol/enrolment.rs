@@ -1,0 +1,95 @@
+//! How a certificate is bought with a token, and renewed.
+
+use std::path::Path;
+use std::time::Duration;
+
+use tonic::Status;
+use tonic::metadata::MetadataValue;
+
+use super::channel::{Address, Link, LinkError, Security};
+use super::{peer, v1};
+use crate::cluster::auth::{Credentials, HolderError, KeyRequest, Name, Token};
+
+/// Why there is no certificate.
+#[derive(Debug, thiserror::Error)]
+pub enum EnrolError {
+    /// No link.
+    #[error(transparent)]
+    Link(#[from] LinkError),
+    /// The key or the certificate cannot be kept, or is not the one that was asked for.
+    #[error(transparent)]
+    Holder(#[from] HolderError),
+    /// The coordinator does not answer, or refuses.
+    #[error("{}", .0.message())]
+    Refused(Box<Status>),
+}
+
+impl From<Status> for EnrolError {
+    fn from(status: Status) -> Self {
+        Self::Refused(Box::new(status))
+    }
+}
+
+/// Where an answer says that the caller's certificate is not valid yet.
+const CERTIFICATE: &str = "nqueens-certificate";
+const NOT_VALID_YET: &str = "not-valid-yet";
+
+/// The answer to a caller whose certificate is not valid yet by the coordinator's clock: the same call may succeed later,
+/// and at once after [`renew`].
+pub fn not_valid_yet(message: impl Into<String>) -> Status {
+    let mut status = Status::unavailable(message);
+    status.metadata_mut().insert(CERTIFICATE, MetadataValue::from_static(NOT_VALID_YET));
+    status
+}
+
+/// Whether that is the answer.
+pub fn is_not_valid_yet(status: &Status) -> bool {
+    status.metadata().get(CERTIFICATE).is_some_and(|value| value == NOT_VALID_YET)
+}
+
+/// Buys a certificate for `name` and keeps it in `folder`. If the answer is lost, the same call again is the same
+/// purchase.
+///
+/// # Errors
+/// The coordinator refuses, or the folder cannot be written.
+pub async fn enrol(
+    address: &Address,
+    token: &Token,
+    name: &Name,
+    folder: &Path,
+    deadline: Duration,
+) -> Result<Credentials, EnrolError> {
+    let key = KeyRequest::for_enrolment(folder, name)?;
+    let link = Link::new(address, &Security::Tls(token.authority(), None), deadline)?;
+    let request = v1::EnrollRequest {
+        peer: peer(),
+        token: token.to_string(),
+        name: name.to_string(),
+        request: key.request().to_vec(),
+    };
+    let answer = link.enrolment().enroll(request).await?.into_inner();
+    let credentials = key.answered(token.authority(), &answer.certificate_pem, &answer.authority_pem)?;
+    credentials.save(folder)?;
+    Ok(credentials)
+}
+
+/// Gets the next certificate of whoever has `credentials`, and keeps it in `folder`.
+///
+/// # Errors
+/// The coordinator refuses, or the folder cannot be written; those in hand are as good as before.
+pub async fn renew(
+    address: &Address,
+    credentials: &Credentials,
+    folder: &Path,
+    deadline: Duration,
+) -> Result<Credentials, EnrolError> {
+    let authority = credentials.authority();
+    let key = KeyRequest::new(credentials.name())?;
+    let security = Security::Tls(authority, Some(Box::new(credentials.clone())));
+    let link = Link::new(address, &security, deadline)?;
+    let request = v1::RenewRequest { peer: peer(), request: key.request().to_vec() };
+    let answer = link.enrolment().renew(request).await?.into_inner();
+    let renewed = key.answered(authority, &answer.certificate_pem, &answer.authority_pem)?;
+    renewed.save(folder)?;
+    Ok(renewed)
+}

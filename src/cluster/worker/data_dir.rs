@@ -1,0 +1,217 @@
+//! A worker's folder: its lock, its name, its certificate.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use super::WorkerError;
+use super::backoff::Backoff;
+use super::connection::{Trouble, trouble};
+use crate::atomic_file;
+use crate::cluster::auth::{Credentials, HolderError, Name, Token};
+use crate::cluster::protocol::{Address, Broken, EnrolError, Fault, Security, enrol};
+
+/// Now, in ms since 1970.
+pub(super) fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A worker's folder, which no other worker has as long as this is open.
+#[derive(Debug)]
+pub(super) struct Home {
+    path: PathBuf,
+    _lock: File,
+}
+
+/// How a worker gets to know its coordinator.
+#[derive(Clone, Debug)]
+pub(super) struct Joining<'a> {
+    pub(super) address: &'a Address,
+    pub(super) token: Option<&'a Token>,
+    pub(super) name: Option<&'a Name>,
+    pub(super) insecure: bool,
+    pub(super) deadline: Duration,
+}
+
+impl Home {
+    /// Opens or creates the folder at `path`.
+    ///
+    /// # Errors
+    /// Another worker has it, or it cannot be written.
+    pub(super) fn open(path: &Path) -> Result<Self, WorkerError> {
+        let fail = |error| WorkerError::Folder(path.to_owned(), error);
+        fs::create_dir_all(path).map_err(fail)?;
+        let lock = path.join("lock");
+        let lock = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(lock)
+            .map_err(fail)?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Self { path: path.to_owned(), _lock: lock }),
+            Err(TryLockError::WouldBlock) => Err(WorkerError::InUse(path.to_owned())),
+            Err(TryLockError::Error(error)) => Err(fail(error)),
+        }
+    }
+
+    /// The folder.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The outbox in it.
+    pub(super) fn outbox(&self) -> PathBuf {
+        self.path.join("outbox.db")
+    }
+
+    /// The worker's name, and how its connections are made safe. Buys a certificate if there is none and there is a
+    /// token; tries again and again while the coordinator cannot be reached.
+    ///
+    /// # Errors
+    /// The coordinator refuses, there is nothing that it could know the worker by, or the folder cannot be used.
+    pub(super) async fn join(&self, joining: &Joining<'_>) -> Result<(Name, Security), WorkerError> {
+        let Joining { address, token, insecure, .. } = joining;
+        let kept = match Credentials::load(&self.path) {
+            _ if *insecure => None,
+            Ok(credentials) => Some(credentials),
+            Err(HolderError::Missing(_)) => None,
+            Err(error) => return Err(error.into()),
+        };
+        // A token for another coordinator, or in place of a certificate that has ended, is to be used.
+        let good = |credentials: &Credentials| {
+            token.is_none_or(|token| {
+                token.authority() == credentials.authority() && now_ms() < credentials.not_after_ms()
+            })
+        };
+        if let Some(credentials) = kept.filter(good) {
+            let name = credentials.name().clone();
+            if let Some(wanted) = joining.name
+                && *wanted != name
+            {
+                return Err(WorkerError::AnotherName(self.path.clone(), name));
+            }
+            return Ok((name, Security::Tls(credentials.authority(), Some(Box::new(credentials)))));
+        }
+        if let Some(token) = token {
+            let name = self.name(joining.name)?;
+            let credentials = self.enrol(joining, token, &name).await?;
+            tracing::info!(%name, "enrolled");
+            return Ok((name, Security::Tls(credentials.authority(), Some(Box::new(credentials)))));
+        }
+        if address.is_loopback() || *insecure {
+            return Ok((self.name(joining.name)?, Security::Plain));
+        }
+        Err(WorkerError::NoCertificate((*address).clone()))
+    }
+
+    async fn enrol(
+        &self,
+        joining: &Joining<'_>,
+        token: &Token,
+        name: &Name,
+    ) -> Result<Credentials, WorkerError> {
+        let mut backoff = Backoff::default();
+        loop {
+            let refused = match enrol(joining.address, token, name, &self.path, joining.deadline).await {
+                Ok(credentials) => return Ok(credentials),
+                Err(EnrolError::Link(error)) => return Err(error.into()),
+                Err(EnrolError::Holder(error)) => return Err(error.into()),
+                Err(EnrolError::Refused(status)) => status,
+            };
+            let address = joining.address.clone();
+            let fault = Broken::of(&refused).map(|broken| broken.fault);
+            match trouble(&refused) {
+                // A server that is not the coordinator of the token does not become it.
+                Trouble::Passing(why) if fault == Some(Fault::Stranger) => {
+                    return Err(WorkerError::Refused(address, why));
+                }
+                Trouble::Passing(_) if fault == Some(Fault::NoTls) => {
+                    return Err(WorkerError::NoTls(address));
+                }
+                Trouble::Passing(why) => {
+                    let wait = backoff.next(fastrand::f64());
+                    tracing::warn!(%address, "cannot enrol yet, trying again: {why}");
+                    tokio::time::sleep(wait).await;
+                }
+                Trouble::Lasting(why) => return Err(WorkerError::Refused(address, why)),
+            }
+        }
+    }
+
+    /// The name: that given, which is kept, or that kept, or a new one after this machine.
+    fn name(&self, given: Option<&Name>) -> Result<Name, WorkerError> {
+        let path = self.path.join("name");
+        let fail = |error| WorkerError::Folder(path.clone(), error);
+        let name = match given {
+            Some(name) => name.clone(),
+            None => match atomic_file::read_text(&path, 1024) {
+                Ok(text) => return text.trim().parse().map_err(WorkerError::Name),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => name_after(&host_name()),
+                Err(error) => return Err(fail(error)),
+            },
+        };
+        let part = self.path.join(".name.part");
+        let write = || {
+            let mut file = File::create(&part)?;
+            io::Write::write_all(&mut file, format!("{name}\n").as_bytes())?;
+            file.sync_all()?;
+            fs::rename(&part, &path)
+        };
+        write().map_err(fail)?;
+        Ok(name)
+    }
+}
+
+/// What this machine calls itself, if it says.
+fn host_name() -> String {
+    let file =
+        || fs::read_to_string("/proc/sys/kernel/hostname").or_else(|_| fs::read_to_string("/etc/hostname"));
+    let variable = || std::env::var("COMPUTERNAME").or_else(|_| std::env::var("HOSTNAME"));
+    file().ok().or_else(|| variable().ok()).unwrap_or_default()
+}
+
+/// A name after a machine, with four random letters: machines may have the same.
+fn name_after(host: &str) -> Name {
+    let fits =
+        |letter: &char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || matches!(letter, '-' | '.');
+    let host: String = host.trim().to_lowercase().chars().filter(fits).take(50).collect();
+    let host = host.trim_matches(['-', '.']);
+    let host = if host.is_empty() { "worker" } else { host };
+    let random: String = std::iter::repeat_with(fastrand::lowercase).take(4).collect();
+    format!("{host}-{random}").parse().expect("it was made to fit")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_of_any_name_gives_its_worker_a_name_that_fits() {
+        for host in ["", "Lab 3", "-.-", "gpu.lab.example.org\n", "ΑΒΓ", &"x".repeat(300)] {
+            let (one, two) = (name_after(host), name_after(host));
+            assert!(one.as_str().len() <= 63 && one.as_str().len() > 4, "{host}: {one}");
+            assert!(one != two || name_after(host) != one, "{host}");
+        }
+        assert!(name_after("Lab 3").as_str().starts_with("lab3-"));
+    }
+
+    #[test]
+    fn a_folder_has_one_worker_at_a_time_and_keeps_its_name() {
+        let path = std::env::temp_dir().join(format!("nqueens-home-{}", std::process::id()));
+        let home = Home::open(&path).expect("a folder");
+        assert!(matches!(Home::open(&path), Err(WorkerError::InUse(_))));
+        let name = home.name(None).expect("a name");
+        assert_eq!(home.name(None).expect("kept"), name);
+        drop(home);
+        let home = Home::open(&path).expect("free again");
+        assert_eq!(home.name(None).expect("kept"), name);
+        let given: Name = "other".parse().expect("a name");
+        assert_eq!(home.name(Some(&given)).expect("given"), given);
+        assert_eq!(home.name(None).expect("kept"), given);
+        fs::remove_dir_all(&path).expect("was made");
+    }
+}

@@ -1,0 +1,182 @@
+//! What a worker looks at before it counts: the clock on the wall, and how hot the machine is.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::quiet_hours::Hours;
+
+/// The clock and the thermometer; tests have their own.
+pub trait Surroundings: Send + Sync {
+    /// Minutes since midnight, local time: 0 to 1439.
+    fn minute_of_day(&self) -> u16;
+
+    /// The hottest processor, in degrees Celsius; `None` if this machine does not tell.
+    fn temperature_c(&self) -> Option<f64>;
+}
+
+/// This machine.
+#[derive(Clone, Debug)]
+pub struct ThisMachine {
+    sensors: PathBuf,
+}
+
+impl Default for ThisMachine {
+    fn default() -> Self {
+        Self { sensors: PathBuf::from("/sys/class/hwmon") }
+    }
+}
+
+impl Surroundings for ThisMachine {
+    fn minute_of_day(&self) -> u16 {
+        let now = jiff::Zoned::now().time();
+        // Both are small and not negative.
+        u16::from(now.hour().unsigned_abs()) * 60 + u16::from(now.minute().unsigned_abs())
+    }
+
+    fn temperature_c(&self) -> Option<f64> {
+        hottest(&self.sensors)
+    }
+}
+
+/// The hottest sensor of the processors under a folder as Linux has it: `hwmonK/name`, `hwmonK/tempJ_input` in
+/// thousandths of a degree. Of all sensors if none is known as a processor's.
+fn hottest(sensors: &Path) -> Option<f64> {
+    /// Drivers for the sensors in processors. Others (disks, or inputs of mainboards where nothing is plugged in) say
+    /// nothing about the load.
+    const PROCESSORS: [&str; 6] =
+        ["coretemp", "k10temp", "zenpower", "cpu_thermal", "soc_thermal", "via_cputemp"];
+    let (mut processors, mut all): (Option<f64>, Option<f64>) = (None, None);
+    for chip in fs::read_dir(sensors).ok()?.flatten() {
+        let name = fs::read_to_string(chip.path().join("name")).unwrap_or_default();
+        let is_processor = PROCESSORS.contains(&name.trim());
+        for file in fs::read_dir(chip.path()).into_iter().flatten().flatten() {
+            let file_name = file.file_name();
+            let file_name = file_name.to_string_lossy();
+            if !(file_name.starts_with("temp") && file_name.ends_with("_input")) {
+                continue;
+            }
+            // A sensor that sleeps cannot be read.
+            let Ok(text) = fs::read_to_string(file.path()) else { continue };
+            let Ok(thousandths) = text.trim().parse::<i32>() else { continue };
+            let degrees = f64::from(thousandths) / 1000.0;
+            let hotter = |known: Option<f64>| Some(known.map_or(degrees, |known| known.max(degrees)));
+            all = hotter(all);
+            if is_processor {
+                processors = hotter(processors);
+            }
+        }
+    }
+    processors.or(all)
+}
+
+/// When a worker is to rest.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Rest {
+    /// The hours in which it counts; all of them if `None`.
+    pub hours: Option<Hours>,
+    /// It pauses above so many degrees Celsius, and goes on once it is 5 below.
+    pub max_temperature_c: Option<f64>,
+}
+
+/// Whether a worker rests, which depends on whether it was too hot before.
+#[derive(Debug, Default)]
+pub(super) struct Pause {
+    hot: bool,
+}
+
+impl Pause {
+    /// Why the worker is to rest now; `None` if it may count.
+    pub(super) fn reason(&mut self, rest: &Rest, around: &dyn Surroundings) -> Option<String> {
+        /// The fan must get ahead before the next unit.
+        const COOLER_BY_C: f64 = 5.0;
+        if let Some(most) = rest.max_temperature_c {
+            // A sensor that cannot be read for a while changes nothing.
+            if let Some(found) = around.temperature_c() {
+                self.hot = if self.hot { found > most - COOLER_BY_C } else { found > most };
+            }
+            if self.hot {
+                return Some(format!(
+                    "it is hotter than {most} °C; it goes on below {} °C",
+                    most - COOLER_BY_C
+                ));
+            }
+        }
+        let hours = rest.hours?;
+        (!hours.contains(around.minute_of_day())).then(|| format!("it counts at {hours} only"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    struct Says(Mutex<(u16, Option<f64>)>);
+
+    impl Surroundings for Says {
+        fn minute_of_day(&self) -> u16 {
+            self.0.lock().expect("no panic").0
+        }
+
+        fn temperature_c(&self) -> Option<f64> {
+            self.0.lock().expect("no panic").1
+        }
+    }
+
+    #[test]
+    fn a_hot_worker_rests_until_it_is_five_degrees_cooler() {
+        let rest = Rest { hours: None, max_temperature_c: Some(80.0) };
+        let around = Says(Mutex::new((0, None)));
+        let mut pause = Pause::default();
+        let said = |(degrees, rests): (Option<f64>, bool)| {
+            around.0.lock().expect("no panic").1 = degrees;
+            assert_eq!(pause.reason(&rest, &around).is_some(), rests, "{degrees:?}");
+        };
+        [
+            (None, false),
+            (Some(80.0), false),
+            (Some(80.1), true),
+            (Some(76.0), true),
+            (None, true),
+            (Some(75.0), false),
+            (Some(79.0), false),
+        ]
+        .into_iter()
+        .for_each(said);
+    }
+
+    #[test]
+    fn a_worker_rests_outside_its_hours() {
+        let rest = Rest { hours: "18:00-08:00".parse().ok(), max_temperature_c: None };
+        for (minute, rests) in [(0, false), (479, false), (480, true), (1079, true), (1080, false)] {
+            let around = Says(Mutex::new((minute, None)));
+            assert_eq!(Pause::default().reason(&rest, &around).is_some(), rests, "{minute}");
+        }
+    }
+
+    #[test]
+    fn this_machine_has_a_clock() {
+        assert!(ThisMachine::default().minute_of_day() < 1440);
+    }
+
+    #[test]
+    fn the_hottest_processor_counts_and_no_loose_wire() {
+        let folder = std::env::temp_dir().join(format!("nqueens-sensors-{}", std::process::id()));
+        let write = |chip: &str, file: &str, text: &str| {
+            fs::create_dir_all(folder.join(chip)).expect("a folder");
+            fs::write(folder.join(chip).join(file), text).expect("a file");
+        };
+        assert_eq!(hottest(&folder), None);
+        write("hwmon0", "name", "nct6775\n");
+        write("hwmon0", "temp1_input", "127000\n");
+        assert_eq!(hottest(&folder), Some(127.0));
+        write("hwmon1", "name", "coretemp\n");
+        write("hwmon1", "temp1_input", "61500\n");
+        write("hwmon1", "temp2_input", "63000\n");
+        write("hwmon1", "temp3_input", "?\n");
+        write("hwmon1", "temp1_max", "99000\n");
+        assert_eq!(hottest(&folder), Some(63.0));
+        fs::remove_dir_all(&folder).expect("was made");
+    }
+}

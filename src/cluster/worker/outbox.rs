@@ -1,0 +1,360 @@
+//! Results that were counted and not acknowledged yet. They are kept in memory and, a moment later, on disk, so that
+//! they survive a kill at any moment; those that come while the disk writes go together in the next transaction.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use prost::Message;
+use tokio::sync::watch;
+
+use super::outbox_file::{Numbered, OutboxError, OutboxFile, Shelf};
+use crate::cluster::protocol::v1;
+
+/// Results on their way to the coordinator.
+#[derive(Debug)]
+pub(super) struct Outbox {
+    shared: Arc<Shared>,
+    writer: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<State>,
+    work: Condvar,
+    changes: watch::Sender<()>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    results: BTreeMap<u64, Kept>,
+    next: u64,
+    /// Numbers that are to be written.
+    unsaved: BTreeSet<u64>,
+    /// Numbers that are to be taken from the disk, if they are on it.
+    removed: BTreeSet<u64>,
+    /// Whether the last write failed.
+    failing: bool,
+    stopped: bool,
+}
+
+#[derive(Debug)]
+struct Kept {
+    result: v1::Result,
+    saved: bool,
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        // No code that holds the lock can panic half-way through a change.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn changed(&self) {
+        self.changes.send_replace(());
+    }
+}
+
+impl Outbox {
+    /// Opens or creates the outbox at `path`; what an earlier worker left there is in it.
+    ///
+    /// # Errors
+    /// The file is damaged, or cannot be read and written.
+    pub(super) fn open(path: &Path) -> Result<Self, OutboxError> {
+        let (file, results) = OutboxFile::open(path)?;
+        let mut state = State::default();
+        for (number, bytes) in results {
+            let result = v1::Result::decode(&bytes[..]).map_err(|_| OutboxError::Damaged(path.to_owned()))?;
+            state.next = number + 1;
+            state.results.insert(number, Kept { result, saved: true });
+        }
+        Self::on(Box::new(file), state)
+    }
+
+    fn on(shelf: Box<dyn Shelf>, state: State) -> Result<Self, OutboxError> {
+        let shared = Arc::new(Shared {
+            state: Mutex::new(state),
+            work: Condvar::new(),
+            changes: watch::Sender::new(()),
+        });
+        let writer = {
+            let shared = Arc::clone(&shared);
+            let write = move || write(&shared, shelf);
+            std::thread::Builder::new().name("outbox".into()).spawn(write).map_err(OutboxError::Thread)?
+        };
+        Ok(Self { shared, writer: Mutex::new(Some(writer)) })
+    }
+
+    /// Takes a result in, unless it is closed.
+    pub(super) fn put(&self, result: v1::Result) {
+        let mut state = self.shared.state();
+        if state.stopped {
+            return;
+        }
+        let number = state.next;
+        state.next += 1;
+        state.results.insert(number, Kept { result, saved: false });
+        state.unsaved.insert(number);
+        self.shared.work.notify_one();
+    }
+
+    /// The oldest results that are on disk, at most so many and so many bytes, one at least if there is one; each with
+    /// its number. While the disk cannot be written, what is in memory only goes, too: the coordinator's disk is as good.
+    pub(super) fn batch(&self, most: usize, most_bytes: usize) -> Vec<(u64, v1::Result)> {
+        /// A field's tag and length.
+        const FRAME: usize = 8;
+        let state = self.shared.state();
+        let mut bytes = 0;
+        let ready = state.results.iter().filter(|(_, kept)| kept.saved || state.failing);
+        let fit = ready.take(most).take_while(|(_, kept)| {
+            let first = bytes == 0;
+            bytes += kept.result.encoded_len() + FRAME;
+            first || bytes <= most_bytes
+        });
+        fit.map(|(&number, kept)| (number, kept.result.clone())).collect()
+    }
+
+    /// Results that were dealt with.
+    pub(super) fn remove(&self, numbers: impl IntoIterator<Item = u64>) {
+        let mut state = self.shared.state();
+        for number in numbers {
+            if state.results.remove(&number).is_some() && !state.unsaved.remove(&number) {
+                state.removed.insert(number);
+            }
+        }
+        self.shared.work.notify_one();
+        drop(state);
+        self.shared.changed();
+    }
+
+    /// Results in it.
+    pub(super) fn len(&self) -> usize {
+        self.shared.state().results.len()
+    }
+
+    /// Tells of every change in what can be sent.
+    pub(super) fn changes(&self) -> watch::Receiver<()> {
+        self.shared.changes.subscribe()
+    }
+}
+
+impl Outbox {
+    /// Writes what is left and closes the file, so that another may open it.
+    pub(super) fn close(&self) {
+        self.shared.state().stopped = true;
+        self.shared.work.notify_all();
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(writer) = writer {
+            // If it panicked, what it wrote is still there.
+            let _ = writer.join();
+        }
+    }
+}
+
+impl Drop for Outbox {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// The writer's thread: writes what came meanwhile, again and again.
+fn write(shared: &Shared, mut shelf: Box<dyn Shelf>) {
+    const TRY_AGAIN: Duration = Duration::from_secs(1);
+    let mut state = shared.state();
+    loop {
+        if state.unsaved.is_empty() && state.removed.is_empty() {
+            if state.stopped {
+                return;
+            }
+            state = shared.work.wait(state).unwrap_or_else(PoisonError::into_inner);
+            continue;
+        }
+        let numbers = std::mem::take(&mut state.unsaved);
+        let removed: Vec<u64> = std::mem::take(&mut state.removed).into_iter().collect();
+        let bytes =
+            |number: &u64| state.results.get(number).map(|kept| (*number, kept.result.encode_to_vec()));
+        let added: Numbered = numbers.iter().filter_map(bytes).collect();
+        drop(state);
+        let outcome = shelf.change(&added, &removed);
+        state = shared.state();
+        let failed_before = std::mem::replace(&mut state.failing, outcome.is_err());
+        match outcome {
+            Ok(()) => {
+                if failed_before {
+                    tracing::info!("results are kept on disk again");
+                }
+                for (number, _) in &added {
+                    if let Some(kept) = state.results.get_mut(number) {
+                        kept.saved = true;
+                    }
+                }
+                shared.changed();
+            }
+            Err(error) => {
+                if !failed_before {
+                    tracing::error!("results are kept in memory only, and this is tried again: {error}");
+                }
+                let still = |(number, _): &(u64, Vec<u8>)| state.results.contains_key(number);
+                let again: Vec<u64> =
+                    added.iter().filter(|entry| still(entry)).map(|(number, _)| *number).collect();
+                state.unsaved.extend(again);
+                state.removed.extend(removed);
+                shared.changed();
+                if state.stopped {
+                    return;
+                }
+                let waited = shared.work.wait_timeout_while(state, TRY_AGAIN, |state| !state.stopped);
+                (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::PathBuf;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    struct Scratch(PathBuf);
+
+    impl Scratch {
+        fn new(name: &str) -> Self {
+            let folder = std::env::temp_dir().join(format!("nqueens-outbox-{}-{name}", std::process::id()));
+            let _ = fs::remove_dir_all(&folder);
+            fs::create_dir_all(&folder).expect("a folder for temporary files");
+            Self(folder)
+        }
+
+        fn outbox(&self) -> PathBuf {
+            self.0.join("outbox.db")
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn result(unit: u64) -> v1::Result {
+        v1::Result { unit, kernel: "k".into(), ..v1::Result::default() }
+    }
+
+    fn units(outbox: &Outbox) -> Vec<u64> {
+        outbox.batch(1000, 1 << 20).into_iter().map(|(_, result)| result.unit).collect()
+    }
+
+    /// Waits until so many results can be sent.
+    fn wait_for(outbox: &Outbox, count: usize) {
+        while units(outbox).len() < count {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    #[test]
+    fn what_can_be_sent_survives_a_kill_and_what_was_removed_does_not_come_back() {
+        let scratch = Scratch::new("kill");
+        let outbox = Outbox::open(&scratch.outbox()).expect("opens");
+        (0..5).for_each(|unit| outbox.put(result(unit)));
+        wait_for(&outbox, 5);
+        // As it is on disk while the worker runs: what a kill would leave.
+        let killed = scratch.0.join("killed");
+        let copy = || {
+            let _ = fs::remove_dir_all(&killed);
+            fs::create_dir_all(&killed).expect("a folder");
+            for file in fs::read_dir(&scratch.0).expect("readable").flatten().filter(|f| f.path().is_file()) {
+                fs::copy(file.path(), killed.join(file.file_name())).expect("copies");
+            }
+        };
+        copy();
+        assert_eq!(units(&Outbox::open(&killed.join("outbox.db")).expect("opens")), [0, 1, 2, 3, 4]);
+        let first: Vec<u64> = outbox.batch(2, 1 << 20).into_iter().map(|(number, _)| number).collect();
+        outbox.remove(first);
+        drop(outbox);
+        let outbox = Outbox::open(&scratch.outbox()).expect("opens");
+        assert_eq!((units(&outbox), outbox.len()), (vec![2, 3, 4], 3));
+        // Numbers go on, and nothing is replaced.
+        outbox.put(result(7));
+        drop(outbox);
+        assert_eq!(units(&Outbox::open(&scratch.outbox()).expect("opens")), [2, 3, 4, 7]);
+    }
+
+    #[test]
+    fn a_batch_keeps_to_its_limits_but_is_never_empty_for_want_of_room() {
+        let scratch = Scratch::new("batch");
+        let outbox = Outbox::open(&scratch.outbox()).expect("opens");
+        (0..50).for_each(|unit| outbox.put(result(unit)));
+        wait_for(&outbox, 50);
+        assert_eq!(outbox.batch(20, 1 << 20).len(), 20);
+        assert_eq!(outbox.batch(20, 1).len(), 1);
+        let all: usize = outbox.batch(10, 1 << 20).iter().map(|(_, result)| result.encoded_len() + 8).sum();
+        assert_eq!(outbox.batch(20, all).len(), 10);
+        assert_eq!(outbox.batch(20, all - 1).len(), 9);
+    }
+
+    #[test]
+    fn a_file_in_which_anything_is_wrong_is_refused_in_one_line() {
+        let scratch = Scratch::new("damaged");
+        let path = scratch.outbox();
+        drop(Outbox::open(&path).map(|outbox| outbox.put(result(1))));
+        let good = fs::read(&path).expect("readable");
+        let refused = |bytes: &[u8]| {
+            fs::write(&path, bytes).expect("writable");
+            let _ = fs::remove_file(path.with_extension("db-wal"));
+            let _ = fs::remove_file(path.with_extension("db-shm"));
+            let error = Outbox::open(&path).expect_err("damaged");
+            assert!(matches!(error, OutboxError::Damaged(_)), "{error:?}");
+            assert!(
+                error.to_string().lines().count() == 1 && error.to_string().contains("remove it"),
+                "{error}"
+            );
+        };
+        refused(b"this is no outbox, but a text of some length");
+        refused(&good[..good.len() - 4096]);
+        // The bytes of the result itself: found by the kernel's name in it.
+        let at = good.windows(3).rposition(|bytes| bytes == [0x32, 1, b'k']).expect("the result is in there");
+        let mut flipped = good.clone();
+        flipped[at + 2] ^= 1;
+        refused(&flipped);
+        fs::write(&path, &good).expect("writable");
+        assert_eq!(units(&Outbox::open(&path).expect("as it was written")), [1]);
+    }
+
+    /// A shelf on a disk that is full for a while.
+    struct Full {
+        full: Arc<AtomicBool>,
+        inner: OutboxFile,
+    }
+
+    impl Shelf for Full {
+        fn change(&mut self, added: &[(u64, Vec<u8>)], removed: &[u64]) -> Result<(), OutboxError> {
+            if self.full.load(Ordering::SeqCst) {
+                return Err(OutboxError::Damaged("/full".into()));
+            }
+            self.inner.change(added, removed)
+        }
+    }
+
+    #[test]
+    fn while_the_disk_is_full_nothing_is_lost_and_afterwards_all_is_on_it() {
+        let scratch = Scratch::new("full");
+        let full = Arc::new(AtomicBool::new(true));
+        let (inner, _) = OutboxFile::open(&scratch.outbox()).expect("opens");
+        let shelf = Full { full: Arc::clone(&full), inner };
+        let outbox = Outbox::on(Box::new(shelf), State::default()).expect("a thread");
+        (0..3).for_each(|unit| outbox.put(result(unit)));
+        // From memory.
+        wait_for(&outbox, 3);
+        let first = outbox.batch(1, 1 << 20)[0].0;
+        outbox.remove([first]);
+        assert_eq!(units(&outbox), [1, 2]);
+        full.store(false, Ordering::SeqCst);
+        drop(outbox);
+        assert_eq!(units(&Outbox::open(&scratch.outbox()).expect("opens")), [1, 2]);
+    }
+}

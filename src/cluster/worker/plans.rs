@@ -1,0 +1,84 @@
+//! Jobs become units again: from its text a worker makes the same decomposition that the coordinator has.
+
+use std::sync::Arc;
+
+use crate::decomposition::{Decomposition, Job, JobHash};
+
+/// The decompositions of the last few jobs.
+#[derive(Debug, Default)]
+pub(super) struct Plans {
+    /// The last used is the last.
+    known: Vec<Plan>,
+}
+
+#[derive(Debug)]
+struct Plan {
+    job: JobHash,
+    itself: Arc<Decomposition>,
+    mirrored: Option<Arc<Decomposition>>,
+}
+
+impl Plans {
+    const MOST: usize = 8;
+
+    /// The decomposition of a job, or its mirror image; of one that is not known the text is needed. Takes seconds
+    /// for large boards.
+    ///
+    /// # Errors
+    /// The text is not that of the job.
+    pub(super) fn get(
+        &mut self,
+        job: JobHash,
+        text: Option<&str>,
+        mirrored: bool,
+    ) -> Result<Arc<Decomposition>, String> {
+        let found = self.known.iter().position(|plan| plan.job == job);
+        let mut plan = match found {
+            Some(at) => self.known.remove(at),
+            None => Plan { job, itself: Arc::new(plan(job, text)?), mirrored: None },
+        };
+        let decomposition = if mirrored {
+            Arc::clone(plan.mirrored.get_or_insert_with(|| Arc::new(plan.itself.mirrored())))
+        } else {
+            Arc::clone(&plan.itself)
+        };
+        if self.known.len() >= Self::MOST {
+            self.known.remove(0);
+        }
+        self.known.push(plan);
+        Ok(decomposition)
+    }
+}
+
+fn plan(hash: JobHash, text: Option<&str>) -> Result<Decomposition, String> {
+    let text = text.ok_or("the text of its job was not sent")?;
+    let job: Job = text.parse().map_err(|error| format!("{error}"))?;
+    if job.hash() != hash {
+        return Err(format!("the text of its job is that of job {}", job.hash()));
+    }
+    // A board that is out of all proportion must not end the worker.
+    std::panic::catch_unwind(|| Decomposition::new(job)).map_err(|_| "its job cannot be planned".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::board::{Piece, Problem};
+    use crate::decomposition::{Image, Scheme};
+
+    #[test]
+    fn a_job_is_planned_from_its_text_if_that_is_its_text() {
+        let job = |n| Job::new(Problem::empty(Piece::Queen, n), Scheme::CentreCross, None, 5).expect("small");
+        let mut plans = Plans::default();
+        let (first, text) = (job(9), job(9).to_string());
+        let itself = plans.get(first.hash(), Some(&text), false).expect("its own text");
+        assert_eq!(*itself, Decomposition::new(first.clone()));
+        // What is known needs no text, and the mirror image belongs to it.
+        let image = plans.get(first.hash(), None, true).expect("known");
+        assert_eq!((image.image(), image.job()), (Image::Mirrored, &first));
+        assert!(Arc::ptr_eq(&itself, &plans.get(first.hash(), None, false).expect("known")));
+        for wrong in [None, Some(text.as_str()), Some("nqueens-job/9 of tomorrow"), Some("")] {
+            assert!(plans.get(job(10).hash(), wrong, false).is_err(), "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,755 @@
+//! A worker's life: it joins, syncs and hands results in until it is told to stop, and then drains.
+
+use std::collections::{HashMap, HashSet};
+use std::convert::Infallible;
+use std::future::Future;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use prost::Message as _;
+use tokio::sync::watch;
+use tonic::Code;
+
+use super::backoff::Backoff;
+use super::connection::Line;
+use super::data_dir::{Home, Joining, now_ms};
+use super::environment::{Pause, Rest, Surroundings};
+use super::executors::{Crew, ToPlan};
+use super::kernels::processor;
+use super::outbox::Outbox;
+use super::provers::{InHand, Provers};
+use super::work_queue::{Failed, Report, SHADERS, Shop};
+use super::{Options, Summary, WorkerError};
+use crate::cluster::auth::{Name, Renewal};
+use crate::cluster::campaign::Assignment;
+use crate::cluster::protocol::v1::{self, Verdict};
+use crate::cluster::protocol::{
+    self, MOST_HELD, MOST_MESSAGE_BYTES, MOST_RESULTS, Malformed, Security, TaskQuery, answered, messages,
+    peer, renew,
+};
+use crate::decomposition::JobHash;
+use crate::engine::{Device, DeviceChoice, DeviceError, Ladder, find_devices, known_answers};
+use crate::kernel::KernelKind;
+
+/// Runs a worker until `stop` is ready, or, if it is to end when idle, until there is nothing to count. Must run where
+/// tokio has timers and I/O. If it is dropped, that is like a kill: what is in the outbox's file is sent by the next
+/// worker in the same folder.
+///
+/// # Errors
+/// The folder, the devices or the kernel cannot be used, or the coordinator refuses for good.
+pub async fn run(options: Options, stop: impl Future<Output = ()>) -> Result<Summary, WorkerError> {
+    let began = Instant::now();
+    let ladder = ladder(&options)?;
+    if options.rest.max_temperature_c.is_some() && options.surroundings.temperature_c().is_none() {
+        return Err(WorkerError::NoThermometer);
+    }
+    let home = Home::open(&options.data)?;
+    let outbox = Arc::new(Outbox::open(&home.outbox())?);
+    let Options { join, token, name, insecure, deadline, .. } = &options;
+    let joining = Joining {
+        address: join,
+        token: token.as_ref(),
+        name: name.as_ref(),
+        insecure: *insecure,
+        deadline: *deadline,
+    };
+    tokio::pin!(stop);
+    // Found before the token is used: a mistake in --device must not cost it.
+    let mut devices = chosen_devices(options.devices.clone(), ladder.clone()).await?;
+    let (name, security) = tokio::select! {
+        joined = home.join(&joining) => joined?,
+        () = &mut stop => {
+            let undelivered = outbox.len();
+            return Ok(Summary { units: 0, recounts: 0, proved: 0, elapsed: began.elapsed(), dropped: 0, undelivered });
+        }
+    };
+    let line = Line::new(join.clone(), security, *deadline)?;
+
+    let threads =
+        options.threads.or_else(|| std::thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN);
+    let cpu_counts = options.devices.has_cpu();
+    let wake = options.devices == DeviceChoice::Auto && options.kernel.is_none() && cfg!(feature = "gpu");
+    let shop = Arc::new(Shop::new(ladder, threads.get(), cpu_counts));
+    devices.extend(options.opened);
+    let crew = Crew::start(&shop, &outbox, threads.get(), devices, wake).map_err(WorkerError::Thread)?;
+    tracing::info!(worker = %name, address = %line.address(), threads = threads.get(), "working");
+    // Without threads of the CPU it proves nothing.
+    let provers = Provers::new(if cpu_counts { threads.get() } else { 0 });
+    let (rest, around) = (options.rest, Arc::clone(&options.surroundings));
+    let life = Life {
+        name,
+        line,
+        shop,
+        outbox,
+        crew,
+        provers,
+        proofs: watch::Sender::new(0),
+        prove_calls: AtomicU64::new(0),
+        rest,
+        around,
+        boot: getrandom::u64().unwrap_or_else(|_| fastrand::u64(..)),
+        home,
+    };
+
+    let stopped = tokio::select! {
+        ended = life.work(options.exit_when_idle) => ended.map(|()| "there is nothing to count")?,
+        () = &mut stop => "told to stop",
+    };
+    tracing::info!("draining: {stopped}");
+    life.drain(options.drain_timeout).await?;
+    let counted = life.shop.counted();
+    Ok(Summary {
+        units: counted.units,
+        recounts: counted.recounts,
+        proved: life.provers.answered(),
+        elapsed: began.elapsed(),
+        dropped: life.shop.being_counted(),
+        undelivered: life.outbox.len(),
+    })
+}
+
+fn ladder(options: &Options) -> Result<Ladder, WorkerError> {
+    match options.kernel {
+        Some(KernelKind::Textbook) => return Err(WorkerError::NotForCampaigns(KernelKind::Textbook)),
+        Some(_) if !options.devices.has_cpu() => return Err(DeviceError::KernelWithoutCpu.into()),
+        _ => {}
+    }
+    Ok(Ladder::new(options.kernel)?)
+}
+
+/// Tests the kernels and finds the devices that were named, where it is allowed to take a second.
+async fn chosen_devices(choice: DeviceChoice, ladder: Ladder) -> Result<Vec<Device>, WorkerError> {
+    let find = move || {
+        for kind in ladder.kinds() {
+            known_answers(*kind).map_err(WorkerError::Miscounts)?;
+        }
+        if choice.has_adapters() { Ok(find_devices(&choice)?) } else { Ok(Vec::new()) }
+    };
+    let found = tokio::task::spawn_blocking(find).await;
+    found.map_err(|error| WorkerError::Thread(error.into()))?
+}
+
+/// What a sync brought.
+#[derive(Clone, Copy, Debug)]
+struct Synced {
+    /// Leases that are new.
+    new: usize,
+    running_jobs: u32,
+    running_proofs: u32,
+    next: Duration,
+    /// The coordinator waited for something to lease as long as it was asked to, or nearly so.
+    waited: bool,
+}
+
+struct Life {
+    name: Name,
+    line: Line,
+    shop: Arc<Shop>,
+    outbox: Arc<Outbox>,
+    crew: Crew,
+    provers: Provers,
+    /// Proofs that are searched for, as far as is known.
+    proofs: watch::Sender<u32>,
+    prove_calls: AtomicU64,
+    rest: Rest,
+    around: Arc<dyn Surroundings>,
+    /// Tells this start from others.
+    boot: u64,
+    home: Home,
+}
+
+impl Drop for Life {
+    fn drop(&mut self) {
+        self.shop.stop();
+        // Before the lock of the folder goes: the next worker there has the file for itself.
+        self.outbox.close();
+    }
+}
+
+impl Life {
+    /// Works until there is nothing to count, if it is to end then.
+    async fn work(&self, exit_when_idle: bool) -> Result<(), WorkerError> {
+        let never: Infallible = tokio::select! {
+            // The clock first: outside its hours a worker asks for nothing.
+            biased;
+            never = self.keep_watching_the_clock() => never,
+            failed = self.keep_renewing() => failed?,
+            failed = self.keep_delivering() => failed?,
+            failed = self.keep_proving() => failed?,
+            never = self.keep_listening() => never,
+            idle = self.keep_syncing(false, exit_when_idle) => return idle,
+        };
+        match never {}
+    }
+
+    /// Finishes and hands in what is in hand, if that can be done in time.
+    async fn drain(&self, patience: Duration) -> Result<(), WorkerError> {
+        self.shop.rest(true);
+        self.stop_proving().await;
+        let handed_in = async {
+            let (mut shop, mut outbox) = (self.shop.changes(), self.outbox.changes());
+            while !(self.shop.is_empty() && self.shop.being_counted() == 0 && self.outbox.len() == 0) {
+                tokio::select! { _ = shop.changed() => {}, _ = outbox.changed() => {} }
+            }
+        };
+        let work = async {
+            tokio::select! {
+                () = handed_in => Ok(()),
+                failed = self.keep_delivering() => failed.map(|never| match never {}),
+                ended = self.keep_syncing(true, false) => ended,
+            }
+        };
+        match tokio::time::timeout(patience, work).await {
+            Ok(outcome) => outcome?,
+            Err(_) => tracing::warn!("not everything could be finished and handed in in time"),
+        }
+        // So that what is left goes to others at once, and not when its leases end.
+        const LAST_CALL: Duration = Duration::from_secs(2);
+        let goodbye = self.goodbye();
+        if tokio::time::timeout(LAST_CALL.min(self.line.deadline()), goodbye).await.is_err() {
+            tracing::warn!("the coordinator did not hear that this worker ends");
+        }
+        Ok(())
+    }
+
+    /// A last sync, with nothing in hand.
+    async fn goodbye(&self) {
+        let report = Report { capacity: 0, held: Vec::new(), ..self.shop.report(0) };
+        let request = self.sync_request(report, true);
+        let mut once = Backoff::default();
+        let outcome = self.line.call(&mut once, |link| async move { link.work().sync(request).await }).await;
+        if let Err(error) = outcome {
+            tracing::warn!("{error}");
+        }
+    }
+
+    // Sync.
+
+    /// Syncs again and again; returns when nothing is to be done, if it is to end then.
+    async fn keep_syncing(&self, draining: bool, exit_when_idle: bool) -> Result<(), WorkerError> {
+        /// How soon after a sync there is another if nothing happened, at first.
+        const EARLY: Duration = Duration::from_millis(50);
+        /// How long the answer of a worker that is to end when idle may wait.
+        const SMALL: Duration = Duration::from_millis(500);
+        let mut backoff = Backoff::default();
+        let mut limit = SyncLimit::default();
+        let mut early = EARLY;
+        let mut idle = 0;
+        let mut changes = self.shop.changes();
+        // The first answer tells what there is, at once.
+        let mut wait = Duration::ZERO;
+        loop {
+            if let Some(why) = self.shop.broken() {
+                return Err(WorkerError::Miscounts(why));
+            }
+            let report = self.shop.report(MOST_HELD);
+            let idles = report.held.is_empty() && report.capacity > 0;
+            let waits = if idles { wait } else { Duration::ZERO };
+            limit.synced(tokio::time::Instant::now());
+            let synced = tokio::select! {
+                biased;
+                synced = self.sync(&mut backoff, report, (draining, waits)) => synced?,
+                () = self.urgency(), if !waits.is_zero() => None,
+            };
+            let Some(synced) = synced else { continue };
+            let at = tokio::time::Instant::now();
+            let proves = synced.running_proofs > 0 && self.provers.capacity() > 0;
+            let busy = synced.running_jobs > 0 || proves;
+            let nothing = !busy && self.shop.is_empty() && self.outbox.len() == 0;
+            idle = if nothing { idle + 1 } else { 0 };
+            if exit_when_idle && idle >= 2 {
+                return Ok(());
+            }
+            // As long as nothing comes that can be counted here, it is asked for ever more seldom, unless the coordinator
+            // waits for something by itself.
+            let of_use = synced.new > 0 && !self.shop.take_failed_lately();
+            early = if of_use || synced.waited { EARLY } else { (2 * early).min(synced.next) };
+            let latest = at + synced.next.mul_f64(0.8 + 0.4 * fastrand::f64());
+            let due = || {
+                let early = if self.shop.was_acknowledged() { Duration::ZERO } else { early };
+                let hungry = self.shop.is_hungry() && !draining;
+                let ends = exit_when_idle && nothing;
+                let wanted = if self.shop.is_urgent() {
+                    at
+                } else if hungry || ends {
+                    (at + early).min(latest)
+                } else {
+                    latest
+                };
+                limit.not_before(wanted)
+            };
+            until(due, &mut changes).await;
+            wait = match (draining, exit_when_idle) {
+                (false, false) => self.longest_wait(),
+                // Whether there is nothing to do it is to know soon.
+                (false, true) if busy => SMALL.min(self.longest_wait()),
+                _ => Duration::ZERO,
+            };
+        }
+    }
+
+    /// Returns how long a sync's answer may wait for something to lease: less than a call may take.
+    fn longest_wait(&self) -> Duration {
+        const MOST: Duration = Duration::from_secs(10);
+        MOST.min(self.line.deadline() / 2)
+    }
+
+    /// Waits until the coordinator is to hear of a change at once.
+    async fn urgency(&self) {
+        let mut changes = self.shop.changes();
+        while !self.shop.is_urgent() && changes.changed().await.is_ok() {}
+    }
+
+    /// Hears of recounts that are kept for this worker while it counts, and has it sync at once.
+    async fn keep_listening(&self) -> Infallible {
+        /// Between two calls.
+        const LEAST: Duration = Duration::from_millis(50);
+        const MOST: Duration = Duration::from_secs(1);
+        let mut backoff = Backoff::default();
+        let mut pause = LEAST;
+        let mut changes = self.shop.changes();
+        loop {
+            // Who has nothing in hand is told by the sync that waits.
+            while self.shop.is_empty() || self.shop.is_resting() || self.shop.is_urgent() {
+                if changes.changed().await.is_err() {
+                    return std::future::pending().await;
+                }
+            }
+            // At most 10 s.
+            let wait_ms = self.longest_wait().as_millis() as u32;
+            let request = v1::ListenRequest { peer: peer(), worker: self.name.to_string(), wait_ms };
+            match self.line.try_call(|link| async move { link.work().listen(request).await }).await {
+                Ok(v1::ListenResponse { kept }) => {
+                    backoff.reset();
+                    // If it has nothing in hand by now, a sync waits that would bring it.
+                    if kept && !self.shop.is_empty() {
+                        self.shop.hurry();
+                    }
+                    // If the last sync did not bring it, the next one will not either.
+                    pause = if kept { (2 * pause).min(MOST) } else { LEAST };
+                    tokio::time::sleep(pause).await;
+                }
+                // An older coordinator does not know this call.
+                Err(_) => tokio::time::sleep(backoff.next(fastrand::f64())).await,
+            }
+        }
+    }
+
+    /// Syncs once. The answer may take as long as `wait` if there is nothing to lease. `None` if it failed in a way that may
+    /// pass.
+    async fn sync(
+        &self,
+        backoff: &mut Backoff,
+        report: Report,
+        (draining, wait): (bool, Duration),
+    ) -> Result<Option<Synced>, WorkerError> {
+        let began = Instant::now();
+        let held: HashSet<u64> = report.held.iter().map(|held| held.lease.attempt).collect();
+        // At most 10 s.
+        let wait_ms = wait.as_millis() as u32;
+        let request = v1::SyncRequest { wait_ms, ..self.sync_request(report, draining) };
+        let answer = self.line.call(backoff, |link| async move { link.work().sync(request).await }).await?;
+        let Ok(response) = answer else { return Ok(None) };
+        if !response.quarantined.is_empty() {
+            return Err(WorkerError::Quarantined(response.quarantined));
+        }
+        let senseless = |error| WorkerError::Refused(self.line.address().clone(), format!("{error}"));
+        let desired = messages::desired(response.desired).map_err(senseless)?;
+        let kept: HashSet<u64> = desired.iter().map(|lease| lease.attempt).collect();
+        self.shop
+            .cancel(response.cancel.into_iter().chain(held.iter().copied().filter(|a| !kept.contains(a))));
+        // What was held when the request went off may be done by now: it does not begin anew.
+        let (known, new): (Vec<Assignment>, Vec<Assignment>) =
+            desired.into_iter().partition(|lease| held.contains(&lease.attempt));
+        let synced = Synced {
+            new: new.len(),
+            running_jobs: response.running_jobs,
+            running_proofs: response.running_proofs,
+            next: Duration::from_millis(response.next_sync_ms.clamp(50, 600_000).into()),
+            waited: !wait.is_zero() && began.elapsed() >= wait / 2,
+        };
+        self.shop.update(known);
+        self.take(new, response.jobs);
+        self.proofs.send_replace(response.running_proofs);
+        Ok(Some(synced))
+    }
+
+    fn take(&self, leases: Vec<Assignment>, jobs: Vec<v1::Job>) {
+        let texts: HashMap<JobHash, String> =
+            jobs.into_iter().filter_map(|job| Some((protocol::job_hash(&job.job).ok()?, job.text))).collect();
+        self.shop.assign(leases.iter().cloned());
+        for Assignment { attempt, job, mirrored, .. } in leases {
+            self.crew.plan(ToPlan { attempt, job, mirrored, text: texts.get(&job).cloned() });
+        }
+    }
+
+    fn sync_request(&self, report: Report, draining: bool) -> v1::SyncRequest {
+        let Report { capacity, kernels, units_per_s, held, devices, cpu_threads } = report;
+        let rate = |(job, units_per_s): (JobHash, f64)| v1::Rate { job: job.to_bytes().into(), units_per_s };
+        let cpu = (cpu_threads > 0).then(|| v1::Device {
+            id: "cpu".to_owned(),
+            name: processor().to_owned(),
+            kernel: kernels.iter().find(|kernel| *kernel != SHADERS).cloned().unwrap_or_default(),
+            capacity: cpu_threads as u32,
+            fault: String::new(),
+            temperature_c: self.around.temperature_c(),
+        });
+        let others = devices.into_iter().map(|device| v1::Device {
+            id: device.id,
+            name: device.name,
+            kernel: SHADERS.to_owned(),
+            capacity: 1,
+            fault: device.fault.unwrap_or_default(),
+            temperature_c: None,
+        });
+        v1::SyncRequest {
+            peer: peer(),
+            worker: self.name.to_string(),
+            boot: self.boot,
+            capacity: if draining { 0 } else { capacity },
+            kernels,
+            rates: units_per_s.into_iter().map(rate).collect(),
+            held: held.iter().map(messages::held).collect(),
+            draining,
+            devices: cpu.into_iter().chain(others).collect(),
+            wait_ms: 0,
+        }
+    }
+
+    // Complete and Fail.
+
+    /// Hands in results, and tells of units that cannot be counted.
+    async fn keep_delivering(&self) -> Result<Infallible, WorkerError> {
+        let mut backoff = Backoff::default();
+        let mut most = MOST_RESULTS;
+        let (mut shop, mut outbox) = (self.shop.changes(), self.outbox.changes());
+        loop {
+            if let Some(failed) = self.shop.next_failed() {
+                self.fail(&failed, &mut backoff).await?;
+                continue;
+            }
+            let batch = self.outbox.batch(most, MOST_MESSAGE_BYTES - (4 << 10));
+            if batch.is_empty() {
+                tokio::select! { _ = shop.changed() => {}, _ = outbox.changed() => {} }
+                continue;
+            }
+            match self.complete(&batch, &mut backoff).await? {
+                Ok(()) => most = MOST_RESULTS,
+                // The coordinator does not understand one of them. Nobody else will count it as long as its lease
+                // is held, so it must not stay for ever.
+                Err(Code::InvalidArgument | Code::OutOfRange) if batch.len() == 1 => {
+                    tracing::error!("the coordinator does not take the result of unit {}", batch[0].1.unit);
+                    self.deal_with(&batch);
+                }
+                Err(Code::InvalidArgument | Code::OutOfRange) => most = batch.len() / 2,
+                Err(_) => {}
+            }
+        }
+    }
+
+    fn deal_with<'a>(&self, results: impl IntoIterator<Item = &'a (u64, v1::Result)>) {
+        let (mut numbers, mut units) = (Vec::new(), Vec::new());
+        for (number, result) in results {
+            numbers.push(*number);
+            units.push((result.attempt, result.unit));
+        }
+        self.outbox.remove(numbers);
+        self.shop.acknowledge(units);
+    }
+
+    async fn complete(
+        &self,
+        batch: &[(u64, v1::Result)],
+        backoff: &mut Backoff,
+    ) -> Result<Result<(), Code>, WorkerError> {
+        let request = v1::CompleteRequest {
+            peer: peer(),
+            worker: self.name.to_string(),
+            results: batch.iter().map(|(_, result)| result.clone()).collect(),
+        };
+        let answer =
+            self.line.call(backoff, |link| async move { link.work().complete(request).await }).await?;
+        let response = match answer {
+            Ok(response) => response,
+            Err(code) => return Ok(Err(code)),
+        };
+        let judged = || batch.iter().zip(response.verdicts());
+        for ((_, result), verdict) in judged() {
+            let unit = result.unit;
+            match verdict {
+                Verdict::Conflict => {
+                    tracing::warn!(
+                        unit,
+                        "another result is in the books: the coordinator's arbiter will decide"
+                    )
+                }
+                Verdict::Refused | Verdict::Quarantined => {
+                    tracing::error!(unit, "the coordinator does not believe this worker any more");
+                }
+                _ => tracing::debug!(unit, verdict = verdict.as_str_name(), "handed in"),
+            }
+        }
+        self.deal_with(
+            judged().filter(|(_, verdict)| *verdict != Verdict::Unspecified).map(|(entry, _)| entry),
+        );
+        let unjudged = batch.len() - judged().filter(|(_, verdict)| *verdict != Verdict::Unspecified).count();
+        if unjudged > 0 {
+            tracing::error!(unjudged, "the coordinator gave no verdict on some results; they are sent again");
+            tokio::time::sleep(backoff.next(fastrand::f64())).await;
+        }
+        Ok(Ok(()))
+    }
+
+    async fn fail(&self, failed: &Failed, backoff: &mut Backoff) -> Result<(), WorkerError> {
+        let Failed { attempt, unit, reason, detail } = failed.clone();
+        tracing::warn!(%unit, "cannot be counted here: {detail}");
+        let request = v1::FailRequest {
+            peer: peer(),
+            worker: self.name.to_string(),
+            attempt,
+            job: unit.job.to_bytes().into(),
+            unit: unit.unit,
+            reason: reason.into(),
+            detail,
+        };
+        let answer = self.line.call(backoff, |link| async move { link.work().fail(request).await }).await?;
+        // What the coordinator does not understand it will not understand later.
+        if matches!(answer, Ok(_) | Err(Code::InvalidArgument | Code::NotFound)) {
+            self.shop.told();
+        }
+        Ok(())
+    }
+
+    // Prove.
+
+    /// Takes tasks of proofs as long as there are any, and hands in what they come to.
+    async fn keep_proving(&self) -> Result<Infallible, WorkerError> {
+        /// Between two calls, so that small answers go together.
+        const LEAST: Duration = Duration::from_millis(20);
+        let mut backoff = Backoff::default();
+        let mut proofs = self.proofs.subscribe();
+        let mut rests = self.shop.changes();
+        loop {
+            if self.provers.capacity() == 0 {
+                self.stop_proving().await;
+                return std::future::pending().await;
+            }
+            if self.shop.is_resting() {
+                self.stop_proving().await;
+            }
+            while *proofs.borrow_and_update() == 0 || self.shop.is_resting() {
+                tokio::select! { _ = proofs.changed() => {}, _ = rests.changed() => {} }
+            }
+            let mut news = self.provers.news();
+            tokio::select! {
+                biased;
+                called = self.prove(&mut backoff, self.provers.capacity()) => called?,
+                // The call would wait on, with something to hand in.
+                _ = news.changed() => {}
+            }
+            tokio::time::sleep(LEAST).await;
+        }
+    }
+
+    /// Gives back whatever is to be proved, at once.
+    async fn stop_proving(&self) {
+        const LAST_CALL: Duration = Duration::from_secs(2);
+        let last_call = async {
+            let mut news = self.provers.news();
+            self.provers.drop_all();
+            while !self.provers.in_hand(0).tasks.is_empty() && news.changed().await.is_ok() {}
+            if *self.proofs.borrow() > 0 {
+                self.prove(&mut Backoff::default(), 0).await?;
+            }
+            Ok::<(), WorkerError>(())
+        };
+        if !matches!(tokio::time::timeout(LAST_CALL, last_call).await, Ok(Ok(()))) {
+            tracing::warn!("the coordinator did not hear that this worker proves no more");
+        }
+    }
+
+    /// One call of Prove.
+    async fn prove(&self, backoff: &mut Backoff, capacity: usize) -> Result<(), WorkerError> {
+        let number = self.prove_calls.fetch_add(1, Ordering::Relaxed) + 1;
+        let InHand { tasks: mut holding, answers } = self.provers.in_hand(MOST_RESULTS);
+        let mut room = MOST_MESSAGE_BYTES - (64 << 10);
+        let mut handed_in = Vec::new();
+        let mut sent = Vec::new();
+        for (task, answer) in &answers {
+            let Some(message) = answered(*task, answer) else { continue };
+            let bytes = message.encoded_len();
+            if bytes > room {
+                // With the next call.
+                holding.push(*task);
+                continue;
+            }
+            room -= bytes;
+            handed_in.push(*task);
+            sent.push(message);
+        }
+        let request = v1::ProveRequest {
+            peer: peer(),
+            worker: self.name.to_string(),
+            boot: self.boot,
+            call: number,
+            capacity: capacity as u32,
+            holding,
+            answers: sent,
+            parts: true,
+            heeds_full: true,
+        };
+        let answer =
+            self.line.call(backoff, |link| async move { link.proving().prove(request).await }).await?;
+        let Ok(response) = answer else { return Ok(()) };
+        if !response.quarantined.is_empty() {
+            return Err(WorkerError::Quarantined(response.quarantined));
+        }
+        self.provers.hear_unreadable(&response.unreadable);
+        self.provers.handed_in(handed_in);
+        self.provers.cancel(&response.cancel);
+        let senseless = |error| WorkerError::Refused(self.line.address().clone(), format!("{error}"));
+        let task = |task: v1::Task| Ok((task.task, TaskQuery::try_from(&task)?));
+        let tasks: Result<Vec<_>, Malformed> = response.tasks.into_iter().map(task).collect();
+        self.provers.take(tasks.map_err(senseless)?).map_err(WorkerError::Thread)?;
+        self.proofs.send_replace(response.running_proofs);
+        Ok(())
+    }
+
+    // The rest.
+
+    /// Renews the certificate when half of its life is over, and when it is not valid yet because a clock was set back: by
+    /// the coordinator's word, or by the clock here.
+    async fn keep_renewing(&self) -> Result<Infallible, WorkerError> {
+        const AT_MOST: Duration = Duration::from_secs(3600);
+        let mut is_asked = false;
+        let mut is_behind = false;
+        loop {
+            let Security::Tls(authority, Some(credentials)) = self.line.security() else {
+                return std::future::pending().await;
+            };
+            let renewal = credentials.renewal(now_ms()).filter(|renewal| {
+                // The next one would be no better.
+                !(is_behind && matches!(renewal, Renewal::ClockSetBack { .. }))
+            });
+            if is_asked || renewal.is_some() {
+                match renew(self.line.address(), &credentials, self.home.path(), self.line.deadline()).await {
+                    Ok(renewed) => {
+                        match renewal {
+                            Some(set_back @ Renewal::ClockSetBack { .. }) => {
+                                tracing::warn!(
+                                    "{set_back}: the certificate was not valid yet and was replaced"
+                                );
+                            }
+                            _ if is_asked => tracing::warn!(
+                                "the coordinator's clock was set back: the certificate was not valid yet and was replaced"
+                            ),
+                            _ => tracing::info!("the certificate was renewed"),
+                        }
+                        let ahead = renewed.renewal(now_ms());
+                        is_behind = matches!(ahead, Some(Renewal::ClockSetBack { .. }));
+                        if is_behind {
+                            tracing::warn!(
+                                "the clock of this machine is behind the coordinator's by minutes: set it"
+                            );
+                        }
+                        self.line.secure(Security::Tls(authority, Some(Box::new(renewed))))?;
+                    }
+                    Err(error) => {
+                        tracing::warn!("the certificate could not be renewed, trying again: {error}")
+                    }
+                }
+            }
+            // Several tries before it ends, however short it lives.
+            let left = Duration::from_millis(credentials.not_after_ms().saturating_sub(now_ms()));
+            is_asked = tokio::select! {
+                () = tokio::time::sleep((left / 8).clamp(Duration::from_secs(1), AT_MOST)) => false,
+                () = self.line.not_valid_yet() => true,
+            };
+        }
+    }
+
+    /// Rests when it is time to, and when it is too hot.
+    async fn keep_watching_the_clock(&self) -> Infallible {
+        const LOOK: Duration = Duration::from_secs(5);
+        if self.rest == Rest::default() {
+            return std::future::pending().await;
+        }
+        let mut pause = Pause::default();
+        let mut resting = None;
+        loop {
+            let reason = pause.reason(&self.rest, &*self.around);
+            match &reason {
+                Some(why) if resting.is_none() => tracing::info!("resting: {why}"),
+                None if resting.is_some() => tracing::info!("counting again"),
+                _ => {}
+            }
+            self.shop.rest(reason.is_some());
+            resting = reason;
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+}
+
+/// Limits how often a worker syncs: 20 times a second, and some times more in a row.
+#[derive(Debug, Default)]
+struct SyncLimit {
+    /// When the next sync would be, if all syncs were evenly spaced.
+    even: Option<tokio::time::Instant>,
+}
+
+impl SyncLimit {
+    const INTERVAL: Duration = Duration::from_millis(50);
+    const IN_A_ROW: u32 = 5;
+
+    /// Notes that a sync goes off.
+    fn synced(&mut self, at: tokio::time::Instant) {
+        self.even = Some(self.even.map_or(at, |even| even.max(at)) + Self::INTERVAL);
+    }
+
+    /// Returns when a sync that is wanted at this time may go off.
+    fn not_before(&self, wanted: tokio::time::Instant) -> tokio::time::Instant {
+        let lead = Self::INTERVAL * (Self::IN_A_ROW - 1);
+        self.even.map_or(wanted, |even| if even > wanted + lead { even - lead } else { wanted })
+    }
+}
+
+/// Waits until `due` says that it is time; it is asked again after each change.
+async fn until(due: impl Fn() -> tokio::time::Instant, changes: &mut watch::Receiver<()>) {
+    loop {
+        changes.mark_unchanged();
+        let at = due();
+        if at <= tokio::time::Instant::now() {
+            return;
+        }
+        tokio::select! {
+            () = tokio::time::sleep_until(at) => return,
+            _ = changes.changed() => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn syncs_may_come_in_a_row_but_no_more_than_20_a_second_for_long() {
+        let began = tokio::time::Instant::now();
+        let (mut limit, mut at, mut syncs) = (SyncLimit::default(), began, 0);
+        // One wants to sync all the time.
+        while at < began + Duration::from_secs(10) {
+            at = limit.not_before(at);
+            limit.synced(at);
+            syncs += 1;
+            if at == began {
+                assert!(syncs <= SyncLimit::IN_A_ROW, "{syncs} at once");
+            }
+        }
+        assert!((200..210).contains(&syncs), "{syncs}");
+        // Whoever syncs seldom is never held up.
+        let later = at + Duration::from_secs(1);
+        assert_eq!(limit.not_before(later), later);
+    }
+}

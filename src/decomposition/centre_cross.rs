@@ -1,0 +1,225 @@
+//! The centre-cross rule: 8-fold symmetry without pre-placing anything far from the centre.
+//!
+//! For problems that all 8 symmetries leave unchanged, on boards of size n ≥ 6. An orbit of 8 solutions is
+//! told apart by the queens of the centre lines alone. Distances are counted from the centre.
+//!
+//! **n odd, centre square empty.** The queens of the centre row and of the centre column stand at distances
+//! x and y from the centre, and x ≠ y (else they attack each other). So exactly one of the 8 images has the
+//! row queen on the right, the column queen below, and y < x. The last open row that may still satisfy
+//! y < x is at distance x − 1: it must take the centre column if that is free. Weight 24 thirds.
+//!
+//! **n even, or n odd with a queen in the centre.** There are two centre rows, lower and upper, and two
+//! centre columns. a_lower, a_upper are the distances of the row queens, c₁ < c₂ the distances of the
+//! queens in the centre columns that stand below; h is the number of rows below the centre.
+//!
+//! - *Both row queens on the right*, (a₁, a₂) their sorted distances, and both centre columns used below:
+//!   canonical if (c₁, c₂) < (a₁, a₂) lexicographically, 24 thirds; if they are equal two images qualify,
+//!   12 thirds each.
+//! - *Row queens on opposite sides* (lower right, upper left), both centre columns used below: 24 thirds.
+//! - *Row queens on opposite sides, centre columns split*, one used below and one above: canonical if the
+//!   lower one's distance c is the least of the four distances; the weight is 24 divided by how many of the
+//!   four equal c.
+//!
+//! The whole costs 7.3 to 8.9 times fewer nodes than the plain tree: the rows are still filled as one block
+//! from the centre, so no far-away queen spoils the windows.
+
+use std::sync::Arc;
+
+use super::state::full_row;
+use super::symmetry_case::{CentreRule, Plan};
+use crate::board::{Problem, Square};
+use crate::tally::Thirds;
+
+/// The smallest board on which the case analysis holds: below, rows at distance 2 do not exist.
+pub(super) const SMALLEST: usize = 6;
+
+/// An orbit of 8 solutions, in thirds of a solution.
+const ORBIT: Thirds = 24;
+
+/// The plans of `problem`, which all 8 symmetries leave unchanged and which has no placed queen.
+pub(super) fn plans(problem: &Arc<Problem>) -> Vec<Plan> {
+    debug_assert!(problem.n() >= SMALLEST && problem.placed().is_empty());
+    let mut plans = Vec::new();
+    if problem.n() % 2 == 1 {
+        plans.extend(centre_square_empty(problem));
+    }
+    let cross = Cross::new(problem);
+    for lower in cross.lower..problem.n() {
+        for upper in cross.lower..problem.n() {
+            cross.same_side(lower, upper, &mut plans);
+        }
+        for upper in 0..=cross.upper {
+            cross.opposite_sides(lower, upper, &mut plans);
+        }
+    }
+    plans
+}
+
+fn centre_square_empty(problem: &Arc<Problem>) -> impl Iterator<Item = Plan> {
+    let centre = problem.n() / 2;
+    (2..=centre).filter_map(move |x| {
+        let block = vec![Square::new(centre, centre + x)];
+        let plan = Plan::new(problem, ORBIT, block, centre..centre + 1)?;
+        let mut plan = plan.with_centre_columns(1 << centre);
+        // Open rows start at distance 1, so distance x − 1 is at position x − 2.
+        plan.set_rule(x - 2, CentreRule::TakeIfAnyFree);
+        Some(plan)
+    })
+}
+
+/// The two centre rows and columns of a board of even size, or around the centre queen of an odd one.
+struct Cross<'a> {
+    problem: &'a Arc<Problem>,
+    /// The upper centre row, and the left centre column.
+    upper: usize,
+    /// The lower centre row, and the right centre column.
+    lower: usize,
+    /// The queen in the centre, if n is odd.
+    centre_queen: Option<Square>,
+    /// Rows below the centre, the lower centre row included.
+    h: usize,
+}
+
+impl<'a> Cross<'a> {
+    fn new(problem: &'a Arc<Problem>) -> Self {
+        let n = problem.n();
+        let middle = n / 2;
+        let (lower, centre_queen) =
+            if n % 2 == 1 { (middle + 1, Some(Square::new(middle, middle))) } else { (middle, None) };
+        Self { problem, upper: middle - 1, lower, centre_queen, h: n - lower }
+    }
+
+    /// The distance of a line from the centre, from 1.
+    const fn distance(&self, line: usize) -> usize {
+        if line >= self.lower { line - self.lower + 1 } else { self.upper - line + 1 }
+    }
+
+    /// The position of the lower row at distance d ≥ 2 in the filling order.
+    const fn lower_row(d: usize) -> usize {
+        d - 2
+    }
+
+    /// The position of the upper row at distance d ≥ 2 in the filling order.
+    const fn upper_row(&self, d: usize) -> usize {
+        self.h - 1 + d - 2
+    }
+
+    /// The plan with queens in column `lower` of the lower centre row and `upper` of the upper one.
+    fn plan(&self, lower: usize, upper: usize, weight: Thirds) -> Option<Plan> {
+        let mut block = vec![Square::new(self.lower, lower), Square::new(self.upper, upper)];
+        block.extend(self.centre_queen);
+        let plan = Plan::new(self.problem, weight, block, self.upper..self.lower + 1)?;
+        Some(plan.with_centre_columns(1 << self.upper | 1 << self.lower))
+    }
+
+    /// Both row queens on the right, both centre columns used below.
+    fn same_side(&self, lower: usize, upper: usize, plans: &mut Vec<Plan>) {
+        let (a_lower, a_upper) = (self.distance(lower), self.distance(upper));
+        if a_upper == 1 {
+            return; // The upper row queen uses a centre column: that is not below.
+        }
+        let (a1, a2) = (a_lower.min(a_upper), a_lower.max(a_upper));
+        let plan = |weight| self.plan(lower, upper, weight);
+        let forbid = |plan: &mut Plan, distances: std::ops::Range<usize>| {
+            for d in distances {
+                plan.forbid_centre(Self::lower_row(d));
+            }
+        };
+        let require = |plan: &mut Plan, d| plan.require_centre(Self::lower_row(d));
+
+        if a1 == 1 {
+            // The lower row queen itself uses a centre column: c1 = a1 = 1, and c2 decides.
+            if a2 >= 3 {
+                plans.extend(plan(ORBIT).map(|mut less| {
+                    less.set_rule(Self::lower_row(a2 - 1), CentreRule::TakeIfAnyFree);
+                    less
+                }));
+            }
+            plans.extend(plan(ORBIT / 2).map(|mut equal| {
+                forbid(&mut equal, 2..a2);
+                require(&mut equal, a2);
+                forbid(&mut equal, a2 + 1..self.h + 1);
+                equal
+            }));
+            return;
+        }
+        if a1 >= 3 {
+            plans.extend(plan(ORBIT).map(|mut first_less| {
+                first_less.set_rule(Self::lower_row(a1 - 1), CentreRule::TakeIfBothFree);
+                first_less.set_rule(Self::lower_row(self.h), CentreRule::TakeIfAnyFree);
+                first_less
+            }));
+        }
+        if a2 >= a1 + 2 {
+            plans.extend(plan(ORBIT).map(|mut second_less| {
+                forbid(&mut second_less, 2..a1);
+                require(&mut second_less, a1);
+                second_less.set_rule(Self::lower_row(a2 - 1), CentreRule::TakeIfAnyFree);
+                second_less
+            }));
+        }
+        plans.extend(plan(ORBIT / 2).map(|mut equal| {
+            forbid(&mut equal, 2..a1);
+            require(&mut equal, a1);
+            forbid(&mut equal, a1 + 1..a2);
+            require(&mut equal, a2);
+            equal
+        }));
+    }
+
+    /// The lower row queen on the right, the upper one on the left.
+    fn opposite_sides(&self, lower: usize, upper: usize, plans: &mut Vec<Plan>) {
+        let (a_lower, a_upper) = (self.distance(lower), self.distance(upper));
+        if a_upper == 1 {
+            // The upper row queen uses a centre column at distance 1, and no lower one comes as close.
+            return;
+        }
+        let plan = |weight| self.plan(lower, upper, weight);
+        plans.extend(plan(ORBIT).map(|mut both_below| {
+            if a_lower != 1 {
+                both_below.set_rule(Self::lower_row(self.h - 1), CentreRule::TakeIfBothFree);
+            }
+            both_below.set_rule(Self::lower_row(self.h), CentreRule::TakeIfAnyFree);
+            both_below
+        }));
+        if a_lower == 1 {
+            // c = a_lower = 1 are the least: two of the four.
+            plans.extend(plan(ORBIT / 2).map(|mut split| {
+                for d in 2..=self.h {
+                    split.forbid_centre(Self::lower_row(d));
+                }
+                split
+            }));
+            return;
+        }
+        for c in 2..=a_lower.min(a_upper) {
+            for tie_above in [false, true] {
+                let minima =
+                    1 + Thirds::from(a_lower == c) + Thirds::from(a_upper == c) + Thirds::from(tie_above);
+                plans.extend(plan(ORBIT / minima).map(|mut split| {
+                    for d in 2..=self.h {
+                        if d == c {
+                            split.require_centre(Self::lower_row(d));
+                        } else {
+                            split.forbid_centre(Self::lower_row(d));
+                        }
+                    }
+                    for d in 2..c {
+                        split.forbid_centre(self.upper_row(d));
+                    }
+                    if tie_above {
+                        split.require_centre(self.upper_row(c));
+                    } else {
+                        split.forbid_centre(self.upper_row(c));
+                    }
+                    split
+                }));
+            }
+        }
+    }
+}
+
+/// Whether the plan's rows above the block carry no mask (used to keep similar plans together).
+pub(super) fn upper_masks(plan: &Plan) -> Vec<u32> {
+    plan.allowed()[plan.below()..].iter().map(|&allowed| full_row(plan.n()) & !allowed).collect()
+}

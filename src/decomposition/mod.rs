@@ -1,0 +1,56 @@
+//! The decomposition: a problem becomes plans, plans become prefixes, ranges of prefixes become units.
+//!
+//! - A **plan** is one case of the symmetry argument: queens that it places itself (the *block*), the order
+//!   in which the open rows are filled, a mask of allowed columns for each of them, and a **weight**.
+//! - A **prefix** is a plan with its first few open rows filled. Prefixes are numbered from 0 in a fixed
+//!   order, so `(job, index)` names a subproblem on every machine.
+//! - A **unit** is a contiguous range of prefixes: the piece of work that is leased and recorded. It is cut into at
+//!   most 32 **sub-ranges**, whose sums can be checked one by one.
+//! - An **image** of a decomposition is the same units with left and right exchanged.
+//!
+//! Weights are in thirds of a solution: in the case analysis of an even board up to three distances can tie,
+//! so that an orbit of 8 = 24 thirds is found once, twice or three times. Σ weight × completions over all
+//! prefixes is 3 × the number of solutions, and divisibility by 3 is a free check.
+//!
+//! ```
+//! use nqueens::board::{Piece, Problem};
+//! use nqueens::engine::plan_for_campaign;
+//! use nqueens::kernel::{KernelKind, count_range};
+//! use nqueens::decomposition::{Decomposition, Job};
+//! use nqueens::tally::Tally;
+//!
+//! // A job is a line of text; every machine makes the same units of it.
+//! let text = plan_for_campaign(&Problem::empty(Piece::Queen, 10))?.job().to_string();
+//! let units = Decomposition::new(text.parse::<Job>()?);
+//!
+//! // Each unit is counted by itself, here every second one as its mirror image, and all are added up.
+//! let image = units.mirrored();
+//! let mut kernel = KernelKind::Scalar.build(Piece::Queen)?;
+//! let mut total = Tally::default();
+//! for unit in 0..units.units() {
+//!     let of = if unit % 2 == 0 { &units } else { &image };
+//!     total.merge(&count_range(&mut *kernel, of, of.unit(unit))?)?;
+//! }
+//! assert_eq!(total.solutions()?, 724);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod centre_cross;
+mod centre_rows;
+mod image;
+mod job;
+mod limits;
+mod prefixes;
+mod shortcuts;
+mod state;
+mod symmetry_case;
+
+pub use image::Image;
+pub use job::{Job, JobError, JobHash, JobTextError, MAX_COUNT_SIZE, Scheme};
+pub use limits::UnitLimits;
+pub use prefixes::{Decomposition, MOST_SUB_RANGES, Prefix, sub_ranges_of};
+pub use state::{State, columns_of, full_row};
+pub use symmetry_case::{CentreRule, Plan};
+
+/// The most rows that a prefix fills beyond its plan's block.
+pub const MAX_PREFIX_ROWS: usize = 8;
