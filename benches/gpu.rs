@@ -18,7 +18,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use nqueens::board::{Piece, Problem};
-use nqueens::decomposition::{Decomposition, Plan, full_row};
+use nqueens::decomposition::{Decomposition, SymmetryCase, full_row};
 use nqueens::engine::{CountOptions, CountTask, DeviceChoice, DeviceName, Spread};
 use nqueens::kernel::gpu::layout::TAKE;
 use nqueens::kernel::gpu::{
@@ -131,7 +131,7 @@ impl Board {
         let mut firsts: [Vec<u64>; 2] = Default::default();
         let (mut index, mut last) = (0, None);
         prefixes.for_each(0..prefixes.prefixes(), |plan, _| {
-            if last.is_none_or(|last| !std::ptr::eq::<Plan>(last, plan)) {
+            if last.is_none_or(|last| !std::ptr::eq::<SymmetryCase>(last, plan)) {
                 firsts[usize::from(has_masks_above(plan))].push(index);
                 last = Some(plan);
             }
@@ -164,7 +164,7 @@ impl Board {
 }
 
 /// Whether a row above the block has columns that are not allowed.
-fn has_masks_above(plan: &Plan) -> bool {
+fn has_masks_above(plan: &SymmetryCase) -> bool {
     let full = full_row(plan.n());
     plan.allowed()[plan.below()..].iter().any(|allowed| allowed & full != full)
 }

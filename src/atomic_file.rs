@@ -56,13 +56,13 @@ fn must_be_file(metadata: &fs::Metadata) -> io::Result<()> {
 
 /// A file that is being written beside its place. Without [`Self::finish`] it leaves no trace.
 #[derive(Debug)]
-pub(crate) struct WholeFile {
+pub(crate) struct AtomicFile {
     place: PathBuf,
     beside: PathBuf,
     file: File,
 }
 
-impl WholeFile {
+impl AtomicFile {
     /// Begins the file that is to stand at `place`.
     ///
     /// # Errors
@@ -108,7 +108,7 @@ impl WholeFile {
     }
 }
 
-impl Drop for WholeFile {
+impl Drop for AtomicFile {
     fn drop(&mut self) {
         // After `finish` it is gone; if it cannot be removed, nothing depends on it.
         let _ = fs::remove_file(&self.beside);

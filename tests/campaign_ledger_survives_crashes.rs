@@ -13,8 +13,8 @@ use std::time::Duration;
 use fastrand::Rng;
 use nqueens::board::{Piece, Problem};
 use nqueens::cluster::ledger::{
-    CampaignFile, CheckDepth, DrawnChecks, Entry, JobState, JobSubmitted, JobTotals, LedgerDamage,
-    LedgerError, Loaded, Note, Phase, Recount, Refusal, SpotCheck, SubSums, UnitDone, UnitReason,
+    CampaignFile, CheckDepth, DrawnChecks, Entry, InvalidEntry, JobState, JobSubmitted, JobTotals,
+    LedgerCorruption, LedgerError, Loaded, Note, Phase, Recount, SpotCheck, SubSums, UnitDone, UnitReason,
     UnitRevived, WorkerDrained, WorkerQuarantined, WorkerReleased, WorkerSeen, check, export, show,
 };
 use nqueens::decomposition::{Job, JobHash, Scheme};
@@ -694,7 +694,7 @@ fn a_ledger_that_vanished_is_not_begun_anew_behind_its_users_back() {
     drop(file);
     fs::remove_file(scratch.file()).expect("there was one");
     let refused = CampaignFile::open(&scratch.file()).expect_err("something was acknowledged");
-    let lost = LedgerDamage::Lost { acknowledged: 1, found: 0 };
+    let lost = LedgerCorruption::Lost { acknowledged: 1, found: 0 };
     assert!(matches!(&refused, LedgerError::Damaged { damage, .. } if *damage == lost), "{refused}");
     fs::remove_file(beside(&scratch.file(), ".lock")).expect("there was one");
     assert_eq!(CampaignFile::open(&scratch.file()).expect("on purpose").entries(), 0);
@@ -777,7 +777,7 @@ fn another_ledger_in_the_place_of_one_is_noticed() {
     let exchanged = Image { mark: images[1].mark.clone(), ..images[0].clone() };
     exchanged.put(&scratch.file());
     let refused = CampaignFile::open(&scratch.file()).expect_err("another history");
-    let another = LedgerDamage::AnotherHistory(1);
+    let another = LedgerCorruption::AnotherHistory(1);
     assert!(matches!(&refused, LedgerError::Damaged { damage, .. } if *damage == another), "{refused}");
 }
 
@@ -822,37 +822,40 @@ fn what_may_not_follow_is_refused_and_takes_its_batch_with_it() {
         Entry::JobSubmitted(s) => Entry::JobSubmitted(JobSubmitted { text: job(10).to_string(), ..s }),
         _ => unreachable!(),
     };
-    let duplicate = Refusal::DuplicateUnit { job: a, unit: 0 };
-    let not_done = |unit| Refusal::NotDone { job: a, unit };
-    let no_such_unit = Refusal::NoSuchUnit { job: a, unit: UNITS, units: UNITS };
+    let duplicate = InvalidEntry::DuplicateUnit { job: a, unit: 0 };
+    let not_done = |unit| InvalidEntry::NotDone { job: a, unit };
+    let no_such_unit = InvalidEntry::NoSuchUnit { job: a, unit: UNITS, units: UNITS };
     let cases = [
         (vec![done(a, 0, 92)], duplicate.clone()),
         (vec![done(a, 0, 93)], duplicate.clone()),
-        (vec![done(a, 3, 1), done(a, 3, 1)], Refusal::DuplicateUnit { job: a, unit: 3 }),
+        (vec![done(a, 3, 1), done(a, 3, 1)], InvalidEntry::DuplicateUnit { job: a, unit: 3 }),
         (vec![poisoned(a, 0)], duplicate),
-        (vec![done(b, 0, 1)], Refusal::NoSuchJob(b)),
-        (vec![submitted(8)], Refusal::DuplicateJob(a)),
-        (vec![other_text], Refusal::JobText(b)),
+        (vec![done(b, 0, 1)], InvalidEntry::NoSuchJob(b)),
+        (vec![submitted(8)], InvalidEntry::DuplicateJob(a)),
+        (vec![other_text], InvalidEntry::JobText(b)),
         (vec![done(a, UNITS, 1)], no_such_unit.clone()),
         (vec![poisoned(a, UNITS)], no_such_unit.clone()),
         (vec![recount(a, UNITS, 1, true)], no_such_unit),
-        (vec![with(&|unit| unit.elapsed_s = f64::NAN)], Refusal::Elapsed { job: a, unit: 2 }),
-        (vec![with(&|unit| unit.elapsed_s = -1.0)], Refusal::Elapsed { job: a, unit: 2 }),
+        (vec![with(&|unit| unit.elapsed_s = f64::NAN)], InvalidEntry::Elapsed { job: a, unit: 2 }),
+        (vec![with(&|unit| unit.elapsed_s = -1.0)], InvalidEntry::Elapsed { job: a, unit: 2 }),
         (vec![recount(a, 2, 1, true)], not_done(2)),
         (vec![voided(a, 2)], not_done(2)),
         (vec![voided(a, 1), voided(a, 1)], not_done(1)),
         (
             vec![recount(a, 0, 93, true)],
-            Refusal::Verdict { job: a, unit: 0, recount: 279, result: 276, agrees: true },
+            InvalidEntry::Verdict { job: a, unit: 0, recount: 279, result: 276, agrees: true },
         ),
         (
             vec![recount(a, 0, 92, false)],
-            Refusal::Verdict { job: a, unit: 0, recount: 276, result: 276, agrees: false },
+            InvalidEntry::Verdict { job: a, unit: 0, recount: 276, result: 276, agrees: false },
         ),
-        (vec![state(a, Phase::Finished)], Refusal::Unfinished { job: a, missing: UNITS - 2, units: UNITS }),
+        (
+            vec![state(a, Phase::Finished)],
+            InvalidEntry::Unfinished { job: a, missing: UNITS - 2, units: UNITS },
+        ),
     ];
     let right = [done(a, 9, 1), recount(a, 0, 92, true), voided(a, 1), submitted(10), done(a, 5, 4)];
-    let is = |error: LedgerError, place: usize, because: &Refusal| {
+    let is = |error: LedgerError, place: usize, because: &InvalidEntry| {
         assert!(!error.to_string().contains('\n'));
         matches!(&error, LedgerError::Refused { place: p, refusal, .. } if *p == place && **refusal == *because)
     };
@@ -861,7 +864,7 @@ fn what_may_not_follow_is_refused_and_takes_its_batch_with_it() {
         let error = file.append(&batch).expect_err("may not follow");
         assert!(is(error, place, &because), "{because}");
         // Whatever else the batch has is undone as well.
-        if place == 1 && !matches!(because, Refusal::Unfinished { .. }) {
+        if place == 1 && !matches!(because, InvalidEntry::Unfinished { .. }) {
             let whole = [&right[..1], &right[1..2], &batch].concat();
             let error = file.append(&whole).expect_err("may not follow");
             assert!(is(error, 3, &because), "{because}");

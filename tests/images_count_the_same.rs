@@ -4,7 +4,7 @@ use std::io::Write;
 use std::sync::Once;
 
 use nqueens::board::{Piece, Problem, Square};
-use nqueens::decomposition::{Decomposition, Image, Job, Plan, Prefix, Scheme, State, columns_of};
+use nqueens::decomposition::{Decomposition, Image, Job, Prefix, Scheme, State, SymmetryCase, columns_of};
 use nqueens::kernel::gpu::{Adapters, Backend, DeviceKernel, Mirror, Shape};
 use nqueens::kernel::{Kernel, KernelKind, count_range};
 use nqueens::symmetry::{Group, Symmetry};
@@ -175,7 +175,7 @@ fn mirrored(n: usize, squares: &[Square]) -> Vec<Square> {
 }
 
 /// All prefixes, unit by unit.
-fn prefixes(decomposition: &Decomposition) -> Vec<(u64, &Plan, Prefix)> {
+fn prefixes(decomposition: &Decomposition) -> Vec<(u64, &SymmetryCase, Prefix)> {
     let mut prefixes = Vec::new();
     for unit in 0..decomposition.units() {
         decomposition.for_each(decomposition.unit(unit), |plan, prefix| prefixes.push((unit, plan, *prefix)));
@@ -184,7 +184,7 @@ fn prefixes(decomposition: &Decomposition) -> Vec<(u64, &Plan, Prefix)> {
 }
 
 /// The queens of a prefix, with those of its plan.
-fn queens(plan: &Plan, prefix: &Prefix) -> Vec<Square> {
+fn queens(plan: &SymmetryCase, prefix: &Prefix) -> Vec<Square> {
     let mut queens: Vec<Square> = plan.block().iter().copied().chain(prefix.squares(plan)).collect();
     queens.sort_unstable();
     queens
@@ -281,7 +281,7 @@ fn completions(problem: &Problem) -> Vec<Vec<usize>> {
 fn assert_images_of_plans_count_the_images(problem: &Problem, scheme: Scheme) {
     let decomposition = decompose(problem, scheme, None, 7);
     let image = decomposition.mirrored();
-    let Some(mirrored_problem) = image.plans().first().map(Plan::problem) else { return };
+    let Some(mirrored_problem) = image.plans().first().map(SymmetryCase::problem) else { return };
     let found = completions(mirrored_problem);
     let mut expected: Vec<Vec<usize>> =
         completions(problem).iter().map(|c| Symmetry::MirrorColumns.apply_to_columns(c)).collect();
@@ -328,7 +328,7 @@ proptest! {
 struct Blind(State);
 
 impl Blind {
-    fn completions(&self, plan: &Plan, k: usize, state: State) -> u64 {
+    fn completions(&self, plan: &SymmetryCase, k: usize, state: State) -> u64 {
         if k == plan.rows().len() {
             return 1;
         }
@@ -345,7 +345,12 @@ impl Blind {
 }
 
 impl Kernel for Blind {
-    fn count(&mut self, plan: &Plan, prefixes: &[Prefix], parts: &mut Parts) -> Result<(), TallyError> {
+    fn count(
+        &mut self,
+        plan: &SymmetryCase,
+        prefixes: &[Prefix],
+        parts: &mut Parts,
+    ) -> Result<(), TallyError> {
         for prefix in prefixes {
             let completions = self.completions(plan, prefix.filled(), prefix.state());
             parts.add(plan.weight(), completions, Residues::of(completions.into()), 0u64)?;

@@ -192,11 +192,11 @@ fn the_reader_finds_every_way_to_name_a_room() {
         ("use {crate::board, crate :: {symmetry as s}};", &["board", "symmetry"]),
         (
             "fn f(x: &[crate::engine::X]) { assert!(g(|| crate::cluster::ledger::open())) }",
-            &["engine", "ledger"],
+            &["engine", "cluster::ledger"],
         ),
         (
             "macro_rules! m { () => { $crate::cluster::protocol::X } }\npub(in crate::cli) fn g() {}",
-            &["wire", "cli"],
+            &["cluster::protocol", "cli"],
         ),
         ("use super::super::kernel; use super::{plan, super::worker};", &["kernel", "worker"]),
         ("mod tests { use super::*; use super::super::super::known::lookup; }", &["known"]),
@@ -232,7 +232,7 @@ fn upward_and_sideways_imports_are_told_apart_from_downward_ones() {
     );
     assert!(
         !may_import("board", "symmetry")
-            && !may_import("kernel", "ledger")
+            && !may_import("kernel", "checkpoint")
             && !may_import("tally", "decomposition")
     );
 }

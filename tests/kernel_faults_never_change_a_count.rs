@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use nqueens::board::{Piece, Problem};
-use nqueens::decomposition::{Plan, Prefix};
+use nqueens::decomposition::{Prefix, SymmetryCase};
 use nqueens::engine::{CountError, CountOptions, CountOutcome, CountTask, Event, Progress};
 use nqueens::kernel::{Kernel, KernelError, KernelKind};
 use nqueens::tally::{Parts, Residues, TallyError};
@@ -31,9 +31,9 @@ enum Fault {
 }
 
 /// When it goes wrong.
-trait Trigger: Fn(&Plan, &[Prefix]) -> Option<Fault> + Send + Sync {}
+trait Trigger: Fn(&SymmetryCase, &[Prefix]) -> Option<Fault> + Send + Sync {}
 
-impl<T: Fn(&Plan, &[Prefix]) -> Option<Fault> + Send + Sync> Trigger for T {}
+impl<T: Fn(&SymmetryCase, &[Prefix]) -> Option<Fault> + Send + Sync> Trigger for T {}
 
 struct Faulty {
     sound: Box<dyn Kernel>,
@@ -41,7 +41,12 @@ struct Faulty {
 }
 
 impl Kernel for Faulty {
-    fn count(&mut self, plan: &Plan, prefixes: &[Prefix], parts: &mut Parts) -> Result<(), TallyError> {
+    fn count(
+        &mut self,
+        plan: &SymmetryCase,
+        prefixes: &[Prefix],
+        parts: &mut Parts,
+    ) -> Result<(), TallyError> {
         match (self.trigger)(plan, prefixes) {
             None => self.sound.count(plan, prefixes, parts),
             Some(Fault::Panics) => panic!("on purpose"),
@@ -73,7 +78,10 @@ fn inject(task: &mut CountTask, kinds: &'static [KernelKind], trigger: impl Trig
 }
 
 /// Says whether one of the first prefixes of these units is among those that are counted.
-fn on_units(task: &CountTask, units: &[u64]) -> impl Fn(&Plan, &[Prefix]) -> bool + Send + Sync + use<> {
+fn on_units(
+    task: &CountTask,
+    units: &[u64],
+) -> impl Fn(&SymmetryCase, &[Prefix]) -> bool + Send + Sync + use<> {
     let mut first = Vec::new();
     for &unit in units {
         let range = task.decomposition().unit(unit);

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use nqueens::board::{Piece, Problem, Square};
-use nqueens::checkpoint::{BookError, Damage, FinishedUnit, RunFile, RunFileError, Storage};
+use nqueens::checkpoint::{BookError, Checkpoint, CheckpointError, Corruption, FinishedUnit, Storage};
 use nqueens::decomposition::{Job, Scheme};
 use nqueens::engine::{CountError, CountOptions, CountTask, Event};
 use nqueens::kernel::KernelKind;
@@ -99,8 +99,8 @@ impl Storage for CrashingDisk {
     }
 }
 
-fn open(bytes: &[u8]) -> Result<RunFile<CrashingDisk>, RunFileError> {
-    RunFile::open_in(Path::new("run"), CrashingDisk::holding(bytes))
+fn open(bytes: &[u8]) -> Result<Checkpoint<CrashingDisk>, CheckpointError> {
+    Checkpoint::open_in(Path::new("run"), CrashingDisk::holding(bytes))
 }
 
 /// Units in the order in which the count hands them over, some together.
@@ -111,13 +111,13 @@ fn batches() -> Vec<Vec<FinishedUnit>> {
 /// Writes everything; returns the units acknowledged before the power went.
 fn write_all(disk: &CrashingDisk) -> Vec<u64> {
     let mut acknowledged = Vec::new();
-    let mut file = RunFile::open_in(Path::new("run"), disk.clone()).expect("an empty disk");
+    let mut file = Checkpoint::open_in(Path::new("run"), disk.clone()).expect("an empty disk");
     if file.begin(&job(), UNITS).is_err() {
         return acknowledged;
     }
     for batch in batches() {
         if file.append(&batch).is_err() {
-            assert!(matches!(file.append(&batch), Err(RunFileError::FailedBefore(_))));
+            assert!(matches!(file.append(&batch), Err(CheckpointError::FailedBefore(_))));
             break;
         }
         acknowledged.extend(batch.iter().map(|f| f.unit));
@@ -154,7 +154,7 @@ fn an_acknowledged_unit_survives_a_power_loss_at_any_byte() {
 fn goes_on(bytes: &[u8], acknowledged: &[u64], whence: &str) {
     let disk = CrashingDisk::holding(bytes);
     let mut file =
-        RunFile::open_in(Path::new("run"), disk.clone()).unwrap_or_else(|e| panic!("{whence}: {e}"));
+        Checkpoint::open_in(Path::new("run"), disk.clone()).unwrap_or_else(|e| panic!("{whence}: {e}"));
     for &unit in acknowledged {
         assert!(file.book().has(unit), "{whence}: unit {unit} is lost");
     }
@@ -177,7 +177,7 @@ fn a_second_crash_while_a_torn_line_is_overwritten_loses_nothing_either() {
     for torn_at in (last_line + 1..whole.len()).step_by(7) {
         for left in 0..whole.len() - last_line + 3 {
             let disk = CrashingDisk::holding(&whole[..torn_at]);
-            let mut file = RunFile::open_in(Path::new("run"), disk.clone()).expect("a torn last line");
+            let mut file = Checkpoint::open_in(Path::new("run"), disk.clone()).expect("a torn last line");
             disk.0.borrow_mut().left = Some(left);
             let mut acknowledged = vec![0, 1, 2, 5];
             // Another unit than the torn one comes first this time.
@@ -199,10 +199,10 @@ fn a_torn_header_of_other_units_is_written_anew() {
         Job::new(Problem::empty(Piece::Queen, 9), Scheme::CentreCross, None, unit_prefixes).expect("small")
     };
     let disk = CrashingDisk::default();
-    RunFile::open_in(Path::new("run"), disk.clone()).and_then(|mut f| f.begin(&of(7), 50)).expect("works");
+    Checkpoint::open_in(Path::new("run"), disk.clone()).and_then(|mut f| f.begin(&of(7), 50)).expect("works");
     let header = disk.0.borrow().synced.clone();
     let disk = CrashingDisk::holding(&header[..header.len() - 1]);
-    let mut file = RunFile::open_in(Path::new("run"), disk.clone()).expect("a torn header");
+    let mut file = Checkpoint::open_in(Path::new("run"), disk.clone()).expect("a torn header");
     file.begin(&of(100), UNITS).expect("no unit was acknowledged under it");
     assert_eq!(open(&disk.0.borrow().synced).expect("whole").job(), Some(&of(100)));
 }
@@ -210,7 +210,7 @@ fn a_torn_header_of_other_units_is_written_anew() {
 #[test]
 fn a_unit_that_the_file_would_refuse_on_reading_is_never_written() {
     let disk = CrashingDisk::holding(&whole_file());
-    let mut file = RunFile::open_in(Path::new("run"), disk.clone()).expect("whole");
+    let mut file = Checkpoint::open_in(Path::new("run"), disk.clone()).expect("whole");
     let mut lying = Tally::default();
     lying.add(3, 92u64, Residues::of(93), 0).expect("fits");
     let other = FinishedUnit { tally: finished(9).tally, ..finished(0) };
@@ -220,10 +220,13 @@ fn a_unit_that_the_file_would_refuse_on_reading_is_never_written() {
         (FinishedUnit { elapsed_s: f64::NAN, ..finished(3) }, BookError::Elapsed(3)),
     ] {
         let refused = file.append(&[finished(3), wrong]).expect_err("may not be kept");
-        assert!(matches!(&refused, RunFileError::Refused { source, .. } if *source == because), "{refused}");
+        assert!(
+            matches!(&refused, CheckpointError::Refused { source, .. } if *source == because),
+            "{refused}"
+        );
     }
     let lying = file.append(&[FinishedUnit { tally: lying, ..finished(3) }]);
-    assert!(matches!(lying, Err(RunFileError::Refused { source: BookError::Tally { unit: 3, .. }, .. })));
+    assert!(matches!(lying, Err(CheckpointError::Refused { source: BookError::Tally { unit: 3, .. }, .. })));
     assert_eq!(disk.0.borrow().written, whole_file());
     // The file goes on, and writes a unit once however often it comes.
     file.append(&[finished(3), finished(3), finished(0)]).expect("right ones");
@@ -253,12 +256,12 @@ fn a_line_with_a_right_checksum_is_still_not_believed_blindly() {
     };
     let damage = |text: &str| {
         let disk = CrashingDisk::holding(text.as_bytes());
-        match RunFile::open_in(Path::new("some/file"), disk.clone()) {
-            Err(error @ RunFileError::Damaged { .. }) => {
+        match Checkpoint::open_in(Path::new("some/file"), disk.clone()) {
+            Err(error @ CheckpointError::Damaged { .. }) => {
                 assert_eq!(disk.0.borrow().written, text.as_bytes());
                 let message = error.to_string();
                 assert!(message.contains("some/file, line ") && !message.contains('\n'), "{message}");
-                let RunFileError::Damaged { line, damage, .. } = error else { unreachable!() };
+                let CheckpointError::Damaged { line, damage, .. } = error else { unreachable!() };
                 (line, damage)
             }
             other => panic!("{other:?}"),
@@ -266,18 +269,18 @@ fn a_line_with_a_right_checksum_is_still_not_believed_blindly() {
     };
     assert!(open(format!("{good}{}{}", unit(1, 9, 9), unit(1, 9, 9)).as_bytes()).is_ok());
     let (at, of) = damage(&format!("{good}{}{}", unit(1, 9, 9), unit(1, 12, 12)));
-    assert!(at == 3 && matches!(of, Damage::Book(BookError::Conflict(1))));
+    assert!(at == 3 && matches!(of, Corruption::Book(BookError::Conflict(1))));
     let (at, of) = damage(&format!("{good}{}", unit(1, 9, 12)));
-    assert!(at == 2 && matches!(of, Damage::Book(BookError::Tally { unit: 1, .. })));
+    assert!(at == 2 && matches!(of, Corruption::Book(BookError::Tally { unit: 1, .. })));
     let (at, of) = damage(&format!("{good}{}", unit(UNITS, 9, 9)));
-    assert!(at == 2 && matches!(of, Damage::Book(BookError::NoSuchUnit { .. })));
-    assert!(matches!(damage(&format!("{good}{good}")), (2, Damage::Unknown(_))));
-    assert!(matches!(damage(&format!("{good}{}", line("{"))), (2, Damage::Unknown(_))));
+    assert!(at == 2 && matches!(of, Corruption::Book(BookError::NoSuchUnit { .. })));
+    assert!(matches!(damage(&format!("{good}{good}")), (2, Corruption::Unknown(_))));
+    assert!(matches!(damage(&format!("{good}{}", line("{"))), (2, Corruption::Unknown(_))));
     let (_, of) = damage(&line(r#"{"format":"nqueens-run/2","more":1}"#));
     assert!(of.to_string().contains("nqueens-run/2"), "{of}");
-    assert!(matches!(damage(&header("nqueens-run/1", "x", &hash, 6)), (1, Damage::Unknown(_))));
+    assert!(matches!(damage(&header("nqueens-run/1", "x", &hash, 6)), (1, Corruption::Unknown(_))));
     let zeros = "0".repeat(32);
-    assert!(matches!(damage(&header("nqueens-run/1", &text, &zeros, 6)), (1, Damage::JobHash(_))));
+    assert!(matches!(damage(&header("nqueens-run/1", &text, &zeros, 6)), (1, Corruption::JobHash(_))));
     // A number of units that no memory holds is no reason to fall over.
     let endless = open(header("nqueens-run/1", &text, &hash, u64::MAX).as_bytes()).expect("a header");
     assert_eq!((endless.book().units(), endless.book().done()), (u64::MAX, 0));
@@ -287,7 +290,7 @@ fn a_line_with_a_right_checksum_is_still_not_believed_blindly() {
 fn a_torn_line_is_overwritten_and_the_file_reads_back_whole() {
     let bytes = whole_file();
     let disk = CrashingDisk::holding(&bytes[..bytes.len() - 3]);
-    let mut file = RunFile::open_in(Path::new("run"), disk.clone()).expect("a torn last line");
+    let mut file = Checkpoint::open_in(Path::new("run"), disk.clone()).expect("a torn last line");
     assert!(file.torn_bytes() > 0 && !file.book().has(4));
     file.append(&[finished(4), finished(3)]).expect("the disk works");
     drop(file);
@@ -313,7 +316,7 @@ fn a_flipped_bit_anywhere_is_refused_or_costs_no_more_than_the_last_unit() {
             let mut damaged = bytes.clone();
             damaged[position] ^= 1 << bit;
             match open(&damaged) {
-                Err(RunFileError::Damaged { .. }) => {}
+                Err(CheckpointError::Damaged { .. }) => {}
                 Err(other) => panic!("byte {position}, bit {bit}: {other}"),
                 Ok(file) => {
                     assert_eq!(position, bytes.len() - 1, "byte {position}, bit {bit} was believed");
@@ -330,9 +333,9 @@ fn a_file_that_is_no_run_file_is_refused_and_left_alone() {
         [b"hello\n", b"\n", b"{\"unit\":0}\n", &[0xff; 40], b"deadbeef", b"0123456789abcdef {\"a\":1}"];
     for bytes in texts {
         let disk = CrashingDisk::holding(bytes);
-        let opened =
-            RunFile::open_in(Path::new("run"), disk.clone()).and_then(|mut file| file.begin(&job(), UNITS));
-        assert!(matches!(opened, Err(RunFileError::Damaged { line: 1, .. })), "{bytes:?}");
+        let opened = Checkpoint::open_in(Path::new("run"), disk.clone())
+            .and_then(|mut file| file.begin(&job(), UNITS));
+        assert!(matches!(opened, Err(CheckpointError::Damaged { line: 1, .. })), "{bytes:?}");
         assert_eq!(disk.0.borrow().written, bytes);
     }
 }
@@ -366,17 +369,17 @@ fn options() -> CountOptions {
 fn a_disputed_unit_is_open_again_when_the_file_is_used_the_next_time() {
     let scratch = Scratch::new("dispute");
     let whole = {
-        let mut file = RunFile::open(&scratch.file()).expect("a new file");
+        let mut file = Checkpoint::open(&scratch.file()).expect("a new file");
         file.begin(&job(), 5).expect("writable");
         file.append(&[finished(0), finished(3)]).expect("writable");
         let mut other = finished(3);
         other.tally = finished(4).tally;
-        assert!(matches!(file.append(&[other]), Err(RunFileError::Refused { .. })));
+        assert!(matches!(file.append(&[other]), Err(CheckpointError::Refused { .. })));
         file.dispute(3).expect("writable");
         assert!(file.book().has(0) && !file.book().has(3));
         *file.book().so_far()
     };
-    let mut file = RunFile::open(&scratch.file()).expect("reads back");
+    let mut file = Checkpoint::open(&scratch.file()).expect("reads back");
     assert!(file.book().has(0) && !file.book().has(3));
     assert_eq!(*file.book().so_far(), whole);
     // The next result for it is believed.
@@ -431,7 +434,7 @@ fn a_run_file_of_another_job_is_refused_and_left_alone() {
         (eight.clone(), KernelKind::Textbook),
     ] {
         let refused = resume(&problem, kernel).expect_err("another job");
-        assert!(matches!(refused, CountError::RunFile(RunFileError::AnotherJob { .. })), "{refused}");
+        assert!(matches!(refused, CountError::Checkpoint(CheckpointError::AnotherJob { .. })), "{refused}");
     }
     assert_eq!(fs::read(scratch.file()).expect("the file is there"), before);
     // Another kernel of the same scheme may go on with it.
@@ -441,16 +444,16 @@ fn a_run_file_of_another_job_is_refused_and_left_alone() {
 #[test]
 fn a_run_file_in_use_or_out_of_reach_is_refused() {
     let scratch = Scratch::new("in-use");
-    let first = RunFile::open(&scratch.file()).expect("a new file");
-    assert!(matches!(RunFile::open(&scratch.file()), Err(RunFileError::InUse(_))));
+    let first = Checkpoint::open(&scratch.file()).expect("a new file");
+    assert!(matches!(Checkpoint::open(&scratch.file()), Err(CheckpointError::InUse(_))));
     drop(first);
-    RunFile::open(&scratch.file()).expect("free again");
+    Checkpoint::open(&scratch.file()).expect("free again");
     let mut out_of_reach = vec![scratch.0.clone(), scratch.0.join("no/such/folder/run")];
     if cfg!(target_os = "linux") {
         // Readable without end, writable without effect.
         out_of_reach.push("/dev/zero".into());
     }
     for path in out_of_reach {
-        assert!(matches!(RunFile::open(&path), Err(RunFileError::Io { .. })), "{}", path.display());
+        assert!(matches!(Checkpoint::open(&path), Err(CheckpointError::Io { .. })), "{}", path.display());
     }
 }

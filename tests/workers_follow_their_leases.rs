@@ -14,7 +14,7 @@ use nqueens::board::{Piece, Problem};
 use nqueens::cluster::campaign::UnitResult;
 use nqueens::cluster::protocol::v1::work_server::{Work, WorkServer};
 use nqueens::cluster::protocol::{messages, v1};
-use nqueens::cluster::worker::{self, Options, Rest, Summary, Surroundings, WorkerError};
+use nqueens::cluster::worker::{self, Environment, Options, Rest, Summary, WorkerError};
 use nqueens::decomposition::{Decomposition, Job, Scheme};
 use nqueens::engine::{DeviceChoice, DeviceName};
 use nqueens::kernel::{KernelKind, count_range};
@@ -452,7 +452,7 @@ async fn results_do_not_wait_for_a_sync_that_waits() {
 /// A clock that tests set.
 struct Clock(AtomicU16);
 
-impl Surroundings for Clock {
+impl Environment for Clock {
     fn minute_of_day(&self) -> u16 {
         self.0.load(Ordering::SeqCst)
     }
@@ -468,7 +468,7 @@ async fn a_rest_does_not_wait_for_a_sync_that_waits() {
     let clock = Arc::new(Clock(AtomicU16::new(19 * 60)));
     let running = Running::start(Options {
         rest: Rest { hours: "18:00-08:00".parse().ok(), max_temperature_c: None },
-        surroundings: Arc::<Clock>::clone(&clock),
+        environment: Arc::<Clock>::clone(&clock),
         ..(stage.options)()
     });
     stage.coordinator.until("it waits", |script| script.waiting == 1).await;

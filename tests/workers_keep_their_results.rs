@@ -17,7 +17,7 @@ use nqueens::board::{Piece, Problem, Square};
 use nqueens::cluster::campaign::{Campaign, CampaignKey, Event, JobState, Settings, Verdict};
 use nqueens::cluster::protocol::v1::work_server::{Work, WorkServer};
 use nqueens::cluster::protocol::{check, messages, v1};
-use nqueens::cluster::worker::{self, Options, Rest, Summary, Surroundings, WorkerError};
+use nqueens::cluster::worker::{self, Environment, Options, Rest, Summary, WorkerError};
 use nqueens::decomposition::{Decomposition, Job, JobHash, Scheme};
 use nqueens::engine::{Device, DeviceChoice, DeviceName};
 use nqueens::kernel::KernelKind;
@@ -610,7 +610,7 @@ async fn a_folder_has_one_worker_and_an_address_off_loopback_needs_a_certificate
 /// A clock that tests set.
 struct Clock(AtomicU16);
 
-impl Surroundings for Clock {
+impl Environment for Clock {
     fn minute_of_day(&self) -> u16 {
         self.0.load(Ordering::SeqCst)
     }
@@ -629,7 +629,7 @@ async fn a_worker_rests_outside_its_hours_and_holds_nothing_then() {
     let rest = Rest { hours: "18:00-08:00".parse().ok(), max_temperature_c: None };
     let running = start(Options {
         rest,
-        surroundings: Arc::<Clock>::clone(&clock),
+        environment: Arc::<Clock>::clone(&clock),
         kernel: Some(KernelKind::Generic),
         ..options(&scratch, &serving)
     });
@@ -650,8 +650,8 @@ async fn a_worker_without_a_thermometer_says_so_at_its_start() {
     let (_, serving) = listen(&[]).await;
     let scratch = Scratch::new("thermometer");
     let rest = Rest { hours: None, max_temperature_c: Some(80.0) };
-    let surroundings = Arc::new(Clock(AtomicU16::new(0)));
-    let error = start(Options { rest, surroundings, ..options(&scratch, &serving) }).end().await;
+    let environment = Arc::new(Clock(AtomicU16::new(0)));
+    let error = start(Options { rest, environment, ..options(&scratch, &serving) }).end().await;
     assert!(matches!(error, Err(WorkerError::NoThermometer)), "{error:?}");
 }
 

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::plan_file::PlanFile;
-use crate::checkpoint::{BookError, RunFile, RunFileError, Seen, UnitBook};
+use crate::checkpoint::{BookError, Checkpoint, CheckpointError, CompletedUnits, Seen};
 use crate::decomposition::JobHash;
 use crate::engine::Part;
 use crate::kernel::{KernelError, KernelKind, count_parts};
@@ -30,8 +30,8 @@ pub fn unfinished_file(folder: &Path, plan: &PlanFile, index: u64) -> PathBuf {
 ///
 /// # Errors
 /// It cannot be read, or is damaged.
-pub fn is_whole(path: &Path, plan: &PlanFile, part: Part) -> Result<bool, RunFileError> {
-    let file = RunFile::look(path)?;
+pub fn is_whole(path: &Path, plan: &PlanFile, part: Part) -> Result<bool, CheckpointError> {
+    let file = Checkpoint::look(path)?;
     let whole = || !file.book().missing().any(|unit| part.has(unit));
     Ok(file.job().is_some_and(|job| job.hash() == plan.job().hash()) && whole())
 }
@@ -45,7 +45,7 @@ pub struct Merged {
     pub gaps: BTreeMap<u64, u64>,
     /// Files that say something else, each with what is wrong.
     pub conflicts: Vec<(PathBuf, String)>,
-    book: UnitBook,
+    book: CompletedUnits,
 }
 
 /// Why results are not merged.
@@ -56,7 +56,7 @@ pub enum MergeError {
     Folder(PathBuf, io::Error),
     /// A file cannot be read or trusted.
     #[error(transparent)]
-    RunFile(#[from] RunFileError),
+    Checkpoint(#[from] CheckpointError),
 }
 
 impl Merged {
@@ -76,10 +76,10 @@ impl Merged {
             files: paths.len(),
             gaps: BTreeMap::new(),
             conflicts: Vec::new(),
-            book: UnitBook::new(units),
+            book: CompletedUnits::new(units),
         };
         for path in paths {
-            if let Err(why) = merged.add(plan.job().hash(), &RunFile::look(&path)?) {
+            if let Err(why) = merged.add(plan.job().hash(), &Checkpoint::look(&path)?) {
                 merged.conflicts.push((path, why));
             }
         }
@@ -89,7 +89,7 @@ impl Merged {
         Ok(merged)
     }
 
-    fn add(&mut self, wanted: JobHash, file: &RunFile<Seen>) -> Result<(), String> {
+    fn add(&mut self, wanted: JobHash, file: &Checkpoint<Seen>) -> Result<(), String> {
         let found = file.job().ok_or("it holds nothing")?;
         if found.hash() != wanted {
             return Err(format!("it is of another job ({found})"));

@@ -1,7 +1,7 @@
 //! Counts on engines that users already have: a plan cuts a job into parts, any scheduler runs them, and the results are
 //! added up.
 //!
-//! A part's result is a run file ([`crate::checkpoint::RunFile`]) with its units, under another name while it is not whole, so
+//! A part's result is a run file ([`crate::checkpoint::Checkpoint`]) with its units, under another name while it is not whole, so
 //! that a kill at any moment loses no unit and a task that is started again goes on. Nothing is ever added that is not
 //! in such a file, once for each unit, and a total needs all of them.
 

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::atomic_file::{self, WholeFile};
+use crate::atomic_file::{self, AtomicFile};
 use crate::decomposition::{Decomposition, Job, JobHash};
 use crate::engine::Part;
 
@@ -132,7 +132,7 @@ impl PlanFile {
     /// # Errors
     /// It cannot be written.
     pub fn write(&self, path: &Path) -> Result<(), PlanFileError> {
-        let written = WholeFile::begin(path)
+        let written = AtomicFile::begin(path)
             .and_then(|file| file.finish_with(|out| out.write_all(self.text().as_bytes())));
         written.map_err(|source| PlanFileError::Io { path: path.to_owned(), action: "written", source })
     }

@@ -22,7 +22,7 @@ pub struct FinishedUnit {
 
 /// Each unit of a job is entered once. The total is kept as units come, never summed anew.
 #[derive(Clone, Debug)]
-pub struct UnitBook {
+pub struct CompletedUnits {
     /// Units of the job. Nothing is laid out for them ahead: the number may come from a file.
     units: u64,
     finished: HashMap<u64, Tally>,
@@ -64,7 +64,7 @@ pub enum BookError {
     },
 }
 
-impl UnitBook {
+impl CompletedUnits {
     /// The empty books of a job of `units` units.
     pub fn new(units: u64) -> Self {
         Self { units, finished: HashMap::new(), total: Tally::default() }
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn each_unit_counts_once_and_a_total_needs_all() {
-        let mut book = UnitBook::new(3);
+        let mut book = CompletedUnits::new(3);
         assert_eq!(book.enter(2, &tally(5)), Ok(true));
         assert_eq!(book.enter(2, &tally(5)), Ok(false));
         let mut by_another_kernel = Tally::default();
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_result_that_cannot_be_is_refused_and_changes_nothing() {
-        let mut book = UnitBook::new(2);
+        let mut book = CompletedUnits::new(2);
         assert_eq!(book.enter(1, &tally(4)), Ok(true));
         let before = *book.so_far();
         assert_eq!(book.enter(2, &tally(1)), Err(BookError::NoSuchUnit { unit: 2, units: 2 }));
@@ -221,7 +221,7 @@ mod tests {
             elapsed_s: 0.5,
             kernel: "scalar".into(),
         };
-        let mut book = UnitBook::new(4);
+        let mut book = CompletedUnits::new(4);
         assert_eq!(book.enter(1, &tally(4)), Ok(true));
         let batch = [unit(0, 7), unit(1, 4), unit(3, 9), unit(0, 7)];
         let new: Vec<u64> = book.new_among(&batch).expect("all right").iter().map(|f| f.unit).collect();
@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn a_job_of_any_number_of_units_takes_only_the_memory_of_the_finished_ones() {
-        let mut book = UnitBook::new(u64::MAX);
+        let mut book = CompletedUnits::new(u64::MAX);
         assert_eq!(book.enter(u64::MAX - 1, &tally(4)), Ok(true));
         assert_eq!(book.missing().next(), Some(0));
         assert!(book.total().is_err());

@@ -4,6 +4,6 @@ mod completed_units;
 mod run_file;
 mod storage;
 
-pub use completed_units::{BookError, FinishedUnit, UnitBook};
-pub use run_file::{Damage, RunFile, RunFileError, Seen};
+pub use completed_units::{BookError, CompletedUnits, FinishedUnit};
+pub use run_file::{Checkpoint, CheckpointError, Corruption, Seen};
 pub use storage::{DiskFile, Storage};

@@ -12,7 +12,7 @@
 //! {"disputed":N} takes back unit N, of which two results differed, or whose kernel turned out to miscount; it is open again.
 //!
 //! # Promises
-//! - A unit is believed only after [`RunFile::append`] returned, that is, after the disk has it.
+//! - A unit is believed only after [`Checkpoint::append`] returned, that is, after the disk has it.
 //! - What follows the last line feed was being written when the program was killed. The next record
 //!   overwrites it, and the unit is counted again. Until then the file stays as it is.
 //! - The header is written in place, under the lock, and durable before any unit: in a file with a torn one
@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::completed_units::{BookError, FinishedUnit, UnitBook};
+use super::completed_units::{BookError, CompletedUnits, FinishedUnit};
 use super::storage::{DiskFile, LARGEST_FILE, Storage};
 use crate::atomic_file;
 use crate::decomposition::{Job, JobHash};
@@ -63,7 +63,7 @@ struct Dispute {
 
 /// A run file in use.
 #[derive(Debug)]
-pub struct RunFile<S = DiskFile> {
+pub struct Checkpoint<S = DiskFile> {
     path: PathBuf,
     storage: S,
     /// The length up to which the file is trusted; what lies beyond is overwritten by the next record.
@@ -71,14 +71,14 @@ pub struct RunFile<S = DiskFile> {
     /// What lay beyond when the file was opened.
     torn: Vec<u8>,
     job: Option<Job>,
-    book: UnitBook,
+    book: CompletedUnits,
     /// A write failed: what is on disk past `trusted` is unknown.
     failed: bool,
 }
 
 /// Why a run file cannot be used. Each says what to do.
 #[derive(Debug, thiserror::Error)]
-pub enum RunFileError {
+pub enum CheckpointError {
     /// The system refused.
     #[error("run file {path}: cannot be {action}: {source}")]
     Io {
@@ -102,7 +102,7 @@ pub enum RunFileError {
         /// The line, from 1.
         line: usize,
         /// What is wrong.
-        damage: Damage,
+        damage: Corruption,
     },
     /// It belongs to another job.
     #[error("run file {path} belongs to another job ({found}); this is {wanted}: name another file")]
@@ -139,7 +139,7 @@ pub enum RunFileError {
 
 /// What is wrong with a line of a run file.
 #[derive(Debug, thiserror::Error)]
-pub enum Damage {
+pub enum Corruption {
     /// The digits do not belong to the text.
     #[error("the checksum does not fit, so the line is not as it was written")]
     Checksum,
@@ -157,14 +157,15 @@ pub enum Damage {
     Book(#[from] BookError),
 }
 
-impl RunFile<DiskFile> {
+impl Checkpoint<DiskFile> {
     /// Opens the run file at `path`, or creates an empty one, and reads what it holds.
     ///
     /// # Errors
     /// It cannot be opened, another process has it, or it is damaged.
-    pub fn open(path: &Path) -> Result<Self, RunFileError> {
-        let io = |source| RunFileError::Io { path: path.to_owned(), action: "opened for writing", source };
-        let file = DiskFile::open(path).map_err(io)?.ok_or_else(|| RunFileError::InUse(path.to_owned()))?;
+    pub fn open(path: &Path) -> Result<Self, CheckpointError> {
+        let io = |source| CheckpointError::Io { path: path.to_owned(), action: "opened for writing", source };
+        let file =
+            DiskFile::open(path).map_err(io)?.ok_or_else(|| CheckpointError::InUse(path.to_owned()))?;
         Self::open_in(path, file)
     }
 }
@@ -187,24 +188,24 @@ impl Storage for Seen {
     }
 }
 
-impl RunFile<Seen> {
+impl Checkpoint<Seen> {
     /// Reads what the run file at `path` holds, without a lock and without changing it.
     ///
     /// # Errors
     /// It cannot be read, or is damaged.
-    pub fn look(path: &Path) -> Result<Self, RunFileError> {
-        let io = |source| RunFileError::Io { path: path.to_owned(), action: "read", source };
+    pub fn look(path: &Path) -> Result<Self, CheckpointError> {
+        let io = |source| CheckpointError::Io { path: path.to_owned(), action: "read", source };
         Self::open_in(path, Seen(atomic_file::read(path, LARGEST_FILE).map_err(io)?))
     }
 }
 
-impl<S: Storage> RunFile<S> {
+impl<S: Storage> Checkpoint<S> {
     /// The same over any storage; `path` is for messages.
     ///
     /// # Errors
     /// The storage cannot be read, or what it holds is damaged.
-    pub fn open_in(path: &Path, mut storage: S) -> Result<Self, RunFileError> {
-        let bytes = storage.read().map_err(|source| RunFileError::Io {
+    pub fn open_in(path: &Path, mut storage: S) -> Result<Self, CheckpointError> {
+        let bytes = storage.read().map_err(|source| CheckpointError::Io {
             path: path.to_owned(),
             action: "read",
             source,
@@ -218,12 +219,12 @@ impl<S: Storage> RunFile<S> {
             trusted: trusted as u64,
             torn,
             job: None,
-            book: UnitBook::new(0),
+            book: CompletedUnits::new(0),
             failed: false,
         };
         for (line, record) in (1..).zip(bytes[..trusted].split_inclusive(|&byte| byte == b'\n')) {
             let path = || path.to_owned();
-            file.read_record(record).map_err(|damage| RunFileError::Damaged {
+            file.read_record(record).map_err(|damage| CheckpointError::Damaged {
                 path: path(),
                 line,
                 damage,
@@ -232,15 +233,18 @@ impl<S: Storage> RunFile<S> {
         Ok(file)
     }
 
-    fn read_record(&mut self, line: &[u8]) -> Result<(), Damage> {
+    fn read_record(&mut self, line: &[u8]) -> Result<(), Corruption> {
         /// The job of the largest board that is counted, with decided squares everywhere, takes a hundredth of it.
         const LONGEST_LINE: usize = 1 << 20;
         if line.len() > LONGEST_LINE {
-            return Err(Damage::Unknown(format!("a line of {} bytes", line.len())));
+            return Err(Corruption::Unknown(format!("a line of {} bytes", line.len())));
         }
-        let json =
-            checked(line).ok_or(if self.job.is_none() { Damage::NoHeader } else { Damage::Checksum })?;
-        let unknown = |what: &dyn std::fmt::Display| Damage::Unknown(what.to_string());
+        let json = checked(line).ok_or(if self.job.is_none() {
+            Corruption::NoHeader
+        } else {
+            Corruption::Checksum
+        })?;
+        let unknown = |what: &dyn std::fmt::Display| Corruption::Unknown(what.to_string());
         if self.job.is_some() {
             if let Ok(Dispute { disputed }) = serde_json::from_slice(json) {
                 self.book.reopen(disputed);
@@ -256,9 +260,9 @@ impl<S: Storage> RunFile<S> {
             let header: Header = serde_json::from_slice(json).map_err(|e| unknown(&e))?;
             let job: Job = header.job.parse().map_err(|e| unknown(&e))?;
             if job.hash() != header.job_hash {
-                return Err(Damage::JobHash(job.hash()));
+                return Err(Corruption::JobHash(job.hash()));
             }
-            self.book = UnitBook::new(header.units);
+            self.book = CompletedUnits::new(header.units);
             self.job = Some(job);
         }
         Ok(())
@@ -270,7 +274,7 @@ impl<S: Storage> RunFile<S> {
     }
 
     /// The units that the file holds: those that it held when it was opened, and those appended since.
-    pub const fn book(&self) -> &UnitBook {
+    pub const fn book(&self) -> &CompletedUnits {
         &self.book
     }
 
@@ -283,16 +287,16 @@ impl<S: Storage> RunFile<S> {
     ///
     /// # Errors
     /// It cannot be written; the file holds something that is no torn header.
-    pub fn begin(&mut self, job: &Job, units: u64) -> Result<(), RunFileError> {
+    pub fn begin(&mut self, job: &Job, units: u64) -> Result<(), CheckpointError> {
         assert!(self.job.is_none(), "a run file has one header");
         let header = Header { format: FORMAT.into(), job: job.to_string(), job_hash: job.hash(), units };
         let line = record(&header);
         if !is_torn_header(&self.torn, &line) {
             let path = self.path.clone();
-            return Err(RunFileError::Damaged { path, line: 1, damage: Damage::NoHeader });
+            return Err(CheckpointError::Damaged { path, line: 1, damage: Corruption::NoHeader });
         }
         self.write(&line)?;
-        self.book = UnitBook::new(units);
+        self.book = CompletedUnits::new(units);
         self.job = Some(job.clone());
         Ok(())
     }
@@ -303,9 +307,9 @@ impl<S: Storage> RunFile<S> {
     /// # Errors
     /// One of them may not be kept: nothing is written then, and the file goes on. Or they cannot be written:
     /// none of them is to be believed then, and the file takes no more.
-    pub fn append(&mut self, units: &[FinishedUnit]) -> Result<(), RunFileError> {
+    pub fn append(&mut self, units: &[FinishedUnit]) -> Result<(), CheckpointError> {
         assert!(self.job.is_some(), "the header comes first");
-        let refused = |source| RunFileError::Refused { path: self.path.clone(), source };
+        let refused = |source| CheckpointError::Refused { path: self.path.clone(), source };
         let new = self.book.new_among(units).map_err(refused)?;
         if new.is_empty() {
             return Ok(());
@@ -322,7 +326,7 @@ impl<S: Storage> RunFile<S> {
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn dispute(&mut self, unit: u64) -> Result<(), RunFileError> {
+    pub fn dispute(&mut self, unit: u64) -> Result<(), CheckpointError> {
         self.take_back(&[unit])
     }
 
@@ -330,21 +334,25 @@ impl<S: Storage> RunFile<S> {
     ///
     /// # Errors
     /// They cannot be written.
-    pub fn take_back(&mut self, units: &[u64]) -> Result<(), RunFileError> {
+    pub fn take_back(&mut self, units: &[u64]) -> Result<(), CheckpointError> {
         let lines: Vec<u8> = units.iter().flat_map(|&unit| record(&Dispute { disputed: unit })).collect();
         self.write(&lines)?;
         units.iter().for_each(|&unit| self.book.reopen(unit));
         Ok(())
     }
 
-    fn write(&mut self, bytes: &[u8]) -> Result<(), RunFileError> {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), CheckpointError> {
         if self.failed {
-            return Err(RunFileError::FailedBefore(self.path.clone()));
+            return Err(CheckpointError::FailedBefore(self.path.clone()));
         }
         // Unless all of it succeeds, nothing past `trusted` is known.
         self.failed = true;
         let written = self.storage.write_at_end(self.trusted, bytes).and_then(|()| self.storage.sync());
-        written.map_err(|source| RunFileError::Io { path: self.path.clone(), action: "written", source })?;
+        written.map_err(|source| CheckpointError::Io {
+            path: self.path.clone(),
+            action: "written",
+            source,
+        })?;
         self.failed = false;
         self.trusted += bytes.len() as u64;
         self.torn.clear();

@@ -11,7 +11,7 @@ use super::plan::parts;
 use super::problem::Board;
 use super::report::counted;
 use super::{Exit, Failure, print};
-use crate::atomic_file::{self, WholeFile};
+use crate::atomic_file::{self, AtomicFile};
 use crate::batch::{Htcondor, Kubernetes, PlanFile, Shared, Slurm};
 use crate::engine::plan_for_campaign;
 
@@ -177,7 +177,7 @@ impl Begun {
     fn write(&mut self, name: &str, text: &str) -> Result<(), Failure> {
         let path = self.folder.join(name);
         let written =
-            WholeFile::begin(&path).and_then(|file| file.finish_with(|out| out.write_all(text.as_bytes())));
+            AtomicFile::begin(&path).and_then(|file| file.finish_with(|out| out.write_all(text.as_bytes())));
         written.map_err(|error| unusable(&path, &error))?;
         self.files.push(path.display().to_string());
         Ok(())

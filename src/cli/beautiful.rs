@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-use super::atomic_file::{self, WholeFile};
+use super::atomic_file::{self, AtomicFile};
 use super::check::LARGEST_FILE;
 use super::first::{board_size, interrupted};
 use super::max_work::{self, MaxWork};
@@ -270,7 +270,7 @@ impl Book<'_> {
 
     fn write(&mut self, state: &[u8]) {
         let Some(path) = self.path else { return };
-        let written = WholeFile::begin(path).and_then(|file| file.finish_with(|out| out.write_all(state)));
+        let written = AtomicFile::begin(path).and_then(|file| file.finish_with(|out| out.write_all(state)));
         self.failure = written.err().map(|error| unwritten(path, &error));
         self.written = Instant::now();
     }
@@ -280,8 +280,8 @@ fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-fn begin(path: &Path) -> Result<(&Path, WholeFile), Failure> {
-    Ok((path, WholeFile::begin(path).map_err(|error| unwritten(path, &error))?))
+fn begin(path: &Path) -> Result<(&Path, AtomicFile), Failure> {
+    Ok((path, AtomicFile::begin(path).map_err(|error| unwritten(path, &error))?))
 }
 
 fn unwritten(path: &Path, error: &std::io::Error) -> Failure {

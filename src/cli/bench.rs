@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Serialize;
 
-use super::atomic_file::WholeFile;
+use super::atomic_file::AtomicFile;
 use super::chart::{Bar, svg};
 use super::count::{Kernel, STEPS, board_size, kernel, progress_bar, threads};
 use super::report::{Published, counted, rounded};
@@ -87,7 +87,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let mut contestants = contestants(args)?;
     // A chart that cannot be written is told before anybody waits for it.
     let chart =
-        args.svg.as_deref().map(|path| WholeFile::begin(path).map_err(|error| unwritten(path, &error)));
+        args.svg.as_deref().map(|path| AtomicFile::begin(path).map_err(|error| unwritten(path, &error)));
     let chart = chart.transpose()?;
     let measured = measure(&mut contestants, args.rounds)?;
     if args.json {

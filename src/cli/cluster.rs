@@ -15,7 +15,7 @@ use super::submit::{print_final, request, wait_for};
 use super::{Exit, Failure, note};
 use crate::board::Problem;
 use crate::cluster::campaign::Settings;
-use crate::cluster::coordinator::{self, ConnectionLimits, Listening, Notify};
+use crate::cluster::coordinator::{self, BoundAddress, ConnectionLimits, Notify};
 use crate::cluster::protocol::{Address, Security};
 use crate::cluster::worker::{self, Options};
 use crate::engine::{DeviceChoice, DeviceName};
@@ -111,7 +111,7 @@ async fn try_it(args: &Args, problem: &Problem) -> Result<Exit, Failure> {
         };
         async move {
             let until = async move { drop(closed.wait_for(|close| *close).await) };
-            coordinator::serve(options, until, move |listening: &Listening| {
+            coordinator::serve(options, until, move |listening: &BoundAddress| {
                 bound.into_iter().for_each(|bound| dashboard::open(bound, listening));
                 let _ = told.send(listening.address);
             })

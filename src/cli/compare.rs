@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::atomic_file::WholeFile;
+use super::atomic_file::AtomicFile;
 use super::chart::{Bar, svg};
 use super::first::board_size;
 use super::interrupt::Interrupt;
@@ -134,7 +134,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let interrupt = Interrupt::listen();
     // A chart that cannot be written is told before anybody waits for it.
     let chart =
-        args.svg.as_deref().map(|path| WholeFile::begin(path).map_err(|error| unwritten(path, &error)));
+        args.svg.as_deref().map(|path| AtomicFile::begin(path).map_err(|error| unwritten(path, &error)));
     let chart = chart.transpose()?;
     let mut results = Vec::new();
     'all: for &n in &args.n {

@@ -16,7 +16,7 @@ use super::{Exit, Failure, print};
 use crate::cluster::auth::{Authority, AuthorityError};
 use crate::cluster::campaign::Settings;
 use crate::cluster::coordinator::{
-    self, ConnectionLimits, Listening, Notify, Options, authority_folder, now_ms,
+    self, BoundAddress, ConnectionLimits, Notify, Options, authority_folder, now_ms,
 };
 
 /// Run a coordinator, which hands out units to workers and keeps the ledger.
@@ -188,8 +188,8 @@ fn serve(args: &ServeArgs) -> Result<Exit, Failure> {
 }
 
 /// Says where the coordinator listens.
-fn told(listening: &Listening) {
-    let Listening { address, tls, metrics, .. } = listening;
+fn told(listening: &BoundAddress) {
+    let BoundAddress { address, tls, metrics, .. } = listening;
     tracing::info!(%address, tls, "listening");
     if let Some(at) = metrics {
         tracing::info!(%at, "metrics");

@@ -8,8 +8,8 @@ use serde_json::Value;
 use super::Failure;
 use super::job_report::JobReport;
 use super::proof_report::ProofReport;
-use crate::cluster::coordinator::{Inside, Listening, ServeError};
-use crate::cluster::dashboard::{self, Bound, Door, Reports};
+use crate::cluster::coordinator::{BoundAddress, InProcessService, ServeError};
+use crate::cluster::dashboard::{self, AuthMode, Bound, Reports};
 
 /// A report with the job's title in words.
 fn titled(report: &impl Serialize, title: String, sentence: Option<String>) -> Value {
@@ -49,11 +49,11 @@ pub(super) async fn bind(at: SocketAddr) -> Result<Bound, Failure> {
 }
 
 /// Serves it until this process ends.
-pub(super) fn open(bound: Bound, listening: &Listening) {
-    let Inside { service, authority } = listening.inside.clone();
+pub(super) fn open(bound: Bound, listening: &BoundAddress) {
+    let InProcessService { service, authority } = listening.inside.clone();
     let door = match authority {
-        None => Door::Open,
-        Some((authority, identity)) => Door::Locked(authority, identity),
+        None => AuthMode::Open,
+        Some((authority, identity)) => AuthMode::Locked(authority, identity),
     };
     tracing::info!(url = bound.url(listening.tls), "dashboard");
     tokio::spawn(async move {

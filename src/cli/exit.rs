@@ -1,7 +1,7 @@
 //! Exit codes, in one place.
 
 use crate::batch::{MergeError, PlanFileError};
-use crate::checkpoint::RunFileError;
+use crate::checkpoint::CheckpointError;
 use crate::cluster::auth::{AuthorityError, CertificateError};
 use crate::cluster::coordinator::ServeError;
 use crate::cluster::ledger::LedgerError;
@@ -76,7 +76,7 @@ impl From<PlanFileError> for Failure {
 impl From<MergeError> for Failure {
     fn from(error: MergeError) -> Self {
         match error {
-            MergeError::RunFile(error) => Self::from(CountError::from(error)),
+            MergeError::Checkpoint(error) => Self::from(CountError::from(error)),
             MergeError::Folder(..) => Self { exit: Exit::File, message: error.to_string() },
         }
     }
@@ -95,14 +95,14 @@ impl From<CountError> for Failure {
             | CountError::Device(
                 DeviceError::NoAdapter | DeviceError::NoSuchDevice(..) | DeviceError::NotBuilt,
             ) => Exit::NotAvailable,
-            CountError::RunFile(
-                RunFileError::Io { .. }
-                | RunFileError::InUse(_)
-                | RunFileError::Damaged { .. }
-                | RunFileError::AnotherJob { .. }
-                | RunFileError::FailedBefore(_),
+            CountError::Checkpoint(
+                CheckpointError::Io { .. }
+                | CheckpointError::InUse(_)
+                | CheckpointError::Damaged { .. }
+                | CheckpointError::AnotherJob { .. }
+                | CheckpointError::FailedBefore(_),
             ) => Exit::File,
-            CountError::RunFile(RunFileError::Refused { .. } | RunFileError::Disputed { .. })
+            CountError::Checkpoint(CheckpointError::Refused { .. } | CheckpointError::Disputed { .. })
             | CountError::Unit { .. }
             | CountError::Book(_)
             | CountError::Total(_)
@@ -145,7 +145,7 @@ impl From<ServeError> for Failure {
             ServeError::Ledger(error) => Self::from(error).exit,
             ServeError::Authority(error) => Self::from(error).exit,
             ServeError::Holder(_) | ServeError::Folder(..) | ServeError::Proofs(_) => Exit::File,
-            ServeError::Keeper => Exit::CheckFailed,
+            ServeError::CampaignActor => Exit::CheckFailed,
             ServeError::Tls(_)
             | ServeError::Listen(..)
             | ServeError::Thread(_)

@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::atomic_file::{self, WholeFile};
+use super::atomic_file::{self, AtomicFile};
 use super::check::LARGEST_FILE;
 use super::max_work::{self, MaxWork};
 use super::optimum_output::{Report, completion};
@@ -334,8 +334,8 @@ pub(super) fn interrupted(path: &Path) -> Failure {
     Failure { exit: Exit::Interrupted, message }
 }
 
-fn begin(path: &Path) -> Result<(&Path, WholeFile), Failure> {
-    Ok((path, WholeFile::begin(path).map_err(|error| cannot_be_written(path, &error))?))
+fn begin(path: &Path) -> Result<(&Path, AtomicFile), Failure> {
+    Ok((path, AtomicFile::begin(path).map_err(|error| cannot_be_written(path, &error))?))
 }
 
 /// The certificate, which was checked; none if there was no time for that.
@@ -377,7 +377,7 @@ impl Book<'_> {
         let Some(path) = self.path else { return };
         let bytes = resume::write(self.n, refuted);
         let write = |out: &mut io::BufWriter<&fs::File>| out.write_all(&bytes);
-        let written = WholeFile::begin(path).and_then(|file| file.finish_with(write));
+        let written = AtomicFile::begin(path).and_then(|file| file.finish_with(write));
         self.failure = written.err().map(|error| cannot_be_written(path, &error));
         self.written = Instant::now();
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::atomic_file::{self, WholeFile};
+use super::atomic_file::{self, AtomicFile};
 use super::report::rounded;
 use super::solver::SolverChoice;
 use super::terminal::Terminal;
@@ -326,9 +326,9 @@ fn read(path: &Path) -> Result<String, Failure> {
 }
 
 /// Begins a model file, in the format that its name tells.
-fn begin(path: &Path) -> Result<(WholeFile, Format, &Path), Failure> {
+fn begin(path: &Path) -> Result<(AtomicFile, Format, &Path), Failure> {
     let format = Format::of(path).map_err(Failure::usage)?;
-    let file = WholeFile::begin(path).map_err(|error| unwritten(path, &error))?;
+    let file = AtomicFile::begin(path).map_err(|error| unwritten(path, &error))?;
     Ok((file, format, path))
 }
 

@@ -14,7 +14,8 @@ use super::{Exit, Failure};
 use crate::cluster::auth::{Credentials, HolderError, Name, Renewal, Token};
 use crate::cluster::coordinator::{AddressFile, AddressFileError, now_ms, operator_folder};
 use crate::cluster::protocol::{
-    Address, Broken, EnrolError, Fault, Link, LinkError, Security, enrol, is_not_valid_yet, renew,
+    Address, ConnectError, ConnectFault, EnrolError, Link, LinkError, Security, enrol, is_not_valid_yet,
+    renew,
 };
 
 /// Which coordinator is asked, and who asks.
@@ -192,8 +193,8 @@ impl Coordinator {
                     .to_owned();
         }
         let is_stranger = !self.speaks_tls && !self.has_answered.load(Ordering::Relaxed);
-        let is_there = |broken: Broken| broken.fault != Fault::NobodyListens;
-        if is_stranger && Broken::of(&status).is_some_and(is_there) {
+        let is_there = |broken: ConnectError| broken.fault != ConnectFault::NobodyListens;
+        if is_stranger && ConnectError::of(&status).is_some_and(is_there) {
             failure.message +=
                 " (it was asked without TLS; if it speaks TLS, give --token, or on its own machine --data)";
         }
@@ -215,7 +216,7 @@ fn refused(address: &Address, status: &Status) -> Failure {
         _ => Exit::Coordinator,
     };
     let said = status.message().lines().next().unwrap_or_default();
-    let broken = Broken::of(status);
+    let broken = ConnectError::of(status);
     let message = match status.code() {
         _ if may_pass(status) || broken.is_some() => {
             let why = broken.map_or(said.to_owned(), |broken| broken.why);

@@ -13,7 +13,7 @@ use super::interrupt::Interrupt;
 use super::report::{counted, duration};
 use super::{Exit, Failure, note, print};
 use crate::batch::{PlanFile, PlanFileError, is_whole, result_file, unfinished_file};
-use crate::checkpoint::RunFileError;
+use crate::checkpoint::CheckpointError;
 use crate::engine::{CountError, CountTask, DeviceChoice, DeviceError, Event, PartOutcome};
 use crate::kernel::KernelError;
 
@@ -95,8 +95,10 @@ fn of_count(error: CountError) -> Failure {
             | DeviceError::NotBuilt,
         )
         | CountError::Book(_)
-        | CountError::RunFile(
-            RunFileError::Damaged { .. } | RunFileError::AnotherJob { .. } | RunFileError::Refused { .. },
+        | CountError::Checkpoint(
+            CheckpointError::Damaged { .. }
+            | CheckpointError::AnotherJob { .. }
+            | CheckpointError::Refused { .. },
         ) => permanent(error),
         _ => try_again(error),
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::atomic_file::WholeFile;
+use super::atomic_file::AtomicFile;
 use super::first::LARGEST;
 use super::ilp::{self, CutsReport};
 use super::interrupt::Interrupt;
@@ -351,7 +351,7 @@ fn write_graph(problem: &Problem, path: &Path) -> Result<(), Failure> {
             format!("--write-graph is for boards up to n = {MAX_GRAPH_SIZE}; larger graphs are too large");
         return Err(Failure::usage(message));
     }
-    let written = WholeFile::begin(path).and_then(|file| file.finish_with(|out| write_dimacs(problem, out)));
+    let written = AtomicFile::begin(path).and_then(|file| file.finish_with(|out| write_dimacs(problem, out)));
     written.map_err(|error| Failure {
         exit: Exit::File,
         message: format!("the graph cannot be written to {}: {error}", path.display()),

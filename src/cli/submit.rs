@@ -19,7 +19,7 @@ use super::proof_report::ProofReport;
 use super::remote::{Coordinator, Remote, block_on, may_pass};
 use super::report::Published;
 use super::{Exit, Failure, note, print};
-use crate::atomic_file::WholeFile;
+use crate::atomic_file::AtomicFile;
 use crate::board::{Piece, Problem, Square};
 use crate::cluster::protocol::v1::{self, submit_proof_request::What as Asked};
 use crate::proof::{self, Meter};
@@ -143,7 +143,7 @@ async fn submit_proof(args: &ProofArgs, asked: Asked) -> Result<Exit, Failure> {
         message: format!("{} cannot be written: {error}", path.display()),
     };
     let file = match args.certificate.as_deref() {
-        Some(path) => Some((path, WholeFile::begin(path).map_err(|error| unwritten(path, &error))?)),
+        Some(path) => Some((path, AtomicFile::begin(path).map_err(|error| unwritten(path, &error))?)),
         None => None,
     };
     let coordinator = args.remote.connect().await?;

@@ -13,7 +13,7 @@ use super::token::time;
 use super::{Exit, Failure, note, print};
 use crate::cluster::auth::{Name, Token};
 use crate::cluster::protocol::Address;
-use crate::cluster::worker::{self, Hours, Options, Rest, Summary};
+use crate::cluster::worker::{self, Options, QuietHours, Rest, Summary};
 use crate::engine::DeviceChoice;
 
 /// Count units for a coordinator.
@@ -44,7 +44,7 @@ pub(super) struct Args {
     data: Option<PathBuf>,
     /// When to count, in local time; over midnight if the end comes first. It rests at other times.
     #[arg(long, value_name = "HH:MM-HH:MM")]
-    hours: Option<Hours>,
+    hours: Option<QuietHours>,
     /// End when there is nothing to count.
     #[arg(long)]
     exit_when_idle: bool,

@@ -26,7 +26,7 @@
 use std::sync::Arc;
 
 use super::state::full_row;
-use super::symmetry_case::{CentreRule, Plan};
+use super::symmetry_case::{CentreRule, SymmetryCase};
 use crate::board::{Problem, Square};
 use crate::tally::Thirds;
 
@@ -37,7 +37,7 @@ pub(super) const SMALLEST: usize = 6;
 const ORBIT: Thirds = 24;
 
 /// The plans of `problem`, which all 8 symmetries leave unchanged and which has no placed queen.
-pub(super) fn plans(problem: &Arc<Problem>) -> Vec<Plan> {
+pub(super) fn plans(problem: &Arc<Problem>) -> Vec<SymmetryCase> {
     debug_assert!(problem.n() >= SMALLEST && problem.placed().is_empty());
     let mut plans = Vec::new();
     if problem.n() % 2 == 1 {
@@ -55,11 +55,11 @@ pub(super) fn plans(problem: &Arc<Problem>) -> Vec<Plan> {
     plans
 }
 
-fn centre_square_empty(problem: &Arc<Problem>) -> impl Iterator<Item = Plan> {
+fn centre_square_empty(problem: &Arc<Problem>) -> impl Iterator<Item = SymmetryCase> {
     let centre = problem.n() / 2;
     (2..=centre).filter_map(move |x| {
         let block = vec![Square::new(centre, centre + x)];
-        let plan = Plan::new(problem, ORBIT, block, centre..centre + 1)?;
+        let plan = SymmetryCase::new(problem, ORBIT, block, centre..centre + 1)?;
         let mut plan = plan.with_centre_columns(1 << centre);
         // Open rows start at distance 1, so distance x − 1 is at position x − 2.
         plan.set_rule(x - 2, CentreRule::TakeIfAnyFree);
@@ -105,27 +105,27 @@ impl<'a> Cross<'a> {
     }
 
     /// The plan with queens in column `lower` of the lower centre row and `upper` of the upper one.
-    fn plan(&self, lower: usize, upper: usize, weight: Thirds) -> Option<Plan> {
+    fn plan(&self, lower: usize, upper: usize, weight: Thirds) -> Option<SymmetryCase> {
         let mut block = vec![Square::new(self.lower, lower), Square::new(self.upper, upper)];
         block.extend(self.centre_queen);
-        let plan = Plan::new(self.problem, weight, block, self.upper..self.lower + 1)?;
+        let plan = SymmetryCase::new(self.problem, weight, block, self.upper..self.lower + 1)?;
         Some(plan.with_centre_columns(1 << self.upper | 1 << self.lower))
     }
 
     /// Both row queens on the right, both centre columns used below.
-    fn same_side(&self, lower: usize, upper: usize, plans: &mut Vec<Plan>) {
+    fn same_side(&self, lower: usize, upper: usize, plans: &mut Vec<SymmetryCase>) {
         let (a_lower, a_upper) = (self.distance(lower), self.distance(upper));
         if a_upper == 1 {
             return; // The upper row queen uses a centre column: that is not below.
         }
         let (a1, a2) = (a_lower.min(a_upper), a_lower.max(a_upper));
         let plan = |weight| self.plan(lower, upper, weight);
-        let forbid = |plan: &mut Plan, distances: std::ops::Range<usize>| {
+        let forbid = |plan: &mut SymmetryCase, distances: std::ops::Range<usize>| {
             for d in distances {
                 plan.forbid_centre(Self::lower_row(d));
             }
         };
-        let require = |plan: &mut Plan, d| plan.require_centre(Self::lower_row(d));
+        let require = |plan: &mut SymmetryCase, d| plan.require_centre(Self::lower_row(d));
 
         if a1 == 1 {
             // The lower row queen itself uses a centre column: c1 = a1 = 1, and c2 decides.
@@ -168,7 +168,7 @@ impl<'a> Cross<'a> {
     }
 
     /// The lower row queen on the right, the upper one on the left.
-    fn opposite_sides(&self, lower: usize, upper: usize, plans: &mut Vec<Plan>) {
+    fn opposite_sides(&self, lower: usize, upper: usize, plans: &mut Vec<SymmetryCase>) {
         let (a_lower, a_upper) = (self.distance(lower), self.distance(upper));
         if a_upper == 1 {
             // The upper row queen uses a centre column at distance 1, and no lower one comes as close.
@@ -220,6 +220,6 @@ impl<'a> Cross<'a> {
 }
 
 /// Whether the plan's rows above the block carry no mask (used to keep similar plans together).
-pub(super) fn upper_masks(plan: &Plan) -> Vec<u32> {
+pub(super) fn upper_masks(plan: &SymmetryCase) -> Vec<u32> {
     plan.allowed()[plan.below()..].iter().map(|&allowed| full_row(plan.n()) & !allowed).collect()
 }

@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use super::state::columns_of;
-use super::symmetry_case::{Plan, allowed_columns};
+use super::symmetry_case::{SymmetryCase, allowed_columns};
 use crate::board::{Problem, Square};
 use crate::symmetry::Group;
 use crate::tally::Thirds;
@@ -18,12 +18,12 @@ use crate::tally::Thirds;
 const SOLUTION: Thirds = 3;
 
 /// The plans of any problem that has no two placed pieces attacking each other.
-pub(super) fn plans(problem: &Arc<Problem>) -> Vec<Plan> {
+pub(super) fn plans(problem: &Arc<Problem>) -> Vec<SymmetryCase> {
     let n = problem.n();
     let group = Group::of(problem).row_preserving();
     if n == 0 || group.order() == 1 {
         // Nothing to gain: no block, one plan.
-        return Plan::new(problem, SOLUTION, Vec::new(), n / 2..n / 2).into_iter().collect();
+        return SymmetryCase::new(problem, SOLUTION, Vec::new(), n / 2..n / 2).into_iter().collect();
     }
     let centre_rows =
         if n % 2 == 1 { (n / 2).saturating_sub(1)..(n / 2 + 2).min(n) } else { n / 2 - 1..n / 2 + 1 };
@@ -33,7 +33,7 @@ pub(super) fn plans(problem: &Arc<Problem>) -> Vec<Plan> {
     let mut block = Vec::new();
     for_each_block(problem, &open, &mut block, &mut |block| {
         if let Some(orbit) = orbit_if_first(problem.n(), group, block) {
-            plans.extend(Plan::new(problem, SOLUTION * orbit, block.to_vec(), centre_rows.clone()));
+            plans.extend(SymmetryCase::new(problem, SOLUTION * orbit, block.to_vec(), centre_rows.clone()));
         }
     });
     plans

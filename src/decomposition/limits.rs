@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::prefixes::Decomposition;
-use super::symmetry_case::Plan;
+use super::symmetry_case::SymmetryCase;
 use crate::tally::Thirds;
 
 /// What the result of a unit, or of a range of prefixes, cannot exceed, whichever kernel counts it. The same for both
@@ -57,7 +57,7 @@ impl Decomposition {
 }
 
 /// Returns the most completions that a prefix of `plan` with so many rows filled can have.
-fn most_completions(plan: &Plan, filled: usize) -> u128 {
+fn most_completions(plan: &SymmetryCase, filled: usize) -> u128 {
     let mut choices: Vec<u32> = plan.allowed()[filled..].iter().map(|allowed| allowed.count_ones()).collect();
     choices.sort_unstable();
     // A board has at most 32 rows, and 32! is below 2^118.
@@ -69,7 +69,7 @@ fn most_completions(plan: &Plan, filled: usize) -> u128 {
 }
 
 /// Returns the most nodes that a kernel can make below a prefix of `plan` with so many rows filled.
-fn most_nodes(plan: &Plan, filled: usize) -> u128 {
+fn most_nodes(plan: &SymmetryCase, filled: usize) -> u128 {
     let rows = (plan.rows().len() - filled) as u128;
     let placements = (1..=rows).rev().scan(1, |product, free| {
         *product *= free;

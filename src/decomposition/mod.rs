@@ -50,7 +50,7 @@ pub use job::{Job, JobError, JobHash, JobTextError, MAX_COUNT_SIZE, Scheme};
 pub use limits::UnitLimits;
 pub use prefixes::{Decomposition, MOST_SUB_RANGES, Prefix, sub_ranges_of};
 pub use state::{State, columns_of, full_row};
-pub use symmetry_case::{CentreRule, Plan};
+pub use symmetry_case::{CentreRule, SymmetryCase};
 
 /// The most rows that a prefix fills beyond its plan's block.
 pub const MAX_PREFIX_ROWS: usize = 8;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::image::Image;
 use super::job::{Job, Scheme};
 use super::state::{State, columns_of};
-use super::symmetry_case::Plan;
+use super::symmetry_case::SymmetryCase;
 use super::{MAX_PREFIX_ROWS, centre_cross, centre_rows, shortcuts};
 use crate::board::{Piece, Square};
 
@@ -39,16 +39,16 @@ impl Prefix {
     }
 
     /// The squares of the queens in the filled rows, in the plan's order.
-    pub fn squares<'a>(&'a self, plan: &'a Plan) -> impl Iterator<Item = Square> + 'a {
+    pub fn squares<'a>(&'a self, plan: &'a SymmetryCase) -> impl Iterator<Item = Square> + 'a {
         let columns = self.columns[..self.filled()].iter().map(|&col| usize::from(col));
         plan.rows().iter().zip(columns).map(|(&row, col)| Square::new(row, col))
     }
 
-    fn start(plan: &Plan) -> Self {
+    fn start(plan: &SymmetryCase) -> Self {
         Self { state: plan.start(), columns: [0; MAX_PREFIX_ROWS], filled: 0 }
     }
 
-    fn extended(mut self, plan: &Plan, col: usize) -> Self {
+    fn extended(mut self, plan: &SymmetryCase, col: usize) -> Self {
         self.state = plan.place(self.filled(), self.state, 1 << col);
         // Columns are below 32.
         self.columns[self.filled()] = col as u8;
@@ -62,7 +62,7 @@ impl Prefix {
 pub struct Decomposition {
     job: Job,
     image: Image,
-    plans: Vec<Plan>,
+    plans: Vec<SymmetryCase>,
     /// The index of each plan's first prefix, and at the end the number of all prefixes.
     first: Vec<u64>,
 }
@@ -128,7 +128,7 @@ impl Decomposition {
     }
 
     /// The plans of this image, in the order of the job itself.
-    pub fn plans(&self) -> &[Plan] {
+    pub fn plans(&self) -> &[SymmetryCase] {
         &self.plans
     }
 
@@ -162,7 +162,7 @@ impl Decomposition {
 
     /// Returns the plans that the prefixes of `range` belong to, each with how many of them do and how many open
     /// rows these fill.
-    pub(super) fn plans_in(&self, range: Range<u64>) -> impl Iterator<Item = (&Plan, u64, usize)> {
+    pub(super) fn plans_in(&self, range: Range<u64>) -> impl Iterator<Item = (&SymmetryCase, u64, usize)> {
         let starts_in = self.first.partition_point(|&first| first <= range.start).saturating_sub(1);
         let bounds = self.plans.iter().zip(self.first.windows(2)).skip(starts_in);
         let bounds = bounds.take_while(move |(_, bounds)| bounds[0] < range.end);
@@ -174,7 +174,7 @@ impl Decomposition {
 
     /// Calls `visit` for each prefix of `range` in order, with its plan. Prefixes of the mirror image are
     /// the images of those with the same numbers.
-    pub fn for_each<'a>(&'a self, range: Range<u64>, mut visit: impl FnMut(&'a Plan, &Prefix)) {
+    pub fn for_each<'a>(&'a self, range: Range<u64>, mut visit: impl FnMut(&'a SymmetryCase, &Prefix)) {
         let starts_in = self.first.partition_point(|&first| first <= range.start).saturating_sub(1);
         for (plan, bounds) in self.plans.iter().zip(self.first.windows(2)).skip(starts_in) {
             let (first, end) = (bounds[0], bounds[1]);
@@ -199,7 +199,7 @@ impl Decomposition {
 
 /// Plans whose rows above the block look alike, and weigh alike, stand together: the batch kernels keep their
 /// lanes full across them.
-fn sorted(mut plans: Vec<Plan>) -> Vec<Plan> {
+fn sorted(mut plans: Vec<SymmetryCase>) -> Vec<SymmetryCase> {
     plans.sort_by_cached_key(|plan| {
         (
             std::cmp::Reverse(plan.rows().len()),
@@ -211,12 +211,12 @@ fn sorted(mut plans: Vec<Plan>) -> Vec<Plan> {
 }
 
 /// How many open rows the prefixes of `plan` fill. They never reach above the block.
-fn prefix_rows(job: &Job, plan: &Plan) -> usize {
+fn prefix_rows(job: &Job, plan: &SymmetryCase) -> usize {
     job.depth().saturating_sub(plan.block().len()).min(plan.below()).min(MAX_PREFIX_ROWS)
 }
 
 /// The columns in which the next open row of `prefix` may be filled.
-fn candidates(plan: &Plan, prefix: &Prefix) -> u32 {
+fn candidates(plan: &SymmetryCase, prefix: &Prefix) -> u32 {
     let k = prefix.filled();
     match plan.piece() {
         Piece::Queen => plan.available(k, prefix.state),
@@ -234,7 +234,7 @@ fn candidates(plan: &Plan, prefix: &Prefix) -> u32 {
     }
 }
 
-fn count_prefixes(plan: &Plan, prefix: Prefix, rows: usize) -> u64 {
+fn count_prefixes(plan: &SymmetryCase, prefix: Prefix, rows: usize) -> u64 {
     if prefix.filled() == rows {
         return 1;
     }
@@ -247,7 +247,7 @@ fn count_prefixes(plan: &Plan, prefix: Prefix, rows: usize) -> u64 {
 
 /// A walk over the prefixes of one plan: passes over `skip` of them, then visits `left`.
 struct Walk<'a> {
-    plan: &'a Plan,
+    plan: &'a SymmetryCase,
     image: Image,
     rows: usize,
     skip: u64,

@@ -27,7 +27,7 @@ pub enum CentreRule {
 /// contiguous block of rows keeps every diagonal that can still matter inside a window of n columns, which
 /// shifts by as many columns as the order advances rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub struct SymmetryCase {
     problem: Arc<Problem>,
     weight: Thirds,
     block: Vec<Square>,
@@ -39,7 +39,7 @@ pub struct Plan {
     start: State,
 }
 
-impl Plan {
+impl SymmetryCase {
     /// The plan that places `block` (rows `top..=bottom` hold nothing else that is open) and fills the other
     /// open rows of `problem` downward and then upward. `None` if the block is not allowed.
     pub(super) fn new(

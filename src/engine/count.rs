@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 use super::devices::{Device, find_devices};
 use super::devices::{DeviceChoice, DeviceError};
 use super::estimate::{Forecast, forecast};
-use super::kernels::{CpuKernels, KernelFactory, KernelFailure, Ladder};
+use super::kernels::{CpuKernels, KernelFactory, KernelFailure, KernelPreference};
 use super::progress::Progress;
 use super::workers::Pace;
 use super::workers::{Message, Workers};
 use crate::board::{Piece, Problem};
-use crate::checkpoint::{BookError, Damage, FinishedUnit, RunFile, RunFileError, UnitBook};
+use crate::checkpoint::{BookError, Checkpoint, CheckpointError, CompletedUnits, Corruption, FinishedUnit};
 use crate::decomposition::{Decomposition, Job, JobError, Scheme};
 use crate::kernel::gpu::DeviceKernel;
 use crate::kernel::{Kernel, KernelError, KernelKind};
@@ -72,7 +72,7 @@ pub enum CountError {
     DeviceFault(String, String),
     /// The run file cannot be used.
     #[error(transparent)]
-    RunFile(#[from] RunFileError),
+    Checkpoint(#[from] CheckpointError),
     /// Every kernel failed on a unit.
     #[error("unit {unit} cannot be counted here: {failures}")]
     Unit {
@@ -222,12 +222,12 @@ impl Devices {
 /// Where finished units are kept.
 #[derive(Debug)]
 enum Books {
-    InMemory(UnitBook),
-    OnDisk(RunFile),
+    InMemory(CompletedUnits),
+    OnDisk(Checkpoint),
 }
 
 impl Books {
-    fn book(&self) -> &UnitBook {
+    fn book(&self) -> &CompletedUnits {
         match self {
             Self::InMemory(book) => book,
             Self::OnDisk(file) => file.book(),
@@ -240,9 +240,9 @@ impl Books {
             Self::InMemory(book) => units.iter().try_for_each(|f| book.enter(f.unit, &f.tally).map(drop))?,
             Self::OnDisk(file) => match file.append(units) {
                 // Nobody knows which of the two is right. Neither is believed when the file is used again.
-                Err(RunFileError::Refused { source: BookError::Conflict(unit), path }) => {
+                Err(CheckpointError::Refused { source: BookError::Conflict(unit), path }) => {
                     file.dispute(unit)?;
-                    return Err(RunFileError::Disputed { path, unit }.into());
+                    return Err(CheckpointError::Disputed { path, unit }.into());
                 }
                 outcome => outcome?,
             },
@@ -285,7 +285,7 @@ impl CountTask {
         };
         let size = decomposition.prefixes().div_ceil(units);
         let decomposition = decomposition.with_unit_prefixes(size);
-        let books = Books::InMemory(UnitBook::new(decomposition.units()));
+        let books = Books::InMemory(CompletedUnits::new(decomposition.units()));
         let decomposition = Arc::new(decomposition);
         let devices = Devices::choose(problem, options)?;
         let part = Part::WHOLE;
@@ -299,7 +299,7 @@ impl CountTask {
     /// As for [`Self::plan`]; the file belongs to another job, is damaged or in use, or cannot be written.
     pub fn resume(problem: &Problem, options: &CountOptions, path: &Path) -> Result<Self, CountError> {
         let (job, kernel) = job(problem, options)?;
-        let mut run_file = RunFile::open(path)?;
+        let mut run_file = Checkpoint::open(path)?;
         let Some(kept) = run_file.job().cloned() else {
             let mut task = Self::plan(problem, options)?;
             run_file.begin(task.decomposition.job(), task.decomposition.units())?;
@@ -308,13 +308,13 @@ impl CountTask {
         };
         if kept.problem() != problem || kept.scheme() != job.scheme() {
             let (found, wanted) = (kept.to_string(), job.to_string());
-            return Err(RunFileError::AnotherJob { path: path.to_owned(), found, wanted }.into());
+            return Err(CheckpointError::AnotherJob { path: path.to_owned(), found, wanted }.into());
         }
         let decomposition = Arc::new(Decomposition::new(kept));
         let (found, units) = (run_file.book().units(), decomposition.units());
         if found != units {
-            let damage = Damage::Unknown(format!("{found} units, where the job has {units}"));
-            return Err(RunFileError::Damaged { path: path.to_owned(), line: 1, damage }.into());
+            let damage = Corruption::Unknown(format!("{found} units, where the job has {units}"));
+            return Err(CheckpointError::Damaged { path: path.to_owned(), line: 1, damage }.into());
         }
         let forecast = forecast_if_long(&decomposition, kernel);
         let books = Books::OnDisk(run_file);
@@ -341,13 +341,13 @@ impl CountTask {
         if kernel.scheme(problem) != job.scheme() {
             return Err(DeviceError::AnotherScheme(kernel).into());
         }
-        let mut run_file = RunFile::open(path)?;
+        let mut run_file = Checkpoint::open(path)?;
         match run_file.job().cloned() {
             None => run_file.begin(job, decomposition.units())?,
             Some(kept) if kept == *job => {}
             Some(kept) => {
                 let (found, wanted) = (kept.to_string(), job.to_string());
-                return Err(RunFileError::AnotherJob { path: path.to_owned(), found, wanted }.into());
+                return Err(CheckpointError::AnotherJob { path: path.to_owned(), found, wanted }.into());
             }
         }
         let devices = Devices::choose(problem, options)?;
@@ -403,7 +403,7 @@ impl CountTask {
         (self.book().done(), torn_bytes)
     }
 
-    fn book(&self) -> &UnitBook {
+    fn book(&self) -> &CompletedUnits {
         self.books.book()
     }
 
@@ -557,7 +557,7 @@ impl CountTask {
     /// The kernels of the CPU that may count: the chosen one first, then those that take over where it fails.
     fn kernels(&self) -> CpuKernels {
         let mut kinds = vec![self.kernel];
-        if let (true, Ok(ladder)) = (self.fallback, Ladder::new(Some(self.kernel))) {
+        if let (true, Ok(ladder)) = (self.fallback, KernelPreference::new(Some(self.kernel))) {
             kinds.extend(ladder.for_job(self.decomposition.job()).filter(|kind| *kind != self.kernel));
         }
         CpuKernels::new(kinds, self.factory.clone(), self.fallback)

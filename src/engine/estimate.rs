@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::count::{CountError, CountOptions, CountTask};
 use crate::board::{Piece, Problem};
-use crate::decomposition::{Decomposition, Plan, Prefix};
+use crate::decomposition::{Decomposition, Prefix, SymmetryCase};
 
 /// A mean and its standard error.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -84,7 +84,7 @@ struct Dives<'a> {
 }
 
 impl Dives<'_> {
-    fn dive(&mut self, plan: &Plan, prefix: &Prefix) {
+    fn dive(&mut self, plan: &SymmetryCase, prefix: &Prefix) {
         let (mut state, mut ways) = (prefix.state(), 1.0);
         for k in prefix.filled()..plan.rows().len() {
             let available = plan.available(k, state);
@@ -108,7 +108,7 @@ impl Dives<'_> {
 }
 
 /// Prefixes at even distances: about `most` of them, with the distance.
-fn starts(decomposition: &Decomposition, most: u64) -> (Vec<(&Plan, Prefix)>, u64) {
+fn starts(decomposition: &Decomposition, most: u64) -> (Vec<(&SymmetryCase, Prefix)>, u64) {
     let stride = decomposition.prefixes().div_ceil(most).max(1);
     let mut starts = Vec::new();
     let mut index = 0;

@@ -14,9 +14,9 @@ use crate::tally::Tally;
 /// The kernels of a run, the preferred one first; the others are for what that cannot count, for what it failed on,
 /// and for recounts of its own units.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Ladder(Vec<KernelKind>);
+pub(crate) struct KernelPreference(Vec<KernelKind>);
 
-impl Ladder {
+impl KernelPreference {
     /// The chosen kernel, or the fastest, and all slower ones here; the next faster one where none of them is of use.
     ///
     /// # Errors
@@ -288,7 +288,7 @@ impl CpuKernels {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decomposition::{Plan, Prefix};
+    use crate::decomposition::{Prefix, SymmetryCase};
     use crate::tally::{Parts, Residues, TallyError};
 
     fn job(piece: Piece, n: usize) -> Job {
@@ -302,7 +302,7 @@ mod tests {
         let chosen =
             KernelKind::ALL.into_iter().filter(|kind| kind.runs_here() && *kind != KernelKind::Textbook);
         for choice in chosen.map(Some).chain([None]) {
-            let ladder = Ladder::new(choice).expect("runs here");
+            let ladder = KernelPreference::new(choice).expect("runs here");
             let queens = job(Piece::Queen, 20);
             let first = ladder.pick(&queens, None).expect("the first");
             assert_eq!(Some(first), choice.or(Some(KernelKind::fastest(Piece::Queen))));
@@ -313,7 +313,7 @@ mod tests {
 
     #[test]
     fn other_pieces_are_for_the_kernels_that_know_them() {
-        let ladder = Ladder::new(None).expect("runs here");
+        let ladder = KernelPreference::new(None).expect("runs here");
         for piece in [Piece::Rook, Piece::Superqueen, Piece::Toroidal] {
             assert_eq!(ladder.pick(&job(piece, 20), None), Some(KernelKind::Generic));
             // The oracle would take years.
@@ -326,7 +326,12 @@ mod tests {
     struct Faulty(Option<TallyError>, bool);
 
     impl Kernel for Faulty {
-        fn count(&mut self, plan: &Plan, prefixes: &[Prefix], parts: &mut Parts) -> Result<(), TallyError> {
+        fn count(
+            &mut self,
+            plan: &SymmetryCase,
+            prefixes: &[Prefix],
+            parts: &mut Parts,
+        ) -> Result<(), TallyError> {
             assert!(!self.1, "on purpose");
             KernelKind::Generic.build(plan.piece()).expect("for any piece").count(plan, prefixes, parts)?;
             parts.add(plan.weight(), 3u32, Residues::of(3), 0u32)?;
@@ -410,10 +415,12 @@ mod tests {
 
     #[test]
     fn every_kernel_of_the_ladder_knows_the_known_answers() {
-        for kind in Ladder::new(None).expect("runs here").kinds() {
+        for kind in KernelPreference::new(None).expect("runs here").kinds() {
             assert_eq!(known_answers(*kind), Ok(()));
         }
         // The yardstick cannot count these plans, and would say so loudly: it is in no ladder.
-        assert!(Ladder::new(None).is_ok_and(|ladder| !ladder.kinds().contains(&KernelKind::Textbook)));
+        assert!(
+            KernelPreference::new(None).is_ok_and(|ladder| !ladder.kinds().contains(&KernelKind::Textbook))
+        );
     }
 }

@@ -16,6 +16,6 @@ pub use count::{count, plan_for_campaign};
 pub use devices::{Device, find_devices, find_every_device};
 pub use devices::{DeviceChoice, DeviceError, DeviceName, UnknownDevice};
 pub use estimate::{Estimate, Forecast, Mean, estimate, forecast};
-pub(crate) use kernels::{Ladder, known_answers};
+pub(crate) use kernels::{KernelPreference, known_answers};
 pub use progress::Progress;
 pub(crate) use workers::{Pace, check_on_cpu, wait_for_devices};

@@ -1,6 +1,6 @@
 //! The kernel for any piece: below any prefix of any plan, row by row in the plan's order, by bit masks.
 //!
-//! Each piece is a queen with a small change, so that [`Plan::available`], its masks and its rules serve all:
+//! Each piece is a queen with a small change, so that [`SymmetryCase::available`], its masks and its rules serve all:
 //!
 //! - **Queen**: the plan's own masks.
 //! - **Superqueen**: the columns that a knight reaches from the rows one and two away are taken out as well.
@@ -15,7 +15,7 @@
 
 use super::{Kernel, rook};
 use crate::board::{Piece, Square};
-use crate::decomposition::{CentreRule, MAX_COUNT_SIZE, Plan, Prefix, State, full_row};
+use crate::decomposition::{CentreRule, MAX_COUNT_SIZE, Prefix, State, SymmetryCase, full_row};
 use crate::tally::{Parts, Residues, TallyError};
 
 /// The kernel for any piece.
@@ -23,7 +23,12 @@ use crate::tally::{Parts, Residues, TallyError};
 pub struct Generic;
 
 impl Kernel for Generic {
-    fn count(&mut self, plan: &Plan, prefixes: &[Prefix], parts: &mut Parts) -> Result<(), TallyError> {
+    fn count(
+        &mut self,
+        plan: &SymmetryCase,
+        prefixes: &[Prefix],
+        parts: &mut Parts,
+    ) -> Result<(), TallyError> {
         let ruled = plan.rules().iter().any(|&rule| rule != CentreRule::None);
         for prefix in prefixes {
             if plan.piece() == Piece::Rook && !ruled {
@@ -41,7 +46,7 @@ impl Kernel for Generic {
 
 /// The completions of `prefix` and the placements made. Counters are u64 that grow by at most a row's columns
 /// at a time: they cannot wrap in decades.
-fn completions(plan: &Plan, prefix: &Prefix) -> (u64, u64) {
+fn completions(plan: &SymmetryCase, prefix: &Prefix) -> (u64, u64) {
     if prefix.filled() == plan.rows().len() {
         return (1, 0);
     }
@@ -59,7 +64,7 @@ fn completions(plan: &Plan, prefix: &Prefix) -> (u64, u64) {
 const KNIGHT: usize = 2;
 
 struct Search<'a> {
-    plan: &'a Plan,
+    plan: &'a SymmetryCase,
     piece: Piece,
     /// The queen bit of `row` at `row + KNIGHT`, 0 while the row is open. Placed rows stay 0: their knights
     /// are in the masks.

@@ -23,7 +23,7 @@ use std::ops::Range;
 use std::str::FromStr;
 
 use crate::board::{Piece, Problem};
-use crate::decomposition::{Decomposition, Plan, Prefix, Scheme};
+use crate::decomposition::{Decomposition, Prefix, Scheme, SymmetryCase};
 use crate::tally::{Parts, Tally, TallyError};
 
 /// What counts the completions of prefixes.
@@ -33,7 +33,12 @@ pub trait Kernel: Send {
     ///
     /// # Errors
     /// A sum leaves 128 bits.
-    fn count(&mut self, plan: &Plan, prefixes: &[Prefix], parts: &mut Parts) -> Result<(), TallyError>;
+    fn count(
+        &mut self,
+        plan: &SymmetryCase,
+        prefixes: &[Prefix],
+        parts: &mut Parts,
+    ) -> Result<(), TallyError>;
 
     /// Counts what was held back. Afterwards `parts` has everything.
     ///
@@ -69,8 +74,8 @@ pub fn count_parts(
     let mut parts = Parts::default();
     let mut outcome = Ok(());
     let mut chunk: Vec<Prefix> = Vec::with_capacity(CHUNK);
-    let mut plan_of_chunk: Option<&Plan> = None;
-    let mut flush = |plan: Option<&Plan>, chunk: &mut Vec<Prefix>| {
+    let mut plan_of_chunk: Option<&SymmetryCase> = None;
+    let mut flush = |plan: Option<&SymmetryCase>, chunk: &mut Vec<Prefix>| {
         if let (Some(plan), Ok(())) = (plan, &outcome) {
             outcome = kernel.count(plan, chunk, &mut parts);
         }

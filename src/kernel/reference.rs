@@ -8,7 +8,7 @@
 
 use super::Kernel;
 use crate::board::{Problem, Square};
-use crate::decomposition::{Plan, Prefix};
+use crate::decomposition::{Prefix, SymmetryCase};
 use crate::tally::{Parts, Residues, TallyError};
 
 /// The oracle that every kernel answers to.
@@ -16,7 +16,12 @@ use crate::tally::{Parts, Residues, TallyError};
 pub struct Reference;
 
 impl Kernel for Reference {
-    fn count(&mut self, plan: &Plan, prefixes: &[Prefix], parts: &mut Parts) -> Result<(), TallyError> {
+    fn count(
+        &mut self,
+        plan: &SymmetryCase,
+        prefixes: &[Prefix],
+        parts: &mut Parts,
+    ) -> Result<(), TallyError> {
         for prefix in prefixes {
             let (completions, nodes) = completions(plan, prefix);
             parts.add(plan.weight(), completions, Residues::of(completions.into()), nodes)?;
@@ -27,7 +32,7 @@ impl Kernel for Reference {
 
 /// The completions of `prefix` that `plan` counts, and the placements tried. Exact up to 2^64 of either,
 /// which no oracle reaches.
-pub fn completions(plan: &Plan, prefix: &Prefix) -> (u64, u64) {
+pub fn completions(plan: &SymmetryCase, prefix: &Prefix) -> (u64, u64) {
     let given: Vec<Square> =
         plan.problem().placed().iter().chain(plan.block()).copied().chain(prefix.squares(plan)).collect();
     if crate::board::first_attack(plan.piece(), plan.n(), &given).is_some() {
@@ -40,7 +45,7 @@ pub fn completions(plan: &Plan, prefix: &Prefix) -> (u64, u64) {
 
 struct Search<'a> {
     problem: &'a Problem,
-    plan: &'a Plan,
+    plan: &'a SymmetryCase,
     queens: Vec<Square>,
     completions: u64,
     nodes: u64,

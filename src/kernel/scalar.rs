@@ -1,12 +1,12 @@
 //! The scalar kernel: centre-cross plans, then a search that keeps the top of its stack in registers.
 //!
-//! The rows below the block (about 5 % of the nodes) are filled by plain recursion over [`Plan::available`].
+//! The rows below the block (about 5 % of the nodes) are filled by plain recursion over [`SymmetryCase::available`].
 //! Above it a state is three words (free columns, and the two diagonals shifted to the current row), one
 //! child is made a turn, and a child is entered only if its row *and the row after it* have a free square.
 //! About 80 instructions a node on x86-64 (callgrind, n = 14, planning included).
 
 use super::Kernel;
-use crate::decomposition::{Plan, Prefix, State, full_row};
+use crate::decomposition::{Prefix, State, SymmetryCase, full_row};
 use crate::tally::{Parts, Residues, TallyError};
 
 /// The portable kernel for one core.
@@ -14,7 +14,12 @@ use crate::tally::{Parts, Residues, TallyError};
 pub struct Scalar;
 
 impl Kernel for Scalar {
-    fn count(&mut self, plan: &Plan, prefixes: &[Prefix], parts: &mut Parts) -> Result<(), TallyError> {
+    fn count(
+        &mut self,
+        plan: &SymmetryCase,
+        prefixes: &[Prefix],
+        parts: &mut Parts,
+    ) -> Result<(), TallyError> {
         let mut search = Search::new(plan);
         for prefix in prefixes {
             let before = search.nodes;
@@ -28,14 +33,14 @@ impl Kernel for Scalar {
 /// A search below the prefixes of one plan. Counters are u64 that grow by one at a time: they cannot wrap in
 /// a century.
 struct Search<'a> {
-    plan: &'a Plan,
+    plan: &'a SymmetryCase,
     /// From this open row on the rows go upward without masks and without gaps.
     plain_from: usize,
     nodes: u64,
 }
 
 impl<'a> Search<'a> {
-    fn new(plan: &'a Plan) -> Self {
+    fn new(plan: &'a SymmetryCase) -> Self {
         let rows = &plan.rows()[plan.below()..];
         let gapless = rows.windows(2).all(|pair| pair[0] == pair[1] + 1);
         let plain_from = if gapless { plan.unmasked_from() } else { plan.rows().len() };

@@ -8,7 +8,7 @@
 //! [`Scheme::TopMirror`]: crate::decomposition::Scheme::TopMirror
 
 use super::Kernel;
-use crate::decomposition::{Plan, Prefix, full_row};
+use crate::decomposition::{Prefix, SymmetryCase, full_row};
 use crate::tally::{Parts, Residues, TallyError};
 
 /// The textbook kernel. Its plans fill the rows downward only.
@@ -16,7 +16,12 @@ use crate::tally::{Parts, Residues, TallyError};
 pub struct Textbook;
 
 impl Kernel for Textbook {
-    fn count(&mut self, plan: &Plan, prefixes: &[Prefix], parts: &mut Parts) -> Result<(), TallyError> {
+    fn count(
+        &mut self,
+        plan: &SymmetryCase,
+        prefixes: &[Prefix],
+        parts: &mut Parts,
+    ) -> Result<(), TallyError> {
         assert_eq!(plan.below(), plan.rows().len(), "the textbook kernel fills rows downward");
         let full = full_row(plan.n());
         let plain = plan.problem().is_empty();
@@ -57,7 +62,7 @@ fn descend(full: u32, columns: u32, left: u32, right: u32) -> u64 {
 }
 
 /// The same on a board with placed and blocked squares: a mask a row, and rows that are already filled.
-fn descend_masked(plan: &Plan, k: usize, columns: u32, left: u32, right: u32) -> u64 {
+fn descend_masked(plan: &SymmetryCase, k: usize, columns: u32, left: u32, right: u32) -> u64 {
     let mut free = plan.allowed()[k] & !(columns | left | right);
     let Some(&next) = plan.rows().get(k + 1) else {
         return free.count_ones().into();

@@ -54,6 +54,6 @@ pub use registry::{CertificateEntry, RegisterError, TokenEntry, TokenId, TokenId
 pub use renewal::Renewal;
 pub use role::{Action, Role, RoleError};
 pub use server::ServerIdentity;
-pub use sessions::{SessionEntry, SessionError, SessionSecret, SessionSecretError, Vouched};
+pub use sessions::{InProcessCaller, SessionEntry, SessionError, SessionSecret, SessionSecretError};
 pub use tls::{PinnedAuthority, client_config};
 pub use token::{Token, TokenError};

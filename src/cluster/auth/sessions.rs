@@ -96,7 +96,7 @@ impl fmt::Debug for SessionSecret {
 /// Who calls, as a part of this process says that has asked for credentials itself. It goes with a request as an extension,
 /// which nothing that comes over the network can set.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Vouched {
+pub struct InProcessCaller {
     /// The caller.
     pub name: Name,
     /// What it is.

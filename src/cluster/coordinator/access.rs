@@ -11,7 +11,7 @@ use tonic::{Code, Request, Status};
 
 use super::connection::PeerInfo;
 use super::now_ms;
-use crate::cluster::auth::{AccessError, Action, Authority, Identity, Name, Vouched};
+use crate::cluster::auth::{AccessError, Action, Authority, Identity, InProcessCaller, Name};
 use crate::cluster::net::network;
 use crate::cluster::protocol::not_valid_yet;
 
@@ -89,7 +89,7 @@ impl Access {
         action: Action,
         claimed: &str,
     ) -> Result<Caller, Status> {
-        if let Some(Vouched { name, role }) = request.extensions().get::<Vouched>() {
+        if let Some(InProcessCaller { name, role }) = request.extensions().get::<InProcessCaller>() {
             let (name, role) = (name.to_string(), *role);
             let forbidden = AccessError::Forbidden { role, action };
             return match role.may(action) {
@@ -164,7 +164,7 @@ mod tests {
         assert_eq!((&caller.name[..], &caller.owner[..]), ("w1", "w1"));
         let mut inside = Request::new(());
         let name: Name = "anna".parse().expect("a name");
-        inside.extensions_mut().insert(Vouched { name: name.clone(), role: Role::Operator });
+        inside.extensions_mut().insert(InProcessCaller { name: name.clone(), role: Role::Operator });
         let caller = open.admit(&inside, Action::Submit, "").expect("vouched for");
         assert_eq!((&caller.name[..], &caller.owner[..]), ("anna", "anna"));
 

@@ -12,12 +12,12 @@ use tokio::sync::{mpsc, oneshot};
 use super::arbiter::{self, Assigned};
 use super::books::{self, JobInfo, Told};
 use super::calls::WaitingCalls;
-use super::clock::SteadyClock;
+use super::clock::MonotonicClock;
 use super::commands::{About, Handle, Reply, Request, StateError, Submitted, Synced, Unavailable};
-use super::event_log::{Chronicle, Happening};
+use super::event_log::{EventLog, OperatorEvent};
 use super::history::{History, Point};
 use super::metrics::Metrics;
-use super::notifier::{Crier, Kind, News};
+use super::notifier::{Kind, Notification, Notifier};
 use super::now_ms;
 use super::pace::Pace;
 use super::plan::Planned;
@@ -51,7 +51,7 @@ pub(super) fn start(
     path: PathBuf,
     settings: Settings,
     metrics: Arc<Metrics>,
-    (crier, chronicle): (Crier, Chronicle),
+    (notifier, event_log): (Notifier, EventLog),
 ) -> Result<Running, StartError> {
     let (handle, requests) = mpsc::channel(MOST_WAITING);
     // The arbiter must not keep the keeper alive.
@@ -64,12 +64,12 @@ pub(super) fn start(
     let arbiter = arbiter::start(answer).map_err(StartError::Thread)?;
     let calls = Arc::new(WaitingCalls::default());
     let told = (arbiter, Arc::clone(&calls));
-    let mut keeper = Keeper::open(path, settings, (metrics, crier, chronicle), told)?;
+    let mut actor = CampaignActor::open(path, settings, (metrics, notifier, event_log), told)?;
     let (alive, ended) = oneshot::channel::<()>();
     let work = move || {
         // Dropped with the thread, also by a panic.
         let _alive = alive;
-        keeper.work(requests);
+        actor.work(requests);
     };
     let thread = std::thread::Builder::new().name("keeper".into()).spawn(work).map_err(StartError::Thread)?;
     Ok(Running { handle, thread, calls, ended })
@@ -111,11 +111,11 @@ impl Batch {
     }
 }
 
-pub(super) struct Keeper {
+pub(super) struct CampaignActor {
     path: PathBuf,
     pub(super) settings: Settings,
     /// For the campaign. What is kept has the time of the wall's clock.
-    pub(super) clock: SteadyClock,
+    pub(super) clock: MonotonicClock,
     /// None while it must be opened again; only read while it cannot be written.
     file: Option<CampaignFile>,
     /// When to try next to open it for writing.
@@ -143,26 +143,26 @@ pub(super) struct Keeper {
     /// Calls that wait.
     calls: Arc<WaitingCalls>,
     metrics: Arc<Metrics>,
-    crier: Crier,
-    pub(super) chronicle: Chronicle,
+    notifier: Notifier,
+    pub(super) event_log: EventLog,
     /// Who wants what is being done.
     acting: Option<String>,
     /// What is wrong, for people.
     pub(super) trouble: Option<String>,
 }
 
-impl Keeper {
+impl CampaignActor {
     pub(super) fn open(
         path: PathBuf,
         settings: Settings,
-        (metrics, crier, chronicle): (Arc<Metrics>, Crier, Chronicle),
+        (metrics, notifier, event_log): (Arc<Metrics>, Notifier, EventLog),
         (arbiter, calls): (std_mpsc::Sender<Assigned>, Arc<WaitingCalls>),
     ) -> Result<Self, LedgerError> {
         let key = campaign_key(&path);
-        let mut keeper = Self {
+        let mut actor = Self {
             path,
             settings,
-            clock: SteadyClock::start(),
+            clock: MonotonicClock::start(),
             file: None,
             try_at: Instant::now(),
             campaign: Campaign::new(settings, 0, key.clone()),
@@ -180,24 +180,24 @@ impl Keeper {
             arbiter,
             calls,
             metrics,
-            crier,
-            chronicle,
+            notifier,
+            event_log,
             acting: None,
             trouble: None,
         };
-        let happened = match keeper.reopen() {
-            Err(error) if error.is_of_the_system() => keeper.read_only(error)?,
+        let happened = match actor.reopen() {
+            Err(error) if error.is_of_the_system() => actor.read_only(error)?,
             opened => opened?,
         };
-        for (at_ms, happening) in happened {
-            keeper.chronicle.note_at(at_ms, happening);
+        for (at_ms, operator_event) in happened {
+            actor.event_log.note_at(at_ms, operator_event);
         }
-        keeper.chronicle.note(Happening::info(EventKind::Started, "the coordinator has started"));
-        Ok(keeper)
+        actor.event_log.note(OperatorEvent::info(EventKind::Started, "the coordinator has started"));
+        Ok(actor)
     }
 
     /// Reads everything from the ledger; what has happened, and when.
-    fn reopen(&mut self) -> Result<Vec<(u64, Happening)>, LedgerError> {
+    fn reopen(&mut self) -> Result<Vec<(u64, OperatorEvent)>, LedgerError> {
         // Its lock must go first. So must one that is only read: closing it would take the locks of another in this process.
         self.file = None;
         let file = CampaignFile::open(&self.path)?;
@@ -205,7 +205,7 @@ impl Keeper {
     }
 
     /// Reads everything from a ledger that cannot be opened for writing, for the reason given.
-    fn read_only(&mut self, error: LedgerError) -> Result<Vec<(u64, Happening)>, LedgerError> {
+    fn read_only(&mut self, error: LedgerError) -> Result<Vec<(u64, OperatorEvent)>, LedgerError> {
         let Ok(file) = CampaignFile::open_read_only(&self.path) else { return Err(error) };
         let happened = self.adopt(file)?;
         self.fail(&error);
@@ -241,12 +241,12 @@ impl Keeper {
     fn written(&mut self) {
         if self.trouble.take().is_some() {
             tracing::info!("the ledger can be written again");
-            let well = Happening::info(EventKind::Trouble, "the ledger can be written again");
-            self.chronicle.note(well);
+            let well = OperatorEvent::info(EventKind::Trouble, "the ledger can be written again");
+            self.event_log.note(well);
         }
     }
 
-    fn adopt(&mut self, mut file: CampaignFile) -> Result<Vec<(u64, Happening)>, LedgerError> {
+    fn adopt(&mut self, mut file: CampaignFile) -> Result<Vec<(u64, OperatorEvent)>, LedgerError> {
         // No lease of before has a number as high: those of one start are fewer than 2^20 a millisecond.
         self.opened_ms = now_ms();
         self.campaign = Campaign::new(self.settings, self.opened_ms, self.key.clone());
@@ -333,8 +333,8 @@ impl Keeper {
                 tracing::warn!(worker = result.source.worker, unit = %result.unit, "two results differ");
                 let Source { worker, .. } = &result.source;
                 let text = format!("{worker} has another result for {}; the arbiter decides", result.unit);
-                let conflict = Happening::warning(EventKind::Conflict, text);
-                self.chronicle.note(conflict.of_job(result.unit.job).of_worker(worker));
+                let conflict = OperatorEvent::warning(EventKind::Conflict, text);
+                self.event_log.note(conflict.of_job(result.unit.job).of_worker(worker));
             }
             verdicts.push(validation.verdict);
         }
@@ -432,7 +432,7 @@ impl Keeper {
         if self.trouble.as_ref() != Some(&trouble) {
             tracing::error!("{trouble}");
             self.tell(Kind::Trouble, None, None, trouble.clone());
-            self.chronicle.note(Happening::error(EventKind::Trouble, trouble.clone()));
+            self.event_log.note(OperatorEvent::error(EventKind::Trouble, trouble.clone()));
         }
         self.trouble = Some(trouble);
         if refused { Rejected::Refused } else { Rejected::Unwritten }
@@ -440,7 +440,7 @@ impl Keeper {
 
     fn tell(&self, kind: Kind, job: Option<JobHash>, worker: Option<&str>, text: String) {
         let (job, worker) = (job.map(|job| job.to_string()), worker.map(str::to_owned));
-        self.crier.tell(News { kind, job, worker, text });
+        self.notifier.tell(Notification { kind, job, worker, text });
     }
 
     /// Remembers, logs and tells what people should know of an event.
@@ -449,7 +449,7 @@ impl Keeper {
             Event::JobState { job, state } => {
                 tracing::info!(%job, state = name(*state), "a job changes its state");
                 let who = self.acting.take().unwrap_or_default();
-                self.chronicle.note(books::changed(*job, *state, &who));
+                self.event_log.note(books::changed(*job, *state, &who));
                 self.exhausted.remove(job);
                 if *state == JobState::Disputed {
                     let text = format!("job {job} is disputed: {}", self.dispute(job));
@@ -466,7 +466,7 @@ impl Keeper {
             }
             Event::UnitPoisoned { unit, reason } => {
                 tracing::error!(%unit, reason, "a unit is set aside");
-                self.chronicle.note(books::poisoned(*unit, reason));
+                self.event_log.note(books::poisoned(*unit, reason));
                 let text = format!("unit {} of job {} is set aside: {reason}", unit.unit, unit.job);
                 self.tell(Kind::Poisoned, Some(unit.job), None, text);
                 if let Some(info) = self.jobs.get_mut(&unit.job) {
@@ -483,14 +483,14 @@ impl Keeper {
             }
             Event::WorkerQuarantined { worker, reason, .. } => {
                 tracing::error!(worker, reason, "a worker is put in quarantine");
-                self.chronicle.note(books::quarantined(worker, reason));
+                self.event_log.note(books::quarantined(worker, reason));
                 let text = format!("worker {worker} is in quarantine: {reason}");
                 self.tell(Kind::Quarantined, None, Some(worker), text);
             }
             Event::WorkerReleased { worker } => {
                 tracing::info!(worker, "a worker is let out of quarantine");
                 let who = self.acting.take().unwrap_or_default();
-                self.chronicle.note(books::released(worker, &who));
+                self.event_log.note(books::released(worker, &who));
             }
             Event::JobSubmitted { .. }
             | Event::UnitDone { .. }
@@ -509,7 +509,7 @@ impl Keeper {
         }
         for (job, results) in voided {
             let text = format!("results taken back, and to be counted again: {results} of job {job}");
-            self.chronicle.note(Happening::warning(EventKind::Voided, text).of_job(job));
+            self.event_log.note(OperatorEvent::warning(EventKind::Voided, text).of_job(job));
         }
     }
 
@@ -544,8 +544,8 @@ impl Keeper {
             Request::Fail { unit, attempt, worker, reason, reply, .. } => {
                 tracing::warn!(worker, %unit, reason, "a worker could not count a unit");
                 let text = format!("worker {worker} could not count {unit}: {reason}");
-                let failed = Happening::warning(EventKind::Failed, text);
-                self.chronicle.note(failed.of_job(unit.job).of_worker(&worker));
+                let failed = OperatorEvent::warning(EventKind::Failed, text);
+                self.event_log.note(failed.of_job(unit.job).of_worker(&worker));
                 let events = self.campaign.fail(unit, attempt, &worker, &reason);
                 let _ = reply.send(self.record(events.into_iter().collect()));
             }
@@ -553,19 +553,19 @@ impl Keeper {
                 let _ = reply.send(self.submit(&planned, priority, &submitter));
             }
             Request::SetState { job, state, by, reply } => {
-                let _ = reply.send(self.by(by, |keeper| keeper.set_state(&job, state)));
+                let _ = reply.send(self.by(by, |actor| actor.set_state(&job, state)));
             }
             Request::Drain { worker, by, reply } => {
                 let _ = reply.send(self.drain(&worker, &by));
             }
-            Request::Accuse { worker, reason } => {
+            Request::MisbehaviourHook { worker, reason } => {
                 let events = self.campaign.quarantine(&worker, &reason, true);
                 // If it cannot be written, what the worker says is checked all the same.
                 let _ = self.record(events);
             }
             Request::Release { worker, by, reply } => {
                 let known = self.campaign.quarantined().contains_key(&worker);
-                let release = |keeper: &mut Self| keeper.record(vec![Event::WorkerReleased { worker }]);
+                let release = |actor: &mut Self| actor.record(vec![Event::WorkerReleased { worker }]);
                 let released = if known { self.by(by, release) } else { Ok(()) };
                 let _ = reply.send(released.map(|()| known));
             }
@@ -646,7 +646,7 @@ impl Keeper {
                 // Whoever submits it again wants it.
                 state = JobState::Running;
                 let again = vec![Event::JobState { job: job.hash(), state }];
-                self.by(submitter.to_owned(), |keeper| keeper.record(again))?;
+                self.by(submitter.to_owned(), |actor| actor.record(again))?;
             }
             return Ok(Submitted { known: true, state, priority: progress.priority });
         }
@@ -664,7 +664,7 @@ impl Keeper {
             poison: BTreeMap::new(),
         };
         self.jobs.insert(job.hash(), info);
-        self.chronicle.note(books::submitted(job.hash(), &job.to_string(), submitter));
+        self.event_log.note(books::submitted(job.hash(), &job.to_string(), submitter));
         self.histories.insert(job.hash(), History::of_the_past(at_ms, Vec::new(), Vec::new()));
         Ok(Submitted { known: false, state: JobState::Running, priority })
     }
@@ -713,7 +713,7 @@ impl Keeper {
             self.append(&[Entry::WorkerDrained(drained)]).map_err(|_| Unavailable::Ledger)?;
             self.campaign.drain(worker);
         }
-        self.chronicle.note(books::draining(worker, by));
+        self.event_log.note(books::draining(worker, by));
         Ok(true)
     }
 
@@ -802,7 +802,7 @@ impl Keeper {
         if before.is_none() || silent {
             let again = if silent { " again" } else { "" };
             let text = format!("worker {worker} is here{again}, from {}", about.address);
-            self.chronicle.note(Happening::info(EventKind::Joined, text).of_worker(worker));
+            self.event_log.note(OperatorEvent::info(EventKind::Joined, text).of_worker(worker));
         }
         let known = |device: &Device| {
             before.is_some_and(|before| {
@@ -811,7 +811,7 @@ impl Keeper {
         };
         for device in about.devices.iter().filter(|device| !device.fault.is_empty() && !known(device)) {
             let text = format!("{} of worker {worker} is at fault: {}", device.id, device.fault);
-            self.chronicle.note(Happening::warning(EventKind::Failed, text).of_worker(worker));
+            self.event_log.note(OperatorEvent::warning(EventKind::Failed, text).of_worker(worker));
         }
     }
 
@@ -821,7 +821,7 @@ impl Keeper {
             if self.exhausted.insert(job) {
                 let text = format!("job {job} stays disputed: {}", self.dispute(&job));
                 tracing::error!("{text}");
-                self.chronicle.note(Happening::error(EventKind::Disputed, text.clone()).of_job(job));
+                self.event_log.note(OperatorEvent::error(EventKind::Disputed, text.clone()).of_job(job));
                 self.tell(Kind::Disputed, Some(job), None, text);
             }
         }
@@ -837,8 +837,8 @@ impl Keeper {
                 } else {
                     (EventLevel::Warning, format!("worker {name} is silent"))
                 };
-                let silent = Happening { level, ..Happening::info(EventKind::Silent, text) };
-                self.chronicle.note(silent.of_worker(name));
+                let silent = OperatorEvent { level, ..OperatorEvent::info(EventKind::Silent, text) };
+                self.event_log.note(silent.of_worker(name));
             }
         }
     }
@@ -888,36 +888,37 @@ pub(super) mod tests {
 
     /// A keeper without a thread, whose folder goes with it.
     pub(in crate::cluster::coordinator) struct Kept {
-        pub(in crate::cluster::coordinator) keeper: Keeper,
-        pub(in crate::cluster::coordinator) news: std_mpsc::Receiver<News>,
+        pub(in crate::cluster::coordinator) actor: CampaignActor,
+        pub(in crate::cluster::coordinator) notifications: std_mpsc::Receiver<Notification>,
         folder: PathBuf,
         _assigned: std_mpsc::Receiver<Assigned>,
     }
 
     impl Drop for Kept {
         fn drop(&mut self) {
-            self.keeper.file = None;
+            self.actor.file = None;
             let _ = std::fs::remove_dir_all(&self.folder);
         }
     }
 
     impl Deref for Kept {
-        type Target = Keeper;
+        type Target = CampaignActor;
 
-        fn deref(&self) -> &Keeper {
-            &self.keeper
+        fn deref(&self) -> &CampaignActor {
+            &self.actor
         }
     }
 
-    pub(in crate::cluster::coordinator) fn keeper(name: &str) -> Kept {
+    pub(in crate::cluster::coordinator) fn actor(name: &str) -> Kept {
         let folder = std::env::temp_dir().join(format!("nqueens-keeper-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder");
-        let (crier, news) = Crier::heard();
+        let (notifier, notifications) = Notifier::heard();
         let (arbiter, assigned) = std_mpsc::channel();
-        let told = (Arc::new(Metrics::new()), crier, Chronicle::start(now_ms()));
+        let told = (Arc::new(Metrics::new()), notifier, EventLog::start(now_ms()));
         let calls = Arc::default();
-        let keeper = Keeper::open(folder.join("ledger.db"), Settings::default(), told, (arbiter, calls));
-        Kept { keeper: keeper.expect("a new ledger"), news, folder, _assigned: assigned }
+        let actor =
+            CampaignActor::open(folder.join("ledger.db"), Settings::default(), told, (arbiter, calls));
+        Kept { actor: actor.expect("a new ledger"), notifications, folder, _assigned: assigned }
     }
 
     pub(in crate::cluster::coordinator) fn source(worker: &str) -> Source {
@@ -943,7 +944,7 @@ pub(super) mod tests {
             let job =
                 Job::new(Problem::empty(Piece::Queen, 8), Scheme::CentreCross, None, 64).expect("small");
             let (entry, event) = books::submission(&job, units, 0, "anna", now_ms());
-            assert!(self.keeper.keep(&[entry], &[event]), "{:?}", self.keeper.trouble);
+            assert!(self.actor.keep(&[entry], &[event]), "{:?}", self.actor.trouble);
             let info = JobInfo {
                 job: job.clone(),
                 submitter: "anna".into(),
@@ -951,7 +952,7 @@ pub(super) mod tests {
                 decomposition: None,
                 poison: BTreeMap::new(),
             };
-            self.keeper.jobs.insert(job.hash(), info);
+            self.actor.jobs.insert(job.hash(), info);
             job.hash()
         }
 
@@ -960,9 +961,9 @@ pub(super) mod tests {
             let job = self.submit(2);
             for (unit, solutions) in [(0, 46), (1, 47)] {
                 let result = done(UnitId { job, unit }, solutions, source("w1"));
-                self.keeper.record(vec![result]).expect("the disk has room");
+                self.actor.record(vec![result]).expect("the disk has room");
             }
-            self.keeper.tick();
+            self.actor.tick();
             assert_eq!(self.campaign.state(&job), Some(JobState::Disputed));
             job
         }
@@ -978,57 +979,61 @@ pub(super) mod tests {
                 let source = source(COORDINATOR);
                 let (mirrored, agrees) = (true, true);
                 let recount = Event::Recount { unit, tally, source, mirrored, agrees, elapsed_s };
-                self.keeper.record(vec![recount]).expect("the disk has room");
+                self.actor.record(vec![recount]).expect("the disk has room");
             }
-            (0..3).for_each(|_| self.keeper.tick());
+            (0..3).for_each(|_| self.actor.tick());
         }
     }
 
     #[test]
     fn people_are_told_of_a_dispute_and_once_when_it_is_theirs_to_settle() {
-        let mut kept = keeper("dispute");
+        let mut kept = actor("dispute");
         let job = kept.dispute();
-        let news: Vec<News> = kept.news.try_iter().collect();
-        assert_eq!((news.len(), news[0].kind), (1, Kind::Disputed), "{news:?}");
-        assert!(news[0].text.contains("the total 93 contradicts the published value 92"), "{news:?}");
+        let notifications: Vec<Notification> = kept.notifications.try_iter().collect();
+        assert_eq!((notifications.len(), notifications[0].kind), (1, Kind::Disputed), "{notifications:?}");
+        assert!(
+            notifications[0].text.contains("the total 93 contradicts the published value 92"),
+            "{notifications:?}"
+        );
         let errors = |kept: &Kept| {
             let disputed = |event: &crate::cluster::protocol::v1::Event| event.kind() == EventKind::Disputed;
-            let events: Vec<_> = kept.chronicle.after(0).into_iter().filter(disputed).collect();
+            let events: Vec<_> = kept.event_log.after(0).into_iter().filter(disputed).collect();
             assert!(events.iter().all(|event| event.level() == EventLevel::Error), "{events:?}");
             events.len()
         };
         assert_eq!(errors(&kept), 1);
         kept.confirm(job);
-        let news: Vec<News> = kept.news.try_iter().collect();
-        assert_eq!((news.len(), news[0].kind), (1, Kind::Disputed), "{news:?}");
+        let notifications: Vec<Notification> = kept.notifications.try_iter().collect();
+        assert_eq!((notifications.len(), notifications[0].kind), (1, Kind::Disputed), "{notifications:?}");
         assert!(
-            news[0].text.contains("stays disputed") && news[0].text.contains("please report it"),
-            "{news:?}"
+            notifications[0].text.contains("stays disputed")
+                && notifications[0].text.contains("please report it"),
+            "{notifications:?}"
         );
         assert_eq!(errors(&kept), 2);
-        kept.keeper.tick();
+        kept.actor.tick();
         assert_eq!(errors(&kept), 2);
     }
 
     #[test]
     fn a_disputed_job_can_be_paused_resumed_and_cancelled_but_not_declared_right() {
-        let mut kept = keeper("steered");
+        let mut kept = actor("steered");
         let job = kept.dispute();
         let name = job.to_string();
         for state in [JobState::Finished, JobState::Disputed] {
-            kept.keeper.set_state(&name, JobState::Paused).expect("it can be paused");
-            let refused = kept.keeper.set_state(&name, state).expect_err("only a count says so");
+            kept.actor.set_state(&name, JobState::Paused).expect("it can be paused");
+            let refused = kept.actor.set_state(&name, state).expect_err("only a count says so");
             assert!(matches!(refused, StateError::Over(..)), "{refused}");
-            kept.keeper.tick();
+            kept.actor.tick();
             assert_eq!(kept.campaign.state(&job), Some(JobState::Paused));
             // It goes on, and is disputed again by itself.
-            kept.keeper.set_state(&name, JobState::Running).expect("it can be resumed");
-            (0..2).for_each(|_| kept.keeper.tick());
+            kept.actor.set_state(&name, JobState::Running).expect("it can be resumed");
+            (0..2).for_each(|_| kept.actor.tick());
             assert_ne!(kept.campaign.state(&job), Some(JobState::Finished));
         }
-        let (_, before) = kept.keeper.set_state(&name, JobState::Cancelled).expect("it can be cancelled");
+        let (_, before) = kept.actor.set_state(&name, JobState::Cancelled).expect("it can be cancelled");
         assert!(matches!(before, JobState::Disputed | JobState::Running), "{before:?}");
-        kept.keeper.tick();
+        kept.actor.tick();
         assert_eq!(kept.campaign.state(&job), Some(JobState::Cancelled));
     }
 }

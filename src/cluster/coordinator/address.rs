@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::atomic_file::{self, WholeFile};
+use crate::atomic_file::{self, AtomicFile};
 
 /// The content of `address.json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,7 +50,7 @@ impl AddressFile {
     }
 
     pub(super) fn write(&self, data: &Path) -> io::Result<()> {
-        WholeFile::begin(&Self::path(data))?.finish(&serde_json::to_string(self)?)
+        AtomicFile::begin(&Self::path(data))?.finish(&serde_json::to_string(self)?)
     }
 
     pub(super) fn remove(data: &Path) {

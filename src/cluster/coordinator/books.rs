@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::actor::name;
-use super::event_log::Happening;
+use super::event_log::OperatorEvent;
 use super::history::History;
 use crate::cluster::campaign::{Campaign, CheckPlan, Depth, Event, JobState, Source, SubRangeSet, UnitId};
 use crate::cluster::ledger::{
@@ -172,7 +172,7 @@ pub(super) struct Told {
     pub(super) jobs: BTreeMap<JobHash, JobInfo>,
     pub(super) histories: HashMap<JobHash, History>,
     /// For people: when what has happened, in the order of time.
-    pub(super) happenings: Vec<(u64, Happening)>,
+    pub(super) happenings: Vec<(u64, OperatorEvent)>,
 }
 
 /// When units of a job were counted and confirmed, in ms since 1970.
@@ -311,36 +311,38 @@ fn by(who: &str) -> String {
     if who.is_empty() { String::new() } else { format!(", by {who}") }
 }
 
-pub(super) fn submitted(job: JobHash, text: &str, submitter: &str) -> Happening {
+pub(super) fn submitted(job: JobHash, text: &str, submitter: &str) -> OperatorEvent {
     let text = format!("job {job} is submitted{}: {text}", by(submitter));
-    Happening::info(EventKind::Submitted, text).of_job(job)
+    OperatorEvent::info(EventKind::Submitted, text).of_job(job)
 }
 
-pub(super) fn changed(job: JobHash, state: JobState, who: &str) -> Happening {
+pub(super) fn changed(job: JobHash, state: JobState, who: &str) -> OperatorEvent {
     let text = format!("job {job} is {}{}", name(state), by(who));
-    let happening = match state {
-        JobState::Finished => Happening::info(EventKind::Finished, text),
-        JobState::Disputed => Happening::error(EventKind::Disputed, text),
-        JobState::Running | JobState::Paused | JobState::Cancelled => Happening::info(EventKind::State, text),
+    let operator_event = match state {
+        JobState::Finished => OperatorEvent::info(EventKind::Finished, text),
+        JobState::Disputed => OperatorEvent::error(EventKind::Disputed, text),
+        JobState::Running | JobState::Paused | JobState::Cancelled => {
+            OperatorEvent::info(EventKind::State, text)
+        }
     };
-    happening.of_job(job)
+    operator_event.of_job(job)
 }
 
-pub(super) fn poisoned(unit: UnitId, reason: &str) -> Happening {
-    Happening::error(EventKind::Poisoned, format!("{unit} is set aside: {reason}")).of_job(unit.job)
+pub(super) fn poisoned(unit: UnitId, reason: &str) -> OperatorEvent {
+    OperatorEvent::error(EventKind::Poisoned, format!("{unit} is set aside: {reason}")).of_job(unit.job)
 }
 
-pub(super) fn quarantined(worker: &str, reason: &str) -> Happening {
+pub(super) fn quarantined(worker: &str, reason: &str) -> OperatorEvent {
     let text = format!("worker {worker} is in quarantine: {reason}");
-    Happening::error(EventKind::Quarantined, text).of_worker(worker)
+    OperatorEvent::error(EventKind::Quarantined, text).of_worker(worker)
 }
 
-pub(super) fn released(worker: &str, who: &str) -> Happening {
+pub(super) fn released(worker: &str, who: &str) -> OperatorEvent {
     let text = format!("worker {worker} is let out of quarantine{}", by(who));
-    Happening::info(EventKind::Released, text).of_worker(worker)
+    OperatorEvent::info(EventKind::Released, text).of_worker(worker)
 }
 
-pub(super) fn draining(worker: &str, who: &str) -> Happening {
+pub(super) fn draining(worker: &str, who: &str) -> OperatorEvent {
     let text = format!("worker {worker} is to take nothing more{}", by(who));
-    Happening::info(EventKind::Draining, text).of_worker(worker)
+    OperatorEvent::info(EventKind::Draining, text).of_worker(worker)
 }

@@ -7,12 +7,12 @@ use super::now_ms;
 /// What a clock on the wall showed at the start, and what has passed since: setting the wall's clock ends no lease and
 /// lengthens none.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct SteadyClock {
+pub(super) struct MonotonicClock {
     began: Instant,
     at_ms: u64,
 }
 
-impl SteadyClock {
+impl MonotonicClock {
     /// A clock that agrees with the wall's at this moment.
     pub(super) fn start() -> Self {
         Self { began: Instant::now(), at_ms: now_ms() }

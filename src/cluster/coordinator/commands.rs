@@ -109,7 +109,7 @@ pub(super) enum Request {
         reply: Reply<Result<bool, Unavailable>>,
     },
     /// A worker handed in something that is wrong.
-    Accuse {
+    MisbehaviourHook {
         worker: String,
         reason: String,
     },

@@ -12,7 +12,7 @@ const MOST_EVENTS: usize = 1024;
 
 /// What has happened.
 #[derive(Clone, Debug)]
-pub(super) struct Happening {
+pub(super) struct OperatorEvent {
     pub(super) kind: EventKind,
     pub(super) level: EventLevel,
     pub(super) job: Option<JobHash>,
@@ -21,7 +21,7 @@ pub(super) struct Happening {
     pub(super) text: String,
 }
 
-impl Happening {
+impl OperatorEvent {
     /// Something that is as it should be.
     pub(super) fn info(kind: EventKind, text: impl Into<String>) -> Self {
         Self { kind, level: EventLevel::Info, job: None, worker: String::new(), text: text.into() }
@@ -48,7 +48,7 @@ impl Happening {
 
 /// The latest events; cheap to clone, and all clones are one.
 #[derive(Clone, Debug)]
-pub(super) struct Chronicle {
+pub(super) struct EventLog {
     events: Arc<Mutex<Events>>,
 }
 
@@ -58,7 +58,7 @@ struct Events {
     next: u64,
 }
 
-impl Chronicle {
+impl EventLog {
     /// Without any. The numbers begin above all of an earlier run, as long as no run has more than a thousand a
     /// millisecond and no clock goes back.
     pub(super) fn start(now_ms: u64) -> Self {
@@ -67,13 +67,13 @@ impl Chronicle {
     }
 
     /// Something has happened now.
-    pub(super) fn note(&self, happening: Happening) {
-        self.note_at(now_ms(), happening);
+    pub(super) fn note(&self, operator_event: OperatorEvent) {
+        self.note_at(now_ms(), operator_event);
     }
 
     /// Something has happened at a time, in ms since 1970.
-    pub(super) fn note_at(&self, at_ms: u64, happening: Happening) {
-        let Happening { kind, level, job, worker, text } = happening;
+    pub(super) fn note_at(&self, at_ms: u64, operator_event: OperatorEvent) {
+        let OperatorEvent { kind, level, job, worker, text } = operator_event;
         // What workers say of themselves must not become lines of its own.
         let text = text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
         let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
@@ -107,25 +107,25 @@ mod tests {
 
     #[test]
     fn the_latest_are_kept_and_each_is_told_once() {
-        let chronicle = Chronicle::start(1_800_000_000_000);
+        let event_log = EventLog::start(1_800_000_000_000);
         let note = |number: usize| {
-            chronicle.note(Happening::info(EventKind::Joined, format!("worker {number}\nis here")));
+            event_log.note(OperatorEvent::info(EventKind::Joined, format!("worker {number}\nis here")));
         };
         (0..3).for_each(note);
-        let first = chronicle.after(0);
+        let first = event_log.after(0);
         assert_eq!(
             first.iter().map(|event| &event.text[..]).collect::<Vec<_>>(),
             ["worker 0 is here", "worker 1 is here", "worker 2 is here"]
         );
-        assert!(chronicle.after(first[2].number).is_empty());
+        assert!(event_log.after(first[2].number).is_empty());
         (3..MOST_EVENTS + 5).for_each(note);
-        let rest = chronicle.after(first[2].number);
+        let rest = event_log.after(first[2].number);
         assert_eq!((rest.len(), &rest[0].text[..]), (MOST_EVENTS, "worker 5 is here"));
         assert!(rest.windows(2).all(|two| two[0].number + 1 == two[1].number));
         assert!(rest[MOST_EVENTS - 1].number < 1 << 53, "a double holds it");
         // A later run.
-        let later = Chronicle::start(1_800_000_000_000 + 60_000);
-        later.note(Happening::info(EventKind::Started, "again"));
+        let later = EventLog::start(1_800_000_000_000 + 60_000);
+        later.note(OperatorEvent::info(EventKind::Started, "again"));
         assert!(later.after(0)[0].number > rest[MOST_EVENTS - 1].number);
     }
 }

@@ -37,7 +37,7 @@ mod troubles;
 pub use crate::cluster::net::{ConnectionLimits, PoolLimits};
 pub use address::{AddressFile, AddressFileError};
 pub use notifier::Notify;
-pub use serve::{Inside, Listening, Options, ServeError, serve};
+pub use serve::{BoundAddress, InProcessService, Options, ServeError, serve};
 pub use service::Service;
 
 use std::path::{Path, PathBuf};

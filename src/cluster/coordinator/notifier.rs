@@ -36,7 +36,7 @@ pub(super) enum Kind {
 
 /// One piece of news.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct News {
+pub(super) struct Notification {
     pub(super) kind: Kind,
     /// The job's name, if it is about one.
     pub(super) job: Option<String>,
@@ -48,11 +48,11 @@ pub(super) struct News {
 
 /// Tells news.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Crier {
-    sender: Option<SyncSender<News>>,
+pub(super) struct Notifier {
+    sender: Option<SyncSender<Notification>>,
 }
 
-impl Crier {
+impl Notifier {
     /// Starts its thread, if there is anybody to tell. It ends with the last clone.
     ///
     /// # Errors
@@ -63,19 +63,19 @@ impl Crier {
         if notify.command.is_none() && notify.url.is_none() {
             return Ok(Self::default());
         }
-        let (sender, news) = mpsc::sync_channel::<News>(MOST_WAITING);
+        let (sender, notifications) = mpsc::sync_channel::<Notification>(MOST_WAITING);
         std::thread::Builder::new().name("news".into()).spawn(move || {
-            for news in news {
-                notify.tell(&news);
+            for notifications in notifications {
+                notify.tell(&notifications);
             }
         })?;
         Ok(Self { sender: Some(sender) })
     }
 
     /// Has something told.
-    pub(super) fn tell(&self, news: News) {
+    pub(super) fn tell(&self, notifications: Notification) {
         if let Some(sender) = &self.sender
-            && let Err(error) = sender.try_send(news)
+            && let Err(error) = sender.try_send(notifications)
         {
             tracing::warn!("news are not told: {error}");
         }
@@ -83,19 +83,19 @@ impl Crier {
 }
 
 #[cfg(test)]
-impl Crier {
+impl Notifier {
     /// Creates one, and what it tells.
-    pub(super) fn heard() -> (Self, mpsc::Receiver<News>) {
-        let (sender, news) = mpsc::sync_channel(64);
-        (Self { sender: Some(sender) }, news)
+    pub(super) fn heard() -> (Self, mpsc::Receiver<Notification>) {
+        let (sender, notifications) = mpsc::sync_channel(64);
+        (Self { sender: Some(sender) }, notifications)
     }
 }
 
 impl Notify {
-    fn tell(&self, news: &News) {
-        let json = serde_json::to_string(news).expect("strings serialise");
+    fn tell(&self, notifications: &Notification) {
+        let json = serde_json::to_string(notifications).expect("strings serialise");
         if let Some(command) = &self.command
-            && let Err(error) = run(command, news, &json, PATIENCE)
+            && let Err(error) = run(command, notifications, &json, PATIENCE)
         {
             tracing::warn!("the command for news failed: {error}");
         }
@@ -110,15 +110,15 @@ impl Notify {
 /// How long a command or a post may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-fn run(command: &str, news: &News, json: &str, patience: Duration) -> io::Result<()> {
+fn run(command: &str, notifications: &Notification, json: &str, patience: Duration) -> io::Result<()> {
     let (shell, flag) = if cfg!(windows) { ("cmd", "/C") } else { ("sh", "-c") };
-    let kind = serde_json::to_value(news.kind).ok();
+    let kind = serde_json::to_value(notifications.kind).ok();
     let kind = kind.as_ref().and_then(serde_json::Value::as_str).unwrap_or_default();
     let mut shell = Command::new(shell);
     shell
         .args([flag, command])
         .env("NQUEENS_NEWS_KIND", kind)
-        .env("NQUEENS_NEWS_TEXT", &news.text)
+        .env("NQUEENS_NEWS_TEXT", &notifications.text)
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null());
@@ -183,8 +183,9 @@ mod tests {
     fn a_command_that_takes_too_long_is_ended_with_all_that_it_has_started() {
         let late = std::env::temp_dir().join(format!("nqueens-late-{}", std::process::id()));
         let command = format!("(sleep 1; touch '{}') & sleep 1000", late.display());
-        let news = News { kind: Kind::Trouble, job: None, worker: None, text: "late".into() };
-        let error = run(&command, &news, "{}", Duration::from_millis(1)).expect_err("it takes long");
+        let notifications =
+            Notification { kind: Kind::Trouble, job: None, worker: None, text: "late".into() };
+        let error = run(&command, &notifications, "{}", Duration::from_millis(1)).expect_err("it takes long");
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         std::thread::sleep(Duration::from_millis(1500));
         assert!(!late.exists(), "something went on");

@@ -19,12 +19,12 @@ use tonic::transport::Server;
 use super::access::Access;
 use super::actor::{self, Running, StartError};
 use super::address::AddressFile;
-use super::clock::SteadyClock;
+use super::clock::MonotonicClock;
 use super::commands::{Handle, Request};
 use super::connection::Connection;
-use super::event_log::Chronicle;
+use super::event_log::EventLog;
 use super::metrics::Metrics;
-use super::notifier::{Crier, Notify};
+use super::notifier::{Notifier, Notify};
 use super::proofs::Proofs;
 use super::service::Service;
 use super::troubles::Troubles;
@@ -72,7 +72,7 @@ pub struct Options {
 
 /// What a coordinator that listens says.
 #[derive(Clone, Debug)]
-pub struct Listening {
+pub struct BoundAddress {
     /// Where.
     pub address: SocketAddr,
     /// Whether with TLS.
@@ -80,13 +80,13 @@ pub struct Listening {
     /// Where Prometheus may ask.
     pub metrics: Option<SocketAddr>,
     /// For what else is served in this process.
-    pub inside: Inside,
+    pub inside: InProcessService,
 }
 
 /// What a coordinator gives to others in its process.
 #[derive(Clone, Debug)]
-pub struct Inside {
-    /// Its calls. Whoever makes one from within vouches for the caller: see [`crate::cluster::auth::Vouched`].
+pub struct InProcessService {
+    /// Its calls. Whoever makes one from within vouches for the caller: see [`crate::cluster::auth::InProcessCaller`].
     pub service: Service,
     /// Who may call, and the identity that TLS shows; none if everybody on this machine may.
     pub authority: Option<(Arc<Authority>, Arc<ServerIdentity>)>,
@@ -130,7 +130,7 @@ pub enum ServeError {
     #[error(
         "the keeper of the ledger failed; nothing that it acknowledged is lost: start the coordinator again"
     )]
-    Keeper,
+    CampaignActor,
     /// Something else.
     #[error("the coordinator cannot serve: {0}")]
     Transport(#[from] tonic::transport::Error),
@@ -152,7 +152,7 @@ impl From<StartError> for ServeError {
 pub async fn serve(
     options: Options,
     stop: impl Future<Output = ()> + Send + 'static,
-    listening: impl FnOnce(&Listening),
+    listening: impl FnOnce(&BoundAddress),
 ) -> Result<(), ServeError> {
     let Options { data, listen, insecure, metrics: metrics_at, dashboard, reflection, settings, .. } =
         options;
@@ -178,24 +178,26 @@ pub async fn serve(
     }
 
     let metrics = Arc::new(Metrics::new());
-    let crier = Crier::start(notify).map_err(ServeError::Thread)?;
-    let chronicle = Chronicle::start(now_ms());
+    let notifier = Notifier::start(notify).map_err(ServeError::Thread)?;
+    let event_log = EventLog::start(now_ms());
     let opened = {
-        let (path, metrics, ears) =
-            (ledger_file(&data), Arc::clone(&metrics), (crier.clone(), chronicle.clone()));
+        let (path, metrics, observers) =
+            (ledger_file(&data), Arc::clone(&metrics), (notifier.clone(), event_log.clone()));
         // A ledger of a million units takes seconds to read.
-        tokio::task::spawn_blocking(move || actor::start(path, settings, metrics, ears)).await
+        tokio::task::spawn_blocking(move || actor::start(path, settings, metrics, observers)).await
     };
-    let Running { handle: keeper, thread, calls, ended } =
+    let Running { handle: actor, thread, calls, ended } =
         opened.map_err(|error| ServeError::Thread(error.into()))??;
 
     let proofs = {
-        let (data, keeper, ears) = (data.clone(), keeper.clone(), (crier, chronicle.clone()));
-        let accuse = move |worker: &str, reason: &str| {
+        let (data, actor, observers) = (data.clone(), actor.clone(), (notifier, event_log.clone()));
+        let misbehaviour_hook = move |worker: &str, reason: &str| {
             let (worker, reason) = (worker.to_owned(), reason.to_owned());
-            let _ = keeper.blocking_send(Request::Accuse { worker, reason });
+            let _ = actor.blocking_send(Request::MisbehaviourHook { worker, reason });
         };
-        let opened = tokio::task::spawn_blocking(move || Proofs::open(&data, Box::new(accuse), ears)).await;
+        let opened =
+            tokio::task::spawn_blocking(move || Proofs::open(&data, Box::new(misbehaviour_hook), observers))
+                .await;
         Arc::new(opened.map_err(|error| ServeError::Thread(error.into()))?.map_err(ServeError::Proofs)?)
     };
 
@@ -207,7 +209,7 @@ pub async fn serve(
     let (stopping, stopped) = watch::channel(false);
     let access = Arc::new(Access::new(authority.clone()));
     let service = Service::new(
-        (keeper.clone(), chronicle),
+        (actor.clone(), event_log),
         Arc::clone(&proofs),
         Arc::clone(&access),
         (Arc::clone(&metrics), troubles.clone()),
@@ -222,7 +224,7 @@ pub async fn serve(
     };
     let (reporter, health) = tonic_health::server::health_reporter();
     reporter.set_serving::<WorkServer<Service>>().await;
-    beside.spawn(tick(keeper.clone()));
+    beside.spawn(tick(actor.clone()));
     beside.spawn(watch_health(reporter, Arc::clone(&metrics)));
     if let (Some(authority), Some(identity)) = (&authority, &identity) {
         let (authority, identity, access) =
@@ -253,8 +255,8 @@ pub async fn serve(
     // Whoever works on this machine can still name the address.
     troubles.note(ADDRESS, address_file.write(&data));
     beside.spawn(write_again(address_file, authority.clone(), data.clone(), troubles));
-    let inside = Inside { service, authority: authority.clone().zip(identity.clone()) };
-    listening(&Listening { address, tls, metrics: metrics_address, inside });
+    let inside = InProcessService { service, authority: authority.clone().zip(identity.clone()) };
+    listening(&BoundAddress { address, tls, metrics: metrics_address, inside });
     let end = async move {
         stop.await;
         let _ = stopping.send(true);
@@ -292,7 +294,7 @@ pub async fn serve(
     beside.shutdown().await;
     let _ = tokio::task::spawn_blocking(move || proofs.stop()).await;
     // Connections that do not end by themselves must not keep the ledger open.
-    let _ = keeper.send(Request::Stop).await;
+    let _ = actor.send(Request::Stop).await;
     let _ = tokio::task::spawn_blocking(move || thread.join()).await;
     served
 }
@@ -323,17 +325,17 @@ async fn within(
     tokio::select! {
         served = serving => Ok(served?),
         () = too_late => Ok(()),
-        _ = ended => Err(ServeError::Keeper),
+        _ = ended => Err(ServeError::CampaignActor),
     }
 }
 
 /// Lets the keeper look at the clock.
-async fn tick(keeper: Handle) {
+async fn tick(actor: Handle) {
     let mut every = tokio::time::interval(Duration::from_millis(500));
     every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         every.tick().await;
-        if keeper.send(Request::Tick).await.is_err() {
+        if actor.send(Request::Tick).await.is_err() {
             return;
         }
     }
@@ -389,7 +391,7 @@ async fn renew(
     troubles: Troubles,
 ) {
     const EVERY: Duration = Duration::from_secs(60);
-    let mut clock = SteadyClock::start();
+    let mut clock = MonotonicClock::start();
     loop {
         tokio::time::sleep(EVERY).await;
         access.tidy();
@@ -400,7 +402,7 @@ async fn renew(
             Ok(Ok(renewal)) => {
                 troubles.note(OPERATOR, Ok::<(), ServeError>(()));
                 log_set_back(renewal, clock.now_ms().saturating_sub(now_ms));
-                clock = if renewal.is_some() { SteadyClock::start() } else { clock };
+                clock = if renewal.is_some() { MonotonicClock::start() } else { clock };
             }
             Ok(Err(error)) => troubles.note(OPERATOR, Err(error)),
             Err(_) => {}

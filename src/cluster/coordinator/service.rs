@@ -13,9 +13,9 @@ use tonic::{Code, Request, Response, Status};
 use super::access::{Access, address, peer, remote, shown};
 use super::calls::WaitingCalls;
 use super::commands::{self, About, Handle, StateError, Submitted, Synced, Unavailable};
-use super::event_log::Chronicle;
+use super::event_log::EventLog;
 use super::metrics::Metrics;
-use super::proofs::{Proofs, What};
+use super::proofs::{Goal, Proofs};
 use super::troubles::Troubles;
 use super::{now_ms, plan};
 use crate::cluster::auth::{AccessError, Action, EnrollError, Issued, Name, Token};
@@ -46,8 +46,8 @@ impl fmt::Debug for Service {
 }
 
 struct Shared {
-    keeper: Handle,
-    chronicle: Chronicle,
+    actor: Handle,
+    event_log: EventLog,
     proofs: Arc<Proofs>,
     /// Workers that take nothing more, as far as their last syncs tell.
     draining: Mutex<HashSet<String>>,
@@ -91,7 +91,7 @@ const fn code_name(code: Code) -> &'static str {
 
 impl Service {
     pub(super) fn new(
-        (keeper, chronicle): (Handle, Chronicle),
+        (actor, event_log): (Handle, EventLog),
         proofs: Arc<Proofs>,
         access: Arc<Access>,
         (metrics, troubles): (Arc<Metrics>, Troubles),
@@ -102,8 +102,8 @@ impl Service {
         let (planning, watching) = (Semaphore::new(1), Arc::new(Semaphore::new(MOST_WATCHING)));
         Self {
             shared: Arc::new(Shared {
-                keeper,
-                chronicle,
+                actor,
+                event_log,
                 proofs,
                 draining: Mutex::default(),
                 access,
@@ -128,7 +128,7 @@ impl Service {
     ) -> Result<T, Status> {
         let (reply, answer) = oneshot::channel();
         let gone = || Status::unavailable("the coordinator stops; try again later");
-        self.shared.keeper.send(request(reply)).await.map_err(|_| gone())?;
+        self.shared.actor.send(request(reply)).await.map_err(|_| gone())?;
         answer.await.map_err(|_| gone())
     }
 
@@ -373,7 +373,7 @@ impl Service {
         request: Request<v1::SubmitProofRequest>,
     ) -> Result<v1::SubmitResponse, Status> {
         let submitter = self.shared.access.admit(&request, Action::Submit, "")?.name;
-        let what = What::try_from(request.get_ref()).map_err(malformed)?;
+        let what = Goal::try_from(request.get_ref()).map_err(malformed)?;
         let submitted = self.with_proofs(move |proofs| proofs.submit(what, &submitter)).await?;
         let (job, Submitted { known, state, priority }) = submitted.map_err(|error| {
             tracing::error!("a proof cannot be submitted: {error}");
@@ -625,7 +625,7 @@ impl operations_server::Operations for Service {
         request: Request<v1::EventsRequest>,
     ) -> Result<Response<v1::EventsResponse>, Status> {
         let found = self.shared.access.admit(&request, Action::Status, "");
-        let events = |_| v1::EventsResponse { events: self.shared.chronicle.after(request.get_ref().after) };
+        let events = |_| v1::EventsResponse { events: self.shared.event_log.after(request.get_ref().after) };
         self.answer("Events", found.map(events))
     }
 

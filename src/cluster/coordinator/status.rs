@@ -2,7 +2,7 @@
 
 use prost::Message;
 
-use super::actor::Keeper;
+use super::actor::CampaignActor;
 use super::books::JobInfo;
 use super::commands::StateError;
 use super::history::Point;
@@ -13,7 +13,7 @@ use crate::cluster::protocol::{BUILD, v1};
 use crate::decomposition::JobHash;
 use crate::oeis;
 
-impl Keeper {
+impl CampaignActor {
     /// How the jobs stand whose names begin with `digits`, in the order of their submission.
     pub(super) fn status(&self, digits: &str) -> v1::StatusResponse {
         let named: Vec<(JobHash, &JobInfo)> = self
@@ -316,7 +316,7 @@ const MOST_WORKER_BYTES: usize = 8 << 10;
 
 #[cfg(test)]
 mod tests {
-    use super::super::actor::tests::{done, keeper, source};
+    use super::super::actor::tests::{actor, done, source};
     use super::super::commands::About;
     use super::*;
     use crate::cluster::campaign::{Event, JobState, Source, SyncRequest, UnitId};
@@ -329,7 +329,7 @@ mod tests {
     #[test]
     fn a_status_is_small_whatever_workers_call_themselves() {
         const SOURCES: u64 = 5_000;
-        let mut kept = keeper("many-sources");
+        let mut kept = actor("many-sources");
         let job = kept.submit(SOURCES + 1);
         for unit in 0..=SOURCES {
             // One has counted twice as much as any other.
@@ -341,12 +341,12 @@ mod tests {
                 device: name.clone(),
                 build: name,
             };
-            kept.keeper.campaign.apply(&done(UnitId { job, unit }, 1, source));
+            kept.actor.campaign.apply(&done(UnitId { job, unit }, 1, source));
         }
         for number in 0..100 {
             let (worker, reason) = (long(number), "lied ".repeat(2_000));
-            kept.keeper.campaign.apply(&Event::WorkerQuarantined { worker, reason, widen: false });
-            let info = kept.keeper.jobs.get_mut(&job).expect("it was submitted");
+            kept.actor.campaign.apply(&Event::WorkerQuarantined { worker, reason, widen: false });
+            let info = kept.actor.jobs.get_mut(&job).expect("it was submitted");
             info.poison.insert(number, "failed ".repeat(2_000));
         }
         for (digits, most) in [(job.to_string(), 256), (String::new(), 16)] {
@@ -369,7 +369,7 @@ mod tests {
         let device =
             Device { id: long(0), name: long(1), kernel: long(2), fault: long(3), ..Device::default() };
         let devices = vec![device; 64];
-        let mut kept = keeper("many-workers");
+        let mut kept = actor("many-workers");
         for number in 0..4_200u64 {
             let request = SyncRequest {
                 worker: long(number),
@@ -383,11 +383,11 @@ mod tests {
                 held: Vec::new(),
                 draining: false,
             };
-            kept.keeper.campaign.sync(&request, number);
+            kept.actor.campaign.sync(&request, number);
         }
         for number in 4_100..4_200 {
             let about = About { build: long(9), address: long(9), devices: devices.clone() };
-            kept.keeper.about.insert(long(number), about);
+            kept.actor.about.insert(long(number), about);
         }
         let workers = kept.workers().workers;
         assert_eq!(workers.len(), 4_096);
@@ -400,7 +400,7 @@ mod tests {
 
     #[test]
     fn a_list_says_how_much_of_whose_work_was_confirmed() {
-        let mut kept = keeper("records");
+        let mut kept = actor("records");
         let job = kept.dispute();
         kept.confirm(job);
         assert_eq!(kept.campaign.records().get(&"w1".to_owned()), Some(&(2, 2)));
@@ -408,7 +408,7 @@ mod tests {
 
     #[test]
     fn a_dispute_says_what_is_wrong_and_what_is_being_done_and_when_nothing_more_can_be() {
-        let mut kept = keeper("stages");
+        let mut kept = actor("stages");
         let job = kept.dispute();
         let status = |kept: &super::super::actor::tests::Kept| kept.status(&job.to_string()).jobs.remove(0);
         let begun = status(&kept);
@@ -426,13 +426,13 @@ mod tests {
         assert!(over.dispute.contains("please report it") && over.dispute_exhausted, "{}", over.dispute);
         // A result that is taken back and counted anew makes it an open dispute again.
         let reason = "it is wrong".to_owned();
-        kept.keeper.campaign.apply(&Event::UnitVoided { unit: UnitId { job, unit: 1 }, reason });
+        kept.actor.campaign.apply(&Event::UnitVoided { unit: UnitId { job, unit: 1 }, reason });
         let again = status(&kept);
         assert!(!again.dispute_exhausted && again.dispute.contains("taken back"), "{}", again.dispute);
-        kept.keeper.campaign.apply(&done(UnitId { job, unit: 1 }, 46, source("w2")));
+        kept.actor.campaign.apply(&done(UnitId { job, unit: 1 }, 46, source("w2")));
         (0..3).for_each(|_| {
-            let events = kept.keeper.campaign.tick(0);
-            events.iter().for_each(|event| kept.keeper.campaign.apply(event));
+            let events = kept.actor.campaign.tick(0);
+            events.iter().for_each(|event| kept.actor.campaign.apply(event));
         });
         let right = status(&kept);
         assert_eq!((right.state(), &right.dispute[..]), (v1::JobState::Finished, ""));

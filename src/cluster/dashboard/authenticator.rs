@@ -11,20 +11,21 @@ use governor::state::keyed::HashMapStateStore;
 use governor::{Quota, RateLimiter};
 
 use crate::cluster::auth::{
-    Action, Authority, EnrollError, Name, Role, SessionEntry, SessionError, SessionSecret, Token, Vouched,
+    Action, Authority, EnrollError, InProcessCaller, Name, Role, SessionEntry, SessionError, SessionSecret,
+    Token,
 };
 use crate::cluster::net::network;
 
 /// Who looks at the dashboard.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Visitor {
+pub(super) struct User {
     pub(super) name: Name,
     pub(super) role: Role,
     /// Until when, in ms since 1970; none if no session is needed.
     pub(super) until_ms: Option<u64>,
 }
 
-impl Visitor {
+impl User {
     /// Plain words, which are names.
     fn named(name: &str, role: Role) -> Self {
         Self { name: name.parse().expect("a name"), role, until_ms: None }
@@ -39,12 +40,12 @@ impl Visitor {
         self.role.may(action)
     }
 
-    pub(super) fn vouched(&self) -> Vouched {
-        Vouched { name: self.name.clone(), role: self.role }
+    pub(super) fn vouched(&self) -> InProcessCaller {
+        InProcessCaller { name: self.name.clone(), role: self.role }
     }
 }
 
-impl From<SessionEntry> for Visitor {
+impl From<SessionEntry> for User {
     fn from(session: SessionEntry) -> Self {
         Self { name: session.name, role: session.role, until_ms: Some(session.not_after_ms) }
     }
@@ -68,14 +69,14 @@ const TRIES: Quota = {
 };
 
 /// Lets people in.
-pub(super) struct Doorkeeper {
+pub(super) struct Authenticator {
     /// None if everybody on this machine may do everything.
     authority: Option<Arc<Authority>>,
     cookie: String,
     tries: RateLimiter<IpAddr, HashMapStateStore<IpAddr>, DefaultClock>,
 }
 
-impl Doorkeeper {
+impl Authenticator {
     /// Browsers do not tell ports apart where cookies are concerned: each dashboard of a machine has one of its own.
     pub(super) fn new(authority: Option<Arc<Authority>>, port: u16) -> Self {
         Self { authority, cookie: format!("__Host-nqueens-{port}"), tries: RateLimiter::hashmap(TRIES) }
@@ -132,8 +133,8 @@ impl Doorkeeper {
     }
 
     /// Who brings these headers, at a time in ms since 1970.
-    pub(super) fn visitor(&self, headers: &HeaderMap, now_ms: u64) -> Result<Visitor, Refusal> {
-        let Some(authority) = &self.authority else { return Ok(Visitor::named("operator", Role::Operator)) };
+    pub(super) fn visitor(&self, headers: &HeaderMap, now_ms: u64) -> Result<User, Refusal> {
+        let Some(authority) = &self.authority else { return Ok(User::named("operator", Role::Operator)) };
         let secret = self.secret(headers).ok_or(Refusal::NoSession)?;
         match authority.session(&secret, now_ms) {
             Ok(session) => Ok(session.into()),
@@ -160,7 +161,7 @@ impl Doorkeeper {
         token: &Token,
         name: Option<&Name>,
         now_ms: u64,
-    ) -> Result<(String, Visitor), EnrollError> {
+    ) -> Result<(String, User), EnrollError> {
         // Without an authority there is nothing to buy.
         let authority = self.authority.as_ref().ok_or(EnrollError::AnotherAuthority)?;
         let (secret, session) = authority.sign_in(token, name, now_ms)?;
@@ -200,7 +201,7 @@ mod tests {
 
     #[test]
     fn a_host_is_an_address_or_a_name_that_is_known() {
-        let door = Doorkeeper::new(None, 80);
+        let door = Authenticator::new(None, 80);
         for good in ["127.0.0.1", "127.0.0.1:8080", "[::1]:8080", "localhost:8080", "LOCALHOST", "10.0.0.7"] {
             assert!(door.knows_host(&headers(&[("host", good)])), "{good}");
         }
@@ -215,7 +216,7 @@ mod tests {
 
     #[test]
     fn only_the_own_origin_may_change_anything() {
-        let door = Doorkeeper::new(None, 80);
+        let door = Authenticator::new(None, 80);
         let own = ("host", "localhost:8080");
         for good in [
             vec![own, ("origin", "http://localhost:8080")],
@@ -241,7 +242,7 @@ mod tests {
 
     #[test]
     fn a_network_has_a_few_tries() {
-        let door = Doorkeeper::new(None, 80);
+        let door = Authenticator::new(None, 80);
         let six = |last: u16| IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 1, 0, 0, 0, last));
         let tries = (0..50).filter(|&last| door.may_try(six(last))).count();
         assert_eq!(tries, 10);

@@ -1,7 +1,7 @@
 //! The dashboard: one page for browsers that shows what a coordinator does, and lets operators steer it.
 //!
 //! It knows a coordinator by the calls of the protocol only (`protocol::v1`, service Operations), made within the process, and
-//! vouches for whoever makes them ([`crate::cluster::auth::Vouched`]); the coordinator asks again whether that role may.
+//! vouches for whoever makes them ([`crate::cluster::auth::InProcessCaller`]); the coordinator asks again whether that role may.
 //!
 //! | route | for | what it is |
 //! |---|---|---|
@@ -36,7 +36,7 @@ mod replies;
 mod routes;
 mod serve;
 
-pub use serve::{Bound, Door, serve};
+pub use serve::{AuthMode, Bound, serve};
 
 use serde_json::Value;
 

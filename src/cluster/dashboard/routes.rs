@@ -17,7 +17,7 @@ use tokio_stream::StreamExt;
 use tonic::Status;
 
 use super::Reports;
-use super::authenticator::{Doorkeeper, Refusal, Visitor};
+use super::authenticator::{Authenticator, Refusal, User};
 use super::live::{self, Live, Source};
 use super::model::{Look, hex};
 use super::replies::{Refused, file, json_of, refused, with_headers};
@@ -50,14 +50,14 @@ type Session = (Name, u64);
 pub(super) struct App<O> {
     pub(super) operations: O,
     pub(super) reports: Reports,
-    pub(super) door: Doorkeeper,
+    pub(super) door: Authenticator,
     pub(super) live: Arc<Live>,
     streams: Arc<KeyedQuota<Session>>,
     downloads: Arc<KeyedQuota<Session>>,
 }
 
 impl<O: Operations> App<O> {
-    pub(super) fn new(operations: O, reports: Reports, door: Doorkeeper) -> Self {
+    pub(super) fn new(operations: O, reports: Reports, door: Authenticator) -> Self {
         let quota = |most, of_a_session| {
             // Without sessions there is nobody to tell apart.
             let per_key = if door.has_sessions() { of_a_session } else { most };
@@ -71,7 +71,7 @@ impl<O: Operations> App<O> {
 
 impl<O: Operations> Source for App<O> {
     async fn look(&self, after: u64) -> Result<Look, Status> {
-        let visitor = Visitor::dashboard();
+        let visitor = User::dashboard();
         let operations = &self.operations;
         let status = operations.status(asked(v1::StatusRequest::default(), &visitor)).await?.into_inner();
         let workers = operations.workers(asked(v1::WorkersRequest {}, &visitor)).await?.into_inner().workers;
@@ -126,7 +126,7 @@ pub(super) fn router<O: Operations>(app: Arc<App<O>>) -> Router {
 }
 
 /// A call of the protocol that is made for somebody.
-fn asked<T>(message: T, visitor: &Visitor) -> tonic::Request<T> {
+fn asked<T>(message: T, visitor: &User) -> tonic::Request<T> {
     let mut request = tonic::Request::new(message);
     request.extensions_mut().insert(visitor.vouched());
     request
@@ -239,7 +239,7 @@ async fn is_known<O: Operations>(State(app): Shared<O>, headers: HeaderMap) -> R
     json_of(&json!({ "known": app.door.visitor(&headers, now_ms()).is_ok() }))
 }
 
-async fn me(Extension(visitor): Extension<Visitor>) -> Response {
+async fn me(Extension(visitor): Extension<User>) -> Response {
     let operator = visitor.may(Action::Control);
     json_of(&json!({
         "name": visitor.name, "role": visitor.role, "may_control": operator, "until_ms": visitor.until_ms,
@@ -248,7 +248,7 @@ async fn me(Extension(visitor): Extension<Visitor>) -> Response {
 
 async fn events<O: Operations>(
     State(app): Shared<O>,
-    Extension(visitor): Extension<Visitor>,
+    Extension(visitor): Extension<User>,
     headers: HeaderMap,
 ) -> Response {
     let Some(open) = app.streams.acquire(session(&visitor)) else {
@@ -264,7 +264,7 @@ async fn events<O: Operations>(
 }
 
 /// Returns the session that a visitor has.
-fn session(visitor: &Visitor) -> Session {
+fn session(visitor: &User) -> Session {
     (visitor.name.clone(), visitor.until_ms.unwrap_or(0))
 }
 
@@ -276,7 +276,7 @@ fn job_name(text: &str) -> Result<String, Refused> {
 
 async fn report<O: Operations>(
     State(app): Shared<O>,
-    Extension(visitor): Extension<Visitor>,
+    Extension(visitor): Extension<User>,
     Path(job): Path<String>,
 ) -> Result<Response, Refused> {
     let request = asked(v1::StatusRequest { job: job_name(&job)? }, &visitor);
@@ -291,7 +291,7 @@ async fn report<O: Operations>(
 
 async fn map<O: Operations>(
     State(app): Shared<O>,
-    Extension(visitor): Extension<Visitor>,
+    Extension(visitor): Extension<User>,
     Path((job, version)): Path<(String, u64)>,
 ) -> Result<Response, Refused> {
     let request = asked(v1::UnitMapRequest { job: job_name(&job)?, version }, &visitor);
@@ -310,7 +310,7 @@ async fn map<O: Operations>(
 
 async fn history<O: Operations>(
     State(app): Shared<O>,
-    Extension(visitor): Extension<Visitor>,
+    Extension(visitor): Extension<User>,
     Path((job, after_ms)): Path<(String, u64)>,
 ) -> Result<Response, Refused> {
     let request = asked(v1::HistoryRequest { job: job_name(&job)?, after_ms }, &visitor);
@@ -322,7 +322,7 @@ async fn history<O: Operations>(
 /// The certificate of a proof that is finished, as a file to keep.
 async fn certificate<O: Operations>(
     State(app): Shared<O>,
-    Extension(visitor): Extension<Visitor>,
+    Extension(visitor): Extension<User>,
     Path(job): Path<String>,
 ) -> Result<Response, Refused> {
     let job = job_name(&job)?;
@@ -358,7 +358,7 @@ fn file_name(proof: &v1::ProofStatus) -> Option<String> {
 }
 
 /// Whether the visitor may change anything; the coordinator asks that again.
-fn operator(visitor: &Visitor) -> Result<(), Refused> {
+fn operator(visitor: &User) -> Result<(), Refused> {
     if visitor.may(Action::Control) {
         Ok(())
     } else {
@@ -368,7 +368,7 @@ fn operator(visitor: &Visitor) -> Result<(), Refused> {
 
 async fn steer<O: Operations>(
     State(app): Shared<O>,
-    Extension(visitor): Extension<Visitor>,
+    Extension(visitor): Extension<User>,
     Path((job, action)): Path<(String, String)>,
 ) -> Result<Response, Refused> {
     operator(&visitor)?;
@@ -385,7 +385,7 @@ async fn steer<O: Operations>(
 
 async fn drain<O: Operations>(
     State(app): Shared<O>,
-    Extension(visitor): Extension<Visitor>,
+    Extension(visitor): Extension<User>,
     Path(worker): Path<String>,
 ) -> Result<Response, Refused> {
     operator(&visitor)?;
@@ -396,7 +396,7 @@ async fn drain<O: Operations>(
 
 async fn release<O: Operations>(
     State(app): Shared<O>,
-    Extension(visitor): Extension<Visitor>,
+    Extension(visitor): Extension<User>,
     Path(worker): Path<String>,
 ) -> Result<Response, Refused> {
     operator(&visitor)?;

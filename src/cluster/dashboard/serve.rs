@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
 use super::Reports;
-use super::authenticator::Doorkeeper;
+use super::authenticator::Authenticator;
 use super::routes::{App, router};
 use crate::cluster::auth::{Authority, ServerIdentity};
 use crate::cluster::net::{ConnectionLimits, PoolLimits, serve_http1};
@@ -22,7 +22,7 @@ const TIME_LIMIT: Duration = Duration::from_secs(15);
 
 /// Who may come in.
 #[derive(Clone, Debug)]
-pub enum Door {
+pub enum AuthMode {
     /// Everybody who reaches it: everybody on this machine.
     Open,
     /// Whoever has a session; over TLS with this identity.
@@ -67,22 +67,22 @@ pub async fn serve<O: Operations>(
     bound: Bound,
     operations: O,
     reports: Reports,
-    door: Door,
+    door: AuthMode,
 ) -> io::Result<()> {
     let Bound { listener, address } = bound;
     let (authority, acceptor) = match door {
-        Door::Open if !address.ip().is_loopback() => {
+        AuthMode::Open if !address.ip().is_loopback() => {
             return Err(io::Error::other(format!(
                 "{address} can be reached by others, and everybody could come in"
             )));
         }
-        Door::Open => (None, None),
-        Door::Locked(authority, identity) => {
+        AuthMode::Open => (None, None),
+        AuthMode::Locked(authority, identity) => {
             let config = identity.config_for_browsers().map_err(io::Error::other)?;
             (Some(authority), Some(TlsAcceptor::from(Arc::new(config))))
         }
     };
-    let app = Arc::new(App::new(operations, reports, Doorkeeper::new(authority, address.port())));
+    let app = Arc::new(App::new(operations, reports, Authenticator::new(authority, address.port())));
     let router = router(Arc::clone(&app));
     let limits = ConnectionLimits::for_http1(CONNECTIONS, TIME_LIMIT);
     tokio::select! {

@@ -25,13 +25,13 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior, ffi};
 
 use super::check::open_for_reading;
-use super::commit_mark::{Lock, Mark, read_mark};
+use super::commit_mark::{CommitMark, Lock, read_mark};
 use super::entry::{
     Entry, JobSubmitted, Phase, Recount, SpotCheck, UnitDone, UnitReason, WorkerDrained, WorkerQuarantined,
     WorkerReleased,
 };
-use super::ledger_error::{Damage, Fault, LedgerError};
-use super::ledger_state::{CampaignBook, JobBook, JobRow, JobTotals, Undo, WorkerRecord};
+use super::ledger_error::{Fault, LedgerCorruption, LedgerError};
+use super::ledger_state::{JobBook, JobRow, JobTotals, LedgerState, Undo, WorkerRecord};
 use super::schema::{self, Head};
 use crate::atomic_file::sync_directory_of;
 use crate::decomposition::JobHash;
@@ -47,7 +47,7 @@ pub struct CampaignFile {
     connection: Connection,
     /// None if the ledger is only read.
     lock: Option<Lock>,
-    book: CampaignBook,
+    book: LedgerState,
     head: Head,
     /// The disk failed: what is on it behind `head` is unknown.
     failed: bool,
@@ -313,7 +313,7 @@ pub(super) fn journal_of(path: &Path) -> PathBuf {
 
 /// Whether there is nothing at `path` yet. A file without content is refused unless its mark says that it was
 /// just being begun.
-fn is_new(path: &Path, mark: Option<Mark>) -> io::Result<Result<bool, Damage>> {
+fn is_new(path: &Path, mark: Option<CommitMark>) -> io::Result<Result<bool, LedgerCorruption>> {
     let length = match fs::metadata(path) {
         Ok(found) => Some(found.len()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -324,10 +324,10 @@ fn is_new(path: &Path, mark: Option<Mark>) -> io::Result<Result<bool, Damage>> {
     }
     let journal = fs::metadata(journal_of(path)).is_ok_and(|journal| journal.len() > 0);
     Ok(match mark {
-        Some(Mark { entries: 0, .. }) => Ok(true),
-        Some(Mark { entries, .. }) => Err(Damage::Lost { acknowledged: entries, found: 0 }),
+        Some(CommitMark { entries: 0, .. }) => Ok(true),
+        Some(CommitMark { entries, .. }) => Err(LedgerCorruption::Lost { acknowledged: entries, found: 0 }),
         None if length.is_none() && !journal => Ok(true),
-        None => Err(Damage::Empty),
+        None => Err(LedgerCorruption::Empty),
     })
 }
 
@@ -414,8 +414,10 @@ fn keep_journal(connection: &Connection) -> Result<(), Fault> {
     if mode == "wal" {
         Ok(())
     } else {
-        Err(Damage::Structure(format!("its journal is kept by {mode}, which cannot be changed to wal"))
-            .into())
+        Err(LedgerCorruption::Structure(format!(
+            "its journal is kept by {mode}, which cannot be changed to wal"
+        ))
+        .into())
     }
 }
 

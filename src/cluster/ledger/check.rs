@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::campaign_file::{JobRecord, Obstacle, identify, journal_of, real_place, settle};
 use super::commit_mark::read_mark;
 use super::entry::{Entry, Phase};
-use super::ledger_error::{Damage, Fault, LedgerError};
+use super::ledger_error::{Fault, LedgerCorruption, LedgerError};
 use super::schema;
 use crate::decomposition::JobHash;
 
@@ -155,7 +155,7 @@ pub fn check(path: &Path) -> Result<CheckReport, LedgerError> {
     let mut findings = Vec::new();
     let mut findings_in_all = 0;
     let mut as_written = true;
-    let mut note = |damage: Damage| {
+    let mut note = |damage: LedgerCorruption| {
         findings_in_all += 1;
         as_written &= damage.is_disagreement();
         if findings.len() < MOST_FINDINGS {
@@ -204,7 +204,7 @@ pub fn show(path: &Path) -> Result<Overview, LedgerError> {
                 Entry::JobSubmitted(submitted) => {
                     jobs.push(JobOverview::new(JobRecord::new(submitted, &row)))
                 }
-                _ => return Err(Damage::Extra { table: "totals", row: row.submitted_by }.into()),
+                _ => return Err(LedgerCorruption::Extra { table: "totals", row: row.submitted_by }.into()),
             }
         }
         Ok(Overview { entries, jobs })
@@ -260,7 +260,7 @@ pub(super) fn open_for_reading(path: &Path) -> Result<Connection, LedgerError> {
     let place = real_place(path).map_err(unreadable(path))?;
     let length = std::fs::metadata(&place).map_err(unreadable(path))?.len();
     if length == 0 {
-        return Err(LedgerError::Damaged { path: path.to_owned(), damage: Damage::Empty });
+        return Err(LedgerError::Damaged { path: path.to_owned(), damage: LedgerCorruption::Empty });
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let read = |connection: Connection| {

@@ -18,12 +18,12 @@ const BEGINS: &str = "nqueens-ledger-mark/1";
 
 /// How many entries were acknowledged, and the first bytes of the chain behind the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Mark {
+pub(super) struct CommitMark {
     pub(super) entries: u64,
     pub(super) chain: [u8; 8],
 }
 
-impl Mark {
+impl CommitMark {
     fn line(self) -> String {
         let text = format!("{BEGINS} {:020} {:016x}", self.entries, u64::from_be_bytes(self.chain));
         let digest = Sha256::digest(text.as_bytes());
@@ -49,8 +49,8 @@ pub(super) fn mark_path(path: &Path) -> PathBuf {
 }
 
 /// The mark of the ledger at `path`; none if there is no readable one.
-pub(super) fn read_mark(path: &Path) -> Option<Mark> {
-    Mark::parse(&atomic_file::read_text(&mark_path(path), 1024).ok()?)
+pub(super) fn read_mark(path: &Path) -> Option<CommitMark> {
+    CommitMark::parse(&atomic_file::read_text(&mark_path(path), 1024).ok()?)
 }
 
 /// The lock of a ledger, held as long as this lives.
@@ -76,18 +76,18 @@ impl Lock {
     ///
     /// # Errors
     /// It cannot be read.
-    pub(super) fn mark(&mut self) -> io::Result<Option<Mark>> {
+    pub(super) fn mark(&mut self) -> io::Result<Option<CommitMark>> {
         let mut bytes = Vec::new();
         self.0.seek(SeekFrom::Start(0))?;
         (&mut self.0).take(1024).read_to_end(&mut bytes)?;
-        Ok(std::str::from_utf8(&bytes).ok().and_then(Mark::parse))
+        Ok(std::str::from_utf8(&bytes).ok().and_then(CommitMark::parse))
     }
 
     /// Writes the mark over the one before; does not wait for the disk.
     ///
     /// # Errors
     /// It cannot be written.
-    pub(super) fn set(&mut self, mark: Mark) -> io::Result<()> {
+    pub(super) fn set(&mut self, mark: CommitMark) -> io::Result<()> {
         self.0.seek(SeekFrom::Start(0))?;
         self.0.write_all(mark.line().as_bytes())
     }
@@ -115,15 +115,19 @@ mod tests {
 
     #[test]
     fn a_mark_is_read_back_only_as_it_was_written() {
-        let mark = Mark { entries: 1 << 40, chain: [0, 1, 2, 3, 4, 5, 254, 255] };
+        let mark = CommitMark { entries: 1 << 40, chain: [0, 1, 2, 3, 4, 5, 254, 255] };
         let line = mark.line();
-        assert_eq!(Mark::parse(&line), Some(mark));
-        assert_eq!(line.len(), Mark { entries: 0, chain: [0; 8] }.line().len(), "written over in place");
+        assert_eq!(CommitMark::parse(&line), Some(mark));
+        assert_eq!(
+            line.len(),
+            CommitMark { entries: 0, chain: [0; 8] }.line().len(),
+            "written over in place"
+        );
         for position in 0..line.len() {
             let mut other = line.clone().into_bytes();
             other[position] ^= 1;
-            assert_eq!(String::from_utf8(other).ok().and_then(|l| Mark::parse(&l)), None, "{position}");
-            assert_eq!(Mark::parse(&line[..position]), None, "{position}");
+            assert_eq!(String::from_utf8(other).ok().and_then(|l| CommitMark::parse(&l)), None, "{position}");
+            assert_eq!(CommitMark::parse(&line[..position]), None, "{position}");
         }
     }
 }

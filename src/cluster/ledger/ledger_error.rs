@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::ErrorCode;
 
-use super::ledger_state::Refusal;
+use super::ledger_state::InvalidEntry;
 
 /// Why a ledger cannot be used. Each says what to do.
 #[derive(Debug, thiserror::Error)]
@@ -52,7 +52,7 @@ pub enum LedgerError {
         /// The file.
         path: PathBuf,
         /// What is wrong.
-        damage: Damage,
+        damage: LedgerCorruption,
     },
     /// An entry that may not follow those before it.
     #[error("ledger {path}, entry {place} of the batch: {refusal}; nothing of the batch was written")]
@@ -62,7 +62,7 @@ pub enum LedgerError {
         /// Its place in the batch, from 1.
         place: usize,
         /// Why.
-        refusal: Box<Refusal>,
+        refusal: Box<InvalidEntry>,
     },
     /// Somebody else wrote it, in spite of the lock.
     #[error("ledger {0} was changed by another program while this one had it; open it again to go on")]
@@ -107,7 +107,7 @@ impl LedgerError {
 
 /// What is wrong with a ledger.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Damage {
+pub enum LedgerCorruption {
     /// There is nothing in it.
     #[error("it is empty, which no ledger is; if it was never used, remove it to begin a new one")]
     Empty,
@@ -158,7 +158,7 @@ pub enum Damage {
         /// The entry.
         number: u64,
         /// Why.
-        refusal: Box<Refusal>,
+        refusal: Box<InvalidEntry>,
     },
     /// The running totals are not the sum of the entries.
     #[error("the running totals of job {0} are not the sum of its entries")]
@@ -180,7 +180,7 @@ pub enum Damage {
     AnotherHistory(u64),
 }
 
-impl Damage {
+impl LedgerCorruption {
     /// Whether the rows are as they were written and it is the sums that disagree.
     pub fn is_disagreement(&self) -> bool {
         matches!(self, Self::Totals(_) | Self::Entry { .. })
@@ -191,7 +191,7 @@ impl Damage {
 #[derive(Debug)]
 pub(super) enum Fault {
     Sqlite(rusqlite::Error),
-    Damage(Damage),
+    LedgerCorruption(LedgerCorruption),
 }
 
 impl Fault {
@@ -199,11 +199,12 @@ impl Fault {
     pub(super) fn at(path: &Path, action: &'static str) -> impl Fn(Self) -> LedgerError {
         let path = path.to_owned();
         move |fault| match fault {
-            Self::Damage(damage) => LedgerError::Damaged { path: path.clone(), damage },
+            Self::LedgerCorruption(damage) => LedgerError::Damaged { path: path.clone(), damage },
             Self::Sqlite(source) => match source.sqlite_error_code() {
-                Some(ErrorCode::DatabaseCorrupt) => {
-                    LedgerError::Damaged { path: path.clone(), damage: Damage::Structure(source.to_string()) }
-                }
+                Some(ErrorCode::DatabaseCorrupt) => LedgerError::Damaged {
+                    path: path.clone(),
+                    damage: LedgerCorruption::Structure(source.to_string()),
+                },
                 Some(ErrorCode::NotADatabase) => LedgerError::NotALedger(path.clone()),
                 _ => LedgerError::Sqlite { path: path.clone(), action, source },
             },
@@ -217,8 +218,8 @@ impl From<rusqlite::Error> for Fault {
     }
 }
 
-impl From<Damage> for Fault {
-    fn from(damage: Damage) -> Self {
-        Self::Damage(damage)
+impl From<LedgerCorruption> for Fault {
+    fn from(damage: LedgerCorruption) -> Self {
+        Self::LedgerCorruption(damage)
     }
 }

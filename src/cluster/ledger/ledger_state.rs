@@ -54,7 +54,7 @@ pub struct WorkerRecord {
 
 /// Why an entry may not follow those before it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum InvalidEntry {
     /// The text is no job, or that of another hash.
     #[error("job {0}: the text is not that of a job with this hash; submit the job's own text")]
     JobText(JobHash),
@@ -189,14 +189,14 @@ pub(super) struct InForceBefore(InForce);
 
 /// The books of a campaign.
 #[derive(Debug, Default)]
-pub(super) struct CampaignBook {
+pub(super) struct LedgerState {
     jobs: HashMap<JobHash, JobBook>,
     /// In the order of submission.
     order: Vec<JobHash>,
     workers: BTreeMap<String, WorkerRecord>,
 }
 
-impl CampaignBook {
+impl LedgerState {
     /// The number of the entry that holds the result which `entry` is about, if there is one in force: its tally
     /// is to be handed to [`Self::enter`].
     pub(super) fn result_of(&self, entry: &Entry) -> Option<u64> {
@@ -219,7 +219,7 @@ impl CampaignBook {
         entry: &Entry,
         result: Option<&Tally>,
         undo: &mut Vec<Undo>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), InvalidEntry> {
         match entry {
             Entry::JobSubmitted(submitted) => return self.submit(number, submitted, undo),
             Entry::WorkerSeen(seen) => self.change_worker(&seen.worker, undo, |worker| {
@@ -240,7 +240,7 @@ impl CampaignBook {
             Entry::Note(_) => {}
             _ => {
                 if let Some(hash) = entry.job() {
-                    let book = self.jobs.get_mut(&hash).ok_or(Refusal::NoSuchJob(hash))?;
+                    let book = self.jobs.get_mut(&hash).ok_or(InvalidEntry::NoSuchJob(hash))?;
                     return book.enter(number, entry, result, undo);
                 }
             }
@@ -248,13 +248,18 @@ impl CampaignBook {
         Ok(())
     }
 
-    fn submit(&mut self, number: u64, submitted: &JobSubmitted, undo: &mut Vec<Undo>) -> Result<(), Refusal> {
+    fn submit(
+        &mut self,
+        number: u64,
+        submitted: &JobSubmitted,
+        undo: &mut Vec<Undo>,
+    ) -> Result<(), InvalidEntry> {
         let hash = submitted.job;
         if submitted.text.parse::<Job>().map(|job| job.hash()) != Ok(hash) {
-            return Err(Refusal::JobText(hash));
+            return Err(InvalidEntry::JobText(hash));
         }
         if self.jobs.contains_key(&hash) {
-            return Err(Refusal::DuplicateJob(hash));
+            return Err(InvalidEntry::DuplicateJob(hash));
         }
         let totals = JobTotals::default();
         let row = JobRow { submitted_by: number, phase: Phase::Running, phase_ms: submitted.at_ms, totals };
@@ -324,7 +329,7 @@ impl JobBook {
         entry: &Entry,
         result: Option<&Tally>,
         undo: &mut Vec<Undo>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), InvalidEntry> {
         let job = self.submitted.job;
         let mut row = self.row;
         match entry {
@@ -339,12 +344,12 @@ impl JobBook {
                 let unit = done.unit;
                 self.must_exist(unit)?;
                 if self.done.contains_key(&unit) {
-                    return Err(Refusal::DuplicateUnit { job, unit });
+                    return Err(InvalidEntry::DuplicateUnit { job, unit });
                 }
                 if !(done.elapsed_s.is_finite() && done.elapsed_s >= 0.0) {
-                    return Err(Refusal::Elapsed { job, unit });
+                    return Err(InvalidEntry::Elapsed { job, unit });
                 }
-                let wrong = |source| Refusal::Tally { job, unit, source };
+                let wrong = |source| InvalidEntry::Tally { job, unit, source };
                 done.tally.verify().and_then(|()| row.totals.tally.merge(&done.tally)).map_err(wrong)?;
                 row.totals.done += 1;
                 if let Some(before) = self.poisoned.remove(&unit) {
@@ -357,13 +362,13 @@ impl JobBook {
                 let unit = recount.unit;
                 let (in_force, result) = self.must_be_done(unit, result)?;
                 if !(recount.elapsed_s.is_finite() && recount.elapsed_s >= 0.0) {
-                    return Err(Refusal::Elapsed { job, unit });
+                    return Err(InvalidEntry::Elapsed { job, unit });
                 }
-                recount.tally.verify().map_err(|source| Refusal::Tally { job, unit, source })?;
+                recount.tally.verify().map_err(|source| InvalidEntry::Tally { job, unit, source })?;
                 let agrees = recount.tally.thirds() == result.thirds();
                 if agrees != recount.agrees {
                     let (recount, result) = (recount.tally.thirds(), result.thirds());
-                    return Err(Refusal::Verdict { job, unit, recount, result, agrees: !agrees });
+                    return Err(InvalidEntry::Verdict { job, unit, recount, result, agrees: !agrees });
                 }
                 row.totals.recounts += 1;
                 row.totals.disagreements += u64::from(!agrees);
@@ -377,17 +382,17 @@ impl JobBook {
                 let known = self.done.contains_key(&unit);
                 self.must_exist(unit)?;
                 if !known {
-                    return Err(Refusal::NotDone { job, unit });
+                    return Err(InvalidEntry::NotDone { job, unit });
                 }
                 if !(check.elapsed_s.is_finite() && check.elapsed_s >= 0.0) {
-                    return Err(Refusal::Elapsed { job, unit });
+                    return Err(InvalidEntry::Elapsed { job, unit });
                 }
                 row.totals.recounts += 1;
                 row.totals.disagreements += u64::from(!check.agrees);
             }
             Entry::UnitVoided(UnitReason { unit, at_ms, .. }) => {
                 let (in_force, result) = self.must_be_done(*unit, result)?;
-                let wrong = |source| Refusal::Tally { job, unit: *unit, source };
+                let wrong = |source| InvalidEntry::Tally { job, unit: *unit, source };
                 row.totals.tally.take_back(result).map_err(wrong)?;
                 row.totals.done -= 1;
                 row.totals.verified -= u64::from(in_force.verified());
@@ -402,7 +407,7 @@ impl JobBook {
                 let unit = poisoned.unit;
                 self.must_exist(unit)?;
                 if self.done.contains_key(&unit) {
-                    return Err(Refusal::DuplicateUnit { job, unit });
+                    return Err(InvalidEntry::DuplicateUnit { job, unit });
                 }
                 let before = self.poisoned.insert(unit, poisoned.clone());
                 row.totals.poisoned += u64::from(before.is_none());
@@ -428,29 +433,29 @@ impl JobBook {
         Ok(())
     }
 
-    fn must_exist(&self, unit: u64) -> Result<(), Refusal> {
+    fn must_exist(&self, unit: u64) -> Result<(), InvalidEntry> {
         let JobSubmitted { job, units, .. } = self.submitted;
-        if unit < units { Ok(()) } else { Err(Refusal::NoSuchUnit { job, unit, units }) }
+        if unit < units { Ok(()) } else { Err(InvalidEntry::NoSuchUnit { job, unit, units }) }
     }
 
     fn must_be_done<'a>(
         &self,
         unit: u64,
         result: Option<&'a Tally>,
-    ) -> Result<(InForce, &'a Tally), Refusal> {
+    ) -> Result<(InForce, &'a Tally), InvalidEntry> {
         self.must_exist(unit)?;
         let in_force = self.done.get(&unit).copied();
-        in_force.zip(result).ok_or(Refusal::NotDone { job: self.submitted.job, unit })
+        in_force.zip(result).ok_or(InvalidEntry::NotDone { job: self.submitted.job, unit })
     }
 
-    fn may_finish(&self) -> Result<(), Refusal> {
+    fn may_finish(&self) -> Result<(), InvalidEntry> {
         let JobSubmitted { job, units, .. } = self.submitted;
         match units - self.row.totals.done {
             0 => {
-                self.row.totals.tally.solutions().map_err(|source| Refusal::Total { job, source })?;
+                self.row.totals.tally.solutions().map_err(|source| InvalidEntry::Total { job, source })?;
                 Ok(())
             }
-            missing => Err(Refusal::Unfinished { job, missing, units }),
+            missing => Err(InvalidEntry::Unfinished { job, missing, units }),
         }
     }
 

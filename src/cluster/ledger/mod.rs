@@ -15,5 +15,5 @@ pub use entry::{
     CheckDepth, DrawnChecks, Entry, JobState, JobSubmitted, Note, Phase, Recount, SpotCheck, SubSums,
     UnitDone, UnitReason, UnitRevived, WorkerDrained, WorkerQuarantined, WorkerReleased, WorkerSeen,
 };
-pub use ledger_error::{Damage as LedgerDamage, LedgerError};
-pub use ledger_state::{JobTotals, Refusal, WorkerRecord};
+pub use ledger_error::{LedgerCorruption, LedgerError};
+pub use ledger_state::{InvalidEntry, JobTotals, WorkerRecord};

@@ -14,10 +14,10 @@ use std::ops::ControlFlow;
 use rusqlite::{Connection, OptionalExtension, Row, Statement, params};
 use sha2::{Digest, Sha256};
 
-use super::commit_mark::Mark;
+use super::commit_mark::CommitMark;
 use super::entry::{Entry, Phase};
-use super::ledger_error::{Damage, Fault};
-use super::ledger_state::{CampaignBook, JobRow, JobTotals};
+use super::ledger_error::{Fault, LedgerCorruption};
+use super::ledger_state::{JobRow, JobTotals, LedgerState};
 use crate::tally::{Residues, Tally};
 
 /// Tells ledgers from other SQLite files: "nqLG".
@@ -63,8 +63,8 @@ impl Head {
         Self { entries: self.entries + 1, chain }
     }
 
-    pub(super) fn mark(&self) -> Mark {
-        Mark { entries: self.entries, chain: first_8(&self.chain) }
+    pub(super) fn mark(&self) -> CommitMark {
+        CommitMark { entries: self.entries, chain: first_8(&self.chain) }
     }
 
     fn sum(&self) -> [u8; 8] {
@@ -99,20 +99,20 @@ pub(super) fn verify_tables(connection: &Connection) -> Result<(), Fault> {
         connection.prepare("SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY rowid")?;
     let mut rows = statement.query([])?;
     for (name, sql) in TABLES {
-        let row = rows.next()?.ok_or(Damage::Schema)?;
+        let row = rows.next()?.ok_or(LedgerCorruption::Schema)?;
         let fits = |column, text: &str| row.get_ref(column).is_ok_and(|v| v.as_str() == Ok(text));
         if !(fits(0, "table") && fits(1, name) && fits(2, name) && fits(3, sql)) {
-            return Err(Damage::Schema.into());
+            return Err(LedgerCorruption::Schema.into());
         }
     }
-    if rows.next()?.is_some() { Err(Damage::Schema.into()) } else { Ok(()) }
+    if rows.next()?.is_some() { Err(LedgerCorruption::Schema.into()) } else { Ok(()) }
 }
 
 /// SQLite's own check of its structure.
 pub(super) fn verify_structure(connection: &Connection) -> Result<(), Fault> {
     let found: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
     let found = found.split_whitespace().collect::<Vec<_>>().join(" ");
-    if found == "ok" { Ok(()) } else { Err(Damage::Structure(found).into()) }
+    if found == "ok" { Ok(()) } else { Err(LedgerCorruption::Structure(found).into()) }
 }
 
 /// Writes entry number `number`; returns its digest.
@@ -132,12 +132,12 @@ pub(super) fn write_head(connection: &Connection, head: &Head) -> rusqlite::Resu
 pub(super) fn read_head(connection: &Connection) -> Result<Head, Fault> {
     let mut statement = connection.prepare_cached(SELECT_HEAD)?;
     let mut rows = statement.query([])?;
-    let row = rows.next()?.ok_or(Damage::Missing { table: "head", row: 1 })?;
+    let row = rows.next()?.ok_or(LedgerCorruption::Missing { table: "head", row: 1 })?;
     let head = Head { entries: row.get::<_, i64>(0)?.cast_unsigned(), chain: row.get(1).unwrap_or_default() };
     if has_sum(row, 2, &head.sum()) {
         Ok(head)
     } else {
-        Err(Damage::Checksum { table: "head", row: 1 }.into())
+        Err(LedgerCorruption::Checksum { table: "head", row: 1 }.into())
     }
 }
 
@@ -203,7 +203,7 @@ pub(super) fn read_totals(connection: &Connection) -> Result<Vec<JobRow>, Fault>
     let mut all = Vec::new();
     while let Some(row) = rows.next()? {
         let key = row.get::<_, i64>(0)?.cast_unsigned();
-        all.push(totals_in(row).ok_or(Damage::Checksum { table: "totals", row: key })?);
+        all.push(totals_in(row).ok_or(LedgerCorruption::Checksum { table: "totals", row: key })?);
     }
     Ok(all)
 }
@@ -243,8 +243,9 @@ fn raw_entry<'a>(row: &'a Row<'_>) -> rusqlite::Result<RawEntry<'a>> {
     Ok(RawEntry { number, content: content.filter(|(_, digest)| has_sum(row, 2, &first_8(digest))) })
 }
 
-fn parse(number: u64, body: &str) -> Result<Entry, Damage> {
-    serde_json::from_str(body).map_err(|error| Damage::Unknown { number, reason: error.to_string() })
+fn parse(number: u64, body: &str) -> Result<Entry, LedgerCorruption> {
+    serde_json::from_str(body)
+        .map_err(|error| LedgerCorruption::Unknown { number, reason: error.to_string() })
 }
 
 /// One entry.
@@ -255,20 +256,20 @@ pub(super) fn read_entry(connection: &Connection, number: u64) -> Result<Entry, 
             Ok(raw_entry(row)?.content.map(|(body, _)| parse(number, body)))
         })
         .optional()?;
-    let content = found.ok_or(Damage::Missing { table: "entry", row: number })?;
-    Ok(content.ok_or(Damage::Checksum { table: "entry", row: number })??)
+    let content = found.ok_or(LedgerCorruption::Missing { table: "entry", row: number })?;
+    Ok(content.ok_or(LedgerCorruption::Checksum { table: "entry", row: number })??)
 }
 
 /// The tally of the result that `entry` is about.
 pub(super) fn result_for(
     connection: &Connection,
-    book: &CampaignBook,
+    book: &LedgerState,
     entry: &Entry,
 ) -> Result<Option<Tally>, Fault> {
     let Some(number) = book.result_of(entry) else { return Ok(None) };
     match read_entry(connection, number)? {
         Entry::UnitDone(done) => Ok(Some(done.tally)),
-        _ => Err(Damage::Chain.into()),
+        _ => Err(LedgerCorruption::Chain.into()),
     }
 }
 
@@ -279,9 +280,9 @@ pub(super) type Visit<'a> = dyn FnMut(u64, &str, Entry) -> Result<ControlFlow<()
 /// `visit` has enough. What is wrong goes to `complain`.
 pub(super) fn read_entries(
     connection: &Connection,
-    mark: Option<Mark>,
+    mark: Option<CommitMark>,
     visit: &mut Visit<'_>,
-    complain: &mut dyn FnMut(Damage) -> Result<(), Fault>,
+    complain: &mut dyn FnMut(LedgerCorruption) -> Result<(), Fault>,
 ) -> Result<Head, Fault> {
     let expected = read_head(connection)?;
     let mut head = Head::default();
@@ -291,23 +292,23 @@ pub(super) fn read_entries(
     while let Some(row) = rows.next()? {
         let RawEntry { number, content } = raw_entry(row)?;
         if number > expected.entries || number <= head.entries {
-            complain(Damage::Extra { table: "entry", row: number })?;
+            complain(LedgerCorruption::Extra { table: "entry", row: number })?;
             continue;
         }
         if number != head.entries + 1 {
-            complain(Damage::Missing { table: "entry", row: head.entries + 1 })?;
+            complain(LedgerCorruption::Missing { table: "entry", row: head.entries + 1 })?;
             broken = true;
             head.entries = number - 1;
         }
         let Some((body, digest)) = content else {
-            complain(Damage::Checksum { table: "entry", row: number })?;
+            complain(LedgerCorruption::Checksum { table: "entry", row: number })?;
             broken = true;
             head.entries = number;
             continue;
         };
         head = head.after(&digest);
         if !broken && mark.is_some_and(|m| m.entries == number && m.chain != head.mark().chain) {
-            complain(Damage::AnotherHistory(number))?;
+            complain(LedgerCorruption::AnotherHistory(number))?;
         }
         match parse(number, body) {
             Ok(entry) => {
@@ -319,13 +320,13 @@ pub(super) fn read_entries(
         }
     }
     if head.entries != expected.entries {
-        complain(Damage::Missing { table: "entry", row: head.entries + 1 })?;
+        complain(LedgerCorruption::Missing { table: "entry", row: head.entries + 1 })?;
     } else if !broken && head != expected {
-        complain(Damage::Chain)?;
+        complain(LedgerCorruption::Chain)?;
     }
     match mark {
         Some(mark) if mark.entries > expected.entries => {
-            complain(Damage::Lost { acknowledged: mark.entries, found: expected.entries })?;
+            complain(LedgerCorruption::Lost { acknowledged: mark.entries, found: expected.entries })?;
         }
         _ => {}
     }
@@ -335,10 +336,10 @@ pub(super) fn read_entries(
 /// Enters every entry in new books and compares them with the running totals. What is wrong goes to `complain`.
 pub(super) fn replay(
     connection: &Connection,
-    mark: Option<Mark>,
-    complain: &mut dyn FnMut(Damage) -> Result<(), Fault>,
-) -> Result<(CampaignBook, Head), Fault> {
-    let mut book = CampaignBook::default();
+    mark: Option<CommitMark>,
+    complain: &mut dyn FnMut(LedgerCorruption) -> Result<(), Fault>,
+) -> Result<(LedgerState, Head), Fault> {
+    let mut book = LedgerState::default();
     let mut undo = Vec::new();
     let mut refused = Vec::new();
     let head = read_entries(
@@ -347,7 +348,7 @@ pub(super) fn replay(
         &mut |number, _, entry| {
             let result = result_for(connection, &book, &entry)?;
             if let Err(refusal) = book.enter(number, &entry, result.as_ref(), &mut undo) {
-                refused.push(Damage::Entry { number, refusal: Box::new(refusal) });
+                refused.push(LedgerCorruption::Entry { number, refusal: Box::new(refusal) });
             }
             undo.clear();
             // Hopeless: what is not kept in memory needs not be counted.
@@ -362,16 +363,16 @@ pub(super) fn replay(
     for job in book.jobs() {
         let key = job.row.submitted_by;
         while let Some(extra) = written.next_if(|row| row.submitted_by < key) {
-            complain(Damage::Extra { table: "totals", row: extra.submitted_by })?;
+            complain(LedgerCorruption::Extra { table: "totals", row: extra.submitted_by })?;
         }
         match written.next_if(|row| row.submitted_by == key) {
-            None => complain(Damage::Missing { table: "totals", row: key })?,
-            Some(row) if row != job.row => complain(Damage::Totals(job.submitted.job.to_string()))?,
+            None => complain(LedgerCorruption::Missing { table: "totals", row: key })?,
+            Some(row) if row != job.row => complain(LedgerCorruption::Totals(job.submitted.job.to_string()))?,
             Some(_) => {}
         }
     }
     for extra in written {
-        complain(Damage::Extra { table: "totals", row: extra.submitted_by })?;
+        complain(LedgerCorruption::Extra { table: "totals", row: extra.submitted_by })?;
     }
     Ok((book, head))
 }

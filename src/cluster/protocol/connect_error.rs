@@ -7,16 +7,16 @@ use tonic::Status;
 
 /// A connection that failed; the coordinator itself said nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Broken {
+pub struct ConnectError {
     /// In what way, as far as that makes a difference.
-    pub fault: Fault,
+    pub fault: ConnectFault,
     /// The same in words, on one line.
     pub why: String,
 }
 
 /// In what way a connection failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum ConnectFault {
     /// There is nobody at that address.
     NobodyListens,
     /// It speaks TLS, and is another server than the coordinator. In a network that is only up in part that may pass.
@@ -29,16 +29,16 @@ pub enum Fault {
     Other,
 }
 
-impl Broken {
+impl ConnectError {
     /// Of the connection on which a call failed; none if it is the coordinator's own answer.
     pub fn of(status: &Status) -> Option<Self> {
         let causes = || iter::successors(status.source(), |cause| (*cause).source());
         // The innermost one says most.
         let said = causes().last()?.to_string();
-        let fault = causes().find_map(known).unwrap_or(Fault::Other);
+        let fault = causes().find_map(known).unwrap_or(ConnectFault::Other);
         let why = match fault {
-            Fault::NoTls => "it does not speak TLS",
-            Fault::NotPlain => "it does not speak HTTP/2 without TLS",
+            ConnectFault::NoTls => "it does not speak TLS",
+            ConnectFault::NotPlain => "it does not speak HTTP/2 without TLS",
             _ => said.lines().next().unwrap_or_default(),
         };
         Some(Self { fault, why: why.to_owned() })
@@ -46,24 +46,24 @@ impl Broken {
 }
 
 /// What one cause says for itself.
-fn known(cause: &(dyn Error + 'static)) -> Option<Fault> {
+fn known(cause: &(dyn Error + 'static)) -> Option<ConnectFault> {
     if let Some(error) = cause.downcast_ref::<io::Error>() {
         return match error.get_ref().and_then(|inner| inner.downcast_ref()) {
             Some(tls) => of_tls(tls),
-            None => (error.kind() == io::ErrorKind::ConnectionRefused).then_some(Fault::NobodyListens),
+            None => (error.kind() == io::ErrorKind::ConnectionRefused).then_some(ConnectFault::NobodyListens),
         };
     }
     if let Some(error) = cause.downcast_ref::<h2::Error>() {
         // The first bytes of a TLS alert, or of a line of HTTP/1, read as a frame's length.
-        return (error.reason() == Some(h2::Reason::FRAME_SIZE_ERROR)).then_some(Fault::NotPlain);
+        return (error.reason() == Some(h2::Reason::FRAME_SIZE_ERROR)).then_some(ConnectFault::NotPlain);
     }
     of_tls(cause.downcast_ref()?)
 }
 
-const fn of_tls(error: &rustls::Error) -> Option<Fault> {
+const fn of_tls(error: &rustls::Error) -> Option<ConnectFault> {
     match error {
-        rustls::Error::InvalidCertificate(_) => Some(Fault::Stranger),
-        rustls::Error::InvalidMessage(_) => Some(Fault::NoTls),
+        rustls::Error::InvalidCertificate(_) => Some(ConnectFault::Stranger),
+        rustls::Error::InvalidMessage(_) => Some(ConnectFault::NoTls),
         _ => None,
     }
 }
@@ -80,7 +80,7 @@ mod tests {
     use crate::cluster::protocol::{Address, Link, Security, v1};
 
     /// What a call comes to at a server that reads a little, writes these bytes and ends.
-    async fn answered(security: Security, bytes: &'static [u8]) -> Broken {
+    async fn answered(security: Security, bytes: &'static [u8]) -> ConnectError {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address: Address = listener.local_addr().expect("one").to_string().parse().expect("one");
         let server = tokio::spawn(async move {
@@ -96,7 +96,7 @@ mod tests {
         let status =
             link.operations().status(v1::StatusRequest::default()).await.expect_err("no coordinator");
         server.abort();
-        Broken::of(&status).expect("of the connection")
+        ConnectError::of(&status).expect("of the connection")
     }
 
     #[tokio::test]
@@ -104,22 +104,22 @@ mod tests {
         const ALERT: &[u8] = &[0x15, 3, 3, 0, 2, 2, 10];
         for bytes in [ALERT, b"HTTP/1.1 400 Bad Request\r\n\r\n"] {
             let broken = answered(Security::Plain, bytes).await;
-            assert_eq!(broken.fault, Fault::NotPlain, "{broken:?}");
+            assert_eq!(broken.fault, ConnectFault::NotPlain, "{broken:?}");
         }
-        assert_eq!(answered(Security::Plain, b"").await.fault, Fault::Other);
+        assert_eq!(answered(Security::Plain, b"").await.fault, ConnectFault::Other);
         let pin: Fingerprint = "m4cqsdvsad4vujcgsid3uphbij5ncrj5umfeqp2zhirpowrrlpja".parse().expect("one");
         // The settings that a server of HTTP/2 begins with.
         let broken = answered(Security::Tls(pin, None), &[0, 0, 0, 4, 0, 0, 0, 0, 0]).await;
-        assert_eq!(broken.fault, Fault::NoTls, "{broken:?}");
+        assert_eq!(broken.fault, ConnectFault::NoTls, "{broken:?}");
         let nobody = TcpListener::bind("127.0.0.1:0").await.expect("a free port").local_addr().expect("one");
         let nobody: Address = nobody.to_string().parse().expect("one");
         let link = Link::new(&nobody, &Security::Plain, Duration::from_secs(30)).expect("a link");
         let status = link.operations().status(v1::StatusRequest::default()).await.expect_err("nobody");
-        assert_eq!(Broken::of(&status).map(|broken| broken.fault), Some(Fault::NobodyListens));
+        assert_eq!(ConnectError::of(&status).map(|broken| broken.fault), Some(ConnectFault::NobodyListens));
     }
 
     #[test]
     fn an_answer_is_no_broken_connection() {
-        assert_eq!(Broken::of(&Status::unavailable("the coordinator stops; try again later")), None);
+        assert_eq!(ConnectError::of(&Status::unavailable("the coordinator stops; try again later")), None);
     }
 }

@@ -8,7 +8,7 @@ mod proving;
 mod version;
 
 pub use channel::{Address, AddressError, Link, LinkError, Security};
-pub use connect_error::{Broken, Fault};
+pub use connect_error::{ConnectError, ConnectFault};
 pub use convert::{MOST_HELD, MOST_MESSAGE_BYTES, MOST_RESULTS, Malformed, device_label, job_hash, messages};
 pub use enrolment::{EnrolError, enrol, is_not_valid_yet, not_valid_yet, renew};
 pub use proving::{CompletionQuery, ProveCall, TaskAnswer, TaskOutcome, TaskQuery, answered, task};

@@ -10,11 +10,13 @@ use tonic::{Code, Response, Status};
 
 use super::WorkerError;
 use super::backoff::Backoff;
-use crate::cluster::protocol::{Address, Broken, Fault, Link, LinkError, Security, is_not_valid_yet};
+use crate::cluster::protocol::{
+    Address, ConnectError, ConnectFault, Link, LinkError, Security, is_not_valid_yet,
+};
 
 /// What a call that failed means.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Trouble {
+pub(super) enum RpcFailure {
     /// The same call may succeed later.
     Passing(String),
     /// It will not.
@@ -22,21 +24,21 @@ pub(super) enum Trouble {
 }
 
 /// What a failure means.
-pub(super) fn trouble(status: &Status) -> Trouble {
+pub(super) fn trouble(status: &Status) -> RpcFailure {
     let said = status.message().to_owned();
     match status.code() {
         Code::FailedPrecondition
         | Code::Unauthenticated
         | Code::PermissionDenied
         | Code::Unimplemented
-        | Code::AlreadyExists => Trouble::Lasting(said),
-        _ => Trouble::Passing(Broken::of(status).map_or(said, |broken| broken.why)),
+        | Code::AlreadyExists => RpcFailure::Lasting(said),
+        _ => RpcFailure::Passing(ConnectError::of(status).map_or(said, |broken| broken.why)),
     }
 }
 
 /// The line to the coordinator.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct Connection {
     address: Address,
     deadline: Duration,
     /// Whether a coordinator has ever answered.
@@ -54,7 +56,7 @@ struct State {
     generation: u64,
 }
 
-impl Line {
+impl Connection {
     pub(super) fn new(address: Address, security: Security, deadline: Duration) -> Result<Self, LinkError> {
         let link = Link::new(&address, &security, deadline)?;
         let state = Mutex::new(State { security, link, generation: 0 });
@@ -120,8 +122,8 @@ impl Line {
 
     /// Whether what listens there does not speak as it is spoken to, and never did: then nothing but another start helps.
     fn is_spoken_to_wrongly(&self, status: &Status) -> bool {
-        let is_other = |broken: Broken| broken.fault == Fault::NotPlain;
-        !self.was_answered.load(Ordering::Relaxed) && Broken::of(status).is_some_and(is_other)
+        let is_other = |broken: ConnectError| broken.fault == ConnectFault::NotPlain;
+        !self.was_answered.load(Ordering::Relaxed) && ConnectError::of(status).is_some_and(is_other)
     }
 
     /// A call without which a worker can do: whatever its failure means, others will tell.
@@ -167,8 +169,8 @@ impl Line {
                 Err(WorkerError::NotPlain(self.address.clone()))
             }
             Err(status) => match trouble(&status) {
-                Trouble::Lasting(why) => Err(WorkerError::Refused(self.address.clone(), why)),
-                Trouble::Passing(why) => {
+                RpcFailure::Lasting(why) => Err(WorkerError::Refused(self.address.clone(), why)),
+                RpcFailure::Passing(why) => {
                     self.hear(&status, generation);
                     let wait = backoff.next(fastrand::f64());
                     tracing::warn!(address = %self.address, wait_ms = wait.as_millis() as u64, "{why}");
@@ -195,12 +197,12 @@ mod tests {
             Code::ResourceExhausted,
             Code::Internal,
         ] {
-            assert!(matches!(trouble(&Status::new(code, "x")), Trouble::Passing(_)), "{code:?}");
+            assert!(matches!(trouble(&Status::new(code, "x")), RpcFailure::Passing(_)), "{code:?}");
         }
         for code in
             [Code::FailedPrecondition, Code::Unauthenticated, Code::PermissionDenied, Code::Unimplemented]
         {
-            assert_eq!(trouble(&Status::new(code, "x")), Trouble::Lasting("x".into()), "{code:?}");
+            assert_eq!(trouble(&Status::new(code, "x")), RpcFailure::Lasting("x".into()), "{code:?}");
         }
     }
 }

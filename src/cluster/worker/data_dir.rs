@@ -7,10 +7,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::WorkerError;
 use super::backoff::Backoff;
-use super::connection::{Trouble, trouble};
+use super::connection::{RpcFailure, trouble};
 use crate::atomic_file;
 use crate::cluster::auth::{Credentials, HolderError, Name, Token};
-use crate::cluster::protocol::{Address, Broken, EnrolError, Fault, Security, enrol};
+use crate::cluster::protocol::{Address, ConnectError, ConnectFault, EnrolError, Security, enrol};
 
 /// Now, in ms since 1970.
 pub(super) fn now_ms() -> u64 {
@@ -20,7 +20,7 @@ pub(super) fn now_ms() -> u64 {
 
 /// A worker's folder, which no other worker has as long as this is open.
 #[derive(Debug)]
-pub(super) struct Home {
+pub(super) struct DataDir {
     path: PathBuf,
     _lock: File,
 }
@@ -35,7 +35,7 @@ pub(super) struct Joining<'a> {
     pub(super) deadline: Duration,
 }
 
-impl Home {
+impl DataDir {
     /// Opens or creates the folder at `path`.
     ///
     /// # Errors
@@ -123,21 +123,21 @@ impl Home {
                 Err(EnrolError::Refused(status)) => status,
             };
             let address = joining.address.clone();
-            let fault = Broken::of(&refused).map(|broken| broken.fault);
+            let fault = ConnectError::of(&refused).map(|broken| broken.fault);
             match trouble(&refused) {
                 // A server that is not the coordinator of the token does not become it.
-                Trouble::Passing(why) if fault == Some(Fault::Stranger) => {
+                RpcFailure::Passing(why) if fault == Some(ConnectFault::Stranger) => {
                     return Err(WorkerError::Refused(address, why));
                 }
-                Trouble::Passing(_) if fault == Some(Fault::NoTls) => {
+                RpcFailure::Passing(_) if fault == Some(ConnectFault::NoTls) => {
                     return Err(WorkerError::NoTls(address));
                 }
-                Trouble::Passing(why) => {
+                RpcFailure::Passing(why) => {
                     let wait = backoff.next(fastrand::f64());
                     tracing::warn!(%address, "cannot enrol yet, trying again: {why}");
                     tokio::time::sleep(wait).await;
                 }
-                Trouble::Lasting(why) => return Err(WorkerError::Refused(address, why)),
+                RpcFailure::Lasting(why) => return Err(WorkerError::Refused(address, why)),
             }
         }
     }
@@ -202,12 +202,12 @@ mod tests {
     #[test]
     fn a_folder_has_one_worker_at_a_time_and_keeps_its_name() {
         let path = std::env::temp_dir().join(format!("nqueens-home-{}", std::process::id()));
-        let home = Home::open(&path).expect("a folder");
-        assert!(matches!(Home::open(&path), Err(WorkerError::InUse(_))));
+        let home = DataDir::open(&path).expect("a folder");
+        assert!(matches!(DataDir::open(&path), Err(WorkerError::InUse(_))));
         let name = home.name(None).expect("a name");
         assert_eq!(home.name(None).expect("kept"), name);
         drop(home);
-        let home = Home::open(&path).expect("free again");
+        let home = DataDir::open(&path).expect("free again");
         assert_eq!(home.name(None).expect("kept"), name);
         let given: Name = "other".parse().expect("a name");
         assert_eq!(home.name(Some(&given)).expect("given"), given);

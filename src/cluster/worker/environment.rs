@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::quiet_hours::Hours;
+use super::quiet_hours::QuietHours;
 
 /// The clock and the thermometer; tests have their own.
-pub trait Surroundings: Send + Sync {
+pub trait Environment: Send + Sync {
     /// Minutes since midnight, local time: 0 to 1439.
     fn minute_of_day(&self) -> u16;
 
@@ -26,7 +26,7 @@ impl Default for ThisMachine {
     }
 }
 
-impl Surroundings for ThisMachine {
+impl Environment for ThisMachine {
     fn minute_of_day(&self) -> u16 {
         let now = jiff::Zoned::now().time();
         // Both are small and not negative.
@@ -73,7 +73,7 @@ fn hottest(sensors: &Path) -> Option<f64> {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Rest {
     /// The hours in which it counts; all of them if `None`.
-    pub hours: Option<Hours>,
+    pub hours: Option<QuietHours>,
     /// It pauses above so many degrees Celsius, and goes on once it is 5 below.
     pub max_temperature_c: Option<f64>,
 }
@@ -86,7 +86,7 @@ pub(super) struct Pause {
 
 impl Pause {
     /// Why the worker is to rest now; `None` if it may count.
-    pub(super) fn reason(&mut self, rest: &Rest, around: &dyn Surroundings) -> Option<String> {
+    pub(super) fn reason(&mut self, rest: &Rest, around: &dyn Environment) -> Option<String> {
         /// The fan must get ahead before the next unit.
         const COOLER_BY_C: f64 = 5.0;
         if let Some(most) = rest.max_temperature_c {
@@ -114,7 +114,7 @@ mod tests {
 
     struct Says(Mutex<(u16, Option<f64>)>);
 
-    impl Surroundings for Says {
+    impl Environment for Says {
         fn minute_of_day(&self) -> u16 {
             self.0.lock().expect("no panic").0
         }

@@ -8,10 +8,10 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::kernels::{Bench, processor};
+use super::kernels::{KernelCache, processor};
 use super::outbox::Outbox;
 use super::plans::Plans;
-use super::work_queue::{Batch, DeviceSeen, LeasedUnit, Measured, SHADERS, Shop};
+use super::work_queue::{Batch, DeviceSeen, LeasedUnit, Measured, SHADERS, WorkQueue};
 use crate::board::Piece;
 use crate::cluster::campaign::{Source, UnitId, UnitResult};
 use crate::cluster::protocol::v1::{self, FailReason};
@@ -36,56 +36,56 @@ pub(super) struct ToPlan {
 /// What all threads share.
 #[derive(Clone)]
 struct Context {
-    shop: Arc<Shop>,
+    queue: Arc<WorkQueue>,
     outbox: Arc<Outbox>,
 }
 
 impl Context {
     /// Units were counted. The shop knows before the outbox does: a result may be acknowledged a moment later.
     fn finish(&self, batch: &Batch, by: Option<usize>, elapsed_s: f64, results: Vec<v1::Result>) {
-        self.shop.finish(batch, by, elapsed_s);
+        self.queue.finish(batch, by, elapsed_s);
         results.into_iter().for_each(|result| self.outbox.put(result));
     }
 }
 
 /// The threads. They end soon after this is dropped: those of the CPU after the unit in hand.
 #[derive(Debug)]
-pub(super) struct Crew {
-    shop: Arc<Shop>,
+pub(super) struct Executors {
+    queue: Arc<WorkQueue>,
     to_plan: mpsc::Sender<ToPlan>,
     device_threads: Vec<JoinHandle<()>>,
 }
 
-impl Drop for Crew {
+impl Drop for Executors {
     fn drop(&mut self) {
-        self.shop.stop();
+        self.queue.stop();
         // So that no driver is torn down under them.
         wait_for_devices(&self.device_threads);
     }
 }
 
-impl Crew {
+impl Executors {
     /// Starts the threads: so many of the CPU, one for each of these devices, and with `wake` one for each GPU of this
     /// machine once there is work for them.
     ///
     /// # Errors
     /// The system gives no threads.
     pub(super) fn start(
-        shop: &Arc<Shop>,
+        queue: &Arc<WorkQueue>,
         outbox: &Arc<Outbox>,
         cpu_threads: usize,
         devices: Vec<Device>,
         wake: bool,
     ) -> std::io::Result<Self> {
-        let context = Context { shop: Arc::clone(shop), outbox: Arc::clone(outbox) };
+        let context = Context { queue: Arc::clone(queue), outbox: Arc::clone(outbox) };
         let (to_plan, jobs) = mpsc::channel();
         // If a thread cannot be started, those that were end with it.
-        let mut crew = Self { shop: Arc::clone(shop), to_plan, device_threads: Vec::new() };
+        let mut executors = Self { queue: Arc::clone(queue), to_plan, device_threads: Vec::new() };
         let spawn =
             |name: String, work: Box<dyn FnOnce() + Send>| std::thread::Builder::new().name(name).spawn(work);
         {
-            let shop = Arc::clone(shop);
-            spawn("planner".into(), Box::new(move || planner(&shop, &jobs)))?;
+            let queue = Arc::clone(queue);
+            spawn("planner".into(), Box::new(move || planner(&queue, &jobs)))?;
         }
         let device = format!("cpu, {}", processor());
         for number in 0..cpu_threads {
@@ -93,17 +93,17 @@ impl Crew {
             spawn(format!("count-{number}"), Box::new(move || CpuThread::new(&context, &device).work()))?;
         }
         if !devices.is_empty() {
-            let first = shop.add_devices(devices.iter().map(seen));
+            let first = queue.add_devices(devices.iter().map(seen));
             for (number, device) in (first..).zip(devices) {
                 let context = context.clone();
                 let work = Box::new(move || device_thread(&context, device, number));
-                crew.device_threads.push(spawn(format!("device-{number}"), work)?);
+                executors.device_threads.push(spawn(format!("device-{number}"), work)?);
             }
         }
         if wake {
-            crew.device_threads.push(spawn("devices".into(), Box::new(move || wake_devices(&context)))?);
+            executors.device_threads.push(spawn("devices".into(), Box::new(move || wake_devices(&context)))?);
         }
-        Ok(crew)
+        Ok(executors)
     }
 
     /// Has a lease's job planned; the shop is told.
@@ -118,10 +118,10 @@ fn seen(device: &Device) -> DeviceSeen {
     DeviceSeen { id: device.id().to_owned(), name: described.unwrap_or_default(), fault: None }
 }
 
-fn planner(shop: &Shop, jobs: &mpsc::Receiver<ToPlan>) {
+fn planner(queue: &WorkQueue, jobs: &mpsc::Receiver<ToPlan>) {
     let mut plans = Plans::default();
     while let Ok(ToPlan { attempt, job, mirrored, text }) = jobs.recv() {
-        shop.planned(attempt, plans.get(job, text.as_deref(), mirrored));
+        queue.planned(attempt, plans.get(job, text.as_deref(), mirrored));
     }
 }
 
@@ -174,18 +174,18 @@ struct CpuThread<'a> {
     context: &'a Context,
     /// Its name, as sources have it.
     device: &'a str,
-    bench: Bench,
+    kernel_cache: KernelCache,
     /// Units since the last test by known answers.
     since_test: u32,
 }
 
 impl<'a> CpuThread<'a> {
     fn new(context: &'a Context, device: &'a str) -> Self {
-        Self { context, device, bench: Bench::default(), since_test: 0 }
+        Self { context, device, kernel_cache: KernelCache::default(), since_test: 0 }
     }
 
     fn work(&mut self) {
-        while let Some((batch, kind)) = self.context.shop.take_for_cpu() {
+        while let Some((batch, kind)) = self.context.queue.take_for_cpu() {
             if self.attend_to(&batch, kind).is_err() {
                 return;
             }
@@ -210,15 +210,15 @@ impl<'a> CpuThread<'a> {
         if let Some((reason, detail)) = &failed {
             let units: Vec<u64> = batch.units.iter().map(|unit| unit.unit).collect();
             tracing::error!(?units, job = %batch.job, "a unit cannot be counted: {detail}");
-            self.context.shop.fail(batch, *reason, detail);
+            self.context.queue.fail(batch, *reason, detail);
             // It may hold back work of that unit.
-            self.bench.clear();
+            self.kernel_cache.clear();
         }
         if failed.is_some() || self.since_test >= UNITS_BETWEEN_TESTS {
             self.since_test = 0;
             if let Err(why) = known_answers(kind) {
                 tracing::error!("{why}");
-                self.context.shop.breaks(why);
+                self.context.queue.breaks(why);
                 return Err(Miscounts);
             }
         }
@@ -234,7 +234,7 @@ impl<'a> CpuThread<'a> {
         for unit in &batch.units {
             let mut counted = Vec::new();
             for sub_range in sub_ranges(decomposition, unit) {
-                let kernel = self.bench.kernel(kind, piece).map_err(Uncounted::failed)?;
+                let kernel = self.kernel_cache.kernel(kind, piece).map_err(Uncounted::failed)?;
                 counted.push(count_parts(kernel, decomposition, sub_range).map_err(Uncounted::failed)?);
                 if batch.is_whole() {
                     elsewhere += self.attend_to_spot()?;
@@ -252,7 +252,7 @@ impl<'a> CpuThread<'a> {
     /// Makes a spot check, if one waits; says how long that took.
     fn attend_to_spot(&mut self) -> Result<Duration, Miscounts> {
         let began = Instant::now();
-        let Some((batch, kind)) = self.context.shop.take_spot_for_cpu() else { return Ok(Duration::ZERO) };
+        let Some((batch, kind)) = self.context.queue.take_spot_for_cpu() else { return Ok(Duration::ZERO) };
         self.attend_to(&batch, kind)?;
         Ok(began.elapsed())
     }
@@ -282,7 +282,7 @@ impl From<Miscounts> for Uncounted {
 
 /// Looks for GPUs once there is work that they might do, and lets them join.
 fn wake_devices(context: &Context) {
-    if !context.shop.wait_for_device_work() {
+    if !context.queue.wait_for_device_work() {
         return;
     }
     // No choice, no error.
@@ -290,7 +290,7 @@ fn wake_devices(context: &Context) {
     if devices.is_empty() {
         return tracing::info!("no GPU adapter was found: counting on the CPU alone");
     }
-    let first = context.shop.add_devices(devices.iter().map(seen));
+    let first = context.queue.add_devices(devices.iter().map(seen));
     std::thread::scope(|scope| {
         for (number, device) in (first..).zip(devices) {
             scope.spawn(move || device_thread(context, device, number));
@@ -299,7 +299,7 @@ fn wake_devices(context: &Context) {
 }
 
 fn device_thread(context: &Context, device: Device, number: usize) {
-    if !context.shop.wait_for_device_work() {
+    if !context.queue.wait_for_device_work() {
         return;
     }
     let seen = seen(&device);
@@ -317,17 +317,17 @@ fn device_thread(context: &Context, device: Device, number: usize) {
         Ok(Err(fault)) => fault,
         Err(_) => Fault::Lost("its driver panicked".into()),
     };
-    if context.shop.is_stopped() {
+    if context.queue.is_stopped() {
         return;
     }
     tracing::error!(device = %name, "the device is out of use, and its units are counted elsewhere: {fault}");
-    context.shop.device_gone(number, fault.to_string());
+    context.queue.device_gone(number, fault.to_string());
     if let Some(batch) = in_hand {
-        context.shop.give_back(&batch);
+        context.queue.give_back(&batch);
     }
     // What broke it may have touched more than the device.
     if let Err(why) = known_answers(KernelKind::fastest(Piece::Queen)) {
-        context.shop.breaks(why);
+        context.queue.breaks(why);
     }
 }
 
@@ -339,13 +339,13 @@ fn count_on_device(
     number: usize,
     in_hand: &mut Option<Batch>,
 ) -> Result<(), Fault> {
-    let shop = &context.shop;
+    let queue = &context.queue;
     let size = |Measured { rate, cpu_unit_s, cpu_threads }: Measured, open: usize| {
         let cpu_units_per_s = cpu_unit_s.map_or(0.0, |unit_s| cpu_threads as f64 / unit_s);
         Pace { cpu_units_per_s, unit_s: 0.0 }.units(rate, open)
     };
     let mut checked: HashSet<JobHash> = HashSet::new();
-    let Some(mut batch) = shop.take_for_device(number, size) else { return Ok(()) };
+    let Some(mut batch) = queue.take_for_device(number, size) else { return Ok(()) };
     loop {
         *in_hand = Some(batch.clone());
         let decomposition = Arc::clone(&batch.decomposition);
@@ -353,10 +353,10 @@ fn count_on_device(
             Ok(job) if job.suits() => job,
             Err(fault) if fault != Fault::Unsuited => return Err(fault),
             _ => {
-                shop.give_back(&batch);
-                shop.not_for_shaders(batch.job);
+                queue.give_back(&batch);
+                queue.not_for_shaders(batch.job);
                 *in_hand = None;
-                let Some(next) = shop.take_for_device(number, size) else { return Ok(()) };
+                let Some(next) = queue.take_for_device(number, size) else { return Ok(()) };
                 batch = next;
                 continue;
             }
@@ -367,7 +367,7 @@ fn count_on_device(
             let ranges: Vec<Vec<Range<u64>>> =
                 batch.units.iter().map(|unit| sub_ranges(&decomposition, unit)).collect();
             let began = Instant::now();
-            let counted = job.count_ranges(ranges.concat(), &|| !shop.is_stopped())?;
+            let counted = job.count_ranges(ranges.concat(), &|| !queue.is_stopped())?;
             let elapsed_s = began.elapsed().as_secs_f64();
             let each_s = elapsed_s / batch.units.len() as f64;
             let mut counted = &counted[..];
@@ -376,14 +376,14 @@ fn count_on_device(
                 let (of_unit, rest) = counted.split_at_checked(ranges.len()).unwrap_or((counted, &[]));
                 counted = rest;
                 if unit.lease.sub_ranges.is_empty() && checked.insert(batch.job) {
-                    let cpu_unit_s = shop.measured(batch.job, number).cpu_unit_s;
+                    let cpu_unit_s = queue.measured(batch.job, number).cpu_unit_s;
                     check_unit(&decomposition, unit.unit, of_unit, cpu_unit_s.unwrap_or(elapsed_s))?;
                 }
                 results.push(result(unit, of_unit, each_s, (SHADERS, name))?);
             }
             context.finish(&batch, Some(number), elapsed_s, results);
             *in_hand = None;
-            let Some(next) = shop.take_for_device(number, size) else { return Ok(()) };
+            let Some(next) = queue.take_for_device(number, size) else { return Ok(()) };
             batch = next;
         }
     }
@@ -416,7 +416,7 @@ mod tests {
     use crate::board::Problem;
     use crate::cluster::campaign::{Assignment, SubRangeSet};
     use crate::decomposition::{Job, Scheme};
-    use crate::engine::Ladder;
+    use crate::engine::KernelPreference;
     use crate::kernel::count_range;
     use crate::kernel::gpu::{Mirror, Shape};
 
@@ -433,10 +433,10 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("nqueens-crew-{}-{name}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).expect("a folder for temporary files");
-        let ladder = Ladder::new(Some(KernelKind::Scalar)).expect("runs everywhere");
-        let shop = Arc::new(Shop::new(ladder, 1, cpu_counts));
+        let ladder = KernelPreference::new(Some(KernelKind::Scalar)).expect("runs everywhere");
+        let queue = Arc::new(WorkQueue::new(ladder, 1, cpu_counts));
         let outbox = Arc::new(Outbox::open(&folder.join("outbox.db")).expect("opens"));
-        (Context { shop, outbox }, Scratch(folder))
+        (Context { queue, outbox }, Scratch(folder))
     }
 
     /// Leases of whole units, of whole mirror images and of some sub-ranges of mirror images, each with what it is of.
@@ -470,10 +470,10 @@ mod tests {
         ]
     }
 
-    fn take_in(shop: &Shop, leases: &[(Assignment, Arc<Decomposition>)]) -> usize {
+    fn take_in(queue: &WorkQueue, leases: &[(Assignment, Arc<Decomposition>)]) -> usize {
         for (lease, decomposition) in leases {
-            shop.assign([lease.clone()]);
-            shop.planned(lease.attempt, Ok(Arc::clone(decomposition)));
+            queue.assign([lease.clone()]);
+            queue.planned(lease.attempt, Ok(Arc::clone(decomposition)));
         }
         leases.iter().map(|(lease, _)| (lease.units.end - lease.units.start) as usize).sum()
     }
@@ -520,10 +520,10 @@ mod tests {
     #[test]
     fn a_thread_of_the_cpu_counts_each_sub_range_that_a_lease_asks_for_and_no_other() {
         let (context, _scratch) = context("cpu", true);
-        let count = take_in(&context.shop, &leases());
+        let count = take_in(&context.queue, &leases());
         let mut thread = CpuThread::new(&context, "cpu, a\u{e9}b\n");
         while context.outbox.len() < count {
-            let (batch, kind) = context.shop.take_for_cpu().expect("a unit");
+            let (batch, kind) = context.queue.take_for_cpu().expect("a unit");
             thread.attend_to(&batch, kind).expect("counts");
         }
         check_results(&context, count);
@@ -536,28 +536,28 @@ mod tests {
         let (context, _scratch) = context("between", true);
         let (whole, spots): (Vec<_>, Vec<_>) =
             leases().into_iter().partition(|(lease, _)| lease.sub_ranges.is_empty());
-        take_in(&context.shop, &whole);
-        let (batch, kind) = context.shop.take_for_cpu().expect("a unit");
-        take_in(&context.shop, &spots);
+        take_in(&context.queue, &whole);
+        let (batch, kind) = context.queue.take_for_cpu().expect("a unit");
+        take_in(&context.queue, &spots);
         CpuThread::new(&context, "cpu").attend_to(&batch, kind).expect("counts");
         let results = results(&context, 4);
         let attempts: Vec<u64> = results.into_iter().map(|(_, result)| result.attempt).collect();
         assert_eq!(attempts, [3, 3, 4, batch.units[0].lease.attempt]);
-        assert!(context.shop.take_spot_for_cpu().is_none());
+        assert!(context.queue.take_spot_for_cpu().is_none());
     }
 
     #[test]
     fn a_device_counts_each_sub_range_that_a_lease_asks_for_and_no_other() {
         let (context, _scratch) = context("device", false);
         let device = DeviceSeen { id: "mirror-0".into(), name: String::new(), fault: None };
-        context.shop.add_devices([device]);
-        let count = take_in(&context.shop, &leases());
+        context.queue.add_devices([device]);
+        let count = take_in(&context.queue, &leases());
         let shape = Shape { lanes: 256, chunk: 128, ring: 1 << 14, prefixes: 5000 };
         let mut kernel = DeviceKernel::new(Box::new(Mirror::default()), shape, false);
         std::thread::scope(|scope| {
             let counting = scope.spawn(|| count_on_device(&context, "mirror-0", &mut kernel, 0, &mut None));
             check_results(&context, count);
-            context.shop.stop();
+            context.queue.stop();
             assert_eq!(counting.join().expect("no panic"), Ok(()));
         });
     }

@@ -8,11 +8,11 @@ use crate::kernel::{Kernel, KernelError, KernelKind};
 
 /// The kernels of one thread, made when they are needed.
 #[derive(Default)]
-pub(super) struct Bench {
+pub(super) struct KernelCache {
     kernels: HashMap<(KernelKind, Piece), Box<dyn Kernel>>,
 }
 
-impl Bench {
+impl KernelCache {
     /// The kernel of this kind for a piece.
     ///
     /// # Errors

@@ -3,13 +3,13 @@
 //! | file | what it is |
 //! |---|---|
 //! | `life.rs` | the worker's calls: sync, complete, fail; draining |
-//! | `shop.rs` | what is in hand, unit by unit; it knows no threads, network or disk |
-//! | `crew.rs` | the threads that count |
+//! | `queue.rs` | what is in hand, unit by unit; it knows no threads, network or disk |
+//! | `executors.rs` | the threads that count |
 //! | `provers.rs` | the threads that answer the queries of proofs |
 //! | `kernels.rs`, `plans.rs` | the kernels of a thread; jobs become units again |
 //! | `outbox.rs`, `outbox_file.rs` | results that were not acknowledged yet, in memory and on disk |
 //! | `home.rs`, `line.rs`, `backoff.rs` | the folder and the certificate; calls, and what their failures mean |
-//! | `hours.rs`, `surroundings.rs` | when it is to rest |
+//! | `hours.rs`, `environment.rs` | when it is to rest |
 //!
 //! In a worker's folder are `lock`, `name`, `credentials.json` (if it enrolled) and `outbox.db`.
 //!
@@ -30,9 +30,9 @@ mod quiet_hours;
 mod work_queue;
 mod worker_loop;
 
-pub use environment::{Rest, Surroundings, ThisMachine};
+pub use environment::{Environment, Rest, ThisMachine};
 pub use outbox_file::OutboxError;
-pub use quiet_hours::{Hours, HoursError};
+pub use quiet_hours::{QuietHours, QuietHoursError};
 pub use worker_loop::run;
 
 use std::io;
@@ -69,7 +69,7 @@ pub struct Options {
     /// When it rests.
     pub rest: Rest,
     /// The clock and the thermometer for that.
-    pub surroundings: Arc<dyn Surroundings>,
+    pub environment: Arc<dyn Environment>,
     /// It ends when there is nothing to count.
     pub exit_when_idle: bool,
     /// How long it may finish and hand in what it has, once it is told to stop.
@@ -92,7 +92,7 @@ impl Options {
             threads: None,
             kernel: None,
             rest: Rest::default(),
-            surroundings: Arc::new(ThisMachine::default()),
+            environment: Arc::new(ThisMachine::default()),
             exit_when_idle: false,
             drain_timeout: Duration::from_secs(30),
             deadline: Duration::from_secs(30),

@@ -7,7 +7,7 @@ const DAY: u16 = 24 * 60;
 
 /// From one time of the day to another, in minutes since midnight, local time; over midnight if the end comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hours {
+pub struct QuietHours {
     from: u16,
     to: u16,
 }
@@ -15,9 +15,9 @@ pub struct Hours {
 /// A text that is no such hours.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' are no hours; write the first and the last as HH:MM-HH:MM, for example 18:00-08:00")]
-pub struct HoursError(String);
+pub struct QuietHoursError(String);
 
-impl Hours {
+impl QuietHours {
     /// Whether a minute of the day, from 0 to 1439, is in them: the first is, the last is not.
     pub const fn contains(self, minute: u16) -> bool {
         if self.from < self.to {
@@ -38,21 +38,21 @@ fn minute(text: &str) -> Option<u16> {
     (minute < 60 && hour * 60 + minute <= DAY).then_some(hour * 60 + minute)
 }
 
-impl FromStr for Hours {
-    type Err = HoursError;
+impl FromStr for QuietHours {
+    type Err = QuietHoursError;
 
-    fn from_str(text: &str) -> Result<Self, HoursError> {
+    fn from_str(text: &str) -> Result<Self, QuietHoursError> {
         let parse = || {
             let (from, to) = text.split_once('-')?;
             let (from, to) = (minute(from)?, minute(to)?);
             // Nothing, or everything: nobody knows.
             (from < DAY && from != to).then_some(Self { from, to })
         };
-        parse().ok_or_else(|| HoursError(text.chars().take(40).collect()))
+        parse().ok_or_else(|| QuietHoursError(text.chars().take(40).collect()))
     }
 }
 
-impl fmt::Display for Hours {
+impl fmt::Display for QuietHours {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { from, to } = self;
         write!(f, "{:02}:{:02}-{:02}:{:02}", from / 60, from % 60, to / 60, to % 60)
@@ -71,7 +71,7 @@ mod tests {
             ("00:00-24:00", vec![0, 720, 1439], vec![]),
             ("23:59-00:00", vec![1439], vec![0, 1438]),
         ] {
-            let hours: Hours = text.parse().expect(text);
+            let hours: QuietHours = text.parse().expect(text);
             assert_eq!(hours.to_string(), text);
             assert!(inside.iter().all(|&minute| hours.contains(minute)), "{text}");
             assert!(!outside.iter().any(|&minute| hours.contains(minute)), "{text}");
@@ -93,7 +93,7 @@ mod tests {
             "+1:00-08:00",
             "18:00-08:00-09:00",
         ] {
-            let error = text.parse::<Hours>().expect_err(text).to_string();
+            let error = text.parse::<QuietHours>().expect_err(text).to_string();
             assert!(error.contains("HH:MM-HH:MM"), "{error}");
         }
     }

@@ -14,7 +14,7 @@ use crate::board::Piece;
 use crate::cluster::campaign::{Assignment, HeldLease, UnitId};
 use crate::cluster::protocol::v1::FailReason;
 use crate::decomposition::{Decomposition, JobHash, MOST_SUB_RANGES};
-use crate::engine::Ladder;
+use crate::engine::KernelPreference;
 use crate::kernel::KernelKind;
 
 /// The kernel of devices, as sources name it.
@@ -82,7 +82,7 @@ pub(super) struct Counted {
 
 /// A lease in hand.
 #[derive(Debug)]
-struct Lot {
+struct LeaseEntry {
     assignment: Arc<Assignment>,
     /// `None` until it is planned.
     decomposition: Option<Arc<Decomposition>>,
@@ -91,7 +91,7 @@ struct Lot {
     kept: BTreeSet<u64>,
 }
 
-impl Lot {
+impl LeaseEntry {
     fn new(assignment: Assignment) -> Self {
         let waiting = assignment.units.clone().collect();
         let assignment = Arc::new(assignment);
@@ -153,7 +153,7 @@ fn smoothed(before: Option<f64>, now: f64) -> f64 {
 
 #[derive(Debug)]
 struct State {
-    lots: BTreeMap<u64, Lot>,
+    lots: BTreeMap<u64, LeaseEntry>,
     cpu_threads: usize,
     /// Whether threads of the CPU count: chosen, or no device is left.
     cpu_counts: bool,
@@ -206,7 +206,7 @@ impl State {
     }
 
     /// Returns the lots, recounts first: they are short, and others wait for them.
-    fn recounts_first(&self) -> impl Iterator<Item = (u64, &Lot)> {
+    fn recounts_first(&self) -> impl Iterator<Item = (u64, &LeaseEntry)> {
         let lots = |mirrored| self.lots.iter().filter(move |(_, lot)| lot.assignment.mirrored == mirrored);
         lots(true).chain(lots(false)).map(|(&attempt, lot)| (attempt, lot))
     }
@@ -228,7 +228,7 @@ impl State {
     }
 
     /// Returns whether the shaders may count a lot. They are slow at small things.
-    fn for_shaders(&self, lot: &Lot) -> bool {
+    fn for_shaders(&self, lot: &LeaseEntry) -> bool {
         let Some(decomposition) = &lot.decomposition else { return false };
         let job = decomposition.job();
         job.problem().piece() == Piece::Queen
@@ -246,16 +246,16 @@ impl State {
 
 /// What a worker has in hand.
 #[derive(Debug)]
-pub(super) struct Shop {
-    ladder: Ladder,
+pub(super) struct WorkQueue {
+    ladder: KernelPreference,
     state: Mutex<State>,
     work: Condvar,
     changes: watch::Sender<()>,
 }
 
-impl Shop {
+impl WorkQueue {
     /// An empty shop for so many threads of the CPU, which count if `cpu_counts`, or when no device is left.
-    pub(super) fn new(ladder: Ladder, cpu_threads: usize, cpu_counts: bool) -> Self {
+    pub(super) fn new(ladder: KernelPreference, cpu_threads: usize, cpu_counts: bool) -> Self {
         let state = State {
             lots: BTreeMap::new(),
             cpu_threads,
@@ -301,7 +301,7 @@ impl Shop {
         self.change(|state| {
             for lease in leases {
                 if !state.resting && !state.stopped && !lease.units.is_empty() {
-                    state.lots.insert(lease.attempt, Lot::new(lease));
+                    state.lots.insert(lease.attempt, LeaseEntry::new(lease));
                 }
             }
         });
@@ -401,7 +401,7 @@ impl Shop {
             capacity: state.capacity() as u32,
             kernels,
             units_per_s: state.paces.iter().map(rate).collect(),
-            held: state.lots.values().take(most_held).map(Lot::held).collect(),
+            held: state.lots.values().take(most_held).map(LeaseEntry::held).collect(),
             devices: state.devices.clone(),
             cpu_threads,
         }
@@ -477,14 +477,18 @@ impl Shop {
     /// A unit of which only some sub-ranges are to be counted, if one waits. A thread that is at another unit counts them in
     /// between: an owner that is new may be lent nothing more until it is checked.
     pub(super) fn take_spot_for_cpu(&self) -> Option<(Batch, KernelKind)> {
-        let found = self.next_for_cpu(&mut self.state(), Lot::is_spot);
+        let found = self.next_for_cpu(&mut self.state(), LeaseEntry::is_spot);
         if found.is_some() {
             self.changes.send_replace(());
         }
         found
     }
 
-    fn next_for_cpu(&self, state: &mut State, may: impl Fn(&Lot) -> bool) -> Option<(Batch, KernelKind)> {
+    fn next_for_cpu(
+        &self,
+        state: &mut State,
+        may: impl Fn(&LeaseEntry) -> bool,
+    ) -> Option<(Batch, KernelKind)> {
         if !state.cpu_counts || state.stopped {
             return None;
         }
@@ -510,11 +514,12 @@ impl Shop {
         size: impl Fn(Measured, usize) -> usize,
     ) -> Option<Batch> {
         self.wait_for(|state| {
-            let may = |lot: &Lot| !lot.waiting.is_empty() && state.for_shaders(lot);
+            let may = |lot: &LeaseEntry| !lot.waiting.is_empty() && state.for_shaders(lot);
             let (_, first) = state.recounts_first().find(|(_, lot)| may(lot))?;
             let (job, image) = (first.assignment.job, first.decomposition.clone()?);
-            let of_image =
-                |lot: &Lot| lot.decomposition.as_ref().is_some_and(|d| Arc::ptr_eq(d, &image)) && may(lot);
+            let of_image = |lot: &LeaseEntry| {
+                lot.decomposition.as_ref().is_some_and(|d| Arc::ptr_eq(d, &image)) && may(lot)
+            };
             let lots: Vec<u64> =
                 state.lots.iter().filter(|(_, lot)| of_image(lot)).map(|(&attempt, _)| attempt).collect();
             let open =
@@ -696,7 +701,7 @@ impl Shop {
     /// Gives leases back that nothing here may or can count.
     fn give_up_unsuited(&self, state: &mut State) {
         let devices = state.looking || state.alive() > 0;
-        let can = |lot: &Lot| {
+        let can = |lot: &LeaseEntry| {
             let Some(decomposition) = &lot.decomposition else { return true };
             let by_cpu =
                 || self.ladder.pick(decomposition.job(), lot.assignment.not_kernel.as_deref()).is_some();
@@ -738,7 +743,7 @@ fn check_lease(lease: &Assignment, decomposition: &Decomposition) -> Result<(), 
     Ok(())
 }
 
-fn batch(lot: &Lot, units: Vec<LeasedUnit>) -> Option<Batch> {
+fn batch(lot: &LeaseEntry, units: Vec<LeasedUnit>) -> Option<Batch> {
     Some(Batch {
         job: lot.assignment.job,
         decomposition: Arc::clone(lot.decomposition.as_ref()?),
@@ -778,14 +783,14 @@ mod tests {
         batch.units.iter().map(|LeasedUnit { lease, unit }| (lease.attempt, *unit)).collect()
     }
 
-    fn shop() -> Shop {
-        Shop::new(Ladder::new(Some(KernelKind::Scalar)).expect("runs everywhere"), 2, true)
+    fn queue() -> WorkQueue {
+        WorkQueue::new(KernelPreference::new(Some(KernelKind::Scalar)).expect("runs everywhere"), 2, true)
     }
 
-    fn take_in(shop: &Shop, decomposition: &Arc<Decomposition>, lease: Assignment) {
+    fn take_in(queue: &WorkQueue, decomposition: &Arc<Decomposition>, lease: Assignment) {
         let attempt = lease.attempt;
-        shop.assign([lease]);
-        shop.planned(attempt, Ok(Arc::clone(decomposition)));
+        queue.assign([lease]);
+        queue.planned(attempt, Ok(Arc::clone(decomposition)));
     }
 
     fn device() -> DeviceSeen {
@@ -793,178 +798,178 @@ mod tests {
     }
 
     /// What is held, and how much of it is left.
-    fn held(shop: &Shop) -> Vec<(u64, u64)> {
-        shop.report(100).held.iter().map(|held| (held.lease.attempt, held.left)).collect()
+    fn held(queue: &WorkQueue) -> Vec<(u64, u64)> {
+        queue.report(100).held.iter().map(|held| (held.lease.attempt, held.left)).collect()
     }
 
     #[test]
     fn a_lease_is_held_until_its_last_result_is_acknowledged() {
-        let (shop, queens) = (shop(), decomposition(Piece::Queen, 9));
-        assert!(shop.is_hungry() && shop.is_empty());
-        take_in(&shop, &queens, lease(7, &queens, 2..4));
-        assert!(!shop.is_hungry());
-        let (first, kind) = shop.take_for_cpu().expect("a unit");
+        let (queue, queens) = (queue(), decomposition(Piece::Queen, 9));
+        assert!(queue.is_hungry() && queue.is_empty());
+        take_in(&queue, &queens, lease(7, &queens, 2..4));
+        assert!(!queue.is_hungry());
+        let (first, kind) = queue.take_for_cpu().expect("a unit");
         assert_eq!((units(&first), kind), (vec![(7, 2)], KernelKind::Scalar));
         assert_eq!(first.units[0].lease.grant, [7, 7]);
-        assert_eq!((held(&shop), shop.being_counted()), (vec![(7, 2)], 1));
-        shop.finish(&first, None, 0.5);
-        let (second, _) = shop.take_for_cpu().expect("a unit");
-        shop.finish(&second, None, 0.5);
-        assert_eq!(held(&shop), [(7, 2)]);
-        let report = shop.report(100);
+        assert_eq!((held(&queue), queue.being_counted()), (vec![(7, 2)], 1));
+        queue.finish(&first, None, 0.5);
+        let (second, _) = queue.take_for_cpu().expect("a unit");
+        queue.finish(&second, None, 0.5);
+        assert_eq!(held(&queue), [(7, 2)]);
+        let report = queue.report(100);
         assert_eq!(report.units_per_s, [(queens.job().hash(), 4.0)]);
-        shop.acknowledge([(7, 2)]);
-        assert!(shop.was_acknowledged());
-        assert_eq!(held(&shop), [(7, 1)]);
-        assert!(!shop.was_acknowledged());
+        queue.acknowledge([(7, 2)]);
+        assert!(queue.was_acknowledged());
+        assert_eq!(held(&queue), [(7, 1)]);
+        assert!(!queue.was_acknowledged());
         // Twice, or of a lease of an earlier life: that is nothing.
-        shop.acknowledge([(7, 2), (1, 1)]);
-        shop.acknowledge([(7, 3)]);
-        assert!(shop.is_empty());
-        assert_eq!(shop.counted(), Counted { units: 2, recounts: 0 });
+        queue.acknowledge([(7, 2), (1, 1)]);
+        queue.acknowledge([(7, 3)]);
+        assert!(queue.is_empty());
+        assert_eq!(queue.counted(), Counted { units: 2, recounts: 0 });
     }
 
     #[test]
     fn a_resting_shop_finishes_what_it_has_begun_and_gives_the_rest_back() {
-        let (shop, queens) = (shop(), decomposition(Piece::Queen, 9));
-        take_in(&shop, &queens, lease(1, &queens, 0..3));
-        take_in(&shop, &queens, lease(2, &queens, 3..5));
-        let (begun, _) = shop.take_for_cpu().expect("a unit");
-        shop.rest(true);
-        assert!(shop.is_urgent());
-        let report = shop.report(100);
+        let (queue, queens) = (queue(), decomposition(Piece::Queen, 9));
+        take_in(&queue, &queens, lease(1, &queens, 0..3));
+        take_in(&queue, &queens, lease(2, &queens, 3..5));
+        let (begun, _) = queue.take_for_cpu().expect("a unit");
+        queue.rest(true);
+        assert!(queue.is_urgent());
+        let report = queue.report(100);
         assert_eq!((report.capacity, report.held.len(), report.held[0].left), (0, 1, 1));
         // What comes all the same is not taken.
-        take_in(&shop, &queens, lease(3, &queens, 5..6));
-        shop.finish(&begun, None, 1.0);
-        assert_eq!(held(&shop), [(1, 1)]);
-        shop.acknowledge([(1, 0)]);
-        assert!(shop.is_empty() && !shop.is_hungry());
-        shop.rest(false);
-        assert!(shop.is_urgent() && shop.is_hungry());
-        assert_eq!(shop.report(100).capacity, 2);
+        take_in(&queue, &queens, lease(3, &queens, 5..6));
+        queue.finish(&begun, None, 1.0);
+        assert_eq!(held(&queue), [(1, 1)]);
+        queue.acknowledge([(1, 0)]);
+        assert!(queue.is_empty() && !queue.is_hungry());
+        queue.rest(false);
+        assert!(queue.is_urgent() && queue.is_hungry());
+        assert_eq!(queue.report(100).capacity, 2);
     }
 
     #[test]
     fn a_cancelled_lease_is_not_held_though_a_unit_of_it_is_still_counted() {
-        let (shop, queens) = (shop(), decomposition(Piece::Queen, 9));
-        take_in(&shop, &queens, lease(1, &queens, 0..3));
-        let (begun, _) = shop.take_for_cpu().expect("a unit");
-        shop.cancel([1]);
-        assert!(shop.is_empty());
-        shop.finish(&begun, None, 1.0);
-        assert!(shop.is_empty());
-        shop.give_back(&begun);
-        assert!(shop.is_empty());
+        let (queue, queens) = (queue(), decomposition(Piece::Queen, 9));
+        take_in(&queue, &queens, lease(1, &queens, 0..3));
+        let (begun, _) = queue.take_for_cpu().expect("a unit");
+        queue.cancel([1]);
+        assert!(queue.is_empty());
+        queue.finish(&begun, None, 1.0);
+        assert!(queue.is_empty());
+        queue.give_back(&begun);
+        assert!(queue.is_empty());
     }
 
     #[test]
     fn a_kernel_that_must_not_count_does_not() {
-        let (shop, queens) = (shop(), decomposition(Piece::Queen, 12));
+        let (queue, queens) = (queue(), decomposition(Piece::Queen, 12));
         let not = |attempt, kernel: &str| Assignment {
             not_kernel: Some(kernel.to_owned()),
             mirrored: true,
             ..lease(attempt, &queens, 0..1)
         };
-        take_in(&shop, &queens, not(1, "scalar"));
-        let (batch, kind) = shop.take_for_cpu().expect("a unit");
+        take_in(&queue, &queens, not(1, "scalar"));
+        let (batch, kind) = queue.take_for_cpu().expect("a unit");
         assert_eq!(kind, KernelKind::Generic);
-        shop.finish(&batch, None, 9.0);
+        queue.finish(&batch, None, 9.0);
         // Another kernel says nothing about the rate.
-        assert_eq!((shop.report(9).units_per_s, shop.counted().recounts), (vec![], 1));
+        assert_eq!((queue.report(9).units_per_s, queue.counted().recounts), (vec![], 1));
         // Where there is no other one, the coordinator is told.
         let rooks = decomposition(Piece::Rook, 12);
         let job = rooks.job().hash();
         let lease = Assignment { job, ..not(2, "generic") };
-        take_in(&shop, &rooks, lease);
-        let failed = shop.next_failed().expect("it cannot be counted");
+        take_in(&queue, &rooks, lease);
+        let failed = queue.next_failed().expect("it cannot be counted");
         assert_eq!(
             (failed.attempt, failed.unit, failed.reason),
             (2, UnitId { job, unit: 0 }, FailReason::Unsuited)
         );
-        shop.told();
-        assert_eq!((shop.next_failed(), held(&shop)), (None, vec![(1, 1)]));
+        queue.told();
+        assert_eq!((queue.next_failed(), held(&queue)), (None, vec![(1, 1)]));
     }
 
     #[test]
     fn what_is_no_job_or_no_unit_of_it_is_given_back() {
-        let (shop, queens) = (shop(), decomposition(Piece::Queen, 9));
-        shop.assign([lease(1, &queens, 0..3), lease(2, &queens, 0..queens.units() + 1)]);
-        shop.planned(1, Err("what is this".into()));
-        shop.planned(2, Ok(Arc::clone(&queens)));
+        let (queue, queens) = (queue(), decomposition(Piece::Queen, 9));
+        queue.assign([lease(1, &queens, 0..3), lease(2, &queens, 0..queens.units() + 1)]);
+        queue.planned(1, Err("what is this".into()));
+        queue.planned(2, Ok(Arc::clone(&queens)));
         for attempt in [1, 2] {
-            let failed = shop.next_failed().expect("given up");
+            let failed = queue.next_failed().expect("given up");
             assert_eq!((failed.attempt, failed.reason), (attempt, FailReason::Job));
-            shop.told();
+            queue.told();
         }
-        assert!(shop.is_empty());
+        assert!(queue.is_empty());
     }
 
     #[test]
     fn devices_take_many_units_of_one_image_and_the_cpu_takes_one() {
-        let (shop, queens) = (shop(), decomposition(Piece::Queen, 9));
-        assert_eq!(shop.add_devices([device()]), 0);
+        let (queue, queens) = (queue(), decomposition(Piece::Queen, 9));
+        assert_eq!(queue.add_devices([device()]), 0);
         let image = Arc::new(queens.mirrored());
-        take_in(&shop, &queens, lease(1, &queens, 0..3));
-        take_in(&shop, &image, Assignment { mirrored: true, ..lease(2, &queens, 0..1) });
-        take_in(&shop, &queens, lease(3, &queens, 3..5));
-        assert_eq!((shop.report(9).capacity, shop.report(9).kernels[0].as_str()), (3, SHADERS));
-        let image = shop.take_for_device(0, |_, _| 100).expect("the recount");
+        take_in(&queue, &queens, lease(1, &queens, 0..3));
+        take_in(&queue, &image, Assignment { mirrored: true, ..lease(2, &queens, 0..1) });
+        take_in(&queue, &queens, lease(3, &queens, 3..5));
+        assert_eq!((queue.report(9).capacity, queue.report(9).kernels[0].as_str()), (3, SHADERS));
+        let image = queue.take_for_device(0, |_, _| 100).expect("the recount");
         assert_eq!((units(&image), image.mirrored), (vec![(2, 0)], true));
-        let batch = shop.take_for_device(0, |_, open| {
+        let batch = queue.take_for_device(0, |_, open| {
             assert_eq!(open, 5);
             4
         });
         let batch = batch.expect("units");
         assert_eq!(units(&batch), [(1, 0), (1, 1), (1, 2), (3, 3)]);
-        let (rest, _) = shop.take_for_cpu().expect("a unit");
+        let (rest, _) = queue.take_for_cpu().expect("a unit");
         assert_eq!(units(&rest), [(3, 4)]);
-        shop.give_back(&batch);
-        let again = shop.take_for_device(0, |_, _| 100).expect("units");
+        queue.give_back(&batch);
+        let again = queue.take_for_device(0, |_, _| 100).expect("units");
         assert_eq!(units(&again), [(1, 0), (1, 1), (1, 2), (3, 3)]);
     }
 
     #[test]
     fn where_no_device_is_left_the_cpu_counts() {
-        let ladder = Ladder::new(Some(KernelKind::Scalar)).expect("runs everywhere");
-        let (shop, queens) = (Shop::new(ladder, 2, false), decomposition(Piece::Queen, 9));
-        shop.add_devices([device()]);
-        assert_eq!((shop.report(9).capacity, shop.report(9).kernels), (1, vec![SHADERS.to_owned()]));
+        let ladder = KernelPreference::new(Some(KernelKind::Scalar)).expect("runs everywhere");
+        let (queue, queens) = (WorkQueue::new(ladder, 2, false), decomposition(Piece::Queen, 9));
+        queue.add_devices([device()]);
+        assert_eq!((queue.report(9).capacity, queue.report(9).kernels), (1, vec![SHADERS.to_owned()]));
         // No GPU counts toroidal queens.
         let toroidal = decomposition(Piece::Toroidal, 7);
-        take_in(&shop, &toroidal, lease(1, &toroidal, 0..1));
-        assert_eq!(shop.next_failed().map(|failed| failed.reason), Some(FailReason::Unsuited));
-        take_in(&shop, &queens, lease(2, &queens, 0..2));
-        let batch = shop.take_for_device(0, |_, _| 5).expect("units");
-        shop.device_gone(0, "it was lost".into());
-        shop.give_back(&batch);
-        let (unit, _) = shop.take_for_cpu().expect("a unit");
+        take_in(&queue, &toroidal, lease(1, &toroidal, 0..1));
+        assert_eq!(queue.next_failed().map(|failed| failed.reason), Some(FailReason::Unsuited));
+        take_in(&queue, &queens, lease(2, &queens, 0..2));
+        let batch = queue.take_for_device(0, |_, _| 5).expect("units");
+        queue.device_gone(0, "it was lost".into());
+        queue.give_back(&batch);
+        let (unit, _) = queue.take_for_cpu().expect("a unit");
         assert_eq!(units(&unit), [(2, 0)]);
-        let report = shop.report(9);
+        let report = queue.report(9);
         assert_eq!((report.capacity, report.devices[0].fault.as_deref()), (2, Some("it was lost")));
         assert!(report.kernels.iter().all(|kernel| kernel != SHADERS));
     }
 
     #[test]
     fn recounts_go_first_and_those_of_some_sub_ranges_to_the_cpu() {
-        let (shop, queens) = (shop(), decomposition(Piece::Queen, 11));
+        let (queue, queens) = (queue(), decomposition(Piece::Queen, 11));
         let image = Arc::new(queens.mirrored());
-        shop.add_devices([device()]);
-        take_in(&shop, &queens, lease(1, &queens, 0..9));
-        take_in(&shop, &image, spot(2, &queens, 9));
-        take_in(&shop, &image, Assignment { mirrored: true, ..lease(3, &queens, 10..11) });
-        take_in(&shop, &image, spot(4, &queens, 11));
-        let by_device = shop.take_for_device(0, |_, _| 100).expect("units");
+        queue.add_devices([device()]);
+        take_in(&queue, &queens, lease(1, &queens, 0..9));
+        take_in(&queue, &image, spot(2, &queens, 9));
+        take_in(&queue, &image, Assignment { mirrored: true, ..lease(3, &queens, 10..11) });
+        take_in(&queue, &image, spot(4, &queens, 11));
+        let by_device = queue.take_for_device(0, |_, _| 100).expect("units");
         assert_eq!(units(&by_device), [(3, 10)]);
-        let recounts = [(); 2].map(|()| shop.take_for_cpu().expect("a unit").0);
+        let recounts = [(); 2].map(|()| queue.take_for_cpu().expect("a unit").0);
         assert_eq!(recounts.each_ref().map(units), [[(2, 9)], [(4, 11)]]);
-        assert_eq!(units(&shop.take_for_cpu().expect("a unit").0), [(1, 0)]);
+        assert_eq!(units(&queue.take_for_cpu().expect("a unit").0), [(1, 0)]);
         // Parts of units say nothing about the pace of whole ones.
-        shop.finish(&recounts[0], None, 1.0);
-        assert_eq!((shop.report(9).units_per_s, shop.counted().recounts), (vec![], 1));
+        queue.finish(&recounts[0], None, 1.0);
+        assert_eq!((queue.report(9).units_per_s, queue.counted().recounts), (vec![], 1));
         // Where only a device counts, it counts these, too, and all that is of one image together.
-        let ladder = Ladder::new(Some(KernelKind::Scalar)).expect("runs everywhere");
-        let alone = Shop::new(ladder, 2, false);
+        let ladder = KernelPreference::new(Some(KernelKind::Scalar)).expect("runs everywhere");
+        let alone = WorkQueue::new(ladder, 2, false);
         alone.add_devices([device()]);
         for lease in [spot(1, &queens, 3), Assignment { mirrored: true, ..lease(2, &queens, 4..6) }] {
             take_in(&alone, &image, lease);
@@ -981,80 +986,80 @@ mod tests {
 
     #[test]
     fn sub_ranges_that_a_unit_does_not_have_are_not_counted() {
-        let (shop, queens) = (shop(), decomposition(Piece::Queen, 9));
+        let (queue, queens) = (queue(), decomposition(Piece::Queen, 9));
         let image = Arc::new(queens.mirrored());
         let sub_ranges = SubRangeSet::from_numbers([31]).expect("below 32");
-        take_in(&shop, &image, Assignment { sub_ranges, ..spot(1, &queens, 0) });
-        let failed = shop.next_failed().expect("a unit has 10 prefixes");
+        take_in(&queue, &image, Assignment { sub_ranges, ..spot(1, &queens, 0) });
+        let failed = queue.next_failed().expect("a unit has 10 prefixes");
         assert_eq!((failed.attempt, failed.reason), (1, FailReason::Job));
         assert!(failed.detail.contains("has 10 sub-ranges"), "{}", failed.detail);
     }
 
     #[test]
     fn of_a_lease_that_shrinks_only_what_was_not_begun_is_dropped() {
-        let (shop, queens) = (shop(), decomposition(Piece::Queen, 9));
-        take_in(&shop, &queens, lease(1, &queens, 2..8));
-        take_in(&shop, &queens, lease(2, &queens, 8..9));
-        let begun = [(); 3].map(|()| shop.take_for_cpu().expect("a unit").0);
+        let (queue, queens) = (queue(), decomposition(Piece::Queen, 9));
+        take_in(&queue, &queens, lease(1, &queens, 2..8));
+        take_in(&queue, &queens, lease(2, &queens, 8..9));
+        let begun = [(); 3].map(|()| queue.take_for_cpu().expect("a unit").0);
         assert_eq!(begun.each_ref().map(units), [[(1, 2)], [(1, 3)], [(1, 4)]]);
-        shop.finish(&begun[0], None, 1.0);
-        let (left, unstarted) = (shop.report(9).held[0].left, shop.report(9).held[0].unstarted);
+        queue.finish(&begun[0], None, 1.0);
+        let (left, unstarted) = (queue.report(9).held[0].left, queue.report(9).held[0].unstarted);
         assert_eq!((left, unstarted), (6, 3));
         // The same range again changes nothing, nor does one that has grown, or begins elsewhere.
         for same in [2..8, 2..20, 0..8] {
-            shop.update([lease(1, &queens, same)]);
-            assert_eq!(shop.report(9).held[0].lease.units, 2..8);
+            queue.update([lease(1, &queens, same)]);
+            assert_eq!(queue.report(9).held[0].lease.units, 2..8);
         }
-        shop.update([Assignment { grant: vec![9], ..lease(1, &queens, 2..4) }, lease(7, &queens, 0..1)]);
-        let report = shop.report(9);
+        queue.update([Assignment { grant: vec![9], ..lease(1, &queens, 2..4) }, lease(7, &queens, 0..1)]);
+        let report = queue.report(9);
         assert_eq!((report.held.len(), report.held[0].left, report.held[0].unstarted), (2, 3, 0));
         assert_eq!((&report.held[0].lease.units, &report.held[0].lease.grant[..]), (&(2..4), &[9][..]));
         // What is past the end and was begun goes on, and its result is kept until it is acknowledged.
-        shop.finish(&begun[2], None, 1.0);
+        queue.finish(&begun[2], None, 1.0);
         // Unless whoever began it gives it back.
-        shop.give_back(&begun[1]);
-        assert_eq!(units(&shop.take_for_cpu().expect("a unit").0), [(1, 3)]);
-        shop.acknowledge([(1, 2), (1, 4)]);
-        assert_eq!(held(&shop), [(1, 1), (2, 1)]);
+        queue.give_back(&begun[1]);
+        assert_eq!(units(&queue.take_for_cpu().expect("a unit").0), [(1, 3)]);
+        queue.acknowledge([(1, 2), (1, 4)]);
+        assert_eq!(held(&queue), [(1, 1), (2, 1)]);
         // One of which nothing was begun is not held any more.
-        shop.update([lease(2, &queens, 8..8)]);
-        assert_eq!(held(&shop), [(1, 1)]);
+        queue.update([lease(2, &queens, 8..8)]);
+        assert_eq!(held(&queue), [(1, 1)]);
     }
 
     #[test]
     fn a_shop_is_hungry_before_its_threads_run_out_of_work() {
-        let (shop, queens) = (shop(), decomposition(Piece::Queen, 11));
-        take_in(&shop, &queens, lease(1, &queens, 0..12));
-        let (begun, _) = shop.take_for_cpu().expect("a unit");
-        assert!(!shop.is_hungry(), "11 units wait, and nobody knows for how long");
+        let (queue, queens) = (queue(), decomposition(Piece::Queen, 11));
+        take_in(&queue, &queens, lease(1, &queens, 0..12));
+        let (begun, _) = queue.take_for_cpu().expect("a unit");
+        assert!(!queue.is_hungry(), "11 units wait, and nobody knows for how long");
         // Two threads that take 0.1 s each: what waits will do for 0.55 s.
-        shop.finish(&begun, None, 0.1);
-        assert!(!shop.is_hungry());
-        shop.take_for_cpu().expect("a unit");
-        shop.take_for_cpu().expect("a unit");
-        assert!(shop.is_hungry(), "9 units wait");
+        queue.finish(&begun, None, 0.1);
+        assert!(!queue.is_hungry());
+        queue.take_for_cpu().expect("a unit");
+        queue.take_for_cpu().expect("a unit");
+        assert!(queue.is_hungry(), "9 units wait");
         // Of another job nothing is known.
         let other = decomposition(Piece::Queen, 10);
-        take_in(&shop, &other, lease(2, &other, 0..3));
-        assert!(!shop.is_hungry());
-        shop.rest(true);
-        assert!(!shop.is_hungry());
+        take_in(&queue, &other, lease(2, &other, 0..3));
+        assert!(!queue.is_hungry());
+        queue.rest(true);
+        assert!(!queue.is_hungry());
     }
 
     #[test]
     fn threads_end_when_the_shop_stops_or_a_kernel_miscounts() {
-        for stop in [Shop::stop as fn(&Shop), |shop| shop.breaks("2 + 2 = 5".into())] {
-            let shop = shop();
+        for stop in [WorkQueue::stop as fn(&WorkQueue), |queue| queue.breaks("2 + 2 = 5".into())] {
+            let queue = queue();
             std::thread::scope(|scope| {
                 let threads = [
-                    scope.spawn(|| shop.take_for_cpu().is_none()),
-                    scope.spawn(|| shop.take_for_device(0, |_, _| 1).is_none()),
-                    scope.spawn(|| !shop.wait_for_device_work()),
+                    scope.spawn(|| queue.take_for_cpu().is_none()),
+                    scope.spawn(|| queue.take_for_device(0, |_, _| 1).is_none()),
+                    scope.spawn(|| !queue.wait_for_device_work()),
                 ];
-                stop(&shop);
+                stop(&queue);
                 assert!(threads.into_iter().all(|thread| thread.join().expect("no panic")));
             });
-            assert_eq!(shop.report(9).capacity, 0);
+            assert_eq!(queue.report(9).capacity, 0);
         }
     }
 }

@@ -13,14 +13,14 @@ use tokio::sync::watch;
 use tonic::Code;
 
 use super::backoff::Backoff;
-use super::connection::Line;
-use super::data_dir::{Home, Joining, now_ms};
-use super::environment::{Pause, Rest, Surroundings};
-use super::executors::{Crew, ToPlan};
+use super::connection::Connection;
+use super::data_dir::{DataDir, Joining, now_ms};
+use super::environment::{Environment, Pause, Rest};
+use super::executors::{Executors, ToPlan};
 use super::kernels::processor;
 use super::outbox::Outbox;
 use super::provers::{InHand, Provers};
-use super::work_queue::{Failed, Report, SHADERS, Shop};
+use super::work_queue::{Failed, Report, SHADERS, WorkQueue};
 use super::{Options, Summary, WorkerError};
 use crate::cluster::auth::{Name, Renewal};
 use crate::cluster::campaign::Assignment;
@@ -30,7 +30,7 @@ use crate::cluster::protocol::{
     peer, renew,
 };
 use crate::decomposition::JobHash;
-use crate::engine::{Device, DeviceChoice, DeviceError, Ladder, find_devices, known_answers};
+use crate::engine::{Device, DeviceChoice, DeviceError, KernelPreference, find_devices, known_answers};
 use crate::kernel::KernelKind;
 
 /// Runs a worker until `stop` is ready, or, if it is to end when idle, until there is nothing to count. Must run where
@@ -42,10 +42,10 @@ use crate::kernel::KernelKind;
 pub async fn run(options: Options, stop: impl Future<Output = ()>) -> Result<Summary, WorkerError> {
     let began = Instant::now();
     let ladder = ladder(&options)?;
-    if options.rest.max_temperature_c.is_some() && options.surroundings.temperature_c().is_none() {
+    if options.rest.max_temperature_c.is_some() && options.environment.temperature_c().is_none() {
         return Err(WorkerError::NoThermometer);
     }
-    let home = Home::open(&options.data)?;
+    let home = DataDir::open(&options.data)?;
     let outbox = Arc::new(Outbox::open(&home.outbox())?);
     let Options { join, token, name, insecure, deadline, .. } = &options;
     let joining = Joining {
@@ -65,25 +65,26 @@ pub async fn run(options: Options, stop: impl Future<Output = ()>) -> Result<Sum
             return Ok(Summary { units: 0, recounts: 0, proved: 0, elapsed: began.elapsed(), dropped: 0, undelivered });
         }
     };
-    let line = Line::new(join.clone(), security, *deadline)?;
+    let line = Connection::new(join.clone(), security, *deadline)?;
 
     let threads =
         options.threads.or_else(|| std::thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN);
     let cpu_counts = options.devices.has_cpu();
     let wake = options.devices == DeviceChoice::Auto && options.kernel.is_none() && cfg!(feature = "gpu");
-    let shop = Arc::new(Shop::new(ladder, threads.get(), cpu_counts));
+    let queue = Arc::new(WorkQueue::new(ladder, threads.get(), cpu_counts));
     devices.extend(options.opened);
-    let crew = Crew::start(&shop, &outbox, threads.get(), devices, wake).map_err(WorkerError::Thread)?;
+    let executors =
+        Executors::start(&queue, &outbox, threads.get(), devices, wake).map_err(WorkerError::Thread)?;
     tracing::info!(worker = %name, address = %line.address(), threads = threads.get(), "working");
     // Without threads of the CPU it proves nothing.
     let provers = Provers::new(if cpu_counts { threads.get() } else { 0 });
-    let (rest, around) = (options.rest, Arc::clone(&options.surroundings));
-    let life = Life {
+    let (rest, around) = (options.rest, Arc::clone(&options.environment));
+    let life = WorkerLoop {
         name,
         line,
-        shop,
+        queue,
         outbox,
-        crew,
+        executors,
         provers,
         proofs: watch::Sender::new(0),
         prove_calls: AtomicU64::new(0),
@@ -99,28 +100,28 @@ pub async fn run(options: Options, stop: impl Future<Output = ()>) -> Result<Sum
     };
     tracing::info!("draining: {stopped}");
     life.drain(options.drain_timeout).await?;
-    let counted = life.shop.counted();
+    let counted = life.queue.counted();
     Ok(Summary {
         units: counted.units,
         recounts: counted.recounts,
         proved: life.provers.answered(),
         elapsed: began.elapsed(),
-        dropped: life.shop.being_counted(),
+        dropped: life.queue.being_counted(),
         undelivered: life.outbox.len(),
     })
 }
 
-fn ladder(options: &Options) -> Result<Ladder, WorkerError> {
+fn ladder(options: &Options) -> Result<KernelPreference, WorkerError> {
     match options.kernel {
         Some(KernelKind::Textbook) => return Err(WorkerError::NotForCampaigns(KernelKind::Textbook)),
         Some(_) if !options.devices.has_cpu() => return Err(DeviceError::KernelWithoutCpu.into()),
         _ => {}
     }
-    Ok(Ladder::new(options.kernel)?)
+    Ok(KernelPreference::new(options.kernel)?)
 }
 
 /// Tests the kernels and finds the devices that were named, where it is allowed to take a second.
-async fn chosen_devices(choice: DeviceChoice, ladder: Ladder) -> Result<Vec<Device>, WorkerError> {
+async fn chosen_devices(choice: DeviceChoice, ladder: KernelPreference) -> Result<Vec<Device>, WorkerError> {
     let find = move || {
         for kind in ladder.kinds() {
             known_answers(*kind).map_err(WorkerError::Miscounts)?;
@@ -143,32 +144,32 @@ struct Synced {
     waited: bool,
 }
 
-struct Life {
+struct WorkerLoop {
     name: Name,
-    line: Line,
-    shop: Arc<Shop>,
+    line: Connection,
+    queue: Arc<WorkQueue>,
     outbox: Arc<Outbox>,
-    crew: Crew,
+    executors: Executors,
     provers: Provers,
     /// Proofs that are searched for, as far as is known.
     proofs: watch::Sender<u32>,
     prove_calls: AtomicU64,
     rest: Rest,
-    around: Arc<dyn Surroundings>,
+    around: Arc<dyn Environment>,
     /// Tells this start from others.
     boot: u64,
-    home: Home,
+    home: DataDir,
 }
 
-impl Drop for Life {
+impl Drop for WorkerLoop {
     fn drop(&mut self) {
-        self.shop.stop();
+        self.queue.stop();
         // Before the lock of the folder goes: the next worker there has the file for itself.
         self.outbox.close();
     }
 }
 
-impl Life {
+impl WorkerLoop {
     /// Works until there is nothing to count, if it is to end then.
     async fn work(&self, exit_when_idle: bool) -> Result<(), WorkerError> {
         let never: Infallible = tokio::select! {
@@ -186,12 +187,12 @@ impl Life {
 
     /// Finishes and hands in what is in hand, if that can be done in time.
     async fn drain(&self, patience: Duration) -> Result<(), WorkerError> {
-        self.shop.rest(true);
+        self.queue.rest(true);
         self.stop_proving().await;
         let handed_in = async {
-            let (mut shop, mut outbox) = (self.shop.changes(), self.outbox.changes());
-            while !(self.shop.is_empty() && self.shop.being_counted() == 0 && self.outbox.len() == 0) {
-                tokio::select! { _ = shop.changed() => {}, _ = outbox.changed() => {} }
+            let (mut queue, mut outbox) = (self.queue.changes(), self.outbox.changes());
+            while !(self.queue.is_empty() && self.queue.being_counted() == 0 && self.outbox.len() == 0) {
+                tokio::select! { _ = queue.changed() => {}, _ = outbox.changed() => {} }
             }
         };
         let work = async {
@@ -216,7 +217,7 @@ impl Life {
 
     /// A last sync, with nothing in hand.
     async fn goodbye(&self) {
-        let report = Report { capacity: 0, held: Vec::new(), ..self.shop.report(0) };
+        let report = Report { capacity: 0, held: Vec::new(), ..self.queue.report(0) };
         let request = self.sync_request(report, true);
         let mut once = Backoff::default();
         let outcome = self.line.call(&mut once, |link| async move { link.work().sync(request).await }).await;
@@ -237,14 +238,14 @@ impl Life {
         let mut limit = SyncLimit::default();
         let mut early = EARLY;
         let mut idle = 0;
-        let mut changes = self.shop.changes();
+        let mut changes = self.queue.changes();
         // The first answer tells what there is, at once.
         let mut wait = Duration::ZERO;
         loop {
-            if let Some(why) = self.shop.broken() {
+            if let Some(why) = self.queue.broken() {
                 return Err(WorkerError::Miscounts(why));
             }
-            let report = self.shop.report(MOST_HELD);
+            let report = self.queue.report(MOST_HELD);
             let idles = report.held.is_empty() && report.capacity > 0;
             let waits = if idles { wait } else { Duration::ZERO };
             limit.synced(tokio::time::Instant::now());
@@ -257,21 +258,21 @@ impl Life {
             let at = tokio::time::Instant::now();
             let proves = synced.running_proofs > 0 && self.provers.capacity() > 0;
             let busy = synced.running_jobs > 0 || proves;
-            let nothing = !busy && self.shop.is_empty() && self.outbox.len() == 0;
+            let nothing = !busy && self.queue.is_empty() && self.outbox.len() == 0;
             idle = if nothing { idle + 1 } else { 0 };
             if exit_when_idle && idle >= 2 {
                 return Ok(());
             }
             // As long as nothing comes that can be counted here, it is asked for ever more seldom, unless the coordinator
             // waits for something by itself.
-            let of_use = synced.new > 0 && !self.shop.take_failed_lately();
+            let of_use = synced.new > 0 && !self.queue.take_failed_lately();
             early = if of_use || synced.waited { EARLY } else { (2 * early).min(synced.next) };
             let latest = at + synced.next.mul_f64(0.8 + 0.4 * fastrand::f64());
             let due = || {
-                let early = if self.shop.was_acknowledged() { Duration::ZERO } else { early };
-                let hungry = self.shop.is_hungry() && !draining;
+                let early = if self.queue.was_acknowledged() { Duration::ZERO } else { early };
+                let hungry = self.queue.is_hungry() && !draining;
                 let ends = exit_when_idle && nothing;
-                let wanted = if self.shop.is_urgent() {
+                let wanted = if self.queue.is_urgent() {
                     at
                 } else if hungry || ends {
                     (at + early).min(latest)
@@ -298,8 +299,8 @@ impl Life {
 
     /// Waits until the coordinator is to hear of a change at once.
     async fn urgency(&self) {
-        let mut changes = self.shop.changes();
-        while !self.shop.is_urgent() && changes.changed().await.is_ok() {}
+        let mut changes = self.queue.changes();
+        while !self.queue.is_urgent() && changes.changed().await.is_ok() {}
     }
 
     /// Hears of recounts that are kept for this worker while it counts, and has it sync at once.
@@ -309,10 +310,10 @@ impl Life {
         const MOST: Duration = Duration::from_secs(1);
         let mut backoff = Backoff::default();
         let mut pause = LEAST;
-        let mut changes = self.shop.changes();
+        let mut changes = self.queue.changes();
         loop {
             // Who has nothing in hand is told by the sync that waits.
-            while self.shop.is_empty() || self.shop.is_resting() || self.shop.is_urgent() {
+            while self.queue.is_empty() || self.queue.is_resting() || self.queue.is_urgent() {
                 if changes.changed().await.is_err() {
                     return std::future::pending().await;
                 }
@@ -324,8 +325,8 @@ impl Life {
                 Ok(v1::ListenResponse { kept }) => {
                     backoff.reset();
                     // If it has nothing in hand by now, a sync waits that would bring it.
-                    if kept && !self.shop.is_empty() {
-                        self.shop.hurry();
+                    if kept && !self.queue.is_empty() {
+                        self.queue.hurry();
                     }
                     // If the last sync did not bring it, the next one will not either.
                     pause = if kept { (2 * pause).min(MOST) } else { LEAST };
@@ -358,7 +359,7 @@ impl Life {
         let senseless = |error| WorkerError::Refused(self.line.address().clone(), format!("{error}"));
         let desired = messages::desired(response.desired).map_err(senseless)?;
         let kept: HashSet<u64> = desired.iter().map(|lease| lease.attempt).collect();
-        self.shop
+        self.queue
             .cancel(response.cancel.into_iter().chain(held.iter().copied().filter(|a| !kept.contains(a))));
         // What was held when the request went off may be done by now: it does not begin anew.
         let (known, new): (Vec<Assignment>, Vec<Assignment>) =
@@ -370,7 +371,7 @@ impl Life {
             next: Duration::from_millis(response.next_sync_ms.clamp(50, 600_000).into()),
             waited: !wait.is_zero() && began.elapsed() >= wait / 2,
         };
-        self.shop.update(known);
+        self.queue.update(known);
         self.take(new, response.jobs);
         self.proofs.send_replace(response.running_proofs);
         Ok(Some(synced))
@@ -379,9 +380,9 @@ impl Life {
     fn take(&self, leases: Vec<Assignment>, jobs: Vec<v1::Job>) {
         let texts: HashMap<JobHash, String> =
             jobs.into_iter().filter_map(|job| Some((protocol::job_hash(&job.job).ok()?, job.text))).collect();
-        self.shop.assign(leases.iter().cloned());
+        self.queue.assign(leases.iter().cloned());
         for Assignment { attempt, job, mirrored, .. } in leases {
-            self.crew.plan(ToPlan { attempt, job, mirrored, text: texts.get(&job).cloned() });
+            self.executors.plan(ToPlan { attempt, job, mirrored, text: texts.get(&job).cloned() });
         }
     }
 
@@ -424,15 +425,15 @@ impl Life {
     async fn keep_delivering(&self) -> Result<Infallible, WorkerError> {
         let mut backoff = Backoff::default();
         let mut most = MOST_RESULTS;
-        let (mut shop, mut outbox) = (self.shop.changes(), self.outbox.changes());
+        let (mut queue, mut outbox) = (self.queue.changes(), self.outbox.changes());
         loop {
-            if let Some(failed) = self.shop.next_failed() {
+            if let Some(failed) = self.queue.next_failed() {
                 self.fail(&failed, &mut backoff).await?;
                 continue;
             }
             let batch = self.outbox.batch(most, MOST_MESSAGE_BYTES - (4 << 10));
             if batch.is_empty() {
-                tokio::select! { _ = shop.changed() => {}, _ = outbox.changed() => {} }
+                tokio::select! { _ = queue.changed() => {}, _ = outbox.changed() => {} }
                 continue;
             }
             match self.complete(&batch, &mut backoff).await? {
@@ -456,7 +457,7 @@ impl Life {
             units.push((result.attempt, result.unit));
         }
         self.outbox.remove(numbers);
-        self.shop.acknowledge(units);
+        self.queue.acknowledge(units);
     }
 
     async fn complete(
@@ -517,7 +518,7 @@ impl Life {
         let answer = self.line.call(backoff, |link| async move { link.work().fail(request).await }).await?;
         // What the coordinator does not understand it will not understand later.
         if matches!(answer, Ok(_) | Err(Code::InvalidArgument | Code::NotFound)) {
-            self.shop.told();
+            self.queue.told();
         }
         Ok(())
     }
@@ -530,16 +531,16 @@ impl Life {
         const LEAST: Duration = Duration::from_millis(20);
         let mut backoff = Backoff::default();
         let mut proofs = self.proofs.subscribe();
-        let mut rests = self.shop.changes();
+        let mut rests = self.queue.changes();
         loop {
             if self.provers.capacity() == 0 {
                 self.stop_proving().await;
                 return std::future::pending().await;
             }
-            if self.shop.is_resting() {
+            if self.queue.is_resting() {
                 self.stop_proving().await;
             }
-            while *proofs.borrow_and_update() == 0 || self.shop.is_resting() {
+            while *proofs.borrow_and_update() == 0 || self.queue.is_resting() {
                 tokio::select! { _ = proofs.changed() => {}, _ = rests.changed() => {} }
             }
             let mut news = self.provers.news();
@@ -685,7 +686,7 @@ impl Life {
                 None if resting.is_some() => tracing::info!("counting again"),
                 _ => {}
             }
-            self.shop.rest(reason.is_some());
+            self.queue.rest(reason.is_some());
             resting = reason;
             tokio::time::sleep(LOOK).await;
         }

@@ -25,7 +25,7 @@ use super::fault::Fault;
 use super::layout::{Control, Params, Segment, Slot};
 use super::tables::{Specialisation, Tables, lower_state};
 use super::tuning::{Observed, Tuning};
-use crate::decomposition::{Decomposition, Plan, Prefix};
+use crate::decomposition::{Decomposition, Prefix, SymmetryCase};
 use crate::kernel::Kernel;
 use crate::kernel::scalar::Scalar;
 use crate::tally::{Parts, Residues, Tally, Thirds};
@@ -422,8 +422,8 @@ impl<'a> Loading<'a> {
     fn add(&mut self, index: usize, range: Range<u64>, parts: &mut Parts) -> Result<(), Fault> {
         let decomposition = self.decomposition;
         let mut plans = decomposition.plans().iter().zip(&self.tables.plans);
-        let mut current: Option<(&Plan, Option<u32>)> = None;
-        let mut left_over: Vec<(&Plan, Prefix)> = Vec::new();
+        let mut current: Option<(&SymmetryCase, Option<u32>)> = None;
+        let mut left_over: Vec<(&SymmetryCase, Prefix)> = Vec::new();
         self.prefixes += range.end - range.start;
         decomposition.for_each(range, |plan, prefix| {
             let segment = match current {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::layout::{CLASS_ROWS, LAST_LEVEL, LEVELS, LowerRow, LowerState, MOST_ROWS, UpperRow};
 use crate::board::Piece;
-use crate::decomposition::{CentreRule, Decomposition, Plan, Prefix, full_row};
+use crate::decomposition::{CentreRule, Decomposition, Prefix, SymmetryCase, full_row};
 
 /// What is compiled into the search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -62,7 +62,7 @@ impl Tables {
 
     fn enter(
         &mut self,
-        plan: &Plan,
+        plan: &SymmetryCase,
         classes: &mut HashMap<[UpperRow; CLASS_ROWS], u16>,
     ) -> Option<PlanEntry> {
         let upper = plan.rows().len() - plan.below();
@@ -126,12 +126,12 @@ impl Tables {
 
 /// Whether the shaders can count below the prefixes of `plan`: queens, at least two rows above the block (the
 /// search closes the last one together with the one before), at most 16 on each side.
-pub(super) fn suits(plan: &Plan) -> bool {
+pub(super) fn suits(plan: &SymmetryCase) -> bool {
     let upper = plan.rows().len() - plan.below();
     plan.piece() == Piece::Queen && (2..=MOST_ROWS).contains(&upper) && plan.below() <= MOST_ROWS
 }
 
-fn lower_row(plan: &Plan, k: usize) -> LowerRow {
+fn lower_row(plan: &SymmetryCase, k: usize) -> LowerRow {
     let row = plan.rows()[k];
     // Differences of rows are below 32.
     let step = if k + 1 < plan.below() { plan.rows()[k + 1] - row } else { 0 };
@@ -150,7 +150,7 @@ fn lower_row(plan: &Plan, k: usize) -> LowerRow {
 }
 
 /// The rows above the block by the rows left; 0 is that of a lane without a state.
-fn upper_rows(plan: &Plan) -> [UpperRow; CLASS_ROWS] {
+fn upper_rows(plan: &SymmetryCase) -> [UpperRow; CLASS_ROWS] {
     let (rows, allowed, end) = (plan.rows(), plan.allowed(), plan.rows().len());
     let mut table = [[u32::MAX, u32::MAX, 1, 1]; CLASS_ROWS];
     for (left, entry) in (1..=end - plan.below()).zip(&mut table[1..]) {
@@ -164,7 +164,7 @@ fn upper_rows(plan: &Plan) -> [UpperRow; CLASS_ROWS] {
 }
 
 /// A prefix as a state of its level.
-pub(super) fn lower_state(plan: &Plan, prefix: &Prefix, segment: u32) -> LowerState {
+pub(super) fn lower_state(plan: &SymmetryCase, prefix: &Prefix, segment: u32) -> LowerState {
     let (n, k, state) = (plan.n(), prefix.filled(), prefix.state());
     let first_upper = plan.rows()[plan.below()];
     let row = plan.rows()[k];

@@ -31,7 +31,7 @@
 use super::group::Row;
 use super::lanes::Lanes;
 use super::level::{CLOSING, Found, Level, Outcome};
-use crate::decomposition::{MAX_COUNT_SIZE, Plan, Prefix, full_row};
+use crate::decomposition::{MAX_COUNT_SIZE, Prefix, SymmetryCase, full_row};
 use crate::kernel::Kernel;
 use crate::kernel::scalar::Scalar;
 use crate::tally::{Parts, TallyError};
@@ -60,7 +60,7 @@ impl<D: FnMut(&mut Engine, Flush) + Send> Batch<D> {
 
     /// Runs the engine and moves what it found to `parts`.
     fn drain(&mut self, flush: Flush, parts: &mut Parts) -> Result<(), TallyError> {
-        let Some(weight) = self.engine.plan.as_ref().map(Plan::weight) else { return Ok(()) };
+        let Some(weight) = self.engine.plan.as_ref().map(SymmetryCase::weight) else { return Ok(()) };
         (self.drain)(&mut self.engine, flush);
         let Found { solutions, shadow, nodes } = std::mem::take(&mut self.engine.found);
         parts.add(weight, solutions, shadow, nodes)
@@ -68,7 +68,12 @@ impl<D: FnMut(&mut Engine, Flush) + Send> Batch<D> {
 }
 
 impl<D: FnMut(&mut Engine, Flush) + Send> Kernel for Batch<D> {
-    fn count(&mut self, plan: &Plan, prefixes: &[Prefix], parts: &mut Parts) -> Result<(), TallyError> {
+    fn count(
+        &mut self,
+        plan: &SymmetryCase,
+        prefixes: &[Prefix],
+        parts: &mut Parts,
+    ) -> Result<(), TallyError> {
         let Some(filled) = prefixes.first().map(Prefix::filled) else { return Ok(()) };
         if plan.rows().len() - plan.below() < CLOSING || plan.rows().len() - filled <= CLOSING {
             return Scalar.count(plan, prefixes, parts);
@@ -97,7 +102,7 @@ impl<D: FnMut(&mut Engine, Flush) + Send> Kernel for Batch<D> {
 }
 
 /// Whether states of the two plans mean the same once the rows below the block are filled.
-fn pool(a: &Plan, b: &Plan) -> bool {
+fn pool(a: &SymmetryCase, b: &SymmetryCase) -> bool {
     a.weight() == b.weight()
         && a.below() == b.below()
         && a.rows() == b.rows()
@@ -107,7 +112,7 @@ fn pool(a: &Plan, b: &Plan) -> bool {
 /// The stacks and lanes of every level, and the plan that the states belong to.
 pub(super) struct Engine {
     levels: Vec<Level>,
-    plan: Option<Plan>,
+    plan: Option<SymmetryCase>,
     /// The level of the prefixes.
     top: usize,
     found: Found,

@@ -1,7 +1,7 @@
 //! A group of lanes: what it holds in registers, and what is done with it in one step.
 
 use super::lanes::{Lanes, MOST_LANES};
-use crate::decomposition::{CentreRule, Plan};
+use crate::decomposition::{CentreRule, SymmetryCase};
 
 /// A level's stack is handed over when it holds this many states.
 pub(super) const FULL: usize = 1024;
@@ -56,7 +56,7 @@ pub(super) struct Row<L: Lanes> {
 impl<L: Lanes> Row<L> {
     /// The open row at position k; at least two more follow it.
     #[inline(always)]
-    pub(super) fn new(lanes: L, plan: &Plan, k: usize) -> Self {
+    pub(super) fn new(lanes: L, plan: &SymmetryCase, k: usize) -> Self {
         let (rows, allowed, rules) = (plan.rows(), plan.allowed(), plan.rules());
         // Differences of rows are below 32. Above the block `to_upper` is not used.
         let to_upper = rows[k].abs_diff(rows[plan.below()]) as u32;

@@ -2,7 +2,7 @@
 //!
 //! A thread for each proof that runs asks the queries of [`crate::solver::first::first_by`], or has the long searches of
 //! [`crate::solver::beautiful::most_beautiful_by`] done in parts; at its desks sit workers, who take tasks from the
-//! [`Pool`] through the protocol. Whatever they answer is checked before it is believed, so that a proof is as good as if
+//! [`TaskQueue`] through the protocol. Whatever they answer is checked before it is believed, so that a proof is as good as if
 //! this machine had found it alone, and needs no second opinion. What is proved is on disk some seconds later, and a
 //! coordinator that starts again goes on from there. Proofs that were finished before are checked again then, beside
 //! everything else; until that is done they are not said to be finished, and nothing of them is handed out.
@@ -11,7 +11,7 @@
 //! |---|---|
 //! | `search.rs` | the thread of a proof |
 //! | `pool.rs` | tasks: who asks waits, who works takes |
-//! | `desk.rs` | a desk where workers answer; the check of their answers |
+//! | `solver.rs` | a desk where workers answer; the check of their answers |
 //! | `folder.rs` | what is kept of a proof |
 
 mod proof_store;
@@ -30,15 +30,15 @@ use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 
-pub(super) use self::proof_store::What;
-use self::proof_store::{Folder, Record, Stand};
-use self::remote_solver::{Judgement, Listening, Room};
+pub(super) use self::proof_store::Goal;
+use self::proof_store::{ProofRecord, ProofState, ProofStore};
+use self::remote_solver::{BoundAddress, Judgement, Room};
 use self::task_queue::Answered;
-pub(super) use self::task_queue::Pool;
+pub(super) use self::task_queue::TaskQueue;
 use super::books;
 use super::commands::{StateError, Submitted};
-use super::event_log::{Chronicle, Happening};
-use super::notifier::{Crier, Kind, News};
+use super::event_log::{EventLog, OperatorEvent};
+use super::notifier::{Kind, Notification, Notifier};
 use super::now_ms;
 use crate::cluster::campaign::JobState;
 use crate::cluster::protocol::v1::{self, EventKind};
@@ -48,16 +48,16 @@ use crate::proof::{self, Beauty, Meter, Proved};
 use crate::solver::beautiful::Place;
 
 /// Who is to hear of a worker whose answer was wrong: its name, and why.
-pub(super) type Accuse = Box<dyn Fn(&str, &str) + Send + Sync>;
+pub(super) type MisbehaviourHook = Box<dyn Fn(&str, &str) + Send + Sync>;
 
 /// Who hears of what happens to proofs.
-struct Ears {
-    accuse: Accuse,
-    crier: Crier,
-    chronicle: Chronicle,
+struct Observers {
+    misbehaviour_hook: MisbehaviourHook,
+    notifier: Notifier,
+    event_log: EventLog,
 }
 
-impl What {
+impl Goal {
     /// Its canonical text, which names it.
     fn text(self) -> String {
         match self {
@@ -83,13 +83,13 @@ impl What {
     }
 }
 
-impl From<Stand> for JobState {
-    fn from(stand: Stand) -> Self {
+impl From<ProofState> for JobState {
+    fn from(stand: ProofState) -> Self {
         match stand {
-            Stand::Running => Self::Running,
-            Stand::Paused => Self::Paused,
-            Stand::Cancelled => Self::Cancelled,
-            Stand::Finished => Self::Finished,
+            ProofState::Running => Self::Running,
+            ProofState::Paused => Self::Paused,
+            ProofState::Cancelled => Self::Cancelled,
+            ProofState::Finished => Self::Finished,
         }
     }
 }
@@ -107,7 +107,7 @@ struct Prover {
 /// What changes of a proof.
 #[derive(Debug)]
 struct Standing {
-    record: Record,
+    record: ProofRecord,
     /// The length and the SHA-256 of the certificate, once it was checked by this process.
     certificate: Option<(u64, Vec<u8>)>,
     /// How far the search for a most beautiful solution is, and the best so far.
@@ -119,8 +119,8 @@ struct Standing {
 
 /// A proof.
 struct Proof {
-    what: What,
-    folder: Folder,
+    what: Goal,
+    folder: ProofStore,
     standing: Mutex<Standing>,
     /// Its thread is to end.
     stop: AtomicBool,
@@ -132,7 +132,7 @@ struct Proof {
     writing: Mutex<()>,
     /// Held while the certificate is checked again.
     rechecking: Mutex<()>,
-    ears: Arc<Ears>,
+    observers: Arc<Observers>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -140,7 +140,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Listening for Proof {
+impl BoundAddress for Proof {
     fn judged(&self, answered: &Answered, judgement: &Judgement, took: Duration) {
         let Answered { worker, answer, .. } = answered;
         {
@@ -167,13 +167,13 @@ impl Listening for Proof {
             let text = self.what.text();
             tracing::error!(worker, proof = text, why, "an answer is wrong");
             self.note(format!("{worker} is not believed any more: {why}"));
-            (self.ears.accuse)(worker, &format!("its answer for {text} is wrong: {why}"));
+            (self.observers.misbehaviour_hook)(worker, &format!("its answer for {text} is wrong: {why}"));
         }
     }
 }
 
 impl Proof {
-    fn new(what: What, folder: Folder, record: Record, ears: &Arc<Ears>) -> Self {
+    fn new(what: Goal, folder: ProofStore, record: ProofRecord, observers: &Arc<Observers>) -> Self {
         let standing = Standing {
             record,
             certificate: None,
@@ -192,7 +192,7 @@ impl Proof {
             thread: Mutex::new(None),
             writing: Mutex::new(()),
             rechecking: Mutex::new(()),
-            ears: Arc::clone(ears),
+            observers: Arc::clone(observers),
         }
     }
 
@@ -205,15 +205,15 @@ impl Proof {
         }
     }
 
-    fn stand(&self) -> Stand {
+    fn stand(&self) -> ProofState {
         lock(&self.standing).record.stand
     }
 
     /// Has it stand so, on disk first.
-    fn come_to(&self, stand: Stand, solution: Option<Vec<usize>>) -> io::Result<()> {
+    fn come_to(&self, stand: ProofState, solution: Option<Vec<usize>>) -> io::Result<()> {
         let _one_at_a_time = lock(&self.writing);
         let before = lock(&self.standing).record.clone();
-        let record = Record { stand, stand_ms: now_ms(), solution, ..before };
+        let record = ProofRecord { stand, stand_ms: now_ms(), solution, ..before };
         self.folder.keep(&record)?;
         lock(&self.standing).record = record;
         Ok(())
@@ -228,7 +228,7 @@ impl Proof {
     }
 
     /// Starts its thread.
-    fn begin(self: &Arc<Self>, pool: &Arc<Pool>, room: &Arc<Room>) -> io::Result<()> {
+    fn begin(self: &Arc<Self>, pool: &Arc<TaskQueue>, room: &Arc<Room>) -> io::Result<()> {
         self.end();
         self.stop.store(false, Ordering::Relaxed);
         let (proof, pool, room) = (Arc::clone(self), Arc::clone(pool), Arc::clone(room));
@@ -247,8 +247,8 @@ impl Proof {
             tracing::error!(proof = proof.what.text(), "{trouble}");
             proof.note(trouble);
             // Until somebody resumes it.
-            if proof.come_to(Stand::Paused, None).is_err() {
-                lock(&proof.standing).record.stand = Stand::Paused;
+            if proof.come_to(ProofState::Paused, None).is_err() {
+                lock(&proof.standing).record.stand = ProofState::Paused;
             }
         };
         *lock(&self.thread) = Some(std::thread::Builder::new().name("proof".into()).spawn(work)?);
@@ -259,12 +259,12 @@ impl Proof {
     fn finish(&self, certificate: &[u8], solution: Option<Vec<usize>>) -> io::Result<()> {
         self.folder.keep_certificate(certificate)?;
         self.know(certificate);
-        self.come_to(Stand::Finished, solution)?;
+        self.come_to(ProofState::Finished, solution)?;
         tracing::info!(proof = self.what.text(), bytes = certificate.len(), "proved");
         let said = format!("is finished: {} is proved", self.what.text());
         let text = format!("job {} {said}", self.what.job());
-        let proved = Happening::info(EventKind::Finished, text);
-        self.ears.chronicle.note(proved.of_job(self.what.job()));
+        let proved = OperatorEvent::info(EventKind::Finished, text);
+        self.observers.event_log.note(proved.of_job(self.what.job()));
         self.tell(Kind::Finished, said);
         Ok(())
     }
@@ -291,7 +291,7 @@ impl Proof {
     /// Whether it was finished by an earlier process, and its certificate was not checked since.
     fn is_unchecked(&self) -> bool {
         let standing = lock(&self.standing);
-        standing.record.stand == Stand::Finished && standing.certificate.is_none()
+        standing.record.stand == ProofState::Finished && standing.certificate.is_none()
     }
 
     /// Checks again what an earlier process has finished; if that is not so, it must be searched for again.
@@ -317,8 +317,8 @@ impl Proof {
         self.note(format!(
             "its certificate is not what it was: {why}; when it is resumed, it is proved again"
         ));
-        if let Err(error) = self.come_to(Stand::Paused, None) {
-            lock(&self.standing).record.stand = Stand::Paused;
+        if let Err(error) = self.come_to(ProofState::Paused, None) {
+            lock(&self.standing).record.stand = ProofState::Paused;
             self.note(format!("{} cannot be written: {error}", self.folder.path().display()));
         }
         self.tell(Kind::Trouble, format!("is paused: the certificate of {text} is not what it was: {why}"));
@@ -332,10 +332,10 @@ impl Proof {
     fn tell(&self, kind: Kind, what: String) {
         let job = self.what.job().to_string();
         let text = format!("job {job} {what}");
-        self.ears.crier.tell(News { kind, job: Some(job), worker: None, text });
+        self.observers.notifier.tell(Notification { kind, job: Some(job), worker: None, text });
     }
 
-    fn status(&self, pool: &Pool) -> v1::ProofStatus {
+    fn status(&self, pool: &TaskQueue) -> v1::ProofStatus {
         use v1::proof_status::What as Shown;
         let job = self.what.job();
         let (open, lent) = pool.open(job);
@@ -355,8 +355,8 @@ impl Proof {
         };
         let (certificate_bytes, certificate_sha256) = certificate.clone().unwrap_or_default();
         let what = match self.what {
-            What::First { n } => Shown::First(v1::First { n: n as u32 }),
-            What::Beautiful { n } => Shown::Beautiful(v1::Beautiful { n: n as u32 }),
+            Goal::First { n } => Shown::First(v1::First { n: n as u32 }),
+            Goal::Beautiful { n } => Shown::Beautiful(v1::Beautiful { n: n as u32 }),
         };
         let level = |&(Place { cost, least, most, squares, queens }, _): &(Place, _)| v1::CostLevel {
             cost,
@@ -365,7 +365,7 @@ impl Proof {
             squares: squares as u32,
             queens,
         };
-        let searched = stage.as_ref().filter(|_| record.stand != Stand::Finished);
+        let searched = stage.as_ref().filter(|_| record.stand != ProofState::Finished);
         let mut notes = notes.clone();
         if unchecked {
             notes.push("it was finished; its certificate is being checked again".to_owned());
@@ -402,9 +402,9 @@ impl Drop for Proofs {
 /// All proofs of a coordinator.
 pub(super) struct Proofs {
     folder: PathBuf,
-    pub(super) pool: Arc<Pool>,
+    pub(super) pool: Arc<TaskQueue>,
     room: Arc<Room>,
-    ears: Arc<Ears>,
+    observers: Arc<Observers>,
     proofs: Mutex<BTreeMap<JobHash, Arc<Proof>>>,
     /// Held while any of them is submitted or changes how it stands, which may take a while.
     changing: Mutex<()>,
@@ -417,24 +417,25 @@ impl Proofs {
     /// The folder cannot be read, or the system gives no thread.
     pub(super) fn open(
         data: &Path,
-        accuse: Accuse,
-        (crier, chronicle): (Crier, Chronicle),
+        misbehaviour_hook: MisbehaviourHook,
+        (notifier, event_log): (Notifier, EventLog),
     ) -> io::Result<Self> {
         let folder = data.join("proofs");
-        let ears = Arc::new(Ears { accuse, crier, chronicle });
+        let observers = Arc::new(Observers { misbehaviour_hook, notifier, event_log });
         let mut proofs = BTreeMap::new();
-        for folder in Folder::all(&folder)? {
+        for folder in ProofStore::all(&folder)? {
             let named = |error: io::Error| {
                 io::Error::new(error.kind(), format!("{}: {error}", folder.path().join("job.json").display()))
             };
             let record = folder.record().map_err(named)?;
             let what = record.what;
-            proofs.insert(what.job(), Arc::new(Proof::new(what, folder.clone(), record, &ears)));
+            proofs.insert(what.job(), Arc::new(Proof::new(what, folder.clone(), record, &observers)));
         }
-        let pool = Arc::new(Pool::new());
+        let pool = Arc::new(TaskQueue::new());
         let room = Arc::new(Room::new());
-        let opened = Self { folder, pool, room, ears, proofs: Mutex::new(proofs), changing: Mutex::new(()) };
-        for proof in lock(&opened.proofs).values().filter(|proof| proof.stand() == Stand::Running) {
+        let opened =
+            Self { folder, pool, room, observers, proofs: Mutex::new(proofs), changing: Mutex::new(()) };
+        for proof in lock(&opened.proofs).values().filter(|proof| proof.stand() == ProofState::Running) {
             proof.begin(&opened.pool, &opened.room)?;
         }
         opened.check_again()?;
@@ -467,25 +468,26 @@ impl Proofs {
     ///
     /// # Errors
     /// It cannot be written down.
-    pub(super) fn submit(&self, what: What, submitter: &str) -> io::Result<(JobHash, Submitted)> {
+    pub(super) fn submit(&self, what: Goal, submitter: &str) -> io::Result<(JobHash, Submitted)> {
         let job = what.job();
         let _one_at_a_time = lock(&self.changing);
         let known = lock(&self.proofs).get(&job).cloned();
         if let Some(proof) = known {
-            if proof.stand() == Stand::Cancelled {
-                proof.come_to(Stand::Running, None)?;
+            if proof.stand() == ProofState::Cancelled {
+                proof.come_to(ProofState::Running, None)?;
                 proof.begin(&self.pool, &self.room)?;
             }
             return Ok((job, Submitted { known: true, state: proof.state(), priority: 0 }));
         }
-        let folder = Folder::new(self.folder.join(job.to_string()));
+        let folder = ProofStore::new(self.folder.join(job.to_string()));
         let at_ms = now_ms();
-        let (stand, submitter) = (Stand::Running, submitter.to_owned());
-        let record = Record { what, stand, submitter, submitted_ms: at_ms, stand_ms: at_ms, solution: None };
+        let (stand, submitter) = (ProofState::Running, submitter.to_owned());
+        let record =
+            ProofRecord { what, stand, submitter, submitted_ms: at_ms, stand_ms: at_ms, solution: None };
         folder.keep(&record)?;
         tracing::info!(%job, submitter = record.submitter, text = what.text(), "a proof is submitted");
-        self.ears.chronicle.note(books::submitted(job, &what.text(), &record.submitter));
-        let proof = Arc::new(Proof::new(what, folder, record, &self.ears));
+        self.observers.event_log.note(books::submitted(job, &what.text(), &record.submitter));
+        let proof = Arc::new(Proof::new(what, folder, record, &self.observers));
         proof.begin(&self.pool, &self.room)?;
         lock(&self.proofs).insert(job, proof);
         Ok((job, Submitted { known: false, state: JobState::Running, priority: 0 }))
@@ -507,7 +509,8 @@ impl Proofs {
 
     /// Those that are searched for.
     pub(super) fn running(&self) -> u32 {
-        let running = lock(&self.proofs).values().filter(|proof| proof.stand() == Stand::Running).count();
+        let running =
+            lock(&self.proofs).values().filter(|proof| proof.stand() == ProofState::Running).count();
         u32::try_from(running).unwrap_or(u32::MAX)
     }
 
@@ -534,10 +537,10 @@ impl Proofs {
         let _one_at_a_time = lock(&self.changing);
         let before = proof.stand();
         let stand = match (before, state) {
-            (_, JobState::Running) if before != Stand::Finished => Stand::Running,
-            (Stand::Running | Stand::Paused, JobState::Paused) => Stand::Paused,
-            (_, JobState::Cancelled) if before != Stand::Finished => Stand::Cancelled,
-            (Stand::Finished, JobState::Finished) => Stand::Finished,
+            (_, JobState::Running) if before != ProofState::Finished => ProofState::Running,
+            (ProofState::Running | ProofState::Paused, JobState::Paused) => ProofState::Paused,
+            (_, JobState::Cancelled) if before != ProofState::Finished => ProofState::Cancelled,
+            (ProofState::Finished, JobState::Finished) => ProofState::Finished,
             _ => return Err(StateError::over(job, before.into(), state)),
         };
         let unwritten = |error: io::Error| {
@@ -545,17 +548,17 @@ impl Proofs {
             StateError::Unwritten(error.to_string())
         };
         if stand != before {
-            if before == Stand::Running {
+            if before == ProofState::Running {
                 proof.end();
-                if proof.stand() == Stand::Finished {
+                if proof.stand() == ProofState::Finished {
                     // It was faster.
                     return Err(StateError::over(job, JobState::Finished, state));
                 }
             }
             proof.come_to(stand, None).map_err(unwritten)?;
             tracing::info!(%job, state = super::actor::name(state), "a proof changes its state");
-            self.ears.chronicle.note(books::changed(job, state, by));
-            if stand == Stand::Running {
+            self.observers.event_log.note(books::changed(job, state, by));
+            if stand == ProofState::Running {
                 proof.begin(&self.pool, &self.room).map_err(unwritten)?;
             }
         }
@@ -570,7 +573,7 @@ impl Proofs {
         let (job, proof) = self.find(digits)?;
         proof.check_again();
         let stand = proof.stand();
-        let checked = lock(&proof.standing).certificate.clone().filter(|_| stand == Stand::Finished);
+        let checked = lock(&proof.standing).certificate.clone().filter(|_| stand == ProofState::Finished);
         let Some((_, digest)) = checked else {
             return Err(StateError::Unproved(job, super::actor::name(stand.into())));
         };

@@ -2,7 +2,7 @@
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `job.json` | the [`Record`] |
+//! | `job.json` | the [`ProofRecord`] |
 //! | `refuted` | of a first solution: what is refuted, as [`resume`] writes it. Every refutation is checked when it is read |
 //! | `proved` | of a most beautiful one: what is proved, as its engine writes it. Every record is checked when it is read |
 //! | `certificate` | the certificate, once all is proved |
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::atomic_file::{self, WholeFile};
+use crate::atomic_file::{self, AtomicFile};
 use crate::cluster::protocol::{Malformed, v1};
 use crate::proof::Meter;
 use crate::proof::beautiful::PartialProof;
@@ -23,7 +23,7 @@ use crate::solver::first::{LARGEST, Refutations, resume};
 /// What is to be found, and proved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(in super::super) enum What {
+pub(in super::super) enum Goal {
     /// The lexicographically first solution on the board of this size.
     First {
         /// The size.
@@ -42,7 +42,7 @@ const LARGEST_FILE: u64 = 1 << 30;
 /// The largest board for most beautiful solutions: as of the command `beautiful`.
 const LARGEST_BEAUTIFUL: usize = 250;
 
-impl TryFrom<&v1::SubmitProofRequest> for What {
+impl TryFrom<&v1::SubmitProofRequest> for Goal {
     type Error = Malformed;
 
     fn try_from(request: &v1::SubmitProofRequest) -> Result<Self, Malformed> {
@@ -64,7 +64,7 @@ impl TryFrom<&v1::SubmitProofRequest> for What {
 /// How a proof stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Stand {
+pub(super) enum ProofState {
     /// It is searched for.
     Running,
     /// It waits to be resumed.
@@ -77,9 +77,9 @@ pub(super) enum Stand {
 
 /// What is kept of a proof.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Record {
-    pub(super) what: What,
-    pub(super) stand: Stand,
+pub(super) struct ProofRecord {
+    pub(super) what: Goal,
+    pub(super) stand: ProofState,
     /// Who submitted it.
     pub(super) submitter: String,
     pub(super) submitted_ms: u64,
@@ -91,29 +91,29 @@ pub(super) struct Record {
 
 /// The folder.
 #[derive(Clone, Debug)]
-pub(super) struct Folder {
+pub(super) struct ProofStore {
     path: PathBuf,
 }
 
-impl Folder {
+impl ProofStore {
     pub(super) const fn new(path: PathBuf) -> Self {
         Self { path }
     }
 
     fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
-        WholeFile::begin(&self.path.join(name))?.finish_with(|out| out.write_all(bytes))
+        AtomicFile::begin(&self.path.join(name))?.finish_with(|out| out.write_all(bytes))
     }
 
     fn read(&self, name: &str) -> io::Result<Vec<u8>> {
         atomic_file::read(&self.path.join(name), LARGEST_FILE)
     }
 
-    pub(super) fn keep(&self, record: &Record) -> io::Result<()> {
+    pub(super) fn keep(&self, record: &ProofRecord) -> io::Result<()> {
         fs::create_dir_all(&self.path)?;
         self.write("job.json", &serde_json::to_vec(record)?)
     }
 
-    pub(super) fn record(&self) -> io::Result<Record> {
+    pub(super) fn record(&self) -> io::Result<ProofRecord> {
         Ok(serde_json::from_slice(&self.read("job.json")?)?)
     }
 

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::task_queue::{Answered, Pool};
+use super::task_queue::{Answered, TaskQueue};
 use crate::board::{Piece, is_solution};
 use crate::cluster::protocol::{CompletionQuery, TaskAnswer, TaskOutcome, TaskQuery};
 use crate::decomposition::JobHash;
@@ -62,20 +62,20 @@ pub(super) enum Judgement {
 }
 
 /// Who hears of answers.
-pub(super) trait Listening: Send + Sync {
+pub(super) trait BoundAddress: Send + Sync {
     /// An answer was judged, which took so long.
     fn judged(&self, answered: &Answered, judgement: &Judgement, took: Duration);
 }
 
 /// Where the queries of one proof are asked.
-pub(super) struct Desk {
+pub(super) struct RemoteSolver {
     pub(super) job: JobHash,
-    pub(super) pool: Arc<Pool>,
+    pub(super) pool: Arc<TaskQueue>,
     pub(super) room: Arc<Room>,
-    pub(super) listener: Arc<dyn Listening>,
+    pub(super) listener: Arc<dyn BoundAddress>,
 }
 
-impl Desk {
+impl RemoteSolver {
     /// Asks once and judges the answer. Who gives a wrong one, or too many useless ones, is asked no more. `judge` may
     /// correct what a worker says of its work. None once it is not `wanted` any more.
     fn ask<T>(
@@ -108,7 +108,7 @@ impl Desk {
 /// A desk for completions.
 pub(super) struct CompletionDesk {
     pub(super) n: usize,
-    pub(super) desk: Desk,
+    pub(super) solver: RemoteSolver,
 }
 
 impl QuerySolver for CompletionDesk {
@@ -122,7 +122,7 @@ impl QuerySolver for CompletionDesk {
         let query = CompletionQuery { n: self.n, prefix: prefix.to_vec(), programmes, attempt };
         loop {
             let wanted = || !task.is_stopped();
-            let asked = self.desk.ask(TaskQuery::Completion(query.clone()), &wanted, |answer| {
+            let asked = self.solver.ask(TaskQuery::Completion(query.clone()), &wanted, |answer| {
                 let is_stopped = || !wanted();
                 let mut meter = Meter::new(Some(MOST_STEPS)).stopped_by(&is_stopped);
                 let (judgement, outcome) = judge_completion(&query, &answer.outcome, &mut meter);
@@ -212,7 +212,7 @@ impl Checkers {
 
 /// A desk for parts of searches.
 pub(super) struct PartDesk {
-    pub(super) desk: Desk,
+    pub(super) solver: RemoteSolver,
     pub(super) checkers: Arc<Checkers>,
 }
 
@@ -220,7 +220,7 @@ impl SubtreeSolver for PartDesk {
     fn ask(&mut self, question: SubtreeTask, pulse: &CancelToken) -> Option<Reached> {
         loop {
             let wanted = || !pulse.is_abandoned();
-            let (_, reached) = self.desk.ask(TaskQuery::Part(question.clone()), &wanted, |answer| {
+            let (_, reached) = self.solver.ask(TaskQuery::Part(question.clone()), &wanted, |answer| {
                 let known = question.part.known();
                 let is_stopped = || !wanted();
                 let mut meter = Meter::new(Some(most_steps(&question))).stopped_by(&is_stopped);

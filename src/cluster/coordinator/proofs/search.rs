@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::proof_store::What;
-use super::remote_solver::{Checkers, CompletionDesk, Desk, Listening, PartDesk, Room};
-use super::task_queue::Pool;
+use super::proof_store::Goal;
+use super::remote_solver::{BoundAddress, Checkers, CompletionDesk, PartDesk, RemoteSolver, Room};
+use super::task_queue::TaskQueue;
 use super::{Proof, lock};
 use crate::board::Norm;
 use crate::proof::{self, Meter};
@@ -27,26 +27,26 @@ fn pause_after(took: Duration) -> Duration {
 
 impl Proof {
     /// Searches until it is proved or told to stop.
-    pub(super) fn search(self: &Arc<Self>, pool: &Arc<Pool>, room: &Arc<Room>) -> io::Result<()> {
-        let desk = || Desk {
+    pub(super) fn search(self: &Arc<Self>, pool: &Arc<TaskQueue>, room: &Arc<Room>) -> io::Result<()> {
+        let solver = || RemoteSolver {
             job: self.what.job(),
             pool: Arc::clone(pool),
             room: Arc::clone(room),
-            listener: Arc::clone(self) as Arc<dyn Listening>,
+            listener: Arc::clone(self) as Arc<dyn BoundAddress>,
         };
         match self.what {
-            What::First { n } => self.search_first(n, &desk),
-            What::Beautiful { n } => self.search_most_beautiful(n, &desk),
+            Goal::First { n } => self.search_first(n, &solver),
+            Goal::Beautiful { n } => self.search_most_beautiful(n, &solver),
         }
     }
 
-    fn search_first(&self, n: usize, desk: &dyn Fn() -> Desk) -> io::Result<()> {
+    fn search_first(&self, n: usize, solver: &dyn Fn() -> RemoteSolver) -> io::Result<()> {
         // What is checked here is of this machine, however long that takes; but nobody waits for it who stops.
         let is_stopped = || self.stop.load(Ordering::Relaxed);
         let refuted = self.folder.refuted(n, &mut Meter::new(None).stopped_by(&is_stopped))?;
         self.refuted.store(refuted.len() as u64, Ordering::Relaxed);
         let desks =
-            (0..DESKS).map(|_| -> Box<dyn QuerySolver> { Box::new(CompletionDesk { n, desk: desk() }) });
+            (0..DESKS).map(|_| -> Box<dyn QuerySolver> { Box::new(CompletionDesk { n, solver: solver() }) });
         let options = Options { refuted, ..Options::default() };
         let mut book = Book::new(self);
         let found = first::first_by(n, options, desks.collect(), &mut Looking(self), &mut |refuted| {
@@ -61,7 +61,7 @@ impl Proof {
         Ok(())
     }
 
-    fn search_most_beautiful(&self, n: usize, desk: &dyn Fn() -> Desk) -> io::Result<()> {
+    fn search_most_beautiful(&self, n: usize, solver: &dyn Fn() -> RemoteSolver) -> io::Result<()> {
         // What is not handed out is searched here; a core is left for everything else.
         let threads = std::thread::available_parallelism().map_or(1, usize::from) - 1;
         let threads = threads.max(1);
@@ -70,7 +70,7 @@ impl Proof {
         let begun = self.folder.proved(&question, &mut Meter::new(None).stopped_by(&is_stopped))?;
         let checkers = Arc::new(Checkers::default());
         let desks = (0..DESKS).map(|_| -> Box<dyn SubtreeSolver> {
-            Box::new(PartDesk { desk: desk(), checkers: Arc::clone(&checkers) })
+            Box::new(PartDesk { solver: solver(), checkers: Arc::clone(&checkers) })
         });
         let mut book = Book::new(self);
         let mut keep = |stage: &Stage<'_>| {
@@ -106,7 +106,7 @@ struct Looking<'a>(&'a Proof);
 
 impl ProgressSink for Looking<'_> {
     fn look(&mut self, progress: &Progress) -> ControlFlow<()> {
-        if matches!(self.0.what, What::First { .. }) {
+        if matches!(self.0.what, Goal::First { .. }) {
             self.0.row.store(progress.level as u32, Ordering::Relaxed);
         }
         if self.0.stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::super::clock::SteadyClock;
+use super::super::clock::MonotonicClock;
 use crate::cluster::protocol::{BUILD, MOST_MESSAGE_BYTES, ProveCall, TaskAnswer, TaskOutcome, TaskQuery};
 use crate::decomposition::JobHash;
 
@@ -241,19 +241,19 @@ impl State {
 
 /// The pool.
 #[derive(Debug)]
-pub(in super::super) struct Pool {
-    clock: SteadyClock,
+pub(in super::super) struct TaskQueue {
+    clock: MonotonicClock,
     state: Mutex<State>,
     answered: Condvar,
-    news: watch::Sender<()>,
+    notifications: watch::Sender<()>,
 }
 
-impl Pool {
+impl TaskQueue {
     pub(in super::super) fn new() -> Self {
-        let clock = SteadyClock::start();
+        let clock = MonotonicClock::start();
         // No task of before has a number as high.
         let state = Mutex::new(State::new(clock.now_ms() << 20));
-        Self { clock, state, answered: Condvar::new(), news: watch::Sender::new(()) }
+        Self { clock, state, answered: Condvar::new(), notifications: watch::Sender::new(()) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -267,7 +267,7 @@ impl Pool {
         const LOOK: Duration = Duration::from_millis(50);
         let mut state = self.state();
         let number = state.add(job, query);
-        self.news.send_replace(());
+        self.notifications.send_replace(());
         loop {
             if let Some(answered) = state.tasks.get_mut(&number).and_then(|task| task.answer.take()) {
                 state.tasks.remove(&number);
@@ -275,7 +275,7 @@ impl Pool {
             }
             if !wanted() {
                 state.tasks.remove(&number);
-                self.news.send_replace(());
+                self.notifications.send_replace(());
                 return None;
             }
             state = self.answered.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner).0;
@@ -296,9 +296,9 @@ impl Pool {
             drop(state);
             self.answered.notify_all();
         }
-        let mut news = self.news.subscribe();
+        let mut notifications = self.notifications.subscribe();
         loop {
-            news.mark_unchanged();
+            notifications.mark_unchanged();
             // Superseded: nobody hears it.
             let Some(reply) = self.state().call(worker, &call, self.clock.now_ms()) else {
                 return Reply::default();
@@ -307,7 +307,7 @@ impl Pool {
                 return reply;
             }
             tokio::select! {
-                _ = news.changed() => {}
+                _ = notifications.changed() => {}
                 () = tokio::time::sleep_until(until) => return reply,
             }
         }
@@ -320,7 +320,7 @@ impl Pool {
         state.workers.remove(worker);
         state.expire(self.clock.now_ms());
         drop(state);
-        self.news.send_replace(());
+        self.notifications.send_replace(());
     }
 
     /// Asks a worker for no more answers of this kind until it restarts: they have steps that this version does not know.
@@ -340,7 +340,7 @@ impl Pool {
         state.unreadable.insert(worker.clone(), Unreadable { boot: *boot, kinds, why });
         // What it has of them goes to others when it calls.
         drop(state);
-        self.news.send_replace(());
+        self.notifications.send_replace(());
     }
 
     /// An answer was of use, or was not. Whether a worker has given so many useless ones in a row that it must not go on.
@@ -478,7 +478,7 @@ mod tests {
 
     #[test]
     fn who_is_of_no_use_ten_times_in_a_row_must_not_go_on() {
-        let pool = Pool::new();
+        let pool = TaskQueue::new();
         assert!((0..9).all(|_| !pool.is_useless("a", false)));
         assert!(!pool.is_useless("a", true));
         assert!((0..9).all(|_| !pool.is_useless("a", false)) && pool.is_useless("a", false));
@@ -503,7 +503,7 @@ mod tests {
 
     #[test]
     fn whoever_asks_has_the_answer_or_goes_without_one() {
-        let pool = Pool::new();
+        let pool = TaskQueue::new();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
         std::thread::scope(|scope| {
             let asked = scope.spawn(|| pool.ask(JOB, query(3), &|| true));
@@ -526,7 +526,7 @@ mod tests {
 
     #[test]
     fn what_a_worker_has_that_is_believed_no_more_goes_to_others() {
-        let pool = Pool::new();
+        let pool = TaskQueue::new();
         let number = pool.state().add(JOB, query(0));
         assert_eq!(numbers(pool.state().call("liar", &call(1, 1, 1, &[]), 0)), [number]);
         pool.distrust("liar", "it lied");
@@ -538,7 +538,7 @@ mod tests {
 
     #[test]
     fn whose_answers_cannot_be_read_gets_no_more_of_that_kind_until_it_restarts() {
-        let pool = Pool::new();
+        let pool = TaskQueue::new();
         let completion = pool.state().add(JOB, query(0));
         let part = pool.state().add(JOB, part());
         let newer = |number, holding: &[u64]| call(7, number, 9, holding);
