@@ -358,7 +358,7 @@ impl Campaign {
 
     /// Returns whether a check that is kept for a worker may be leased to it.
     fn may_be_leased(&self, worker: &str, depth: Depth, id: UnitId) -> bool {
-        self.in_court != Some(id)
+        self.at_arbiter != Some(id)
             && self.jobs.get(&id.job).is_some_and(|job| {
                 job.state.is_counted()
                     && !job.unsuited.contains(worker)
@@ -467,9 +467,9 @@ impl Campaign {
         }
         let candidates = self.candidates(job, now_ms);
         let others = |(&unit, check): (&u64, &Check)| {
-            let (keeper, _) = check.drawn.as_ref()?;
+            let (worker, _) = check.drawn.as_ref()?;
             let may = self.who_may_check(job, unit, check, &candidates);
-            may.iter().any(|c| c.worker != *keeper).then_some(unit)
+            may.iter().any(|c| c.worker != *worker).then_some(unit)
         };
         late.filter_map(others).collect()
     }

@@ -38,7 +38,7 @@ impl Campaign {
     /// those that are waited for and not leased. `skip` says which units it cannot decide.
     pub fn next_for_arbiter(&mut self, now_ms: u64, skip: impl Fn(UnitId) -> bool) -> Option<ArbiterTask> {
         let task = self.task_for_arbiter(now_ms, skip);
-        self.in_court = task.map(|task| task.unit);
+        self.at_arbiter = task.map(|task| task.unit);
         task
     }
 

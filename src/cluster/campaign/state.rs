@@ -321,7 +321,7 @@ pub struct Campaign {
     /// Where the arbiter's last look at checks that are kept ended.
     pub(super) looked_at: Option<(u64, JobHash, u64)>,
     /// The unit that the arbiter has.
-    pub(super) in_court: Option<UnitId>,
+    pub(super) at_arbiter: Option<UnitId>,
     /// The time of the first tick, in ms.
     pub(super) started_ms: Option<u64>,
     /// The time of the last tick, in ms.
@@ -350,7 +350,7 @@ impl Campaign {
             kept_until: BTreeSet::new(),
             newly_kept: BTreeSet::new(),
             looked_at: None,
-            in_court: None,
+            at_arbiter: None,
             started_ms: None,
             ticked_ms: 0,
         }

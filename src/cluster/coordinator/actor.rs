@@ -134,7 +134,7 @@ pub(super) struct CampaignActor {
     /// By which the campaign knows its leases.
     key: CampaignKey,
     /// The unit that the arbiter has. It gets one at a time: a ruling may settle others.
-    in_court: Option<UnitId>,
+    at_arbiter: Option<UnitId>,
     /// Units that the arbiter could not decide, and why.
     pub(super) undecided: BTreeMap<UnitId, String>,
     /// Disputed jobs of which people were told that nothing more can be counted again.
@@ -174,7 +174,7 @@ impl CampaignActor {
             opened_ms: 0,
             silent: HashSet::new(),
             seen: Vec::new(),
-            in_court: None,
+            at_arbiter: None,
             undecided: BTreeMap::new(),
             exhausted: HashSet::new(),
             arbiter,
@@ -252,7 +252,7 @@ impl CampaignActor {
         self.campaign = Campaign::new(self.settings, self.opened_ms, self.key.clone());
         let Told { jobs, histories, happenings } = books::load(&mut file, &mut self.campaign)?;
         (self.jobs, self.histories) = (jobs, histories);
-        self.in_court = None;
+        self.at_arbiter = None;
         self.undecided.clear();
         self.file = Some(file);
         Ok(happenings)
@@ -719,7 +719,7 @@ impl CampaignActor {
 
     fn rule(&mut self, answer: arbiter::Answer) {
         let arbiter::Answer { task, ruling, source } = answer;
-        self.in_court = None;
+        self.at_arbiter = None;
         match ruling {
             Ok(ruling) => {
                 let events = self.campaign.ruled(&ruling, &source);
@@ -736,7 +736,7 @@ impl CampaignActor {
 
     /// Gives the arbiter what it is to count next, if it has nothing.
     fn go_to_court(&mut self) {
-        if self.in_court.is_some() || self.file.is_none() || self.is_read_only() {
+        if self.at_arbiter.is_some() || self.file.is_none() || self.is_read_only() {
             return;
         }
         let now_ms = self.clock.now_ms();
@@ -745,7 +745,7 @@ impl CampaignActor {
         let Some(task) = task else { return };
         let Some(decomposition) = self.decomposition(&task.unit.job) else { return };
         match self.arbiter.send(Assigned { task, decomposition }) {
-            Ok(()) => self.in_court = Some(task.unit),
+            Ok(()) => self.at_arbiter = Some(task.unit),
             Err(_) => {
                 let reason = "the arbiter has ended; start the coordinator again".to_owned();
                 self.undecided.insert(task.unit, reason);

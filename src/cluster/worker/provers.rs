@@ -253,11 +253,11 @@ impl Tools {
 
     fn complete(&mut self, query: &CompletionQuery, control: &Control) -> Outcome {
         let CompletionQuery { n, ref prefix, programmes, attempt } = *query;
-        let (_, desk) = match &mut self.query_solver {
-            Some(desk) if desk.0 == n => desk,
-            desk => desk.insert((n, query_solver(n, &[]))),
+        let (_, solver) = match &mut self.query_solver {
+            Some(solver) if solver.0 == n => solver,
+            solver => solver.insert((n, query_solver(n, &[]))),
         };
-        let outcome = desk.ask(&Question { prefix, programmes, attempt }, Task::alone(control));
+        let outcome = solver.ask(&Question { prefix, programmes, attempt }, Task::alone(control));
         match &outcome {
             // No message has room for it. The queries about more rows have smaller ones.
             Outcome::Refuted(refutation) if refutation.as_bytes().len() > MOST_REFUTATION_BYTES => {

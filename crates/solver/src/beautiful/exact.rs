@@ -132,7 +132,7 @@ pub(super) struct Engine<'a> {
     pub(super) orbits: &'a Orbits,
     pub(super) question: Question,
     /// Who has long searches done by others; nobody if all is searched here.
-    pub(super) desks: Vec<Box<dyn SubtreeSolver>>,
+    pub(super) solvers: Vec<Box<dyn SubtreeSolver>>,
     pub(super) watch: &'a mut dyn ProgressSink,
     pub(super) bounds: Bounds,
     pub(super) quotient: OrbitLp<'a>,
@@ -231,13 +231,13 @@ pub fn go_on_to_most_beautiful(
 /// The same, with long searches done by others: each desk asks for one part at a time.
 pub fn most_beautiful_by(
     question: Question,
-    desks: Vec<Box<dyn SubtreeSolver>>,
+    solvers: Vec<Box<dyn SubtreeSolver>>,
     begun: Option<PartialProof>,
     watch: &mut dyn ProgressSink,
     keep: &mut Keep<'_>,
 ) -> Exact {
     let orbits = Orbits::new(question.n, question.norm);
-    let mut engine = Engine::new(&orbits, question, desks, watch, keep);
+    let mut engine = Engine::new(&orbits, question, solvers, watch, keep);
     let end = engine.run(begun);
     let programmes = engine.programmes + engine.quotient.programmes;
     let nodes = engine.nodes;
@@ -299,7 +299,7 @@ impl<'a> Engine<'a> {
     pub(super) fn new(
         orbits: &'a Orbits,
         question: Question,
-        desks: Vec<Box<dyn SubtreeSolver>>,
+        solvers: Vec<Box<dyn SubtreeSolver>>,
         watch: &'a mut dyn ProgressSink,
         keep: &'a mut Keep<'a>,
     ) -> Self {
@@ -307,7 +307,7 @@ impl<'a> Engine<'a> {
         Self {
             orbits,
             question,
-            desks,
+            solvers,
             watch,
             quotient: OrbitLp::new(orbits, &bounds, &[]),
             bounds,
@@ -433,8 +433,8 @@ impl<'a> Engine<'a> {
             let squares: Vec<usize> = (0..n * n).filter(|&square| cost(square) <= radius).collect();
             let csp = Csp::new(n, &squares, &[], self.question.turning);
             let Ok(root) = csp.root(&mut PropagationQueue::default()) else { continue };
-            let pulse = CancelToken::default();
-            let mut search = Search::new(&csp, &pulse, 1);
+            let cancel = CancelToken::default();
+            let mut search = Search::new(&csp, &cancel, 1);
             let end = search.run(&root, RADIUS_NODES);
             self.nodes += search.nodes;
             if let End::Found(candidates) = end {

@@ -61,7 +61,7 @@ impl Default for Pace {
 pub(super) struct LpSearch<'a> {
     csp: &'a Csp,
     pace: Pace,
-    pulse: &'a CancelToken,
+    cancel: &'a CancelToken,
     search: Search<'a>,
     programme: Programme<'a>,
 }
@@ -132,9 +132,9 @@ enum Shown {
 }
 
 impl<'a> LpSearch<'a> {
-    pub(super) fn new(csp: &'a Csp, orbits: &Orbits, pace: Pace, pulse: &'a CancelToken, seed: u64) -> Self {
-        let search = Search::new(csp, pulse, seed);
-        Self { csp, pace, pulse, search, programme: Programme::new(csp, orbits) }
+    pub(super) fn new(csp: &'a Csp, orbits: &Orbits, pace: Pace, cancel: &'a CancelToken, seed: u64) -> Self {
+        let search = Search::new(csp, cancel, seed);
+        Self { csp, pace, cancel, search, programme: Programme::new(csp, orbits) }
     }
 
     /// How many programmes were solved.
@@ -151,7 +151,7 @@ impl<'a> LpSearch<'a> {
         let mut tree = Vec::new();
         let mut root = root.clone();
         for _ in 0..MOST_ROUNDS {
-            let prices = match self.programme.ask(&root, self.pulse) {
+            let prices = match self.programme.ask(&root, self.cancel) {
                 Asked::Prices(prices) => prices,
                 Asked::Nothing => break,
                 Asked::Stopped => return End::Spent,
@@ -182,7 +182,7 @@ impl<'a> LpSearch<'a> {
         }
         match self.search.run(&root, self.pace.short) {
             End::Refuted(rest) => tree.extend(rest),
-            End::Spent if !self.pulse.is_stopped() => {
+            End::Spent if !self.cancel.is_stopped() => {
                 if let Some(candidates) = self.branch(&root, &mut tree, holes) {
                     return End::Found(candidates);
                 }
@@ -346,7 +346,7 @@ impl<'a> Programme<'a> {
     }
 
     /// Asks about `root`.
-    fn ask(&mut self, root: &Node, pulse: &CancelToken) -> Asked {
+    fn ask(&mut self, root: &Node, cancel: &CancelToken) -> Asked {
         let mut now = vec![Told::Closed; self.told.len()];
         for (candidate, told) in (0..).zip(&mut now) {
             if root.state.is_alive(candidate) {
@@ -367,9 +367,9 @@ impl<'a> Programme<'a> {
         }
         self.tell_diagonals(root, &now);
         self.asked += 1;
-        let mut ended = self.simplex.run(&mut UntilStopped(pulse));
+        let mut ended = self.simplex.run(&mut UntilStopped(cancel));
         while ended == Ended::Optimal && self.add_diagonals() {
-            ended = self.simplex.run(&mut UntilStopped(pulse));
+            ended = self.simplex.run(&mut UntilStopped(cancel));
         }
         let (multipliers, sign) = match ended {
             Ended::Optimal => (self.simplex.duals(), 1.0),
@@ -599,9 +599,9 @@ mod tests {
                 continue;
             };
             let mut parallel = ParallelSearch::new(root, &vec![1.0; csp.lines.len()]);
-            let pulse = CancelToken::default();
-            let mut worker = LpSearch::new(&csp, &orbits, AT_ONCE, &pulse, case);
-            match parallel.go_on_by(&csp, u64::MAX, vec![&mut worker], &pulse, &mut |_| true) {
+            let cancel = CancelToken::default();
+            let mut worker = LpSearch::new(&csp, &orbits, AT_ONCE, &cancel, case);
+            match parallel.go_on_by(&csp, u64::MAX, vec![&mut worker], &cancel, &mut |_| true) {
                 End::Found(candidates) => {
                     assert!(possible && all.contains(&csp.columns(n, &candidates)), "case {case}");
                     found += 1;

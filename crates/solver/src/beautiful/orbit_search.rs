@@ -98,8 +98,8 @@ impl Engine<'_> {
     /// A search with restarts, which learns weights.
     fn search_shortly(&mut self, csp: &Csp, root: &Node, nodes: u64) -> End {
         self.seed += 1;
-        let pulse = CancelToken::default();
-        let mut search = Search::new(csp, &pulse, self.seed);
+        let cancel = CancelToken::default();
+        let mut search = Search::new(csp, &cancel, self.seed);
         if self.weights.len() == csp.lines.len() {
             search.inherit(&self.weights, 0);
         }
@@ -126,8 +126,8 @@ impl Engine<'_> {
     ) -> Result<End, Unproven> {
         let (before, level) = (self.nodes - parallel.nodes(), self.cost as usize);
         let (threads, n) = (self.question.threads.max(1), self.question.n);
-        let (watch, desks) = (&mut *self.watch, &mut self.desks);
-        let known = known.filter(|_| !desks.is_empty());
+        let (watch, solvers) = (&mut *self.watch, &mut self.solvers);
+        let known = known.filter(|_| !solvers.is_empty());
         let mut stopped = false;
         let mut look = |nodes: u64| {
             stopped = watch.look(&Progress { level, bound: None, nodes: before + nodes }).is_break();
@@ -136,7 +136,8 @@ impl Engine<'_> {
         let limit = parallel.nodes().saturating_add(nodes);
         // The programme knows nothing of men who bring images with them.
         let weighed = !self.question.turning;
-        let plain = if weighed { limit.min(plain.saturating_mul(desks.len().max(1) as u64)) } else { limit };
+        let plain =
+            if weighed { limit.min(plain.saturating_mul(solvers.len().max(1) as u64)) } else { limit };
         let here = if known.is_some() { plain.min(HERE) } else { plain };
         let mut end = End::Spent;
         if parallel.nodes() < here {
@@ -147,24 +148,24 @@ impl Engine<'_> {
             && parallel.nodes() < plain
             && look(parallel.nodes())
         {
-            let pulse = CancelToken::default();
+            let cancel = CancelToken::default();
             let weights: Arc<[f32]> = parallel.weights().into();
-            let mut workers: Vec<RemoteWorker<'_>> = Vec::with_capacity(desks.len());
-            for desk in desks.iter_mut() {
+            let mut workers: Vec<RemoteWorker<'_>> = Vec::with_capacity(solvers.len());
+            for solver in solvers.iter_mut() {
                 let weights = Arc::clone(&weights);
-                workers.push(RemoteWorker { csp, n, known, pulse: &pulse, desk: &mut **desk, weights });
+                workers.push(RemoteWorker { csp, n, known, cancel: &cancel, solver: &mut **solver, weights });
             }
             let workers = workers.iter_mut().map(|worker| worker as &mut dyn SubtreeWorker).collect();
-            end = parallel.go_on_by(csp, plain - parallel.nodes(), workers, &pulse, &mut look);
+            end = parallel.go_on_by(csp, plain - parallel.nodes(), workers, &cancel, &mut look);
         }
         if weighed && end == End::Spent && parallel.nodes() < limit && look(parallel.nodes()) {
             parallel.begin_weighing();
-            let pulse = CancelToken::default();
+            let cancel = CancelToken::default();
             let (orbits, pace) = (self.orbits, self.pace);
             let mut workers: Vec<LpSearch<'_>> =
-                (0..threads).map(|seed| LpSearch::new(csp, orbits, pace, &pulse, seed as u64)).collect();
+                (0..threads).map(|seed| LpSearch::new(csp, orbits, pace, &cancel, seed as u64)).collect();
             let all = workers.iter_mut().map(|worker| worker as &mut dyn SubtreeWorker).collect();
-            end = parallel.go_on_by(csp, limit - parallel.nodes(), all, &pulse, &mut look);
+            end = parallel.go_on_by(csp, limit - parallel.nodes(), all, &cancel, &mut look);
             self.programmes += workers.iter().map(LpSearch::programmes).sum::<u64>();
         }
         self.nodes = before + parallel.nodes();
@@ -213,8 +214,8 @@ impl Engine<'_> {
     fn begin_orbit_search(&mut self) -> Option<OrbitSearch> {
         let csp = self.csp();
         let root = csp.root(&mut PropagationQueue::default()).ok()?;
-        let pulse = CancelToken::default();
-        let mut chooser = Search::new(&csp, &pulse, 1);
+        let cancel = CancelToken::default();
+        let mut chooser = Search::new(&csp, &cancel, 1);
         if self.weights.len() == csp.lines.len() {
             chooser.inherit(&self.weights, 0);
         }

@@ -153,14 +153,14 @@ impl ParallelSearch {
         threads: usize,
         look: &mut dyn FnMut(u64) -> bool,
     ) -> End {
-        let pulse = CancelToken::default();
+        let cancel = CancelToken::default();
         let mut searches: Vec<Search<'_>> =
-            (0..threads).map(|seed| Search::new(csp, &pulse, seed as u64)).collect();
+            (0..threads).map(|seed| Search::new(csp, &cancel, seed as u64)).collect();
         let workers = searches.iter_mut().map(|search| search as &mut dyn SubtreeWorker).collect();
-        self.go_on_by(csp, budget, workers, &pulse, look)
+        self.go_on_by(csp, budget, workers, &cancel, look)
     }
 
-    /// The same by these hands, which heed `pulse`.
+    /// The same by these hands, which heed `cancel`.
     ///
     /// # Panics
     /// If one of them does.
@@ -169,7 +169,7 @@ impl ParallelSearch {
         csp: &Csp,
         budget: u64,
         workers: Vec<&mut dyn SubtreeWorker>,
-        pulse: &CancelToken,
+        cancel: &CancelToken,
         look: &mut dyn FnMut(u64) -> bool,
     ) -> End {
         self.ended = false;
@@ -186,9 +186,9 @@ impl ParallelSearch {
             loop {
                 if state.is_over() {
                     // What is in hand comes to an end, at once if nobody wants it.
-                    pulse.stop();
+                    cancel.stop();
                     if state.ended || state.found.is_some() {
-                        pulse.abandon();
+                        cancel.abandon();
                     }
                     changed.notify_all();
                     if state.working == 0 || state.panicked {
@@ -320,8 +320,8 @@ mod tests {
 
     /// A search of any length in one go.
     fn alone(csp: &Csp, root: &Node) -> End {
-        let pulse = CancelToken::default();
-        Search::new(csp, &pulse, 1).run(root, 1 << 40)
+        let cancel = CancelToken::default();
+        Search::new(csp, &cancel, 1).run(root, 1 << 40)
     }
 
     #[test]
@@ -373,8 +373,8 @@ mod tests {
         let mut at = 0;
         follow(&csp, &root, &tree, &mut at);
         assert_eq!(at, tree.len());
-        let pulse = CancelToken::default();
-        let (_, holes) = Search::new(&csp, &pulse, 1).subtree(&root, 3);
+        let cancel = CancelToken::default();
+        let (_, holes) = Search::new(&csp, &cancel, 1).subtree(&root, 3);
         assert!(!holes.is_empty(), "three nodes leave holes");
     }
 
@@ -421,22 +421,22 @@ mod tests {
     #[should_panic(expected = "a scoped thread panicked")]
     fn nobody_waits_for_a_hand_that_panics() {
         let (csp, mut parallel) = small();
-        let pulse = CancelToken::default();
+        let cancel = CancelToken::default();
         let mut odd = Odd(|| panic!("as it may happen"));
-        parallel.go_on_by(&csp, u64::MAX, vec![&mut odd], &pulse, &mut |_| true);
+        parallel.go_on_by(&csp, u64::MAX, vec![&mut odd], &cancel, &mut |_| true);
     }
 
     #[test]
     fn what_is_abandoned_is_searched_later() {
         let (csp, mut parallel) = small();
-        let pulse = CancelToken::default();
+        let cancel = CancelToken::default();
         let mut idle = Odd(|| {
-            while !pulse.is_abandoned() {
+            while !cancel.is_abandoned() {
                 std::thread::yield_now();
             }
             Searched::Nothing
         });
-        let end = parallel.go_on_by(&csp, u64::MAX, vec![&mut idle], &pulse, &mut |_| false);
+        let end = parallel.go_on_by(&csp, u64::MAX, vec![&mut idle], &cancel, &mut |_| false);
         assert_eq!((end, parallel.nodes()), (End::Spent, 0));
         assert!(matches!(parallel.go_on(&csp, u64::MAX, 2, &mut |_| true), End::Found(_)));
     }

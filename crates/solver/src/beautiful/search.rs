@@ -62,7 +62,7 @@ const FADE: f32 = 0.99;
 #[derive(Debug)]
 pub(super) struct Search<'a> {
     csp: &'a Csp,
-    pulse: &'a CancelToken,
+    cancel: &'a CancelToken,
     weights: Vec<f32>,
     /// One over each weight.
     ease: Vec<f32>,
@@ -110,10 +110,10 @@ pub(super) fn write_number(log: &mut Vec<u8>, mut value: u64) {
 }
 
 impl<'a> Search<'a> {
-    pub(super) fn new(csp: &'a Csp, pulse: &'a CancelToken, seed: u64) -> Self {
+    pub(super) fn new(csp: &'a Csp, cancel: &'a CancelToken, seed: u64) -> Self {
         Self {
             csp,
-            pulse,
+            cancel,
             weights: vec![1.0; csp.lines.len()],
             ease: vec![1.0; csp.lines.len()],
             choices: Vec::new(),
@@ -173,7 +173,7 @@ impl<'a> Search<'a> {
             if !self.stopped {
                 return End::Refuted(std::mem::take(&mut self.log));
             }
-            if self.nodes >= end || self.pulse.is_stopped() {
+            if self.nodes >= end || self.cancel.is_stopped() {
                 return End::Spent;
             }
             self.fade(DECAY);
@@ -253,7 +253,7 @@ impl<'a> Search<'a> {
             return true;
         }
         self.stopped |=
-            self.nodes >= self.limit || (self.nodes.is_multiple_of(1024) && self.pulse.is_stopped());
+            self.nodes >= self.limit || (self.nodes.is_multiple_of(1024) && self.cancel.is_stopped());
         if self.stopped {
             self.leave(state);
             return false;

@@ -44,7 +44,7 @@ pub enum Reached {
 /// Somebody who has parts searched by others, and checks what they answer: the engine does not.
 pub trait SubtreeSolver: Send {
     /// The answer; none if the pulse is [abandoned](CancelToken::is_abandoned) before.
-    fn ask(&mut self, question: SubtreeTask, pulse: &CancelToken) -> Option<Reached>;
+    fn ask(&mut self, question: SubtreeTask, cancel: &CancelToken) -> Option<Reached>;
 }
 
 /// A search by whoever is asked.
@@ -52,8 +52,8 @@ pub(super) struct RemoteWorker<'a> {
     pub(super) csp: &'a Csp,
     pub(super) n: usize,
     pub(super) known: &'a Arc<Premises>,
-    pub(super) pulse: &'a CancelToken,
-    pub(super) desk: &'a mut dyn SubtreeSolver,
+    pub(super) cancel: &'a CancelToken,
+    pub(super) solver: &'a mut dyn SubtreeSolver,
     pub(super) weights: Arc<[f32]>,
 }
 
@@ -76,7 +76,7 @@ impl SubtreeWorker for RemoteWorker<'_> {
         let part = Part::new(Arc::clone(self.known), self.csp.squares_of(&root.placed));
         let part = part.expect("its squares are of the board");
         let question = SubtreeTask { part, nodes, weights: Arc::clone(&self.weights) };
-        match self.desk.ask(question, self.pulse) {
+        match self.solver.ask(question, self.cancel) {
             None => Searched::Nothing,
             Some(Reached::Solution(columns)) => {
                 let squares = columns.iter().enumerate().map(|(row, column)| row * self.n + column);
@@ -141,7 +141,7 @@ impl Board {
 
 impl Searcher {
     /// Searches a part.
-    pub fn search(&mut self, question: &SubtreeTask, pulse: &CancelToken) -> SubtreeAnswer {
+    pub fn search(&mut self, question: &SubtreeTask, cancel: &CancelToken) -> SubtreeAnswer {
         let SubtreeTask { part, nodes, weights } = question;
         if self.board.as_ref().is_none_or(|board| board.known != *part.known()) {
             let board = self.board.insert(Board::new(part.known()));
@@ -152,14 +152,14 @@ impl Searcher {
         }
         let Some(Board { csp, weights, .. }) = &mut self.board else { unreachable!("it was made above") };
         let Ok(root) = csp.root_with(part.queens()) else { return SubtreeAnswer::Tree(Vec::new()) };
-        let mut search = Search::new(csp, pulse, 1);
+        let mut search = Search::new(csp, cancel, 1);
         search.inherit(weights, root.placed.len());
         search.ahead = AHEAD;
         let (end, _) = search.subtree(&root, (*nodes).min(MOST_NODES));
         let learned = search.weights().to_vec();
         let answer = match end {
             // What is cut short says too little.
-            _ if pulse.is_stopped() => SubtreeAnswer::Stopped,
+            _ if cancel.is_stopped() => SubtreeAnswer::Stopped,
             End::Found(candidates) => SubtreeAnswer::Solution(csp.columns(part.known().n(), &candidates)),
             End::Refuted(tree) => SubtreeAnswer::Tree(tree),
             End::Spent => unreachable!("a piece leaves holes"),
@@ -187,16 +187,16 @@ mod tests {
     use nqueens_proof::board::Norm;
 
     /// Searches and checks at once, and counts.
-    struct Desk {
+    struct LocalSolver {
         searcher: Searcher,
         asked: Arc<Mutex<(usize, usize)>>,
     }
 
-    impl SubtreeSolver for Desk {
-        fn ask(&mut self, question: SubtreeTask, pulse: &CancelToken) -> Option<Reached> {
+    impl SubtreeSolver for LocalSolver {
+        fn ask(&mut self, question: SubtreeTask, cancel: &CancelToken) -> Option<Reached> {
             let mut checker = PartChecker::new(Arc::clone(question.part.known()));
             let queens = question.part.queens();
-            Some(match self.searcher.search(&question, pulse) {
+            Some(match self.searcher.search(&question, cancel) {
                 SubtreeAnswer::Stopped => return None,
                 SubtreeAnswer::Solution(columns) => {
                     assert_eq!(checker.check_solution(queens, &columns), Ok(()));
@@ -215,14 +215,14 @@ mod tests {
     }
 
     /// All of it, with parts searched at three desks; how many parts there were, and how many holes.
-    fn by_desks(question: Question) -> (Vec<usize>, Vec<u8>, (usize, usize)) {
+    fn by_solvers(question: Question) -> (Vec<usize>, Vec<u8>, (usize, usize)) {
         let asked = Arc::new(Mutex::new((0, 0)));
-        let desk = |_| -> Box<dyn SubtreeSolver> {
-            Box::new(Desk { searcher: Searcher::default(), asked: Arc::clone(&asked) })
+        let solver = |_| -> Box<dyn SubtreeSolver> {
+            Box::new(LocalSolver { searcher: Searcher::default(), asked: Arc::clone(&asked) })
         };
         let mut places: Vec<Place> = Vec::new();
         let exact =
-            most_beautiful_by(question, (0..3).map(desk).collect(), None, &mut Unobserved, &mut |stage| {
+            most_beautiful_by(question, (0..3).map(solver).collect(), None, &mut Unobserved, &mut |stage| {
                 assert_eq!(stage.best.len(), question.n);
                 places.push(stage.place);
             });
@@ -233,10 +233,10 @@ mod tests {
     }
 
     #[test]
-    fn desks_prove_what_one_machine_proves() {
+    fn remote_solvers_prove_what_one_machine_proves() {
         // Its search is long enough to be handed out.
         let question = Question { n: 84, norm: Norm::Euclidean, turning: false, threads: 1 };
-        let (columns, certificate, (asked, holes)) = by_desks(question);
+        let (columns, certificate, (asked, holes)) = by_solvers(question);
         assert!(asked > 3 && holes > 3, "{asked} parts with {holes} holes");
         let alone = most_beautiful_exactly(question, &mut Unobserved).answer.found.expect("a solution");
         assert_eq!(question.norm.fingerprint(&columns), question.norm.fingerprint(&alone));
@@ -249,12 +249,12 @@ mod tests {
         let question = Question { n: 84, norm: Norm::Euclidean, turning: false, threads: 2 };
         let orbits = Orbits::new(question.n, question.norm);
         let asked = Arc::new(Mutex::new((0, 0)));
-        let desk = |_| -> Box<dyn SubtreeSolver> {
-            Box::new(Desk { searcher: Searcher::default(), asked: Arc::clone(&asked) })
+        let solver = |_| -> Box<dyn SubtreeSolver> {
+            Box::new(LocalSolver { searcher: Searcher::default(), asked: Arc::clone(&asked) })
         };
         let (mut watch, mut keep) = (Unobserved, |_: &Stage<'_>| {});
-        let desks = (0..3).map(desk).collect();
-        let mut engine = Engine::new(&orbits, question, desks, &mut watch, &mut keep);
+        let solvers = (0..3).map(solver).collect();
+        let mut engine = Engine::new(&orbits, question, solvers, &mut watch, &mut keep);
         engine.pace = pace;
         engine.run(None).expect("nobody stops it");
         let best = engine.best.expect("a solution");
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_desks_too_long_is_settled_with_the_programme() {
+    fn what_takes_solvers_too_long_is_settled_with_the_linear_programme() {
         let short = at_pace(Pace { orbit_search: 20_000, plain: 20_000, ..Pace::default() });
         let long = at_pace(Pace::default());
         assert!(
@@ -293,10 +293,10 @@ mod tests {
         let csp = Csp::new(n, &(0..n * n).collect::<Vec<usize>>(), &[], false);
         let root = csp.root_with(&[]).expect("nothing follows yet");
         let searched = |queens: &[usize]| {
-            let (pulse, mut desk) = (CancelToken::default(), Leaving(queens.to_vec()));
+            let (cancel, mut solver) = (CancelToken::default(), Leaving(queens.to_vec()));
             let weights = Arc::new([]);
             let mut there =
-                RemoteWorker { csp: &csp, n, known: &known, pulse: &pulse, desk: &mut desk, weights };
+                RemoteWorker { csp: &csp, n, known: &known, cancel: &cancel, solver: &mut solver, weights };
             there.search(&root, 1)
         };
         assert!(matches!(searched(&[0]), Searched::Tree(_, holes, 1) if holes.len() == 1));

@@ -47,7 +47,7 @@ const EVENT_EVERY: Duration = Duration::from_millis(20);
 pub(super) fn ask(
     questions: &[Question<'_>],
     wanted: Wanted,
-    desks: &mut [Box<dyn QuerySolver>],
+    solvers: &mut [Box<dyn QuerySolver>],
     control: &Control,
     tell: &mut dyn FnMut(Event) -> ControlFlow<()>,
 ) -> Option<(usize, Outcome)> {
@@ -56,7 +56,7 @@ pub(super) fn ask(
     let (sender, receiver) = mpsc::channel();
     let mut found: Option<(usize, Outcome)> = None;
     thread::scope(|scope| {
-        for desk in desks.iter_mut().take(questions.len()) {
+        for solver in solvers.iter_mut().take(questions.len()) {
             let (next, last, sender) = (&next, &last, sender.clone());
             scope.spawn(move || {
                 loop {
@@ -65,7 +65,7 @@ pub(super) fn ask(
                     let Some(question) = questions.get(number - 1).filter(|_| !task.is_stopped()) else {
                         return;
                     };
-                    let outcome = desk.ask(question, task);
+                    let outcome = solver.ask(question, task);
                     match (wanted, &outcome) {
                         (Wanted::FirstOpen, Outcome::Refuted(_)) => {}
                         (Wanted::FirstOpen, _) => drop(last.fetch_min(number, Ordering::Relaxed)),

@@ -86,8 +86,8 @@ pub fn first(
     watch: &mut dyn ProgressSink,
     keep: &mut dyn FnMut(&Refutations),
 ) -> Found {
-    let desks = (0..options.threads.max(1)).map(|_| query_solver(n, &options.placed)).collect();
-    first_by(n, options, desks, watch, keep)
+    let solvers = (0..options.threads.max(1)).map(|_| query_solver(n, &options.placed)).collect();
+    first_by(n, options, solvers, watch, keep)
 }
 
 /// The same, with the queries answered at these desks, whoever sits there; as many at a time as there are desks. They
@@ -98,14 +98,14 @@ pub fn first(
 pub fn first_by(
     n: usize,
     options: Options,
-    desks: Vec<Box<dyn QuerySolver>>,
+    solvers: Vec<Box<dyn QuerySolver>>,
     watch: &mut dyn ProgressSink,
     keep: &mut dyn FnMut(&Refutations),
 ) -> Found {
-    assert!(n <= LARGEST && !desks.is_empty());
+    assert!(n <= LARGEST && !solvers.is_empty());
     let mut run = Run {
         n,
-        desks,
+        solvers,
         placed: options.placed,
         refuted: options.refuted,
         witness: (n == 0).then(Vec::new),
@@ -123,7 +123,7 @@ struct Run<'a> {
     n: usize,
     placed: Vec<Square>,
     /// One a thread.
-    desks: Vec<Box<dyn QuerySolver>>,
+    solvers: Vec<Box<dyn QuerySolver>>,
     refuted: Refutations,
     /// The earliest solution that is known. It begins with the rows that are decided.
     witness: Option<Vec<usize>>,
@@ -322,7 +322,7 @@ impl Run<'_> {
     /// whether it has a completion.
     fn ask(&mut self, questions: &[Question<'_>], wanted: Wanted) -> ControlFlow<(), Option<(usize, bool)>> {
         let level = questions.first().map_or(0, |question| question.prefix.len());
-        let found = ask(questions, wanted, &mut self.desks, &self.control, &mut |event| {
+        let found = ask(questions, wanted, &mut self.solvers, &self.control, &mut |event| {
             if let Event::Refuted(number, refutation) = event {
                 self.refuted.insert(questions[number].prefix.to_vec(), refutation);
                 (self.keep)(&self.refuted);

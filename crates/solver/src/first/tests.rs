@@ -222,7 +222,7 @@ fn what_is_open_of_a_board_is_the_same_in_narrower_words() {
     }
 }
 
-fn desks(n: usize) -> [Box<dyn QuerySolver>; 2] {
+fn solvers(n: usize) -> [Box<dyn QuerySolver>; 2] {
     [Box::new(LocalSolver::<Width64x64>::new(n, &[])), Box::new(LocalSolver::<Width128x128>::new(n, &[]))]
 }
 
@@ -238,9 +238,9 @@ fn queries_answer_like_backtracking_and_their_refutations_are_accepted() {
             prefix.truncate(random.usize(1..=4));
         }
         let completions = completions(n, &prefix);
-        for mut desk in desks(n) {
+        for mut solver in solvers(n) {
             let question = Question { prefix: &prefix, programmes: u64::MAX, attempt: random.u64(0..3) };
-            match desk.ask(&question, Task::alone(&control)) {
+            match solver.ask(&question, Task::alone(&control)) {
                 Outcome::Refuted(refutation) => {
                     assert!(completions.is_empty(), "{prefix:?} of {n}");
                     assert!(check_refutation(n, &prefix, &refutation, u64::MAX).is_ok(), "{prefix:?} of {n}");

@@ -106,12 +106,12 @@ impl RemoteSolver {
 }
 
 /// A desk for completions.
-pub(super) struct CompletionDesk {
+pub(super) struct RemoteQuerySolver {
     pub(super) n: usize,
     pub(super) solver: RemoteSolver,
 }
 
-impl QuerySolver for CompletionDesk {
+impl QuerySolver for RemoteQuerySolver {
     fn ask(&mut self, question: &Question<'_>, task: Task<'_>) -> Outcome {
         /// Nodes that are believed for each programme.
         const MOST_NODES: u64 = 1 << 20;
@@ -211,12 +211,12 @@ impl Checkers {
 }
 
 /// A desk for parts of searches.
-pub(super) struct PartDesk {
+pub(super) struct RemoteSubtreeSolver {
     pub(super) solver: RemoteSolver,
     pub(super) checkers: Arc<Checkers>,
 }
 
-impl SubtreeSolver for PartDesk {
+impl SubtreeSolver for RemoteSubtreeSolver {
     fn ask(&mut self, question: SubtreeTask, pulse: &CancelToken) -> Option<Reached> {
         loop {
             let wanted = || !pulse.is_abandoned();

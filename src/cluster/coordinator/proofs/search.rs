@@ -7,7 +7,9 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::proof_store::Goal;
-use super::remote_solver::{BoundAddress, Checkers, CompletionDesk, PartDesk, RemoteSolver, Room};
+use super::remote_solver::{
+    BoundAddress, Checkers, RemoteQuerySolver, RemoteSolver, RemoteSubtreeSolver, Room,
+};
 use super::task_queue::TaskQueue;
 use super::{Proof, lock};
 use crate::board::Norm;
@@ -17,7 +19,7 @@ use crate::solver::first::{self, Found, Options, QuerySolver};
 use crate::solver::{Progress, ProgressSink};
 
 /// Queries of one proof that are open at a time.
-const DESKS: usize = 64;
+const REMOTE_SOLVERS: usize = 64;
 
 /// How long the search goes on until what is proved is kept again, after that took so long: it waits meanwhile.
 fn pause_after(took: Duration) -> Duration {
@@ -45,11 +47,11 @@ impl Proof {
         let is_stopped = || self.stop.load(Ordering::Relaxed);
         let refuted = self.folder.refuted(n, &mut Meter::new(None).stopped_by(&is_stopped))?;
         self.refuted.store(refuted.len() as u64, Ordering::Relaxed);
-        let desks =
-            (0..DESKS).map(|_| -> Box<dyn QuerySolver> { Box::new(CompletionDesk { n, solver: solver() }) });
+        let solvers = (0..REMOTE_SOLVERS)
+            .map(|_| -> Box<dyn QuerySolver> { Box::new(RemoteQuerySolver { n, solver: solver() }) });
         let options = Options { refuted, ..Options::default() };
         let mut book = Book::new(self);
-        let found = first::first_by(n, options, desks.collect(), &mut Looking(self), &mut |refuted| {
+        let found = first::first_by(n, options, solvers.collect(), &mut Looking(self), &mut |refuted| {
             self.refuted.store(refuted.len() as u64, Ordering::Relaxed);
             book.keep(|| self.folder.keep_refuted(n, refuted));
         });
@@ -69,15 +71,15 @@ impl Proof {
         let is_stopped = || self.stop.load(Ordering::Relaxed);
         let begun = self.folder.proved(&question, &mut Meter::new(None).stopped_by(&is_stopped))?;
         let checkers = Arc::new(Checkers::default());
-        let desks = (0..DESKS).map(|_| -> Box<dyn SubtreeSolver> {
-            Box::new(PartDesk { solver: solver(), checkers: Arc::clone(&checkers) })
+        let solvers = (0..REMOTE_SOLVERS).map(|_| -> Box<dyn SubtreeSolver> {
+            Box::new(RemoteSubtreeSolver { solver: solver(), checkers: Arc::clone(&checkers) })
         });
         let mut book = Book::new(self);
         let mut keep = |stage: &Stage<'_>| {
             lock(&self.standing).stage = Some((stage.place, stage.best.to_vec()));
             book.keep(|| self.folder.keep_proved(&stage.state()));
         };
-        let exact = most_beautiful_by(question, desks.collect(), begun, &mut Looking(self), &mut keep);
+        let exact = most_beautiful_by(question, solvers.collect(), begun, &mut Looking(self), &mut keep);
         let Exact { answer, certificate, state } = exact;
         if let Some(state) = state {
             self.folder.keep_proved(&state)?;
