@@ -36,7 +36,7 @@ build() {
   for name in nqueens shaders bench; do
     case $name in
       nqueens) from=$(executable bin build --release --bin nqueens) ;;
-      shaders) from=$(executable test test --release --no-run --test shaders_count_like_the_oracle) ;;
+      shaders) from=$(executable test test --release --no-run --test counting) ;;
       bench) from=$(executable bench bench --no-run --bench gpu) ;;
     esac
     cp "$from" "$dir/$name"
@@ -93,7 +93,7 @@ run() {
   } | tee "$out/machine.log"
   step devices 60 "$dir/nqueens" devices
   step selftest 100 "$dir/nqueens" selftest --long --device gpu
-  step shaders 120 "$dir/shaders"
+  step shaders 120 "$dir/shaders" shaders_count_like_the_oracle
   # What is left, less what the bench may need after its budget.
   local left=$((budget - SECONDS - 15))
   if ((left > 420)); then left=420; fi

@@ -31,7 +31,7 @@
 //! ```
 //!
 //! One solution, checked by code that knows nothing of the method ([`solver::classical`]); the first one with a proof ([`solver::first`]); a count
-//! in parts ([`preplacement`]): there are the examples.
+//! in parts ([`decomposition`]): there are the examples.
 
 pub use nqueens_proof as proof;
 pub use nqueens_proof::{board, symmetry};

@@ -154,7 +154,7 @@ impl ProofError {
     }
 }
 
-/// Checks a certificate of any kind, with at most [`MOST_WORK`] steps.
+/// Checks a certificate of any kind, with at most [`MOST_WORK`](crate::MOST_WORK) steps.
 ///
 /// # Errors
 /// It is none, or it proves nothing, or that takes too long.

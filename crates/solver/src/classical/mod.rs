@@ -4,7 +4,7 @@
 //!
 //! | method | answers | what it tries |
 //! |---|---|---|
-//! | [`formula`] | one, in closed form | nothing |
+//! | [`closed_form`] | one, in closed form | nothing |
 //! | `backtracking` | all, in lexicographic order | nodes: placements of one piece that attack none before |
 //! | `local_search` | one, at random | moves of one queen |
 //! | `brute_force` | all, in lexicographic order | configurations: one piece in each row |

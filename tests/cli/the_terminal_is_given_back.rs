@@ -1,0 +1,245 @@
+//! `nqueens top` in a terminal of its own: it shows what a coordinator does, obeys keys, and leaves the terminal as it was.
+#![cfg(unix)]
+
+use crate::support;
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::num::NonZero;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{LocalModes, Termios, Winsize, tcgetattr, tcsetwinsize};
+
+use support::{Coordinator, NQUEENS, Process, Scratch, Worker, authority, eventually, submit};
+
+/// A terminal: what was written to it, as it would look, and its other end.
+struct Terminal {
+    screen: Arc<Mutex<vt100::Parser>>,
+    keyboard: File,
+    line: OwnedFd,
+}
+
+impl Terminal {
+    fn new() -> Self {
+        const SIZE: (NonZero<u16>, NonZero<u16>) =
+            (NonZero::new(32).expect("not 0"), NonZero::new(120).expect("not 0"));
+        let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a pseudo-terminal");
+        grantpt(&ours).expect("it is ours");
+        unlockpt(&ours).expect("it is ours");
+        let name = ptsname(&ours, Vec::new()).expect("it has a name");
+        let path = Path::new(name.to_str().expect("plain"));
+        let line = File::options().read(true).write(true).open(path).expect("its other end").into();
+        let size = Winsize { ws_row: SIZE.0.get(), ws_col: SIZE.1.get(), ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&ours, size).expect("it has a size");
+        let screen = Arc::new(Mutex::new(vt100::Parser::new(SIZE.0, SIZE.1, 0)));
+        let keyboard = File::from(ours);
+        let (mut output, drawn) = (keyboard.try_clone().expect("a copy"), screen.clone());
+        thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            // At the end of the test the terminal is gone.
+            while let Ok(read @ 1..) = output.read(&mut bytes) {
+                drawn.lock().expect("nobody panics with it").process(&bytes[..read]);
+            }
+        });
+        Self { screen, keyboard, line }
+    }
+
+    /// Starts the program in it.
+    fn run(&self, arguments: &[&str], variables: &[(&str, &str)]) -> Process {
+        let end = || Stdio::from(self.line.try_clone().expect("a copy"));
+        let mut command = Command::new(NQUEENS);
+        command.args(arguments).env_remove("NO_COLOR").env("TERM", "xterm-256color");
+        command.envs(variables.iter().copied()).stdin(end()).stdout(end()).stderr(end());
+        Process(command.spawn().expect("the program starts"))
+    }
+
+    fn text(&self) -> String {
+        self.screen.lock().expect("nobody panics with it").screen().contents()
+    }
+
+    /// Waits until the terminal shows something.
+    fn shows(&self, words: &str) {
+        let mut last = String::new();
+        let seen = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            eventually(words, || {
+                last = self.text();
+                last.contains(words).then_some(())
+            })
+        }));
+        assert!(seen.is_ok(), "'{words}' is not shown, but\n{last}");
+    }
+
+    fn press(&mut self, keys: &str) {
+        self.keyboard.write_all(keys.as_bytes()).expect("the terminal is there");
+    }
+
+    fn modes(&self) -> Termios {
+        tcgetattr(&self.line).expect("it is a terminal")
+    }
+
+    /// Whether the lines of the shell are back, the cursor is seen, and what is typed comes in lines, with an echo.
+    fn assert_given_back(&self, before: &Termios, shell: &str) {
+        eventually("the shell's screen", || {
+            (!self.screen.lock().expect("ours").screen().alternate_screen()).then_some(())
+        });
+        eventually("a cursor", || (!self.screen.lock().expect("ours").screen().hide_cursor()).then_some(()));
+        assert!(self.text().contains(shell), "{}", self.text());
+        let now = self.modes();
+        assert!(now.local_modes.contains(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG));
+        assert_eq!(
+            (now.local_modes, now.input_modes, now.output_modes, now.control_modes),
+            (before.local_modes, before.input_modes, before.output_modes, before.control_modes)
+        );
+    }
+}
+
+fn send(process: &Process, signal: Signal) {
+    let pid = Pid::from_raw(process.0.id().try_into().expect("a pid")).expect("a pid");
+    kill_process(pid, signal).expect("it runs");
+}
+
+// Waiting for the terminal blocks a thread; what answers the program runs in other processes.
+#[tokio::test(flavor = "multi_thread")]
+async fn top_shows_a_campaign_obeys_keys_and_gives_the_terminal_back() {
+    let scratch = Scratch::new("top");
+    let mut coordinator =
+        Coordinator::start(&scratch.path("coordinator"), &["--lease", "30s", "--sync", "1s"]);
+    let job = submit(&coordinator.link(), 12, 0).await;
+    // It takes something in hand, and counts nothing yet.
+    let mut worker = Worker::new("hare", coordinator.link());
+    assert!(worker.sync().await.expect("answered") > 0);
+
+    let mut terminal = Terminal::new();
+    (&terminal.line.try_clone().map(File::from).expect("a copy"))
+        .write_all(b"$ nqueens top\r\n")
+        .expect("it shows");
+    let before = terminal.modes();
+    let data = coordinator.data().to_owned();
+    let mut top = terminal.run(&["top", "--data", &data], &[]);
+    terminal.shows("count of 12 queens");
+    terminal.shows("hare");
+    // The map of units, and the log.
+    terminal.shows("░");
+    terminal.shows("hare is here");
+    assert!(!terminal.modes().local_modes.intersects(LocalModes::ICANON | LocalModes::ECHO));
+
+    terminal.press("p");
+    terminal.shows("is paused; it was running");
+    let paused = coordinator.last_job().await;
+    assert_eq!(paused.state(), nqueens::cluster::protocol::v1::JobState::Paused);
+    terminal.press("r");
+    terminal.shows("is running; it was paused");
+    // A question that is not answered with yes changes nothing.
+    terminal.press("c");
+    terminal.shows("y yes, any other key no");
+    terminal.press("n");
+    terminal.shows("nothing was changed");
+    assert_eq!(coordinator.last_job().await.state(), nqueens::cluster::protocol::v1::JobState::Running);
+
+    // The coordinator goes, and comes back; the screen lives on.
+    coordinator.process.kill();
+    terminal.shows("lost for");
+    coordinator.restart();
+    eventually("a coordinator that is found again", || (!terminal.text().contains("lost for")).then_some(()));
+
+    // The end of the job is seen without a key.
+    let mut worker = Worker::new("hare", coordinator.link());
+    worker.kernels = vec!["scalar".into()];
+    let other = Worker::new("tortoise", coordinator.link());
+    let counting =
+        [worker, other].map(|mut worker| tokio::spawn(async move { worker.work_until_done().await }));
+    for worker in counting {
+        worker.await.expect("no panic");
+    }
+    terminal.shows("14200 solutions");
+    terminal.shows("tortoise");
+    assert!(terminal.text().contains(&job[..8]));
+
+    terminal.press("q");
+    assert_eq!(top.wait("end"), 0);
+    terminal.assert_given_back(&before, "$ nqueens top");
+}
+
+#[test]
+fn whatever_ends_it_the_terminal_is_given_back() {
+    let scratch = Scratch::new("top-ends");
+    let data = scratch.path("coordinator");
+    std::fs::create_dir_all(&data).expect("writable");
+    drop(authority(&data));
+    let coordinator = Coordinator::start(&data, &[]);
+    for end in ["q", "\u{3}", "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"] {
+        let mut terminal = Terminal::new();
+        let before = terminal.modes();
+        // Without colours nothing has any.
+        let mut top = terminal.run(&["top", "--data", coordinator.data()], &[("NO_COLOR", "1")]);
+        terminal.shows("no jobs; nqueens submit");
+        let colours = {
+            let parser = terminal.screen.lock().expect("ours");
+            let cell = |row, column| parser.screen().cell(row, column).map(|cell| cell.fgcolor());
+            (0..32)
+                .flat_map(|row| (0..120).map(move |column| (row, column)))
+                .any(|(row, column)| cell(row, column).is_some_and(|colour| colour != vt100::Color::Default))
+        };
+        assert!(!colours);
+        match end {
+            "SIGTERM" => send(&top, Signal::TERM),
+            "SIGINT" => send(&top, Signal::INT),
+            "SIGHUP" => send(&top, Signal::HUP),
+            "SIGQUIT" => send(&top, Signal::QUIT),
+            keys => terminal.press(keys),
+        }
+        assert_eq!(top.wait("end"), 0, "{end:?}");
+        terminal.assert_given_back(&before, "");
+    }
+}
+
+/// A coordinator that takes a connection and says nothing keeps nobody.
+#[test]
+fn it_can_be_ended_while_the_coordinator_does_not_answer() {
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT] {
+        let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = silent.local_addr().expect("bound").to_string();
+        let terminal = Terminal::new();
+        let before = terminal.modes();
+        let mut top = terminal.run(&["top", "--coordinator", &address], &[]);
+        // It has called: from before that on it listens to signals.
+        let _line = silent.accept().expect("a call");
+        send(&top, signal);
+        assert_eq!(top.wait("end"), 130, "{signal:?}");
+        terminal.assert_given_back(&before, "");
+    }
+}
+
+#[test]
+fn what_is_no_terminal_is_refused() {
+    for (arguments, variables) in
+        [(&["top"][..], ("TERM", "xterm")), (&["top", "--coordinator", "127.0.0.1:1"], ("TERM", "xterm"))]
+    {
+        let output =
+            Command::new(NQUEENS).args(arguments).envs([variables]).output().expect("the program starts");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert_eq!((said.lines().count(), output.stdout.len()), (1, 0), "{said}");
+        assert!(said.contains("status --watch"), "{said}");
+    }
+    // A coordinator that is not there is said before the terminal is touched; so is one that speaks TLS to whoever does not.
+    let scratch = Scratch::new("top-refused");
+    drop(authority(&scratch.path("coordinator")));
+    let coordinator = Coordinator::start(&scratch.path("coordinator"), &[]);
+    for (address, said) in
+        [("127.0.0.1:1", "cannot be reached"), (&coordinator.address.to_string(), "give --token")]
+    {
+        let terminal = Terminal::new();
+        let mut top = terminal.run(&["top", "--coordinator", address], &[]);
+        assert_eq!(top.wait("end"), 8);
+        terminal.shows(said);
+        assert!(!terminal.screen.lock().expect("ours").screen().alternate_screen());
+    }
+}

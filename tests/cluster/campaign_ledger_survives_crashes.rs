@@ -1,0 +1,1116 @@
+//! The ledger of a campaign keeps what it acknowledged, and believes nothing that is not as it was written.
+//!
+//! A failing test prints its seed; `NQUEENS_TEST_SEED` replays it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use fastrand::Rng;
+use nqueens::board::{Piece, Problem};
+use nqueens::cluster::ledger::{
+    CampaignFile, CheckDepth, DrawnChecks, Entry, InvalidEntry, JobState, JobSubmitted, JobTotals,
+    LedgerCorruption, LedgerError, Loaded, Note, Phase, Recount, SpotCheck, SubSums, UnitDone, UnitReason,
+    UnitRevived, WorkerDrained, WorkerQuarantined, WorkerReleased, WorkerSeen, check, export, show,
+};
+use nqueens::decomposition::{Job, JobHash, Scheme};
+use nqueens::tally::{Residues, Tally};
+use proptest::prelude::*;
+use serde_json::Value;
+
+/// A seed that is printed if the test fails.
+struct Seed(u64);
+
+impl Seed {
+    fn new() -> Self {
+        let told = std::env::var("NQUEENS_TEST_SEED").ok();
+        Self(told.map_or_else(|| fastrand::u64(..), |seed| seed.parse().expect("a seed is a number")))
+    }
+
+    fn rng(&self) -> Rng {
+        Rng::with_seed(self.0)
+    }
+}
+
+impl Drop for Seed {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let _ = writeln!(io::stderr(), "replay with NQUEENS_TEST_SEED={}", self.0);
+        }
+    }
+}
+
+/// A folder of its own.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("nqueens-ledger-{}-{name}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder for temporary files");
+        Self(folder)
+    }
+
+    fn file(&self) -> PathBuf {
+        self.0.join("campaign")
+    }
+
+    fn text(&self) -> String {
+        self.file().to_str().expect("a readable path").to_owned()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    PathBuf::from(format!("{}{ending}", path.display()))
+}
+
+/// The files of a ledger as they lie on the disk.
+#[derive(Clone, PartialEq)]
+struct Image {
+    main: Vec<u8>,
+    journal: Option<Vec<u8>>,
+    mark: Option<Vec<u8>>,
+}
+
+impl Image {
+    fn of(path: &Path) -> Self {
+        Self {
+            main: fs::read(path).expect("there is a ledger"),
+            journal: fs::read(beside(path, "-wal")).ok(),
+            mark: fs::read(beside(path, ".lock")).ok(),
+        }
+    }
+
+    fn put(&self, path: &Path) {
+        fs::write(path, &self.main).expect("there is room");
+        let _ = fs::remove_file(beside(path, "-shm"));
+        for (ending, bytes) in [("-wal", &self.journal), (".lock", &self.mark)] {
+            match bytes {
+                Some(bytes) => fs::write(beside(path, ending), bytes).expect("there is room"),
+                None => drop(fs::remove_file(beside(path, ending))),
+            }
+        }
+    }
+}
+
+fn job(n: usize) -> Job {
+    Job::new(Problem::empty(Piece::Queen, n), Scheme::CentreCross, None, 10).expect("a small board")
+}
+
+const UNITS: u64 = 24;
+
+/// The hashes of the jobs that stories are about, the last of which is never submitted.
+static JOBS: LazyLock<Vec<JobHash>> = LazyLock::new(|| (8..12).map(|n| job(n).hash()).collect());
+
+fn submitted(n: usize) -> Entry {
+    let job = job(n);
+    Entry::JobSubmitted(JobSubmitted {
+        job: job.hash(),
+        text: job.to_string(),
+        units: UNITS,
+        priority: -3,
+        submitter: "someone \"with\" quotes, ünïcode and \u{0}".into(),
+        at_ms: 1_700_000_000_000,
+    })
+}
+
+/// A tally in whole solutions.
+fn tally(solutions: u128) -> Tally {
+    let mut tally = Tally::default();
+    tally.add(3, solutions, Residues::of(solutions), 1 << 40).expect("fits");
+    tally
+}
+
+fn done(job: JobHash, unit: u64, solutions: u128) -> Entry {
+    Entry::UnitDone(UnitDone {
+        job,
+        unit,
+        tally: tally(solutions),
+        worker: format!("worker-{}", unit % 5),
+        owner: if unit.is_multiple_of(2) { String::new() } else { format!("owner-{}", unit % 3) },
+        kernel: "avx512".into(),
+        device: "cpu".into(),
+        build: "0.1.0".into(),
+        attempt: 1,
+        elapsed_s: 0.1 + unit as f64 / 7.0,
+        checks: match unit % 3 {
+            0 => None,
+            1 => Some(DrawnChecks { peer: None, audit: None }),
+            _ => Some(DrawnChecks { peer: Some(CheckDepth::Spot), audit: Some(CheckDepth::Full) }),
+        },
+        // As thirds of which none fits in a number of JSON.
+        sub_sums: SubSums(if unit % 3 == 2 { vec![3 * solutions, 0] } else { Vec::new() }),
+        at_ms: u64::MAX,
+    })
+}
+
+fn voided(job: JobHash, unit: u64) -> Entry {
+    Entry::UnitVoided(UnitReason { job, unit, reason: "quarantined".into(), at_ms: 5 })
+}
+
+fn poisoned(job: JobHash, unit: u64) -> Entry {
+    Entry::UnitPoisoned(UnitReason { job, unit, reason: "failed five times".into(), at_ms: 6 })
+}
+
+fn recount(job: JobHash, unit: u64, solutions: u128, agrees: bool) -> Entry {
+    Entry::Recount(Recount {
+        job,
+        unit,
+        tally: tally(solutions),
+        worker: "other".into(),
+        owner: "another".into(),
+        kernel: "wgsl".into(),
+        device: "vulkan".into(),
+        build: "0.1.0".into(),
+        mirrored: true,
+        agrees,
+        elapsed_s: 0.5,
+        at_ms: 9,
+    })
+}
+
+fn spot_check(job: JobHash, unit: u64, sum: u128, agrees: bool) -> Entry {
+    Entry::SpotCheck(SpotCheck {
+        job,
+        unit,
+        sub_ranges: vec![0, 31],
+        sums: SubSums(vec![sum, u128::MAX]),
+        worker: "other".into(),
+        owner: "another".into(),
+        kernel: "wgsl".into(),
+        device: "vulkan".into(),
+        build: "0.1.0".into(),
+        agrees,
+        elapsed_s: 0.25,
+        at_ms: 10,
+    })
+}
+
+fn state(job: JobHash, state: Phase) -> Entry {
+    Entry::JobState(JobState { job, state, at_ms: 77 })
+}
+
+/// What entries mean, in the plainest way: the whole history, gone through anew for each question.
+#[derive(Clone, Default)]
+struct Model(Vec<Entry>);
+
+impl Model {
+    /// The place of the result in force.
+    fn result(&self, job: JobHash, unit: u64) -> Option<(usize, &UnitDone)> {
+        let mut found = None;
+        for (place, entry) in self.0.iter().enumerate() {
+            match entry {
+                Entry::UnitDone(d) if d.job == job && d.unit == unit => found = Some((place, d)),
+                Entry::UnitVoided(v) if v.job == job && v.unit == unit => found = None,
+                _ => {}
+            }
+        }
+        found
+    }
+
+    fn is_submitted(&self, hash: JobHash) -> bool {
+        self.0.iter().any(|e| matches!(e, Entry::JobSubmitted(s) if s.job == hash))
+    }
+
+    fn accepts(&self, entry: &Entry) -> bool {
+        let Some(job) = entry.job() else { return true };
+        if self.is_submitted(job) == matches!(entry, Entry::JobSubmitted(_)) {
+            return false;
+        }
+        match entry {
+            Entry::UnitDone(d) => {
+                d.unit < UNITS && self.result(job, d.unit).is_none() && d.tally.verify().is_ok()
+            }
+            Entry::Recount(r) => {
+                let result = self.result(job, r.unit);
+                result.is_some_and(|(_, d)| (d.tally.thirds() == r.tally.thirds()) == r.agrees)
+            }
+            Entry::SpotCheck(c) => self.result(job, c.unit).is_some(),
+            Entry::UnitVoided(v) => self.result(job, v.unit).is_some(),
+            Entry::UnitPoisoned(p) => p.unit < UNITS && self.result(job, p.unit).is_none(),
+            Entry::UnitRevived(r) => r.unit < UNITS,
+            Entry::JobState(s) => {
+                s.state != Phase::Finished || (0..UNITS).all(|u| self.result(job, u).is_some())
+            }
+            _ => true,
+        }
+    }
+
+    fn is_poisoned(&self, job: JobHash, unit: u64) -> Option<&UnitReason> {
+        let mut found = None;
+        for entry in &self.0 {
+            match entry {
+                Entry::UnitPoisoned(p) if p.job == job && p.unit == unit => found = Some(p),
+                Entry::UnitDone(UnitDone { job: j, unit: u, .. })
+                | Entry::UnitRevived(UnitRevived { job: j, unit: u, .. })
+                    if (*j, *u) == (job, unit) =>
+                {
+                    found = None;
+                }
+                _ => {}
+            }
+        }
+        found
+    }
+
+    fn totals(&self, job: JobHash) -> JobTotals {
+        let mut totals = JobTotals::default();
+        for unit in 0..UNITS {
+            if let Some((place, done)) = self.result(job, unit) {
+                totals.tally.merge(&done.tally).expect("fits");
+                totals.done += 1;
+                let agreed = |e: &Entry| matches!(e, Entry::Recount(r) if (r.job, r.unit, r.agrees) == (job, unit, true));
+                totals.verified += u64::from(self.0[place..].iter().any(agreed));
+            }
+            totals.poisoned += u64::from(self.is_poisoned(job, unit).is_some());
+        }
+        for entry in self.0.iter().filter(|e| e.job() == Some(job)) {
+            match entry {
+                Entry::Recount(r) => {
+                    totals.recounts += 1;
+                    totals.disagreements += u64::from(!r.agrees);
+                }
+                Entry::SpotCheck(c) => {
+                    totals.recounts += 1;
+                    totals.disagreements += u64::from(!c.agrees);
+                }
+                Entry::UnitVoided(_) => totals.voided += 1,
+                _ => {}
+            }
+        }
+        totals
+    }
+
+    fn phase(&self, job: JobHash) -> Phase {
+        self.0.iter().filter(|e| e.job() == Some(job)).fold(Phase::Running, |phase, entry| match entry {
+            Entry::JobState(s) => s.state,
+            Entry::UnitVoided(_) if phase == Phase::Finished => Phase::Running,
+            _ => phase,
+        })
+    }
+
+    /// The file holds exactly this.
+    fn assert_is(&self, file: &mut CampaignFile) {
+        assert_eq!(file.entries(), self.0.len() as u64);
+        let mut jobs = Vec::new();
+        let mut history = Vec::new();
+        let mut poisons = Vec::new();
+        let mut workers = BTreeMap::new();
+        for loaded in contents(file).expect("reads back") {
+            match loaded {
+                Loaded::Job(record) => {
+                    let hash = record.submitted.job;
+                    assert_eq!(record.totals, self.totals(hash));
+                    assert_eq!(file.totals(&hash), Some(record.totals));
+                    assert_eq!(record.phase, self.phase(hash));
+                    jobs.push(Entry::JobSubmitted(record.submitted));
+                }
+                Loaded::Unit(done) => history.push(Entry::UnitDone(done)),
+                Loaded::Recount(recount) => history.push(Entry::Recount(recount)),
+                Loaded::SpotCheck(check) => history.push(Entry::SpotCheck(check)),
+                Loaded::Quarantined(worker) => history.push(Entry::WorkerQuarantined(worker)),
+                Loaded::Released(worker) => history.push(Entry::WorkerReleased(worker)),
+                Loaded::Drained(worker) => history.push(Entry::WorkerDrained(worker)),
+                Loaded::Poisoned(poisoned) => poisons.push(poisoned),
+                Loaded::Worker(worker) => {
+                    let quarantined = worker.quarantined.map(|q| q.0);
+                    workers.insert(worker.worker.clone(), (worker.owner, quarantined, worker.drained));
+                }
+            }
+        }
+        let submitted = self.0.iter().filter(|e| matches!(e, Entry::JobSubmitted(_))).cloned();
+        assert_eq!(jobs, submitted.collect::<Vec<_>>());
+        let stands = |(place, entry): &(usize, &Entry)| match entry {
+            Entry::UnitDone(d) => self.result(d.job, d.unit).is_some_and(|(at, _)| at == *place),
+            Entry::Recount(r) => self.result(r.job, r.unit).is_some_and(|(at, _)| at < *place),
+            Entry::SpotCheck(c) => self.result(c.job, c.unit).is_some_and(|(at, _)| at < *place),
+            Entry::WorkerQuarantined(_) | Entry::WorkerReleased(_) | Entry::WorkerDrained(_) => true,
+            _ => false,
+        };
+        let standing = self.0.iter().enumerate().filter(stands).map(|(_, entry)| entry.clone());
+        assert_eq!(history, standing.collect::<Vec<_>>());
+        let mut set_aside = Vec::new();
+        for entry in jobs {
+            let hash = entry.job().expect("a job");
+            set_aside.extend((0..UNITS).filter_map(|unit| self.is_poisoned(hash, unit).cloned()));
+        }
+        assert_eq!(poisons, set_aside);
+        let mut expected = BTreeMap::<String, (Option<String>, Option<String>, Option<u64>)>::new();
+        for entry in &self.0 {
+            match entry {
+                Entry::WorkerSeen(w) => {
+                    expected.entry(w.worker.clone()).or_default().0 = Some(w.owner.clone());
+                }
+                Entry::WorkerQuarantined(w) => {
+                    expected.entry(w.worker.clone()).or_default().1 = Some(w.reason.clone());
+                }
+                Entry::WorkerReleased(w) => expected.entry(w.worker.clone()).or_default().1 = None,
+                Entry::WorkerDrained(w) => expected.entry(w.worker.clone()).or_default().2 = Some(w.boot),
+                _ => {}
+            }
+        }
+        assert_eq!(workers, expected);
+    }
+}
+
+fn contents(file: &mut CampaignFile) -> Result<Vec<Loaded>, LedgerError> {
+    let mut all = Vec::new();
+    file.load(&mut |loaded| all.push(loaded))?;
+    Ok(all)
+}
+
+/// Anything that could happen; `wild` things, too, that may not.
+fn anything(rng: &mut Rng, model: &Model, wild: bool) -> Entry {
+    let job = JOBS[rng.usize(..if wild { 4 } else { 3 })];
+    let unit = rng.u64(..UNITS + u64::from(wild));
+    let bits = rng.u32(1..100);
+    let solutions = rng.u128(..1 << bits);
+    let worker = format!("worker-{}", rng.u8(..4));
+    let at_ms = rng.u64(..);
+    match rng.u8(..if wild { 22 } else { 20 }) {
+        0..=9 => done(job, unit, solutions),
+        10..=12 => {
+            let same = model.result(job, unit).map(|(_, done)| done.tally.thirds() / 3);
+            let agrees = rng.u8(..4) > 0;
+            match same {
+                Some(same) if agrees => recount(job, unit, same, true),
+                _ => recount(job, unit, solutions, wild && rng.bool()),
+            }
+        }
+        13 if rng.bool() => spot_check(job, unit, rng.u128(..), rng.u8(..4) > 0),
+        13 => voided(job, unit),
+        14 => poisoned(job, unit),
+        15 => Entry::UnitRevived(UnitRevived { job, unit, at_ms }),
+        16 if rng.bool() => Entry::WorkerDrained(WorkerDrained { worker, boot: rng.u64(..), at_ms }),
+        16 => Entry::WorkerSeen(WorkerSeen { worker, owner: format!("owner-{}", rng.u8(..3)), at_ms }),
+        17 => Entry::WorkerQuarantined(WorkerQuarantined {
+            worker,
+            reason: "it lied".into(),
+            widen: rng.bool(),
+            at_ms,
+        }),
+        18 => Entry::WorkerReleased(WorkerReleased { worker, at_ms }),
+        19 => Entry::Note(Note { text: "x".repeat(rng.usize(..9000) / rng.usize(1..100)), at_ms }),
+        20 => submitted(8 + rng.usize(..3)),
+        _ => {
+            let phases = [Phase::Running, Phase::Paused, Phase::Cancelled, Phase::Finished];
+            state(job, phases[rng.usize(..4)])
+        }
+    }
+}
+
+/// A story that may be told: batches, all of which are right.
+fn story(seed: u64, batches: usize, most: usize) -> Vec<Vec<Entry>> {
+    let mut rng = Rng::with_seed(seed);
+    let mut model = Model::default();
+    let mut all = vec![vec![submitted(8), submitted(9), submitted(10)]];
+    model.0.extend(all[0].clone());
+    while all.len() < batches {
+        let mut batch = Vec::new();
+        for _ in 0..rng.usize(1..=most) {
+            let entry = anything(&mut rng, &model, false);
+            if model.accepts(&entry) {
+                model.0.push(entry.clone());
+                batch.push(entry);
+            }
+        }
+        if !batch.is_empty() {
+            all.push(batch);
+        }
+    }
+    all
+}
+
+fn told(batches: &[Vec<Entry>]) -> Model {
+    Model(batches.concat())
+}
+
+/// A ledger with a short story in it, while it is open: journal and all. And the same after it was closed.
+fn images(scratch: &Scratch, seed: u64) -> (Image, Image, Vec<Loaded>) {
+    let path = scratch.file();
+    let mut file = CampaignFile::open(&path).expect("a new file");
+    let story = story(seed, 12, 12);
+    for batch in &story {
+        file.append(batch).expect("right ones");
+    }
+    told(&story).assert_is(&mut file);
+    let contents = contents(&mut file).expect("reads back");
+    let open = Image::of(&path);
+    assert!(open.journal.as_ref().is_some_and(|journal| journal.len() > 10_000));
+    drop(file);
+    let closed = Image::of(&path);
+    assert_eq!(closed.journal, None);
+    (open, closed, contents)
+}
+
+/// The files yield exactly this or are refused with one line, and are then as they were. True if they were refused.
+fn holds_or_refuses(image: &Image, path: &Path, expected: &[Loaded], whence: &str) -> bool {
+    image.put(path);
+    let read = CampaignFile::open(path).and_then(|mut file| contents(&mut file));
+    match read {
+        Ok(found) => {
+            assert_eq!(found, expected, "{whence} was believed");
+            false
+        }
+        Err(error @ (LedgerError::InUse(_) | LedgerError::Io { .. } | LedgerError::Refused { .. })) => {
+            panic!("{whence}: another reason was given: {error}")
+        }
+        Err(error) => {
+            let message = error.to_string();
+            assert!(!message.contains('\n'), "{whence}: {message}");
+            let left = Image::of(path);
+            assert!(left.main == image.main, "{whence}: the file was changed: {message}");
+            assert!(
+                left.journal.unwrap_or_default() == image.journal.clone().unwrap_or_default(),
+                "{whence}: the journal was changed: {message}"
+            );
+            true
+        }
+    }
+}
+
+// ---------------------------------------------------------------- crashes
+
+/// This program again, as the one test named, which does something only if it is told where.
+fn child(test: &str, path: &Path, seed: u64) -> Command {
+    let mut command = Command::new(std::env::current_exe().expect("this program"));
+    // Tests are named by their module below the crate.
+    let (_, module) = module_path!().split_once("::").expect("a module of the crate");
+    command.args(["--exact", &format!("{module}::{test}"), "--nocapture", "--test-threads=1"]);
+    command.env("NQUEENS_LEDGER_CHILD", path).env("NQUEENS_LEDGER_SEED", seed.to_string());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+    command
+}
+
+/// Where a child is to work, and its seed; none in a parent.
+fn orders() -> Option<(PathBuf, u64)> {
+    let path = std::env::var_os("NQUEENS_LEDGER_CHILD")?;
+    let seed = std::env::var("NQUEENS_LEDGER_SEED").ok()?.parse().ok()?;
+    Some((path.into(), seed))
+}
+
+fn say(text: &str) {
+    let mut out = io::stdout().lock();
+    let _ = writeln!(out, "{text}").and_then(|()| out.flush());
+}
+
+const CHAPTERS: usize = 1500;
+
+#[test]
+fn child_that_writes_until_it_is_killed() {
+    let Some((path, seed)) = orders() else { return };
+    let story = story(seed, CHAPTERS, 9);
+    say("\nready");
+    let mut file = CampaignFile::open(&path).expect("sound after every kill");
+    let told_before = chapters_in(&story, file.entries()).expect("whole batches only");
+    for (number, batch) in story.iter().enumerate().skip(told_before) {
+        file.append(batch).expect("right ones");
+        say(&format!("kept {}", number + 1));
+    }
+}
+
+/// How many batches make that many entries; none if they end within one.
+fn chapters_in(story: &[Vec<Entry>], entries: u64) -> Option<usize> {
+    let mut sum = 0;
+    let mut ends = std::iter::once(0).chain(story.iter().map(|batch| {
+        sum += batch.len() as u64;
+        sum
+    }));
+    ends.position(|end| end == entries)
+}
+
+/// Kills a writer `delay` after it said that it is ready; returns the last batch that it was told is kept.
+fn run_and_kill(mut writer: Child, delay: Duration) -> usize {
+    let mut lines = BufReader::new(writer.stdout.take().expect("piped")).lines();
+    assert!(lines.any(|line| line.is_ok_and(|line| line == "ready")), "the writer did not start");
+    std::thread::sleep(delay);
+    writer.kill().expect("a child of ours");
+    writer.wait().expect("a child of ours");
+    let kept = lines.map_while(Result::ok).filter_map(|line| line.strip_prefix("kept ")?.parse().ok());
+    kept.last().unwrap_or(0)
+}
+
+#[test]
+fn a_kill_at_any_moment_loses_no_acknowledged_batch_and_halves_none() {
+    let seed = Seed::new();
+    let mut rng = seed.rng();
+    let scratch = Scratch::new("kill");
+    let story = story(seed.0, CHAPTERS, 9);
+    let mut acknowledged = 0;
+    // The last round after which the file was looked at. Each kill since may have come between a batch and its acknowledgement.
+    let mut looked_at = 0;
+    let mut round = 0;
+    // However slow the disk is, some batches are to be among it.
+    while round < 40 || acknowledged <= 20 {
+        round += 1;
+        assert!(round < 1000, "the writers get nowhere: {acknowledged}");
+        let mut writer = child("child_that_writes_until_it_is_killed", &scratch.file(), seed.0);
+        let magnitude = rng.u32(5..18);
+        let delay = Duration::from_micros(rng.u64(..1 << magnitude));
+        let kept = run_and_kill(writer.spawn().expect("this program starts"), delay);
+        acknowledged = acknowledged.max(kept);
+        // Sometimes the next writer is the one that finds what the kill has left.
+        if rng.u8(..3) == 0 {
+            continue;
+        }
+        let mut file = CampaignFile::open(&scratch.file()).expect("sound after every kill");
+        let found = chapters_in(&story, file.entries()).expect("whole batches only");
+        let possible = acknowledged..=acknowledged + (round - looked_at);
+        assert!(possible.contains(&found), "round {round}: {found}, not in {possible:?}");
+        looked_at = round;
+        told(&story[..found]).assert_is(&mut file);
+        acknowledged = found;
+    }
+    let report = check(&scratch.file()).expect("readable");
+    assert!(report.sound, "{report:?}");
+}
+
+#[test]
+fn the_lock_of_a_killed_writer_is_free_and_that_of_a_living_one_is_not() {
+    let seed = Seed::new();
+    let scratch = Scratch::new("lock");
+    let mut writer = child("child_that_writes_until_it_is_killed", &scratch.file(), seed.0);
+    let mut writer = writer.spawn().expect("this program starts");
+    let mut lines = BufReader::new(writer.stdout.take().expect("piped")).lines();
+    assert!(lines.any(|line| line.is_ok_and(|line| line == "kept 3")), "the writer did not start");
+    let refused = CampaignFile::open(&scratch.file()).expect_err("in use");
+    assert!(matches!(refused, LedgerError::InUse(_)) && refused.to_string().contains("another process"));
+    // By another name it is the same ledger.
+    #[cfg(unix)]
+    {
+        let name = scratch.0.join("link");
+        std::os::unix::fs::symlink(scratch.file(), &name).expect("a link");
+        assert!(matches!(CampaignFile::open(&name), Err(LedgerError::InUse(_))));
+    }
+    // Readers read on, and see whole batches.
+    let story = story(seed.0, CHAPTERS, 9);
+    for _ in 0..5 {
+        let report = check(&scratch.file()).expect("readable while it is written");
+        assert!(report.sound, "{report:?}");
+        assert!(chapters_in(&story, report.entries).is_some_and(|chapters| chapters >= 3));
+        assert!(show(&scratch.file()).expect("readable").entries >= report.entries);
+        let mut out = Vec::new();
+        assert!(export(&scratch.file(), None, &mut out).expect("readable") >= report.entries);
+    }
+    writer.kill().expect("a child of ours");
+    writer.wait().expect("a child of ours");
+    CampaignFile::open(&scratch.file()).expect("free again");
+}
+
+// ---------------------------------------------------------------- damage
+
+#[test]
+fn a_flipped_bit_anywhere_is_harmless_or_refused() {
+    let seed = Seed::new();
+    let mut rng = seed.rng();
+    let scratch = Scratch::new("flip");
+    let (open, closed, expected) = images(&scratch, seed.0);
+    let mut refused = 0;
+    // All of SQLite's own header, and some of everything else.
+    let header = (0..100).map(|byte| (byte, byte as u32 % 8));
+    let anywhere = (0..1500).map(|_| (rng.usize(..closed.main.len()), rng.u32(..8)));
+    for (position, bit) in header.chain(anywhere).collect::<Vec<_>>() {
+        let mut image = closed.clone();
+        image.main[position] ^= 1 << bit;
+        if rng.bool() {
+            image.mark = None;
+        }
+        let whence = format!("byte {position}, bit {bit}");
+        refused += usize::from(holds_or_refuses(&image, &scratch.file(), &expected, &whence));
+    }
+    assert!(refused > 500, "only {refused} flips of the file were seen");
+    // In the journal of a writer that was killed: the mark knows how much there was.
+    let (mut refused, length) = (0, open.journal.as_ref().map_or(0, Vec::len));
+    for _ in 0..1000 {
+        let (position, bit) = (rng.usize(..length), rng.u32(..8));
+        let mut image = open.clone();
+        image.journal.as_mut().expect("a journal")[position] ^= 1 << bit;
+        let whence = format!("byte {position} of the journal, bit {bit}");
+        refused += usize::from(holds_or_refuses(&image, &scratch.file(), &expected, &whence));
+    }
+    assert!(refused > 500, "only {refused} flips of the journal were seen");
+    // In the mark: less is known then, and nothing else.
+    let length = open.mark.as_ref().map_or(0, Vec::len);
+    for position in 0..length {
+        let mut image = open.clone();
+        image.mark.as_mut().expect("a mark")[position] ^= 1 << rng.u32(..8);
+        let whence = format!("byte {position} of the mark");
+        assert!(!holds_or_refuses(&image, &scratch.file(), &expected, &whence), "{whence}");
+    }
+}
+
+#[test]
+fn a_file_cut_at_any_length_is_refused() {
+    let seed = Seed::new();
+    let mut rng = seed.rng();
+    let scratch = Scratch::new("cut");
+    let (open, closed, expected) = images(&scratch, seed.0);
+    let lengths = (0..closed.main.len()).step_by(512).flat_map(|length| [length, length + 1, length + 511]);
+    for length in lengths.filter(|&length| length < closed.main.len()).collect::<Vec<_>>() {
+        // What is missing is read as zeros. Where zeros were cut off, nothing is lost, and the file may hold.
+        let lost = closed.main[length..].iter().any(|&byte| byte != 0);
+        for mark in [closed.mark.clone(), None] {
+            let image = Image { main: closed.main[..length].to_vec(), mark, journal: None };
+            let whence = format!("{length} of {} bytes, mark {}", closed.main.len(), image.mark.is_some());
+            let refused = holds_or_refuses(&image, &scratch.file(), &expected, &whence);
+            assert!(refused || !lost, "{whence}");
+        }
+    }
+    let journal = open.journal.clone().expect("a journal");
+    let mut lengths: BTreeSet<usize> = (0..journal.len()).step_by(4120 / 2).collect();
+    lengths.extend((0..200).map(|_| rng.usize(..journal.len())));
+    for length in lengths {
+        let image = Image { journal: Some(journal[..length].to_vec()), ..open.clone() };
+        let whence = format!("{length} of {} bytes of the journal", journal.len());
+        assert!(holds_or_refuses(&image, &scratch.file(), &expected, &whence), "{whence}");
+    }
+    for (image, whence) in [
+        (Image { journal: None, ..open.clone() }, "no journal"),
+        (Image { main: Vec::new(), ..closed.clone() }, "nothing left"),
+        (Image { main: Vec::new(), mark: None, ..closed.clone() }, "nothing left, no mark"),
+        (Image { main: Vec::new(), ..open.clone() }, "only a journal"),
+    ] {
+        assert!(holds_or_refuses(&image, &scratch.file(), &expected, whence), "{whence}");
+    }
+    // The whole, moved without its mark, is as good as it was.
+    for image in [open, closed] {
+        let image = Image { mark: None, ..image };
+        assert!(!holds_or_refuses(&image, &scratch.file(), &expected, "no mark"));
+    }
+}
+
+#[test]
+fn a_ledger_that_vanished_is_not_begun_anew_behind_its_users_back() {
+    let scratch = Scratch::new("vanished");
+    let mut file = CampaignFile::open(&scratch.file()).expect("a new file");
+    file.append(&[submitted(8)]).expect("right");
+    drop(file);
+    fs::remove_file(scratch.file()).expect("there was one");
+    let refused = CampaignFile::open(&scratch.file()).expect_err("something was acknowledged");
+    let lost = LedgerCorruption::Lost { acknowledged: 1, found: 0 };
+    assert!(matches!(&refused, LedgerError::Damaged { damage, .. } if *damage == lost), "{refused}");
+    fs::remove_file(beside(&scratch.file(), ".lock")).expect("there was one");
+    assert_eq!(CampaignFile::open(&scratch.file()).expect("on purpose").entries(), 0);
+}
+
+/// Rows changed by somebody who has SQLite.
+fn tampered(scratch: &Scratch, image: &Image, sql: &str) {
+    image.put(&scratch.file());
+    let connection = rusqlite::Connection::open(scratch.file()).expect("SQLite reads it");
+    connection.execute_batch(sql).expect("SQLite does it");
+}
+
+#[test]
+fn rows_that_were_changed_removed_or_exchanged_are_noticed() {
+    let seed = Seed::new();
+    let scratch = Scratch::new("tampered");
+    let (_, closed, expected) = images(&scratch, seed.0);
+    let older = Scratch::new("tampered-older");
+    let mut file = CampaignFile::open(&older.file()).expect("a new file");
+    // As it was when nothing was counted yet: later sums are others.
+    for batch in &story(seed.0, 1, 12) {
+        file.append(batch).expect("right ones");
+    }
+    drop(file);
+    let attach = format!("ATTACH '{}' AS older;", older.text());
+    let old_totals =
+        format!("{attach} REPLACE INTO totals SELECT * FROM older.totals WHERE submitted_by = 1");
+    let old_head = format!("{attach} REPLACE INTO head SELECT * FROM older.head");
+    let cases = [
+        ("DELETE FROM entry WHERE number = 5", 7),
+        ("DELETE FROM entry WHERE number = (SELECT max(number) FROM entry)", 7),
+        (
+            "UPDATE entry SET body = replace(body, 'worker-1', 'worker-2') WHERE number = 5 OR body LIKE '%worker-1%'",
+            7,
+        ),
+        ("UPDATE entry SET number = -1 WHERE number = 4", 7),
+        ("INSERT INTO entry SELECT 1000000, body, sum FROM entry WHERE number = 4", 7),
+        ("DELETE FROM totals WHERE submitted_by = 2", 7),
+        ("UPDATE totals SET done = done + 1 WHERE submitted_by = 2", 7),
+        ("DELETE FROM head", 7),
+        ("UPDATE head SET entries = entries - 1", 7),
+        ("CREATE TABLE more (x)", 7),
+        ("DROP TABLE totals", 7),
+        ("CREATE INDEX by_body ON entry (body)", 7),
+        (old_head.as_str(), 7),
+        // Each row is right by itself: it is the sums that disagree.
+        (old_totals.as_str(), 6),
+    ];
+    for (sql, code) in cases {
+        tampered(&scratch, &closed, sql);
+        let image = Image::of(&scratch.file());
+        assert!(holds_or_refuses(&image, &scratch.file(), &expected, sql), "{sql}");
+        image.put(&scratch.file());
+        let report = check(&scratch.file()).expect("readable");
+        assert!(!report.sound && report.as_written == (code == 6), "{sql}: {report:?}");
+        let output = nqueens(&["ledger", "check", &scratch.text()]);
+        assert_eq!(output.status.code(), Some(code), "{sql}: {output:?}");
+        assert_eq!(String::from_utf8_lossy(&output.stderr).lines().count(), 1, "{sql}");
+    }
+    tampered(&scratch, &closed, "PRAGMA user_version = 2");
+    let newer = CampaignFile::open(&scratch.file()).expect_err("of a later version");
+    assert!(matches!(newer, LedgerError::Newer { found: 2, known: 1, .. }), "{newer}");
+    assert!(matches!(check(&scratch.file()), Err(LedgerError::Newer { .. })));
+    // An older copy of the same ledger, put in its place.
+    let older = Image { mark: closed.mark.clone(), ..Image::of(&older.file()) };
+    assert!(holds_or_refuses(&older, &scratch.file(), &expected, "an older copy"));
+}
+
+#[test]
+fn another_ledger_in_the_place_of_one_is_noticed() {
+    let scratch = Scratch::new("exchanged");
+    let mut images = Vec::new();
+    for n in [8, 9] {
+        let path = scratch.0.join(n.to_string());
+        let mut file = CampaignFile::open(&path).expect("a new file");
+        file.append(&[submitted(n)]).expect("right");
+        drop(file);
+        images.push(Image::of(&path));
+    }
+    let exchanged = Image { mark: images[1].mark.clone(), ..images[0].clone() };
+    exchanged.put(&scratch.file());
+    let refused = CampaignFile::open(&scratch.file()).expect_err("another history");
+    let another = LedgerCorruption::AnotherHistory(1);
+    assert!(matches!(&refused, LedgerError::Damaged { damage, .. } if *damage == another), "{refused}");
+}
+
+#[test]
+fn what_is_no_ledger_is_refused_and_left_alone() {
+    let scratch = Scratch::new("foreign");
+    let foreign = scratch.0.join("foreign");
+    let connection = rusqlite::Connection::open(&foreign).expect("a new file");
+    connection.execute_batch("CREATE TABLE t (x); INSERT INTO t VALUES (1)").expect("works");
+    drop(connection);
+    let sqlite = fs::read(&foreign).expect("there");
+    for bytes in [&b"hello\n"[..], &[0; 5000], &[0xff; 100], b"SQLite format 3\0", &sqlite] {
+        let image = Image { main: bytes.to_vec(), journal: None, mark: None };
+        assert!(holds_or_refuses(&image, &scratch.file(), &[], "something else"));
+        assert!(check(&scratch.file()).is_err() && show(&scratch.file()).is_err());
+    }
+    for path in [scratch.0.clone(), scratch.0.join("no/such/folder/ledger")] {
+        assert!(matches!(CampaignFile::open(&path), Err(LedgerError::Io { .. })), "{}", path.display());
+    }
+    assert!(check(&scratch.0.join("nothing")).is_err(), "a check makes no file");
+    assert!(!scratch.0.join("nothing").exists());
+}
+
+// ---------------------------------------------------------------- what may be written
+
+#[test]
+fn what_may_not_follow_is_refused_and_takes_its_batch_with_it() {
+    let scratch = Scratch::new("refused");
+    let path = scratch.file();
+    let mut file = CampaignFile::open(&path).expect("a new file");
+    let (a, b) = (JOBS[0], JOBS[1]);
+    let mut model = Model(vec![submitted(8), done(a, 0, 92), done(a, 1, 7), poisoned(a, 5)]);
+    file.append(&model.0).expect("right ones");
+    let mut lying = tally(92);
+    lying = Tally::from_parts(lying.thirds() - 3, lying.residues(), 0);
+    let with = |change: &dyn Fn(&mut UnitDone)| {
+        let Entry::UnitDone(mut unit) = done(a, 2, 1) else { unreachable!() };
+        change(&mut unit);
+        Entry::UnitDone(unit)
+    };
+    let other_text = match submitted(9) {
+        Entry::JobSubmitted(s) => Entry::JobSubmitted(JobSubmitted { text: job(10).to_string(), ..s }),
+        _ => unreachable!(),
+    };
+    let duplicate = InvalidEntry::DuplicateUnit { job: a, unit: 0 };
+    let not_done = |unit| InvalidEntry::NotDone { job: a, unit };
+    let no_such_unit = InvalidEntry::NoSuchUnit { job: a, unit: UNITS, units: UNITS };
+    let cases = [
+        (vec![done(a, 0, 92)], duplicate.clone()),
+        (vec![done(a, 0, 93)], duplicate.clone()),
+        (vec![done(a, 3, 1), done(a, 3, 1)], InvalidEntry::DuplicateUnit { job: a, unit: 3 }),
+        (vec![poisoned(a, 0)], duplicate),
+        (vec![done(b, 0, 1)], InvalidEntry::NoSuchJob(b)),
+        (vec![submitted(8)], InvalidEntry::DuplicateJob(a)),
+        (vec![other_text], InvalidEntry::JobText(b)),
+        (vec![done(a, UNITS, 1)], no_such_unit.clone()),
+        (vec![poisoned(a, UNITS)], no_such_unit.clone()),
+        (vec![recount(a, UNITS, 1, true)], no_such_unit),
+        (vec![with(&|unit| unit.elapsed_s = f64::NAN)], InvalidEntry::Elapsed { job: a, unit: 2 }),
+        (vec![with(&|unit| unit.elapsed_s = -1.0)], InvalidEntry::Elapsed { job: a, unit: 2 }),
+        (vec![recount(a, 2, 1, true)], not_done(2)),
+        (vec![voided(a, 2)], not_done(2)),
+        (vec![voided(a, 1), voided(a, 1)], not_done(1)),
+        (
+            vec![recount(a, 0, 93, true)],
+            InvalidEntry::Verdict { job: a, unit: 0, recount: 279, result: 276, agrees: true },
+        ),
+        (
+            vec![recount(a, 0, 92, false)],
+            InvalidEntry::Verdict { job: a, unit: 0, recount: 276, result: 276, agrees: false },
+        ),
+        (
+            vec![state(a, Phase::Finished)],
+            InvalidEntry::Unfinished { job: a, missing: UNITS - 2, units: UNITS },
+        ),
+    ];
+    let right = [done(a, 9, 1), recount(a, 0, 92, true), voided(a, 1), submitted(10), done(a, 5, 4)];
+    let is = |error: LedgerError, place: usize, because: &InvalidEntry| {
+        assert!(!error.to_string().contains('\n'));
+        matches!(&error, LedgerError::Refused { place: p, refusal, .. } if *p == place && **refusal == *because)
+    };
+    for (batch, because) in cases {
+        let place = batch.len();
+        let error = file.append(&batch).expect_err("may not follow");
+        assert!(is(error, place, &because), "{because}");
+        // Whatever else the batch has is undone as well.
+        if place == 1 && !matches!(because, InvalidEntry::Unfinished { .. }) {
+            let whole = [&right[..1], &right[1..2], &batch].concat();
+            let error = file.append(&whole).expect_err("may not follow");
+            assert!(is(error, 3, &because), "{because}");
+        }
+        model.assert_is(&mut file);
+    }
+    let error = file.append(&[with(&|unit| unit.tally = lying)]).expect_err("contradicts itself");
+    assert!(error.to_string().contains("disagrees with its residues"), "{error}");
+    let huge = Tally::from_parts(u128::MAX, Residues::of(u128::MAX), 0);
+    let error = file.append(&[with(&|unit| unit.tally = huge)]).expect_err("leaves 128 bits");
+    assert!(error.to_string().contains("128 bits"), "{error}");
+    model.assert_is(&mut file);
+    file.append(&right).expect("right ones");
+    model.0.extend(right);
+    model.assert_is(&mut file);
+    drop(file);
+    model.assert_is(&mut CampaignFile::open(&path).expect("sound"));
+    assert!(check(&path).expect("readable").sound);
+}
+
+#[test]
+fn a_job_is_finished_only_when_all_of_it_is_there_and_open_again_when_a_result_is_taken_back() {
+    let scratch = Scratch::new("finished");
+    let mut file = CampaignFile::open(&scratch.file()).expect("a new file");
+    let a = JOBS[0];
+    let mut model = Model(vec![submitted(8)]);
+    model.0.extend((0..UNITS).map(|unit| done(a, unit, (1 << 90) + u128::from(unit))));
+    model.0.push(state(a, Phase::Finished));
+    file.append(&model.0).expect("all of it");
+    model.assert_is(&mut file);
+    let overview = show(&scratch.file()).expect("readable");
+    let solutions = ((1 << 90) * u128::from(UNITS) + u128::from(UNITS * (UNITS - 1) / 2)).to_string();
+    assert_eq!(overview.jobs[0].solutions.as_ref(), Some(&solutions));
+    model.0.push(voided(a, 7));
+    file.append(&model.0[model.0.len() - 1..]).expect("taken back");
+    model.assert_is(&mut file);
+    assert_eq!(show(&scratch.file()).expect("readable").jobs[0].solutions, None);
+    model.0.push(done(a, 7, 11));
+    file.append(&model.0[model.0.len() - 1..]).expect("another result");
+    model.assert_is(&mut file);
+}
+
+#[test]
+fn a_total_in_broken_thirds_finishes_no_job() {
+    let scratch = Scratch::new("thirds");
+    let mut file = CampaignFile::open(&scratch.file()).expect("a new file");
+    file.append(&[submitted(8)]).expect("right");
+    for unit in 0..UNITS {
+        let Entry::UnitDone(mut result) = done(JOBS[0], unit, 1) else { unreachable!() };
+        result.tally =
+            Tally::from_parts(1 + u128::from(unit == 0), Residues::of(1 + u128::from(unit == 0)), 1);
+        file.append(&[Entry::UnitDone(result)]).expect("a unit may have broken thirds");
+    }
+    let error = file.append(&[state(JOBS[0], Phase::Finished)]).expect_err("25 thirds");
+    assert!(error.to_string().contains("no multiple of 3"), "{error}");
+}
+
+#[test]
+fn somebody_who_writes_past_the_lock_stops_the_writer() {
+    let scratch = Scratch::new("underneath");
+    let mut file = CampaignFile::open(&scratch.file()).expect("a new file");
+    file.append(&[submitted(8)]).expect("right");
+    fs::remove_file(beside(&scratch.file(), ".lock")).expect("there");
+    let mut second = CampaignFile::open(&scratch.file()).expect("nothing is left that could tell");
+    second.append(&[done(JOBS[0], 1, 1)]).expect("right");
+    let error = file.append(&[done(JOBS[0], 1, 1)]).expect_err("it is done already");
+    assert!(matches!(error, LedgerError::ChangedUnderneath(_)), "{error}");
+    drop(file);
+    drop(second);
+    assert!(check(&scratch.file()).expect("readable").sound);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+    #[test]
+    fn any_history_reads_back_as_the_plain_model_has_it(seed in any::<u64>()) {
+        let scratch = Scratch::new(&format!("model-{seed}"));
+        let mut rng = Rng::with_seed(seed);
+        let mut model = Model(vec![submitted(8)]);
+        let mut file = CampaignFile::open(&scratch.file()).expect("a new file");
+        file.append(&model.0).expect("right");
+        for _ in 0..40 {
+            let mut ahead = model.clone();
+            let mut accepted = true;
+            let mut batch = Vec::new();
+            for _ in 0..rng.usize(1..8) {
+                let entry = anything(&mut rng, &ahead, true);
+                if rng.u8(..12) > 0 && !ahead.accepts(&entry) {
+                    continue;
+                }
+                accepted &= ahead.accepts(&entry);
+                ahead.0.push(entry.clone());
+                batch.push(entry);
+            }
+            match file.append(&batch) {
+                Ok(()) => {
+                    prop_assert!(accepted, "{batch:?}");
+                    model = ahead;
+                }
+                Err(LedgerError::Refused { .. }) => prop_assert!(!accepted, "{batch:?}"),
+                Err(other) => panic!("{other}"),
+            }
+            if rng.u8(..6) == 0 {
+                model.assert_is(&mut file);
+            }
+            if rng.u8(..10) == 0 {
+                drop(file);
+                file = CampaignFile::open(&scratch.file()).expect("sound");
+            }
+        }
+        drop(file);
+        model.assert_is(&mut CampaignFile::open(&scratch.file()).expect("sound"));
+        prop_assert!(check(&scratch.file()).expect("readable").sound);
+    }
+}
+
+// ---------------------------------------------------------------- disks
+
+#[cfg(unix)]
+#[test]
+fn child_whose_disk_is_full() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Some((path, seed)) = orders() else { return };
+    let story = story(seed, CHAPTERS, 9);
+    let mut file = CampaignFile::open(&path).expect("a new file");
+    let Rlimit { maximum, .. } = getrlimit(Resource::Fsize);
+    let mut model = Model::default();
+    let mut refusals = 0;
+    for (number, batch) in story.iter().enumerate().take(400) {
+        if number % 40 == 20 {
+            // No file may grow past this: any write that would is refused, the first part of it may be made.
+            let longest = fs::metadata(beside(&path, "-wal")).expect("a journal").len();
+            let room = seed % 9000 + number as u64 * 7;
+            setrlimit(Resource::Fsize, Rlimit { current: Some(longest + room), maximum }).expect("lower");
+        }
+        if let Err(error) = file.append(batch) {
+            refusals += 1;
+            assert!(matches!(error, LedgerError::Sqlite { action: "written", .. }), "{error}");
+            assert!(!error.to_string().contains('\n'));
+            file.append(batch).expect_err("there is still no room");
+            let read = check(&path).expect("readable");
+            assert!(read.sound && read.entries == model.0.len() as u64, "{read:?}");
+            setrlimit(Resource::Fsize, Rlimit { current: maximum, maximum }).expect("back again");
+            model.assert_is(&mut file);
+            file.append(batch).expect("there is room again");
+        }
+        model.0.extend(batch.clone());
+    }
+    model.assert_is(&mut file);
+    drop(file);
+    model.assert_is(&mut CampaignFile::open(&path).expect("sound"));
+    say(&format!("\nrefused {refusals}"));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_full_disk_refuses_a_batch_whole_and_takes_it_when_there_is_room() {
+    let seed = Seed::new();
+    let scratch = Scratch::new("full");
+    let plain = child("child_whose_disk_is_full", &scratch.file(), seed.0);
+    // A process that writes past its limit is killed, unless it ignores the signal; the shell can say so for it.
+    let mut command = Command::new("sh");
+    command.args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""]).arg(plain.get_program()).args(plain.get_args());
+    command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let output = command.output().expect("a shell");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
+    let refusals = said.lines().find_map(|line| line.strip_prefix("refused ")?.parse::<u32>().ok());
+    assert!(refusals.is_some_and(|refusals| refusals >= 3), "{said}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn where_nothing_can_be_written_a_ledger_is_refused_with_the_reason() {
+    // Not even root writes there.
+    let error = CampaignFile::open(Path::new("/proc/self/campaign")).expect_err("no disk");
+    assert!(matches!(error, LedgerError::Io { action: "opened for writing", .. }), "{error}");
+    use std::os::unix::fs::PermissionsExt;
+    let scratch = Scratch::new("read-only");
+    let mut file = CampaignFile::open(&scratch.file()).expect("a new file");
+    file.append(&[submitted(8)]).expect("right");
+    drop(file);
+    let allow = |mode| fs::set_permissions(&scratch.0, fs::Permissions::from_mode(mode)).expect("ours");
+    fs::remove_file(beside(&scratch.file(), ".lock")).expect("there");
+    allow(0o555);
+    let is_root = fs::write(scratch.0.join("probe"), "x").is_ok();
+    let opened = CampaignFile::open(&scratch.file()).map(drop);
+    let read = check(&scratch.file());
+    allow(0o755);
+    assert!(read.expect("readable").sound);
+    assert!(is_root || matches!(opened, Err(LedgerError::Io { .. })), "{opened:?}");
+}
+
+// ---------------------------------------------------------------- the command
+
+fn nqueens(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_nqueens")).args(arguments).output().expect("the program starts")
+}
+
+#[test]
+fn the_command_reads_a_ledger_that_is_being_written() {
+    let scratch = Scratch::new("command");
+    let mut file = CampaignFile::open(&scratch.file()).expect("a new file");
+    let history = [submitted(8), submitted(9), done(JOBS[0], 1, 5), done(JOBS[1], 2, 6), voided(JOBS[1], 2)];
+    file.append(&history).expect("right");
+    let path = scratch.text();
+    let json = |arguments: &[&str]| -> Value {
+        let output = nqueens(arguments);
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {output:?}");
+        serde_json::from_slice(&output.stdout).expect("one JSON object")
+    };
+    let report = json(&["ledger", "check", &path, "--json"]);
+    assert_eq!((&report["sound"], &report["entries"]), (&true.into(), &5.into()), "{report}");
+    let overview = json(&["ledger", "show", &path, "--json"]);
+    assert_eq!(overview["jobs"], report["jobs"]);
+    assert_eq!(overview["jobs"][0]["thirds"], "15");
+    assert_eq!(overview["jobs"][1]["voided"], 1);
+    for (arguments, lines) in [
+        (vec!["ledger", "export", &path], 5),
+        (vec!["ledger", "export", &path, "--job", &JOBS[1].to_string()], 3),
+    ] {
+        let output = nqueens(&arguments);
+        let text = String::from_utf8(output.stdout).expect("UTF-8");
+        assert_eq!((output.status.code(), text.lines().count()), (Some(0), lines), "{text}");
+        for line in text.lines() {
+            let line: Value = serde_json::from_str(line).expect("a JSON line");
+            let number = line["number"].as_u64().expect("a number") as usize;
+            let entry: Entry = serde_json::from_value(line["entry"].clone()).expect("an entry");
+            assert_eq!(entry, history[number - 1]);
+        }
+    }
+    let text = nqueens(&["ledger", "check", &path]);
+    assert!(String::from_utf8_lossy(&text.stdout).contains("5 entries of 2 jobs"), "{text:?}");
+    file.append(&[done(JOBS[0], 2, 5)]).expect("the writer goes on");
+    let nowhere = JOBS[3].to_string();
+    for (arguments, code) in [
+        (vec!["ledger", "export", &path, "--job", "12"], 2),
+        (vec!["ledger", "export", &path, "--job", &nowhere], 2),
+        (vec!["ledger", "check", "/no/such/ledger"], 7),
+        (vec!["ledger", "show", "Cargo.toml"], 7),
+    ] {
+        let output = nqueens(&arguments);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {output:?}");
+        assert_eq!(String::from_utf8_lossy(&output.stderr).lines().count(), 1, "{arguments:?}");
+        assert!(output.stdout.is_empty());
+    }
+}

@@ -1,0 +1,1007 @@
+//! Simulated campaigns: workers that crash, lie and come back late, a network that drops, delays, doubles and reorders
+//! every message, a coordinator that is killed between any two steps, clocks that jump. The total is always right.
+//!
+//! A failing case prints its seed; `NQUEENS_SEED=n cargo test --test cluster campaigns_never_lose_or_double_count` replays it.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use nqueens::board::{Piece, Problem};
+use nqueens::cluster::campaign::{
+    ArbiterTask, Assignment, COORDINATOR, Campaign, CampaignKey, Event, HeldLease, JobState, Ruling,
+    Settings, Source, SubRangeSet, SyncRequest, SyncResponse, UnitId, UnitResult, Verdict,
+};
+use nqueens::decomposition::{Job, JobHash, Scheme};
+use nqueens::tally::{Parts, Residues, Tally};
+
+/// Sub-ranges of each unit.
+const SUB_RANGES: usize = 4;
+
+/// How a worker counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Honesty {
+    Honest,
+    /// Always one too many.
+    PlusOne,
+    /// One in ten is wrong.
+    OneInTen,
+    Zeros,
+    /// The right count of another unit.
+    Replay,
+    /// The right count with wrong residues.
+    WrongResidues,
+    /// A right sum with parts that are not its own.
+    WrongParts,
+    /// A right sum of sub-ranges that do not add up to it.
+    WrongSums,
+    /// Right for its first 25 units, then one in five is wrong.
+    Sleeper,
+}
+
+const LIARS: [Honesty; 8] = [
+    Honesty::PlusOne,
+    Honesty::OneInTen,
+    Honesty::Zeros,
+    Honesty::Replay,
+    Honesty::WrongResidues,
+    Honesty::WrongParts,
+    Honesty::WrongSums,
+    Honesty::Sleeper,
+];
+
+/// A result with residues that need not be its own.
+fn parts_of(solutions: u64, shadow: u64) -> Parts {
+    let mut parts = Parts::default();
+    parts.add(24, solutions / 2, Residues::of((solutions / 2).into()), solutions + 1).expect("a small sum");
+    let (rest, shadow) = (solutions - solutions / 2, shadow - solutions / 2);
+    parts.add(12, 2 * rest, Residues::of((2 * shadow).into()), 0u64).expect("a small sum");
+    parts
+}
+
+/// What parts add up to, whether or not that agrees with their residues.
+fn sum(parts: &Parts) -> Tally {
+    let mut tally = Tally::default();
+    for part in parts.iter() {
+        let nodes = u64::try_from(part.nodes).expect("few");
+        tally.add(part.weight, part.completions, part.residues, nodes).expect("a small sum");
+    }
+    tally
+}
+
+fn tally_of(solutions: u64) -> Tally {
+    parts_of(solutions, solutions).total().expect("agrees with its residues")
+}
+
+/// The right counts of a unit's sub-ranges: their sums are all different.
+fn truth(unit: u64) -> Vec<u64> {
+    let all = 1000 + unit * unit * 7 + unit;
+    let mut sums: Vec<u64> = (1..SUB_RANGES as u64).map(|number| all / (number + 4)).collect();
+    sums.push(all - sums.iter().sum::<u64>());
+    sums
+}
+
+/// Those of some sub-ranges; of all if none are named.
+fn chosen(sums: &[u64], sub_ranges: SubRangeSet) -> Vec<u64> {
+    let is_asked = |number: &usize| sub_ranges.is_empty() || sub_ranges.bits() >> number & 1 == 1;
+    (0..sums.len()).filter(is_asked).map(|number| sums[number]).collect()
+}
+
+fn thirds(sums: &[u64]) -> Vec<u128> {
+    sums.iter().map(|&sum| 24 * u128::from(sum)).collect()
+}
+
+struct Worker {
+    name: String,
+    owner: String,
+    honesty: Honesty,
+    boot: u64,
+    /// Leases in hand, with the units of them that are not counted.
+    held: BTreeMap<u64, (Assignment, Vec<u64>)>,
+    /// Results on the worker's disk, until they are acknowledged.
+    outbox: Vec<UnitResult>,
+    crashes: bool,
+    /// Whether its results name the sums of their sub-ranges.
+    itemises: bool,
+    /// Units that it counted.
+    counted: u32,
+}
+
+impl Worker {
+    fn new(name: &str, owner: &str, honesty: Honesty) -> Self {
+        Self {
+            name: name.to_owned(),
+            owner: owner.to_owned(),
+            honesty,
+            boot: 1,
+            held: BTreeMap::new(),
+            outbox: Vec::new(),
+            crashes: false,
+            itemises: true,
+            counted: 0,
+        }
+    }
+
+    fn source(&self) -> Source {
+        Source {
+            worker: self.name.clone(),
+            owner: self.owner.clone(),
+            kernel: "fast".into(),
+            device: format!("{}:cpu", self.name),
+            build: "1".into(),
+        }
+    }
+
+    /// Counts a unit of a lease, or the sub-ranges of it that the lease names.
+    fn count(&mut self, lease: &Assignment, unit: u64, random: &mut fastrand::Rng) -> UnitResult {
+        self.counted += 1;
+        let mut sums = truth(unit);
+        match self.honesty {
+            Honesty::PlusOne => sums.iter_mut().for_each(|sum| *sum += 1),
+            Honesty::OneInTen if random.u8(..10) == 0 => sums[random.usize(..SUB_RANGES)] -= 1,
+            Honesty::Sleeper if self.counted > 25 && random.u8(..5) == 0 => {
+                sums[random.usize(..SUB_RANGES)] += 2;
+            }
+            Honesty::Zeros => sums = vec![0; SUB_RANGES],
+            Honesty::Replay => sums = truth(unit + 1),
+            _ => {}
+        }
+        let mut sums = chosen(&sums, lease.sub_ranges);
+        let all: u64 = sums.iter().sum();
+        let parts = match self.honesty {
+            Honesty::WrongResidues => parts_of(all, all + 1),
+            Honesty::WrongParts => parts_of(all - 1, all - 1),
+            _ => parts_of(all, all),
+        };
+        // A sum that its own residues confirm, and that is not the sum of its parts.
+        let tally = if self.honesty == Honesty::WrongParts { tally_of(all) } else { sum(&parts) };
+        if self.honesty == Honesty::WrongSums {
+            sums[0] += 1;
+        }
+        UnitResult {
+            unit: UnitId { job: lease.job, unit },
+            attempt: lease.attempt,
+            grant: lease.grant.clone(),
+            tally,
+            parts,
+            sub_sums: if self.itemises { thirds(&sums) } else { Vec::new() },
+            source: self.source(),
+            elapsed_s: 1.0,
+        }
+    }
+
+    fn sync(&self) -> SyncRequest {
+        let held = self.held.values().map(|(lease, waiting)| HeldLease {
+            lease: lease.clone(),
+            left: (waiting.len() + self.unacknowledged(lease.attempt)) as u64,
+            unstarted: waiting.len() as u64,
+        });
+        SyncRequest {
+            worker: self.name.clone(),
+            owner: self.owner.clone(),
+            address: None,
+            boot: self.boot,
+            capacity: 2,
+            kernels: vec!["fast".into()],
+            devices: vec![format!("{}:cpu", self.name)],
+            units_per_s: Vec::new(),
+            held: held.collect(),
+            draining: false,
+        }
+    }
+
+    /// Results of a lease that are not acknowledged: until they are, the worker has it in hand.
+    fn unacknowledged(&self, attempt: u64) -> usize {
+        self.outbox.iter().filter(|result| result.attempt == attempt).count()
+    }
+
+    fn obey(&mut self, response: &SyncResponse) {
+        for attempt in &response.cancel {
+            self.held.remove(attempt);
+        }
+        for lease in &response.desired {
+            let all = || (lease.clone(), lease.units.clone().collect());
+            let (known, waiting) = self.held.entry(lease.attempt).or_insert_with(all);
+            // Another may have taken over the end of it.
+            known.units = lease.units.clone();
+            waiting.retain(|unit| lease.units.contains(unit));
+        }
+        let done = |attempt: &u64, waiting: &[u64], outbox: &[UnitResult]| {
+            waiting.is_empty() && outbox.iter().all(|result| result.attempt != *attempt)
+        };
+        self.held.retain(|attempt, (_, waiting)| !done(attempt, waiting, &self.outbox));
+    }
+}
+
+#[derive(Clone)]
+enum Message {
+    Sync(usize, SyncRequest),
+    Told(usize, u64, SyncResponse),
+    Complete(usize, UnitResult),
+    Answered(usize, UnitId, u64),
+}
+
+struct World {
+    seed: u64,
+    random: fastrand::Rng,
+    settings: Settings,
+    campaign: Campaign,
+    /// What the ledger holds; the campaign is rebuilt from it after a crash.
+    ledger: Vec<Event>,
+    workers: Vec<Worker>,
+    network: Vec<Message>,
+    /// What the arbiter counts at the moment.
+    task: Option<ArbiterTask>,
+    now_ms: u64,
+    epoch: u64,
+    job: JobHash,
+    units: u64,
+    faults: bool,
+}
+
+fn job(n: usize) -> JobHash {
+    Job::new(Problem::empty(Piece::Queen, n), Scheme::CentreCross, None, 1).expect("a small board").hash()
+}
+
+fn submitted(job: JobHash, units: u64) -> Event {
+    Event::JobSubmitted { job, units, priority: 0, at_ms: 0, published: None }
+}
+
+fn arbiter() -> Source {
+    let name = |name: &str| name.to_owned();
+    Source {
+        worker: name("(arbiter)"),
+        owner: name(COORDINATOR),
+        kernel: name("scalar"),
+        device: name("cpu"),
+        build: name("1"),
+    }
+}
+
+impl World {
+    /// Workers of owners of their own.
+    fn new(seed: u64, units: u64, workers: Vec<Honesty>, faults: bool) -> Self {
+        let owners = workers.len();
+        Self::with_owners(seed, units, workers, owners, faults)
+    }
+
+    fn with_owners(seed: u64, units: u64, workers: Vec<Honesty>, owners: usize, faults: bool) -> Self {
+        // Here leases expire all the time; poison has a test of its own.
+        let poison_failures = u32::MAX;
+        let settings = Settings {
+            lease_ms: 5_000,
+            sync_ms: 1_000,
+            lease_s: 6.0,
+            poison_failures,
+            ..Settings::default()
+        };
+        let named = workers.into_iter().enumerate().map(|(i, honesty)| {
+            let worker = Worker::new(&format!("worker-{i}"), &format!("owner-{}", i % owners), honesty);
+            Worker { crashes: faults, ..worker }
+        });
+        let mut world = Self {
+            seed,
+            random: fastrand::Rng::with_seed(seed),
+            settings,
+            campaign: Campaign::new(settings, 1, CampaignKey::from_seed(seed)),
+            ledger: Vec::new(),
+            workers: named.collect(),
+            network: Vec::new(),
+            task: None,
+            now_ms: 1_000_000,
+            epoch: 1,
+            job: job(8),
+            units,
+            faults,
+        };
+        world.record(vec![submitted(world.job, units)]);
+        world
+    }
+
+    /// Begins anew with other settings.
+    fn set(&mut self, settings: Settings) {
+        self.settings = settings;
+        self.campaign = self.reread();
+    }
+
+    /// Written first, then applied.
+    fn record(&mut self, events: Vec<Event>) {
+        for event in events {
+            self.ledger.push(event.clone());
+            self.campaign.apply(&event);
+        }
+    }
+
+    fn chance(&mut self, one_in: u32) -> bool {
+        self.faults && self.random.u32(..one_in) == 0
+    }
+
+    fn send(&mut self, message: Message) {
+        if self.chance(10) {
+            return;
+        }
+        if self.chance(10) {
+            self.network.push(message.clone());
+        }
+        self.network.push(message);
+    }
+
+    /// A worker syncs; nobody is asked to check what its own owner counted.
+    fn sync(&mut self, request: &SyncRequest) -> SyncResponse {
+        let response = self.campaign.sync(request, self.now_ms);
+        let checks = response.desired.iter().filter(|lease| lease.mirrored);
+        for unit in checks.flat_map(|lease| lease.units.clone()) {
+            let first = self.campaign.outcome(UnitId { job: self.job, unit });
+            assert!(
+                first.is_none_or(|(source, _)| source.owner != request.owner),
+                "{} checks unit {unit} of its own owner",
+                request.worker
+            );
+        }
+        response
+    }
+
+    /// What worker `which` is told, which it does.
+    fn sync_now(&mut self, which: usize) -> SyncResponse {
+        let request = self.workers[which].sync();
+        let response = self.sync(&request);
+        self.workers[which].obey(&response);
+        response
+    }
+
+    /// Counts a unit of a lease without handing it in.
+    fn count(&mut self, which: usize, lease: &Assignment, unit: u64) -> UnitResult {
+        let mut random = self.random.fork();
+        self.workers[which].count(lease, unit, &mut random)
+    }
+
+    fn hand_in(&mut self, result: &UnitResult) -> Verdict {
+        let validation = self.campaign.validate(result, None);
+        self.record(validation.events);
+        validation.verdict
+    }
+
+    fn deliver(&mut self, message: Message) {
+        match message {
+            Message::Sync(worker, request) => {
+                let response = self.sync(&request);
+                self.send(Message::Told(worker, request.boot, response));
+            }
+            Message::Told(worker, boot, response) => {
+                if self.workers[worker].boot == boot {
+                    self.workers[worker].obey(&response);
+                }
+            }
+            Message::Complete(worker, result) => {
+                // It is to sync first, and keeps what it has.
+                if !self.campaign.knows(&result.source.worker) {
+                    return;
+                }
+                self.hand_in(&result);
+                // The coordinator may die after the disk has it and before the reply.
+                if self.chance(40) {
+                    return self.crash_coordinator();
+                }
+                self.send(Message::Answered(worker, result.unit, result.attempt));
+            }
+            Message::Answered(worker, unit, attempt) => {
+                let worker = &mut self.workers[worker];
+                worker.outbox.retain(|result| (result.unit, result.attempt) != (unit, attempt));
+                let finished = worker.held.get(&attempt).is_some_and(|(_, waiting)| waiting.is_empty());
+                if finished && worker.unacknowledged(attempt) == 0 {
+                    worker.held.remove(&attempt);
+                }
+            }
+        }
+    }
+
+    /// The campaign that the ledger tells of.
+    fn reread(&self) -> Campaign {
+        let mut campaign = Campaign::new(self.settings, self.epoch, CampaignKey::from_seed(self.seed));
+        self.ledger.iter().for_each(|event| campaign.apply(event));
+        campaign
+    }
+
+    fn crash_coordinator(&mut self) {
+        self.epoch += 1;
+        self.campaign = self.reread();
+        self.task = None;
+    }
+
+    /// The arbiter says what it found, if it has been asked, and is asked for more.
+    fn rule(&mut self) {
+        if let Some(task) = self.task.take() {
+            let sums = chosen(&truth(task.unit.unit), task.sub_ranges);
+            let (tally, sub_sums) = (tally_of(sums.iter().sum()), thirds(&sums));
+            let events = self.campaign.ruled(&Ruling { task, tally, sub_sums, elapsed_s: 1.0 }, &arbiter());
+            self.record(events);
+        }
+        self.task = self.campaign.next_for_arbiter(self.now_ms, |_| false);
+    }
+
+    fn step(&mut self) {
+        self.now_ms += self.random.u64(..700);
+        if self.chance(200) {
+            // A clock that jumps.
+            self.now_ms += 20_000;
+        }
+        if self.chance(150) {
+            self.crash_coordinator();
+        }
+        let which = self.random.usize(..self.workers.len());
+        if self.workers[which].crashes && self.chance(60) {
+            let worker = &mut self.workers[which];
+            worker.held.clear();
+            worker.boot += 1;
+        }
+        match self.random.u8(..4) {
+            0 => {
+                let request = self.workers[which].sync();
+                self.send(Message::Sync(which, request));
+            }
+            1 => {
+                // One unit is counted.
+                let mut held = self.workers[which].held.values_mut();
+                let found = held.find_map(|(lease, waiting)| Some((lease.clone(), waiting.pop()?)));
+                if let Some((lease, unit)) = found {
+                    let result = self.count(which, &lease, unit);
+                    self.workers[which].outbox.push(result);
+                }
+            }
+            2 => {
+                if let Some(result) = self.workers[which].outbox.first().cloned() {
+                    self.workers[which].outbox.rotate_left(1);
+                    self.send(Message::Complete(which, result));
+                }
+            }
+            _ => {}
+        }
+        if !self.network.is_empty() {
+            let index = self.random.usize(..self.network.len());
+            let message = self.network.swap_remove(index);
+            self.deliver(message);
+        }
+        if self.random.bool() {
+            self.rule();
+        }
+        let events = self.campaign.tick(self.now_ms);
+        self.record(events);
+    }
+
+    fn finished(&self) -> bool {
+        self.campaign.state(&self.job) == Some(JobState::Finished)
+    }
+
+    /// Runs until the job is finished.
+    fn run(&mut self) {
+        for _ in 0..400_000 {
+            if self.finished() {
+                return;
+            }
+            self.step();
+        }
+        panic!("not finished: {:?}", self.campaign.progress(&self.job));
+    }
+
+    fn total(&self) -> u128 {
+        self.campaign.progress(&self.job).expect("a job").total.thirds()
+    }
+
+    fn right_total(&self) -> u128 {
+        (0..self.units).flat_map(|unit| thirds(&truth(unit))).sum()
+    }
+
+    /// In the ledger, a unit is done at most once more than it was taken back, and nobody confirms what it, or another of
+    /// its owner, has counted.
+    fn assert_counted_once(&self) {
+        let mut standing: HashMap<u64, i32> = HashMap::new();
+        let mut owner: HashMap<u64, &str> = HashMap::new();
+        for event in &self.ledger {
+            let (unit, change) = match event {
+                Event::UnitDone { unit, source, .. } => {
+                    owner.insert(unit.unit, &source.owner);
+                    (unit.unit, 1)
+                }
+                Event::UnitVoided { unit, .. } => (unit.unit, -1),
+                Event::Recount { unit, source, .. } | Event::SpotCheck { unit, source, .. } => {
+                    assert_ne!(owner.get(&unit.unit), Some(&&source.owner[..]), "{unit}");
+                    continue;
+                }
+                _ => continue,
+            };
+            let count = standing.entry(unit).or_default();
+            *count += change;
+            assert!((0..=1).contains(count), "unit {unit}: {count}");
+        }
+        assert!((0..self.units).all(|unit| standing.get(&unit) == Some(&1)));
+    }
+}
+
+fn seeds(count: u64) -> Vec<u64> {
+    match std::env::var("NQUEENS_SEED").ok().and_then(|seed| seed.parse().ok()) {
+        Some(seed) => vec![seed],
+        None => (0..count).collect(),
+    }
+}
+
+fn each_seed(count: u64, run: impl Fn(u64) + Sync) {
+    let (seeds, next) = (seeds(count), AtomicUsize::new(0));
+    let work = || {
+        while let Some(seed) = seeds.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(*seed)));
+            assert!(outcome.is_ok(), "NQUEENS_SEED={seed}");
+        }
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(work);
+        }
+    });
+}
+
+#[test]
+fn any_order_of_messages_and_crashes_gives_the_right_total() {
+    each_seed(10_000, |seed| {
+        // Some of them are alone, and some have a friend.
+        let owners = 1 + seed as usize % 3;
+        let mut world = World::with_owners(seed, 12, vec![Honesty::Honest; 3], owners, true);
+        world.run();
+        assert_eq!(world.total(), world.right_total());
+        world.assert_counted_once();
+        assert!(world.campaign.quarantined().is_empty(), "{:?}", world.campaign.quarantined());
+    });
+}
+
+/// What they do in time that is simulated, tests/liars_change_no_total.rs shows; here messages and memories are lost, too.
+#[test]
+fn liars_whose_messages_are_lost_and_doubled_change_no_total() {
+    each_seed(500, |seed| {
+        let liar = LIARS[seed as usize % LIARS.len()];
+        let mut world = World::new(seed, 30, vec![Honesty::Honest, liar, Honesty::Honest], true);
+        world.run();
+        assert_eq!(world.total(), world.right_total(), "{liar:?}");
+        world.assert_counted_once();
+        let quarantined: Vec<&String> = world.campaign.quarantined().keys().collect();
+        assert!(quarantined.iter().all(|name| **name == "worker-1"), "{quarantined:?}");
+    });
+}
+
+#[test]
+fn a_worker_alone_is_checked_by_the_coordinator_and_never_by_itself() {
+    for (owners, seed) in [(1, 7), (1, 8), (1, 9)] {
+        // Another of its owner is no other.
+        for workers in [1, 2] {
+            let mut world = World::with_owners(seed, 60, vec![Honesty::Honest; workers], owners, false);
+            world.run();
+            assert_eq!(world.total(), world.right_total());
+            world.assert_counted_once();
+            let progress = world.campaign.progress(&world.job).expect("a job");
+            assert_eq!((progress.checked, progress.self_checked), (progress.audited, 0));
+            // While an owner is new, the coordinator looks at nearly a third of its units, and after that none is left out for ever.
+            let checks = |event: &&Event| match event {
+                Event::SpotCheck { source, .. } | Event::Recount { source, .. } => {
+                    assert_eq!(source.owner, COORDINATOR);
+                    true
+                }
+                _ => false,
+            };
+            assert!(world.ledger.iter().filter(checks).count() >= 10, "{progress:?}");
+        }
+    }
+}
+
+#[test]
+fn a_liar_alone_is_caught_by_the_coordinator() {
+    each_seed(20, |seed| {
+        let mut world = World::new(seed, 60, vec![Honesty::PlusOne], false);
+        for _ in 0..5_000 {
+            world.step();
+        }
+        assert!(world.campaign.quarantined().contains_key("worker-0"));
+        let progress = world.campaign.progress(&world.job).expect("a job");
+        let confirmed =
+            (0..60).filter_map(|unit| Some((unit, world.campaign.outcome(UnitId { job: world.job, unit })?)));
+        let right = |(unit, (_, tally)): (u64, (&Source, &Tally))| {
+            tally.thirds() == thirds(&truth(unit)).iter().sum::<u128>()
+        };
+        assert!(confirmed.into_iter().all(right), "{progress:?}");
+    });
+}
+
+/// All of a campaign that a ledger tells of.
+fn essence(world: &World, campaign: &Campaign) -> String {
+    let progress = campaign.progress(&world.job).expect("a job");
+    let counts = (progress.state, progress.done, progress.checked, progress.audited, progress.spot_checked);
+    let more = (progress.self_checked, progress.poisoned, progress.disputes, progress.total);
+    let outcomes: Vec<_> =
+        (0..world.units).map(|unit| campaign.outcome(UnitId { job: world.job, unit })).collect();
+    let quarantined: BTreeMap<_, _> = campaign.quarantined().iter().collect();
+    let assurance = campaign.assurance(&world.job);
+    format!("{counts:?} {more:?} {:?} {outcomes:?} {quarantined:?} {assurance}", campaign.shares(&world.job))
+}
+
+#[test]
+fn replaying_the_ledger_gives_the_same_campaign() {
+    each_seed(50, |seed| {
+        let liar = LIARS[seed as usize % LIARS.len()];
+        let mut world = World::new(seed, 20, vec![Honesty::Honest, liar, Honesty::Honest], true);
+        for step in 0..400_000 {
+            if step % 50 == 0 || world.finished() {
+                assert_eq!(essence(&world, &world.campaign), essence(&world, &world.reread()), "step {step}");
+            }
+            if world.finished() {
+                break;
+            }
+            world.step();
+        }
+        assert!(world.finished(), "{:?}", world.campaign.progress(&world.job));
+    });
+}
+
+#[test]
+fn an_expired_worker_that_returns_late_is_believed_once() {
+    let mut world = World::new(1, 4, vec![Honesty::Honest; 2], false);
+    let lease = world.sync_now(0).desired[0].clone();
+    // Its lease expires, and the other one counts its units.
+    world.now_ms += 60_000;
+    let events = world.campaign.tick(world.now_ms);
+    world.record(events);
+    let told = world.sync_now(1);
+    let again = told.desired.iter().find(|other| other.units.start == lease.units.start).expect("open again");
+    let (again, both) = (again.clone(), lease.units.start..lease.units.end.min(again.units.end));
+    assert!(!both.is_empty());
+    for unit in both.clone() {
+        let result = world.count(1, &again, unit);
+        assert_eq!(world.hand_in(&result), Verdict::Accepted);
+    }
+    let written = world.ledger.len();
+    for unit in both {
+        let result = world.count(0, &lease, unit);
+        assert_eq!(world.hand_in(&result), Verdict::Duplicate);
+    }
+    assert_eq!(world.ledger.len(), written);
+}
+
+#[test]
+fn a_late_result_that_nobody_else_has_is_taken_also_by_the_next_coordinator() {
+    for restarts in [false, true] {
+        let mut world = World::new(1, 4, vec![Honesty::Honest; 2], false);
+        let lease = world.sync_now(0).desired[0].clone();
+        world.workers[0].held.clear();
+        world.now_ms += 60_000;
+        let events = world.campaign.tick(world.now_ms);
+        world.record(events);
+        if restarts {
+            world.crash_coordinator();
+        }
+        world.sync_now(0);
+        let result = world.count(0, &lease, lease.units.start);
+        assert_eq!(world.hand_in(&result), Verdict::Accepted, "restarts: {restarts}");
+        assert_eq!(world.hand_in(&result), Verdict::Duplicate, "restarts: {restarts}");
+    }
+}
+
+#[test]
+fn a_result_without_a_lease_of_its_own_is_not_taken() {
+    for restarts in [false, true] {
+        let mut world = World::new(1, 40, vec![Honesty::Honest; 3], false);
+        let lease = world.sync_now(0).desired[0].clone();
+        let other = world.sync_now(1).desired[0].clone();
+        world.sync_now(2);
+        let result = world.count(0, &lease, lease.units.start);
+        if restarts {
+            world.crash_coordinator();
+            world.sync_now(2);
+            world.sync_now(1);
+        }
+        let forged = |change: &dyn Fn(&mut UnitResult)| {
+            let mut forged = result.clone();
+            change(&mut forged);
+            forged
+        };
+        let mut attempts = vec![
+            // Of a lease that was another's, by its number, and by its grant, too.
+            forged(&|r| r.source.worker = "worker-2".into()),
+            forged(&|r| {
+                r.source =
+                    Source { worker: "worker-2".into(), device: "worker-2:cpu".into(), ..r.source.clone() };
+                r.source.owner = "owner-2".into();
+            }),
+            forged(&|r| (r.attempt, r.grant) = (other.attempt, other.grant.clone())),
+            // A unit that its lease has not.
+            forged(&|r| r.unit.unit = lease.units.end),
+            forged(&|r| r.unit.unit = 39),
+            forged(&|r| r.unit.unit = u64::MAX),
+            // Numbers that were never granted.
+            forged(&|r| r.attempt = u64::MAX),
+            forged(&|r| (r.attempt, r.grant) = (0, Vec::new())),
+            forged(&|r| (r.attempt, r.grant) = (1 << 20, vec![0; 37])),
+            // Another job.
+            forged(&|r| r.unit.job = job(9)),
+        ];
+        if restarts {
+            // Nobody remembers the lease but for its grant.
+            for byte in 0..result.grant.len() {
+                attempts.push(forged(&|r| r.grant[byte] ^= 1));
+            }
+            attempts.push(forged(&|r| r.grant.clear()));
+            attempts.push(forged(&|r| r.source.owner = "owner-1".into()));
+        }
+        for attempt in attempts {
+            let validation = world.campaign.validate(&attempt, None);
+            assert_eq!(
+                (validation.verdict, &validation.events[..]),
+                (Verdict::StaleJob, &[][..]),
+                "{attempt:?}"
+            );
+        }
+        // The result itself is taken, once its worker is known again.
+        world.sync_now(0);
+        assert_eq!(world.hand_in(&result), Verdict::Accepted);
+    }
+}
+
+#[test]
+fn a_check_that_is_handed_in_again_is_written_once() {
+    each_seed(200, |seed| {
+        let mut world = World::new(seed, 12, vec![Honesty::Honest; 2], false);
+        let mut written = BTreeSet::new();
+        for turn in 0..40 {
+            let leases = world.sync_now(turn % 2).desired;
+            for lease in leases {
+                for unit in lease.units.clone() {
+                    let result = world.count(turn % 2, &lease, unit);
+                    for _ in 0..5 {
+                        world.hand_in(&result);
+                    }
+                }
+                world.workers[turn % 2].held.remove(&lease.attempt);
+            }
+        }
+        for event in &world.ledger {
+            if let Event::SpotCheck { unit, source, .. } | Event::Recount { unit, source, .. } = event {
+                assert!(written.insert((unit.unit, source.clone())), "{event:?}");
+            }
+        }
+        assert!(!written.is_empty());
+    });
+}
+
+#[test]
+fn a_restart_of_the_coordinator_leaves_leases_to_those_who_have_their_grants() {
+    let mut world = World::new(1, 40, vec![Honesty::Honest; 2], false);
+    let leases = world.sync_now(0).desired;
+    assert!(!leases.is_empty());
+    let units: BTreeSet<u64> = leases.iter().flat_map(|lease| lease.units.clone()).collect();
+    world.crash_coordinator();
+    // Somebody else who claims them is not believed, nor is the worker itself if it claims more than it had.
+    let mut claim = world.workers[1].sync();
+    let held = |lease: Assignment| HeldLease { left: 40, unstarted: 40, lease };
+    claim.held = leases.iter().cloned().map(held).collect();
+    claim.capacity = 0;
+    let told = world.sync(&claim);
+    assert_eq!((told.desired.len(), told.cancel.len()), (0, leases.len()));
+    let mut claim = world.workers[0].sync();
+    claim.capacity = 0;
+    for held in &mut claim.held {
+        held.lease.units.end += 10;
+    }
+    let told = world.sync(&claim);
+    let kept: BTreeSet<u64> = told.desired.iter().flat_map(|lease| lease.units.clone()).collect();
+    assert_eq!((&kept, &told.cancel[..]), (&units, &[][..]));
+    // Nobody else gets them meanwhile, and they count.
+    let told = world.sync_now(1);
+    assert!(told.desired.iter().flat_map(|lease| lease.units.clone()).all(|unit| !units.contains(&unit)));
+    for lease in leases {
+        for unit in lease.units.clone() {
+            let result = world.count(0, &lease, unit);
+            assert_eq!(world.hand_in(&result), Verdict::Accepted);
+        }
+    }
+}
+
+#[test]
+fn a_unit_that_kills_its_workers_is_set_aside_and_the_others_are_counted() {
+    let settings = Settings { lease_ms: 1_000, ..Settings::default() };
+    let mut campaign = Campaign::new(settings, 1, CampaignKey::from_seed(5));
+    let job = job(8);
+    campaign.apply(&submitted(job, 16));
+    let mut random = fastrand::Rng::with_seed(5);
+    let mut now_ms = 0;
+    for round in 0..400u64 {
+        let (name, owner) = (format!("worker-{}", round % 3), format!("owner-{}", round % 3));
+        let mut worker = Worker { boot: round, ..Worker::new(&name, &owner, Honesty::Honest) };
+        let told = campaign.sync(&SyncRequest { capacity: 8, ..worker.sync() }, now_ms);
+        'lease: for lease in told.desired {
+            for unit in lease.units.clone() {
+                if unit == 11 {
+                    // The worker dies, and comes back as another boot.
+                    break 'lease;
+                }
+                let validation = campaign.validate(&worker.count(&lease, unit, &mut random), None);
+                validation.events.iter().for_each(|event| campaign.apply(event));
+            }
+        }
+        now_ms += 2_000;
+        campaign.tick(now_ms).iter().for_each(|event| campaign.apply(event));
+    }
+    let progress = campaign.progress(&job).expect("a job");
+    assert_eq!((progress.done, progress.poisoned), (15, 1));
+    assert_eq!(progress.state, JobState::Running, "a job with poison is not finished");
+}
+
+#[test]
+fn a_unit_that_fails_on_one_worker_again_and_again_is_left_to_others_and_keeps_nobody_from_the_rest() {
+    let mut world = World::new(1, 6, vec![Honesty::Honest; 2], false);
+    world.set(Settings { poison_failures: 5, ..world.settings });
+    let mut failures = 0;
+    for _ in 0..20 {
+        let request = world.workers[0].sync();
+        let told = world.campaign.sync(&request, world.now_ms);
+        if let Some(lease) = told.desired.iter().find(|lease| lease.units.contains(&0)) {
+            failures += 1;
+            let unit = UnitId { job: world.job, unit: 0 };
+            let event = world.campaign.fail(unit, lease.attempt, &request.worker, "it breaks here");
+            assert_eq!(event, None, "one worker alone poisons nothing");
+        }
+        // Its leases are given back: the worker does not list them.
+    }
+    assert_eq!(failures, 3);
+    let request = world.workers[0].sync();
+    let told = world.campaign.sync(&request, world.now_ms);
+    assert!(
+        !told.desired.is_empty() && told.desired.iter().all(|lease| !lease.units.contains(&0)),
+        "{told:?}"
+    );
+    let other = world.workers[1].sync();
+    let told = world.campaign.sync(&other, world.now_ms);
+    assert!(told.desired.iter().any(|lease| lease.units.contains(&0)), "{told:?}");
+}
+
+#[test]
+fn a_worker_without_a_kernel_for_a_job_is_not_asked_again_until_it_restarts() {
+    let mut world = World::new(1, 6, vec![Honesty::Honest; 2], false);
+    let mut request = world.workers[0].sync();
+    let told = world.campaign.sync(&request, world.now_ms);
+    let (attempt, unit) = (told.desired[0].attempt, told.desired[0].units.start);
+    world.campaign.unsuited(UnitId { job: world.job, unit }, attempt, &request.worker);
+    assert_eq!(world.campaign.sync(&request, world.now_ms).desired, []);
+    assert_eq!(world.campaign.progress(&world.job).map(|p| (p.open, p.poisoned)), Some((6, 0)));
+    request.boot += 1;
+    assert_ne!(world.campaign.sync(&request, world.now_ms).desired, []);
+}
+
+#[test]
+fn a_drained_worker_is_asked_for_nothing_and_its_checks_go_to_others() {
+    let mut world = World::new(1, 8, vec![Honesty::Honest; 3], false);
+    let lease = world.sync_now(0).desired[0].clone();
+    // Only worker 1 can be asked to check it, and then it may rest.
+    world.workers[1].held.clear();
+    let resting = SyncRequest { capacity: 0, ..world.workers[1].sync() };
+    world.sync(&resting);
+    let result = world.count(0, &lease, lease.units.start);
+    assert_eq!(world.hand_in(&result), Verdict::Accepted);
+    let due = world.campaign.progress(&world.job).expect("a job").checks_due;
+    assert!(due > 0);
+    assert!(world.campaign.drain("worker-1"));
+    assert_eq!(world.sync_now(1).desired, []);
+    let told = world.sync_now(2);
+    let check = told.desired.iter().find(|lease| lease.mirrored).cloned().expect("a check");
+    assert_eq!(check.units, lease.units.start..lease.units.start + 1);
+    // What it had in hand may be handed in all the same; its restart ends the drain.
+    world.workers[1].boot += 1;
+    assert_ne!(world.sync_now(1).desired, []);
+}
+
+#[test]
+fn a_check_that_is_kept_for_a_worker_that_vanishes_goes_to_another_once_its_lease_would_have_expired() {
+    let mut world = World::new(1, 8, vec![Honesty::Honest; 3], false);
+    world.set(Settings { lease_s: 600.0, ..world.settings });
+    let lease = world.sync_now(0).desired[0].clone();
+    let resting = SyncRequest { capacity: 2, ..world.workers[1].sync() };
+    world.sync(&resting);
+    let result = world.count(0, &lease, lease.units.start);
+    assert_eq!(world.hand_in(&result), Verdict::Accepted);
+    // It is drawn for worker 1, which is never heard of again.
+    let events = world.campaign.tick(world.now_ms);
+    world.record(events);
+    let is_check = |lease: &Assignment| lease.mirrored;
+    assert!(!world.sync_now(2).desired.iter().any(is_check));
+    world.now_ms += world.settings.lease_ms;
+    world.sync_now(2);
+    let events = world.campaign.tick(world.now_ms);
+    world.record(events);
+    assert!(world.sync_now(2).desired.iter().any(is_check));
+}
+
+#[test]
+fn results_of_two_liars_who_confirm_each_other_fall_with_the_second() {
+    for itemises in [false, true] {
+        let honesty = [Honesty::PlusOne, Honesty::PlusOne, Honesty::Honest];
+        let (mut world, check) = a_unit_and_its_recount(&honesty, itemises);
+        assert_eq!(world.hand_in(&check), Verdict::Accepted);
+        let confirmed = |world: &World| {
+            let progress = world.campaign.progress(&world.job).expect("a job");
+            (progress.done, progress.checked + progress.spot_checked)
+        };
+        assert_eq!(confirmed(&world), (1, 1));
+        // One after the other is found out. What only the second confirmed is doubtful already, and then falls.
+        for (liar, left) in [("worker-0", if itemises { 0 } else { 1 }), ("worker-1", 0)] {
+            let events = world.campaign.quarantine(liar, "caught", true);
+            world.record(events);
+            assert_eq!(confirmed(&world), (left, 0), "{liar}, itemises: {itemises}");
+        }
+        assert_eq!(world.total(), 0);
+        // Released, they do not get back what they had.
+        world.record(vec![Event::WorkerReleased { worker: "worker-0".into() }]);
+        assert_eq!(confirmed(&world), (0, 0));
+    }
+}
+
+/// The first worker counts unit 0, and the second is asked to count it, or some of it, again.
+fn a_unit_and_its_recount(honesty: &[Honesty], itemises: bool) -> (World, UnitResult) {
+    let mut world = World::new(1, 2, honesty.into(), false);
+    world.workers.iter_mut().for_each(|worker| worker.itemises = itemises);
+    let lease = world.sync_now(0).desired[0].clone();
+    let first = world.count(0, &lease, 0);
+    assert_eq!(world.hand_in(&first), Verdict::Accepted);
+    let told = world.sync_now(1);
+    let check = told.desired.iter().find(|lease| lease.mirrored).cloned().expect("a recount");
+    assert_eq!((&check.units, check.sub_ranges.is_empty()), (&(0..1), !itemises));
+    let second = world.count(1, &check, 0);
+    (world, second)
+}
+
+#[test]
+fn a_recount_of_what_was_taken_back_is_no_first_result() {
+    for itemises in [false, true] {
+        let (mut world, recount) = a_unit_and_its_recount(&[Honesty::Honest; 2], itemises);
+        let events = world.campaign.quarantine("worker-0", "caught", true);
+        world.record(events);
+        let validation = world.campaign.validate(&recount, None);
+        assert_eq!((validation.verdict, validation.events), (Verdict::StaleJob, vec![]));
+        assert_eq!(world.campaign.progress(&world.job).map(|p| (p.done, p.checks_due)), Some((0, 0)));
+    }
+}
+
+#[test]
+fn what_a_liar_disputes_is_no_work_for_the_arbiter_once_the_liar_is_caught() {
+    for itemises in [false, true] {
+        let (mut world, lie) = a_unit_and_its_recount(&[Honesty::Honest, Honesty::PlusOne], itemises);
+        assert_eq!(world.hand_in(&lie), Verdict::Conflict);
+        assert_eq!(world.campaign.disputes().count(), 1);
+        let task = world.campaign.next_for_arbiter(world.now_ms, |_| false).expect("a dispute");
+        assert!(task.dispute && task.sub_ranges.is_empty(), "{task:?}");
+        let events = world.campaign.quarantine("worker-1", "caught elsewhere", true);
+        world.record(events);
+        // The first result stands, and somebody else will count it again.
+        let progress = world.campaign.progress(&world.job).expect("a job");
+        assert_eq!((progress.disputes, progress.done, progress.checked, progress.checks_due), (0, 1, 0, 1));
+    }
+}
+
+#[test]
+fn a_job_of_which_some_result_must_be_wrong_is_counted_again_where_nobody_confirmed_it() {
+    let mut world = World::new(1, 60, vec![Honesty::Honest; 2], false);
+    for unit in 0..60 {
+        let (unit, tally) = (UnitId { job: world.job, unit }, tally_of(truth(unit).iter().sum()));
+        let [first, second] = [0, 1].map(|which: usize| world.workers[which].source());
+        world.record(vec![Event::UnitDone {
+            unit,
+            attempt: 1,
+            tally,
+            source: first,
+            elapsed_s: 1.0,
+            checks: Some(Default::default()),
+            sub_sums: Vec::new(),
+        }]);
+        if unit.unit < 20 {
+            let (source, mirrored, agrees, elapsed_s) = (second, true, true, 1.0);
+            world.record(vec![Event::Recount { unit, tally, source, mirrored, agrees, elapsed_s }]);
+        }
+    }
+    let due = |world: &World| world.campaign.progress(&world.job).expect("a job").checks_due;
+    assert_eq!(due(&world), 0);
+    world.campaign.recount_all(world.job);
+    assert_eq!(due(&world), 40);
+}
