@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use nqueens::board::{Piece, Problem};
 use nqueens::cluster::campaign::{
-    Assignment, Campaign, CampaignKey, CheckPlan, Event, HeldLease, Settings, Source, SyncRequest, UnitId,
-    UnitResult, Verdict,
+    Assignment, Campaign, CampaignKey, CheckPlan, Event, HeldLease, Settings, Source, SyncRequest,
+    UnitId, UnitResult, Verdict,
 };
 use nqueens::decomposition::{Job, JobHash, Scheme};
 use nqueens::tally::{Parts, Residues};
@@ -104,7 +104,13 @@ fn disputes(results: u64) {
     let job: JobHash = Job::new(problem, Scheme::CentreCross, None, 64).expect("a board").hash();
     let settings = Settings { new_owner_units: 0, ..Settings::default() };
     let mut campaign = Campaign::new(settings, 1, CampaignKey::from_seed(1));
-    campaign.apply(&Event::JobSubmitted { job, units: results, priority: 0, at_ms: 0, published: None });
+    campaign.apply(&Event::JobSubmitted {
+        job,
+        units: results,
+        priority: 0,
+        at_ms: 0,
+        published: None,
+    });
 
     // The liar has a lease of every unit, and lets all of them expire.
     let mut leases: Vec<Assignment> = Vec::new();
@@ -150,7 +156,11 @@ fn disputes(results: u64) {
     let began = Instant::now();
     let events = campaign.quarantine("other", "it lied", true);
     events.iter().for_each(|event| campaign.apply(event));
-    say(&format!("campaign: quarantine of another: {:.2?}, {} events", began.elapsed(), events.len()));
+    say(&format!(
+        "campaign: quarantine of another: {:.2?}, {} events",
+        began.elapsed(),
+        events.len()
+    ));
     assert!(events.len() as u64 <= OTHERS + 1, "{} events", events.len());
     for what in ["first", "second"] {
         let began = Instant::now();
@@ -158,7 +168,10 @@ fn disputes(results: u64) {
         let ticked = began.elapsed();
         let began = Instant::now();
         campaign.sync(&sync("checker", &[]), now_ms);
-        say(&format!("campaign: {what} tick after it {ticked:.2?}, {what} sync {:.2?}", began.elapsed()));
+        say(&format!(
+            "campaign: {what} tick after it {ticked:.2?}, {what} sync {:.2?}",
+            began.elapsed()
+        ));
     }
     let began = Instant::now();
     let task = campaign.next_for_arbiter(now_ms, |_| false);

@@ -56,7 +56,13 @@ impl Coordinator {
     fn memory(&self) -> Option<(u64, u64)> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
         let kib = |name: &str| -> Option<u64> {
-            status.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok()
+            status
+                .lines()
+                .find_map(|line| line.strip_prefix(name))?
+                .split_whitespace()
+                .next()?
+                .parse()
+                .ok()
         };
         Some((kib("VmRSS:")? / 1024, kib("VmHWM:")? / 1024))
     }
@@ -152,7 +158,8 @@ async fn main() {
     };
     let long = Link::new(&address, &Security::Plain, Duration::from_secs(600)).expect("a link");
     long.operations().submit(request).await.expect("submitted");
-    let status = link().operations().status(v1::StatusRequest::default()).await.expect("told").into_inner();
+    let status =
+        link().operations().status(v1::StatusRequest::default()).await.expect("told").into_inner();
     println!("{} units, planned in {:.1} s", status.jobs[0].units, began.elapsed().as_secs_f64());
     println!("memory     {:?} MiB now and at most", coordinator.memory());
 
@@ -181,7 +188,8 @@ async fn main() {
     quantiles("complete", all.completes);
     println!("failed     {} calls", all.failed);
     println!("memory     {:?} MiB now and at most", coordinator.memory());
-    let status = link().operations().status(v1::StatusRequest::default()).await.expect("told").into_inner();
+    let status =
+        link().operations().status(v1::StatusRequest::default()).await.expect("told").into_inner();
     println!(
         "done       {} of {} units, {} verified",
         status.jobs[0].done, status.jobs[0].units, status.jobs[0].checked

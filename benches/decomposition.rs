@@ -8,7 +8,9 @@ use nqueens::decomposition::{Decomposition, Job, Scheme};
 
 fn decomposition(n: usize) -> Decomposition {
     let problem = Problem::empty(Piece::Queen, n);
-    Decomposition::new(Job::new(problem, Scheme::CentreCross, None, 64).expect("a board that can be counted"))
+    Decomposition::new(
+        Job::new(problem, Scheme::CentreCross, None, 64).expect("a board that can be counted"),
+    )
 }
 
 fn decompose(criterion: &mut Criterion) {

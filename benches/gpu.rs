@@ -78,10 +78,16 @@ impl Arguments {
                 "--seconds" => arguments.seconds = value.parse().map_err(|_| wrong())?,
                 "--device" => arguments.device = Some(value.clone()),
                 "--sizes" => {
-                    let sizes = value.split(',').map(|n| n.parse().ok().filter(|&n| published(n).is_some()));
+                    let sizes = value
+                        .split(',')
+                        .map(|n| n.parse().ok().filter(|&n| published(n).is_some()));
                     arguments.sizes = sizes.collect::<Option<Vec<usize>>>().ok_or_else(wrong)?;
                 }
-                _ => return Err(format!("unknown: {flag}; known: --seconds S, --device ID, --sizes N,N")),
+                _ => {
+                    return Err(format!(
+                        "unknown: {flag}; known: --seconds S, --device ID, --sizes N,N"
+                    ));
+                }
             }
         }
         arguments.sizes.sort_unstable();
@@ -113,10 +119,12 @@ struct Counted {
 impl Board {
     fn plan(n: usize) -> Self {
         let began = Instant::now();
-        let options =
-            CountOptions { devices: DeviceChoice::These(vec![DeviceName::Cpu]), ..Default::default() };
-        let task =
-            CountTask::plan(&Problem::empty(Piece::Queen, n), &options).expect("a board that is counted");
+        let options = CountOptions {
+            devices: DeviceChoice::These(vec![DeviceName::Cpu]),
+            ..Default::default()
+        };
+        let task = CountTask::plan(&Problem::empty(Piece::Queen, n), &options)
+            .expect("a board that is counted");
         Self { n, task, plan_s: began.elapsed().as_secs_f64() }
     }
 
@@ -196,7 +204,11 @@ impl Change {
             value.checked_shl(power.max(0).cast_unsigned()).map(|v| v >> (-power).max(0))
         };
         let powers = |value: u32, powers: &[i32]| -> Vec<u32> {
-            powers.iter().filter_map(|&power| scaled(value, power)).filter(|&scaled| scaled >= 64).collect()
+            powers
+                .iter()
+                .filter_map(|&power| scaled(value, power))
+                .filter(|&scaled| scaled >= 64)
+                .collect()
         };
         // The first compares the default with itself, and says what a ratio is worth.
         let mut changes = vec![Self::Nothing];
@@ -265,7 +277,8 @@ impl Bench {
             }
         };
         let Some(info) = chosen.cloned() else {
-            let why = if cfg!(feature = "gpu") { "no adapter" } else { "built without the feature gpu" };
+            let why =
+                if cfg!(feature = "gpu") { "no adapter" } else { "built without the feature gpu" };
             if std::env::var("NQUEENS_EXPECT_ADAPTER").is_ok_and(|value| value == "1") {
                 return Err(format!("{why}, and one is expected here"));
             }
@@ -312,7 +325,10 @@ impl Bench {
             None => self.leave_out("bounded dispatches and shapes: no board was counted"),
         }
         let spent_s = self.seconds - self.left_s();
-        println!("# {spent_s:.0} s of {:.0} s; left out, as said above: {}", self.seconds, self.left_out);
+        println!(
+            "# {spent_s:.0} s of {:.0} s; left out, as said above: {}",
+            self.seconds, self.left_out
+        );
     }
 
     /// Seconds of the budget that are left.
@@ -369,7 +385,9 @@ impl Bench {
                     self.remember(n, count_s);
                 }
                 Err(Fault::Stopped) => {
-                    self.leave_out(&format!("totals from n = {n} on, which takes more than {most_s:.0} s"));
+                    self.leave_out(&format!(
+                        "totals from n = {n} on, which takes more than {most_s:.0} s"
+                    ));
                     return;
                 }
                 Err(fault) => panic!("n = {n}: {fault}"),
@@ -409,7 +427,9 @@ impl Bench {
                         self.remember(n, count_s);
                     }
                     Err(Fault::Stopped) => {
-                        self.leave_out(&format!("throughput at n = {n}, run {run}: it takes too long"));
+                        self.leave_out(&format!(
+                            "throughput at n = {n}, run {run}: it takes too long"
+                        ));
                         break;
                     }
                     Err(fault) => panic!("n = {n}: {fault}"),
@@ -421,8 +441,8 @@ impl Bench {
     /// The largest board counted so far with which all comparisons fit in what is left; else the smallest that
     /// takes long enough to tell anything.
     fn size_to_compare(&self) -> Option<usize> {
-        let counts =
-            2 * (BOUNDED_PAIRS + 1) + 2 * (SHAPE_PAIRS + 1) * (Change::all(self.kernel.shape()).len() + 1);
+        let counts = 2 * (BOUNDED_PAIRS + 1)
+            + 2 * (SHAPE_PAIRS + 1) * (Change::all(self.kernel.shape()).len() + 1);
         let most_s = self.left_s() / counts as f64;
         let sizes = |least_s: f64, most_s: f64| {
             let within = move |&&(_, seconds): &&(usize, f64)| (least_s..most_s).contains(&seconds);
@@ -437,10 +457,13 @@ impl Bench {
     /// What it costs that dispatches are bounded: the tuned amounts against the longest searches, in turn.
     fn bounded(&mut self, board: &Board) {
         let n = board.n;
-        println!("# tuned dispatches against the longest searches that a dispatch may have, n = {n}");
+        println!(
+            "# tuned dispatches against the longest searches that a dispatch may have, n = {n}"
+        );
         let needed_s = (2 * BOUNDED_PAIRS + 3) as f64 * self.forecast_s(n);
         if needed_s > self.left_s() {
-            return self.leave_out(&format!("bounded dispatches at n = {n}, about {needed_s:.0} s"));
+            return self
+                .leave_out(&format!("bounded dispatches at n = {n}, about {needed_s:.0} s"));
         }
         let before = self.kernel.tuning();
         if let Err(fault) = self.measure_bounded(board) {
@@ -460,7 +483,8 @@ impl Bench {
         let tuned = self.kernel.tuning();
         let mut longest = tuned.longest();
         // As many expansions to a turn as before, if a submission does not get too long by that.
-        let per_search = u64::from(tuned.expansions) * u64::from(longest.turns) / u64::from(tuned.turns);
+        let per_search =
+            u64::from(tuned.expansions) * u64::from(longest.turns) / u64::from(tuned.turns);
         longest.expansions = longest.expansions.max(per_search.min(256) as u32);
         let amounts = |Tuning { turns, rounds, expansions, .. }: Tuning| {
             format!("{turns} turns, {rounds} rounds, {expansions} expansions")
@@ -475,7 +499,11 @@ impl Bench {
             let longest_s = seconds(longest, &mut self.kernel, left_s - tuned_s)?;
             // The first pair only warms up.
             if pair > 0 {
-                println!("{},{pair},{tuned_s:.4},{longest_s:.4},{:.4}", board.n, tuned_s / longest_s);
+                println!(
+                    "{},{pair},{tuned_s:.4},{longest_s:.4},{:.4}",
+                    board.n,
+                    tuned_s / longest_s
+                );
                 ratios.push(tuned_s / longest_s);
             }
         }
@@ -527,7 +555,8 @@ impl Bench {
                 change.apply(&mut setting);
                 let Setting { shape, look_ahead, in_flight, .. } = setting;
                 let Shape { lanes, chunk, ring, .. } = shape;
-                let what = format!("{},{lanes},{chunk},{ring},{look_ahead},{in_flight}", change.name());
+                let what =
+                    format!("{},{lanes},{chunk},{ring},{look_ahead},{in_flight}", change.name());
                 println!("# best single change: {what}: {ratio:.3} times as fast");
             }
             None => println!("# best: the default"),
@@ -536,13 +565,19 @@ impl Bench {
 
     /// Counts with the default and with the changes in turn, and prints the line; how many times as fast the changes
     /// make it, or `None` if that was not measured.
-    fn try_changes(&mut self, board: &Board, default: &mut Setting, changes: &[Change]) -> Option<Spread> {
+    fn try_changes(
+        &mut self,
+        board: &Board,
+        default: &mut Setting,
+        changes: &[Change],
+    ) -> Option<Spread> {
         let names: Vec<&str> = changes.iter().map(|change| change.name()).collect();
         let name = names.join(" and ");
         let mut changed = *default;
         changes.iter().for_each(|change| change.apply(&mut changed));
         let Shape { lanes, chunk, ring, .. } = changed.shape;
-        let what = format!("{name},{lanes},{chunk},{ring},{},{}", changed.look_ahead, changed.in_flight);
+        let what =
+            format!("{name},{lanes},{chunk},{ring},{},{}", changed.look_ahead, changed.in_flight);
         let default_s = self.forecast_s(board.n);
         let needed_s = 2.0 * (SHAPE_PAIRS + 1) as f64 * default_s;
         if needed_s > self.left_s() {
@@ -551,7 +586,8 @@ impl Bench {
         }
         match self.compare(board, default, &mut changed) {
             Ok(runs) => {
-                let times = Spread::of(runs.iter().map(|(default_s, changed_s)| default_s / changed_s));
+                let times =
+                    Spread::of(runs.iter().map(|(default_s, changed_s)| default_s / changed_s));
                 let default_s = Spread::of(runs.iter().map(|run| run.0)).median;
                 let changed_s = Spread::of(runs.iter().map(|run| run.1)).median;
                 self.remember(board.n, default_s);
@@ -586,7 +622,12 @@ impl Bench {
     }
 
     /// Seconds of a count with a setting, whose tuning goes on.
-    fn count_with(&mut self, board: &Board, setting: &mut Setting, most_s: f64) -> Result<f64, Fault> {
+    fn count_with(
+        &mut self,
+        board: &Board,
+        setting: &mut Setting,
+        most_s: f64,
+    ) -> Result<f64, Fault> {
         let most_s = most_s.min(self.left_s());
         let kernel = &mut self.kernel;
         kernel.set_shape(setting.shape);

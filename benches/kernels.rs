@@ -26,7 +26,8 @@ const ROUNDS: usize = 5;
 const SIZES: [usize; 2] = [15, 16];
 
 fn main() {
-    let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    let words: Vec<String> =
+        std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     let mut sizes: Vec<usize> = words.iter().filter_map(|word| word.parse().ok()).collect();
     if sizes.is_empty() {
         sizes.extend(SIZES);
@@ -50,7 +51,12 @@ fn main() {
 /// Prints how many times faster than the textbook kernel `rival` is.
 fn compare(n: usize, rival: KernelKind) {
     let runs: Vec<(f64, f64)> = (0..ROUNDS)
-        .map(|_| (cpu_seconds(n, KernelKind::Textbook).as_secs_f64(), cpu_seconds(n, rival).as_secs_f64()))
+        .map(|_| {
+            (
+                cpu_seconds(n, KernelKind::Textbook).as_secs_f64(),
+                cpu_seconds(n, rival).as_secs_f64(),
+            )
+        })
         .collect();
     let ratio = spread(runs.iter().map(|(textbook, rival)| textbook / rival));
     let seconds = spread(runs.iter().map(|run| run.1));
@@ -69,13 +75,15 @@ fn compare_threads(n: usize) {
 /// takes by its share of the unit: for units that are spread over the job.
 fn compare_sub_ranges(n: usize) {
     const UNITS: u64 = 5;
-    let decomposition = plan_for_campaign(&Problem::empty(Piece::Queen, n)).expect("a board that is counted");
+    let decomposition =
+        plan_for_campaign(&Problem::empty(Piece::Queen, n)).expect("a board that is counted");
     let mut kernel = KernelKind::fastest(Piece::Queen).build(Piece::Queen).expect("runs here");
     let (mut all, mut spot) = (Vec::new(), Vec::new());
     for unit in (0..UNITS).map(|i| (2 * i + 1) * decomposition.units() / (2 * UNITS)) {
         let mut time = |ranges: Vec<Range<u64>>| {
             let before = cpu_clock();
-            let parts = count_sub_ranges(&mut *kernel, &decomposition, ranges).expect("128 bits are enough");
+            let parts = count_sub_ranges(&mut *kernel, &decomposition, ranges)
+                .expect("128 bits are enough");
             (cpu_clock() - before, parts)
         };
         let ranges: Vec<Range<u64>> = decomposition.sub_ranges(unit).collect();
@@ -107,8 +115,10 @@ fn spread(values: impl Iterator<Item = f64>) -> String {
 
 /// Counts and asserts the count; the wall-clock time.
 fn run(n: usize, kernel: KernelKind, threads: NonZeroUsize) -> Duration {
-    let options = CountOptions { kernel: Some(kernel), threads: Some(threads), ..CountOptions::default() };
-    let outcome = count(&Problem::empty(Piece::Queen, n), &options).expect("a kernel that runs here");
+    let options =
+        CountOptions { kernel: Some(kernel), threads: Some(threads), ..CountOptions::default() };
+    let outcome =
+        count(&Problem::empty(Piece::Queen, n), &options).expect("a kernel that runs here");
     assert_eq!(Some(outcome.solutions), lookup(Sequence::Total, n), "{kernel}, n = {n}");
     outcome.elapsed
 }
@@ -129,6 +139,7 @@ fn cpu_clock() -> Duration {
 /// Without a CPU clock, the wall clock.
 #[cfg(not(unix))]
 fn cpu_clock() -> Duration {
-    static START: std::sync::LazyLock<std::time::Instant> = std::sync::LazyLock::new(std::time::Instant::now);
+    static START: std::sync::LazyLock<std::time::Instant> =
+        std::sync::LazyLock::new(std::time::Instant::now);
     START.elapsed()
 }

@@ -19,7 +19,8 @@ fn say(text: &str) {
 
 fn submitted(units: u64) -> (JobHash, Entry) {
     let problem = Problem::empty(Piece::Queen, 24);
-    let job = Job::new(problem, Scheme::CentreCross, None, 64).expect("a board that can be counted");
+    let job =
+        Job::new(problem, Scheme::CentreCross, None, 64).expect("a board that can be counted");
     let entry = JobSubmitted {
         job: job.hash(),
         text: job.to_string(),
@@ -99,7 +100,8 @@ fn completions(folder: &Path, batch: u64) {
 fn fill(path: &Path, units: u64) {
     let (mut file, job) = begin(path, units);
     for from in (0..units).step_by(10_000) {
-        let entries: Vec<Entry> = (from..units.min(from + 10_000)).map(|unit| done(job, unit)).collect();
+        let entries: Vec<Entry> =
+            (from..units.min(from + 10_000)).map(|unit| done(job, unit)).collect();
         file.append(&entries).expect("the disk works");
     }
 }
@@ -114,7 +116,9 @@ fn load(path: &Path) {
     file.load(&mut |loaded| units += u64::from(matches!(loaded, Loaded::Unit(_)))).expect("sound");
     let loaded = start.elapsed().as_secs_f64();
     let peak = peak_mib().map_or("unknown".to_owned(), |mib| format!("{mib} MiB"));
-    say(&format!("{units} units: opened in {opened:.2} s, loaded in {loaded:.2} s, peak memory {peak}"));
+    say(&format!(
+        "{units} units: opened in {opened:.2} s, loaded in {loaded:.2} s, peak memory {peak}"
+    ));
 }
 
 fn main() {

@@ -1,24 +1,25 @@
-//! Files that appear whole or not at all, and are read whole or not at all.
+//! Files that are written and read in full or not at all.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Read as _, Write};
 use std::path::{Path, PathBuf};
 
-/// Reads all of the regular file at `path`, if it has at most so many bytes.
+/// Reads the regular file at `path`, if it has at most `most` bytes.
 ///
 /// # Errors
-/// It cannot be read, is larger, or is something else: a folder, a pipe or a device, which may have no end.
+/// Returns an error if the file cannot be read, is larger, or is not a regular file but a
+/// directory, a pipe or a device, which may have no end.
 pub(crate) fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    // To open a pipe would wait for whoever writes into it.
+    // Opening a pipe would block until there is a writer.
     must_be_file(&fs::metadata(path)?)?;
     read_open(&File::open(path)?, most)
 }
 
-/// Reads the rest of a regular file, if that has at most so many bytes.
+/// Reads the rest of a regular file, if the file has at most `most` bytes.
 ///
 /// # Errors
-/// As with [`read`].
+/// Returns an error in the same cases as [`read`].
 pub(crate) fn read_open(file: &File, most: u64) -> io::Result<Vec<u8>> {
     let metadata = file.metadata()?;
     must_be_file(&metadata)?;
@@ -32,15 +33,16 @@ pub(crate) fn read_open(file: &File, most: u64) -> io::Result<Vec<u8>> {
         return Err(too_large());
     }
     let mut bytes = Vec::new();
-    // It may grow meanwhile, and some say that they are empty and are not.
+    // The file may grow in the meantime, and some files with content report a size of 0.
     file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most { Err(too_large()) } else { Ok(bytes) }
 }
 
-/// Reads the same as text.
+/// Reads the regular file at `path` as text, if it has at most `most` bytes.
 ///
 /// # Errors
-/// As with [`read`], or it is no UTF-8.
+/// Returns an error in the same cases as [`read`], or if the content is not UTF-8.
+#[cfg(feature = "cluster")]
 pub(crate) fn read_text(path: &Path, most: u64) -> io::Result<String> {
     let no_text = |_| io::Error::new(io::ErrorKind::InvalidData, "it is no text in UTF-8");
     String::from_utf8(read(path, most)?).map_err(no_text)
@@ -50,11 +52,13 @@ fn must_be_file(metadata: &fs::Metadata) -> io::Result<()> {
     if metadata.is_file() {
         return Ok(());
     }
-    let what = if metadata.is_dir() { "it is a folder, not a file" } else { "it is not a regular file" };
+    let what =
+        if metadata.is_dir() { "it is a folder, not a file" } else { "it is not a regular file" };
     Err(io::Error::new(io::ErrorKind::InvalidInput, what))
 }
 
-/// A file that is being written beside its place. Without [`Self::finish`] it leaves no trace.
+/// A file that is being written under a temporary name beside its final path. It is removed unless
+/// [`Self::finish`] is called.
 #[derive(Debug)]
 pub(crate) struct AtomicFile {
     place: PathBuf,
@@ -63,10 +67,11 @@ pub(crate) struct AtomicFile {
 }
 
 impl AtomicFile {
-    /// Begins the file that is to stand at `place`.
+    /// Creates the temporary file for the path `place`.
     ///
     /// # Errors
-    /// It cannot be written there, or something else than a file is there.
+    /// Returns an error if the file cannot be created, or if `place` exists and is not a regular
+    /// file.
     pub(crate) fn begin(place: &Path) -> io::Result<Self> {
         let no_file = || io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file");
         let name = place.file_name().ok_or_else(no_file)?;
@@ -77,24 +82,27 @@ impl AtomicFile {
         beside.push(name);
         beside.push(format!(".{}.part", std::process::id()));
         let beside = place.with_file_name(beside);
-        // Left behind by a process of this number that was killed.
+        // A killed process with the same process id may have left one behind.
         let _ = fs::remove_file(&beside);
         let file = OpenOptions::new().write(true).create_new(true).open(&beside)?;
         Ok(Self { place: place.to_owned(), beside, file })
     }
 
-    /// Writes `text` as all of the file and puts it in its place, over one that was there.
+    /// Writes `text` as the content of the file and moves it to its final path, replacing any file
+    /// there.
     ///
     /// # Errors
-    /// It cannot be written; what was there is there still.
+    /// Returns an error if the file cannot be written; an existing file is then unchanged.
+    #[cfg(feature = "cluster")]
     pub(crate) fn finish(self, text: &str) -> io::Result<()> {
         self.finish_with(|out| out.write_all(text.as_bytes()))
     }
 
-    /// The same with what `write` writes.
+    /// Writes the content with `write` and moves the file to its final path, replacing any file
+    /// there.
     ///
     /// # Errors
-    /// It cannot be written; what was there is there still.
+    /// Returns an error if the file cannot be written; an existing file is then unchanged.
     pub(crate) fn finish_with(
         self,
         write: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
@@ -110,19 +118,20 @@ impl AtomicFile {
 
 impl Drop for AtomicFile {
     fn drop(&mut self) {
-        // After `finish` it is gone; if it cannot be removed, nothing depends on it.
+        // After `finish` it no longer exists. A failure to remove it is harmless.
         let _ = fs::remove_file(&self.beside);
     }
 }
 
-/// Makes the file's entry in its directory durable.
+/// Makes the directory entry of a file durable.
 #[cfg(unix)]
 pub(crate) fn sync_directory_of(path: &Path) -> io::Result<()> {
     let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(parent)?.sync_all()
 }
 
-/// Elsewhere directories cannot be opened; the system writes entries in its own time.
+/// Does nothing: on other systems directories cannot be opened, and the system writes their entries
+/// by itself.
 #[cfg(not(unix))]
 pub(crate) fn sync_directory_of(_path: &Path) -> io::Result<()> {
     Ok(())
@@ -148,7 +157,7 @@ mod tests {
         assert_eq!(refused(&path), io::ErrorKind::FileTooLarge);
         assert_eq!(refused(&folder), io::ErrorKind::InvalidInput);
         assert_eq!(refused(&folder.join("none")), io::ErrorKind::NotFound);
-        // As large as it says, but nothing of it is read.
+        // The file has this size, but is not read.
         let sparse = folder.join("sparse");
         File::create(&sparse).and_then(|file| file.set_len(2 << 30)).expect("a sparse file");
         assert_eq!(refused(&sparse), io::ErrorKind::FileTooLarge);
@@ -158,7 +167,7 @@ mod tests {
             assert_eq!(refused(Path::new("/dev/zero")), io::ErrorKind::InvalidInput);
             let pipe = folder.join("pipe");
             let made = std::process::Command::new("mkfifo").arg(&pipe).status();
-            // Nobody writes into it.
+            // There is no writer.
             assert!(made.is_ok_and(|made| made.success()));
             assert_eq!(refused(&pipe), io::ErrorKind::InvalidInput);
         }

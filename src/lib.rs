@@ -40,11 +40,14 @@ pub use nqueens_solver as solver;
 mod atomic_file;
 pub mod batch;
 pub mod checkpoint;
+#[cfg(feature = "cli")]
 pub mod cli;
+#[cfg(feature = "cluster")]
 pub mod cluster;
 pub mod decomposition;
 pub mod engine;
 pub mod kernel;
 pub mod oeis;
+#[cfg(feature = "render")]
 pub mod render;
 pub mod tally;

@@ -1,5 +1,5 @@
-//! Published values, each with its source. What the program counts is compared with them; they are never what
-//! it answers.
+//! Published values, each with its source. The program compares its counts with them but never
+//! returns them as answers.
 //!
 //! | sequence | OEIS | known here for n |
 //! |---|---|---|
@@ -13,9 +13,9 @@
 //! | completion threshold | A374013 | 4..=20 |
 //! | rooks | A000142 | all |
 //!
-//! Solutions for n up to 16 were recounted by brute force. n = 27 is the record of Preusser and Engelhardt
-//! ("Putting Queens in Carry Chains, No. 27", 2017; the program is q27). The values of toroidal queens at
-//! n divisible by 2 or 3 are 0 by Pólya's theorem (1918).
+//! Solutions for n up to 16 were recounted by brute force. n = 27 is the record of Preusser and
+//! Engelhardt ("Putting Queens in Carry Chains, No. 27", 2017; the program is q27). The values of
+//! toroidal queens at n divisible by 2 or 3 are 0 by Pólya's theorem (1918).
 
 use crate::board::{Piece, Problem};
 
@@ -24,7 +24,7 @@ use crate::board::{Piece, Problem};
 pub enum Sequence {
     /// Placements of n queens.
     Total,
-    /// The same, images under the 8 symmetries of the square counted once.
+    /// Placements of n queens, with images under the 8 symmetries of the square counted once.
     Fundamental,
     /// Placements of n queens that a half turn leaves unchanged (a quarter turn may, too).
     PointSymmetric,
@@ -34,16 +34,16 @@ pub enum Sequence {
     Toroidal,
     /// Placements of n super-queens: queens that also move as knights.
     Superqueens,
-    /// The same, images under the 8 symmetries of the square counted once.
+    /// Placements of n super-queens, with images under the 8 symmetries of the square counted once.
     SuperqueensFundamental,
-    /// The most queens such that every placement of so many of them can be completed.
+    /// The largest k such that every placement of k queens on the board can be completed.
     CompletionThreshold,
     /// Placements of n rooks: n!.
     Rooks,
 }
 
 impl Sequence {
-    /// Every sequence.
+    /// All sequences.
     pub const ALL: [Self; 9] = [
         Self::Total,
         Self::Fundamental,
@@ -56,7 +56,7 @@ impl Sequence {
         Self::Rooks,
     ];
 
-    /// Its number in the On-Line Encyclopedia of Integer Sequences.
+    /// Returns the sequence number in the On-Line Encyclopedia of Integer Sequences.
     pub const fn oeis(self) -> &'static str {
         match self {
             Self::Total => "A000170",
@@ -71,7 +71,7 @@ impl Sequence {
         }
     }
 
-    /// What it counts, in a few words.
+    /// Returns a short description of what the sequence counts.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Total => "solutions of the n-queens problem",
@@ -86,7 +86,7 @@ impl Sequence {
         }
     }
 
-    /// The first n with a value, and the values from there.
+    /// Returns the first n with a value, and the values from there on.
     const fn values(self) -> (usize, &'static [u128]) {
         match self {
             Self::Total => (0, TOTAL),
@@ -102,7 +102,7 @@ impl Sequence {
     }
 }
 
-/// Returns the sequence of the totals of a piece.
+/// Returns the sequence of the total counts for a piece.
 pub const fn totals_of(piece: Piece) -> Sequence {
     match piece {
         Piece::Queen => Sequence::Total,
@@ -112,12 +112,13 @@ pub const fn totals_of(piece: Piece) -> Sequence {
     }
 }
 
-/// Returns the published number of solutions of a problem; none if squares are decided, or none is known here.
+/// Returns the published number of solutions of a problem, or `None` if squares are decided or no
+/// value is known here.
 pub fn published(problem: &Problem) -> Option<u128> {
     if problem.is_empty() { lookup(totals_of(problem.piece()), problem.n()) } else { None }
 }
 
-/// The published value of `sequence` at n; `None` where none is known here.
+/// Returns the published value of `sequence` at n, or `None` if no value is known here.
 pub fn lookup(sequence: Sequence, n: usize) -> Option<u128> {
     if sequence == Sequence::Rooks {
         return (1..=n as u128).try_fold(1u128, u128::checked_mul);
@@ -406,7 +407,10 @@ mod tests {
         assert_eq!(lookup(Sequence::Toroidal, 13), Some(4_524));
         assert_eq!(lookup(Sequence::Superqueens, 10), Some(4));
         assert_eq!(lookup(Sequence::CompletionThreshold, 4), Some(0));
-        assert_eq!(lookup(Sequence::Rooks, 32), Some(263_130_836_933_693_530_167_218_012_160_000_000));
+        assert_eq!(
+            lookup(Sequence::Rooks, 32),
+            Some(263_130_836_933_693_530_167_218_012_160_000_000)
+        );
     }
 
     #[test]
@@ -423,9 +427,11 @@ mod tests {
         for n in 2..=26 {
             let value = |sequence| lookup(sequence, n).expect("known for all of these n");
             let images = 8 * value(Sequence::SuperqueensFundamental);
-            let fixed =
-                images.checked_sub(value(Sequence::Superqueens)).expect("a class has at most 8 members");
-            let fixed_queens = value(Sequence::PointSymmetric) + 2 * value(Sequence::QuarterTurnSymmetric);
+            let fixed = images
+                .checked_sub(value(Sequence::Superqueens))
+                .expect("a class has at most 8 members");
+            let fixed_queens =
+                value(Sequence::PointSymmetric) + 2 * value(Sequence::QuarterTurnSymmetric);
             assert!(fixed <= fixed_queens, "n = {n}: {fixed} > {fixed_queens}");
         }
     }
@@ -458,8 +464,9 @@ mod tests {
 
     #[test]
     fn no_two_sequences_share_a_number_or_a_title() {
-        let distinct =
-            |of: fn(Sequence) -> &'static str| Sequence::ALL.map(of).into_iter().collect::<BTreeSet<_>>();
+        let distinct = |of: fn(Sequence) -> &'static str| {
+            Sequence::ALL.map(of).into_iter().collect::<BTreeSet<_>>()
+        };
         assert_eq!(distinct(Sequence::oeis).len(), Sequence::ALL.len());
         assert_eq!(distinct(Sequence::title).len(), Sequence::ALL.len());
     }

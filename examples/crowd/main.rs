@@ -47,14 +47,17 @@ async fn main() {
     let [data, workers, units_per_s, device @ ..] = &words[..] else {
         panic!("say DATA WORKERS UNITS_PER_S [DEVICE]")
     };
-    let (workers, units_per_s): (u64, f64) =
-        (workers.parse().expect("a number of workers"), units_per_s.parse().expect("units a second"));
+    let (workers, units_per_s): (u64, f64) = (
+        workers.parse().expect("a number of workers"),
+        units_per_s.parse().expect("units a second"),
+    );
     let device = device.first().map_or("a processor that only pretends", String::as_str);
     let address: Address =
         AddressFile::read(Path::new(data)).expect("it runs").address.parse().expect("an address");
     let tasks: Vec<_> = (1..=workers)
         .map(|number| {
-            let link = Link::new(&address, &Security::Plain, Duration::from_secs(30)).expect("a link");
+            let link =
+                Link::new(&address, &Security::Plain, Duration::from_secs(30)).expect("a link");
             let units_per_s = units_per_s * (0.6 + 0.8 * fastrand::f64());
             let worker = Pretender::new(format!("node-{number:03}"), link, units_per_s);
             tokio::spawn(work(worker, device.to_owned(), units_per_s))

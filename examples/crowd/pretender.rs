@@ -27,7 +27,14 @@ pub(crate) struct Pretender {
 
 impl Pretender {
     pub(crate) fn new(name: String, link: Link, units_per_s: f64) -> Self {
-        Self { name, link, units_per_s, boot: fastrand::u64(..), jobs: HashMap::new(), held: Vec::new() }
+        Self {
+            name,
+            link,
+            units_per_s,
+            boot: fastrand::u64(..),
+            jobs: HashMap::new(),
+            held: Vec::new(),
+        }
     }
 
     /// Whether it has nothing in hand.
@@ -41,7 +48,8 @@ impl Pretender {
             let left = lease.units.end - next;
             messages::held(&HeldLease { lease: lease.clone(), left, unstarted: left })
         });
-        let rate = |job: &JobHash| v1::Rate { job: job.to_bytes().into(), units_per_s: self.units_per_s };
+        let rate =
+            |job: &JobHash| v1::Rate { job: job.to_bytes().into(), units_per_s: self.units_per_s };
         let request = v1::SyncRequest {
             peer: peer(),
             worker: self.name.clone(),
@@ -55,7 +63,8 @@ impl Pretender {
         };
         let answer = self.link.work().sync(request).await?.into_inner();
         self.jobs = answer.jobs.iter().map(|job| decomposed(&job.text)).collect();
-        let before = std::mem::take(&mut self.held).into_iter().map(|(lease, next)| (lease.attempt, next));
+        let before =
+            std::mem::take(&mut self.held).into_iter().map(|(lease, next)| (lease.attempt, next));
         let before: HashMap<u64, u64> = before.collect();
         for lease in messages::desired(answer.desired).expect("leases") {
             let next = before.get(&lease.attempt).copied().unwrap_or(lease.units.start);
@@ -97,13 +106,22 @@ fn decomposed(text: &str) -> (JobHash, Arc<Decomposition>) {
     let job: Job = text.parse().expect("a job's text");
     let hash = job.hash();
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    let made = known.get_or_insert_default().entry(hash).or_insert_with(|| Arc::new(Decomposition::new(job)));
+    let made = known
+        .get_or_insert_default()
+        .entry(hash)
+        .or_insert_with(|| Arc::new(Decomposition::new(job)));
     (hash, Arc::clone(made))
 }
 
 /// Returns the result that every pretender would get for this unit, or for the sub-ranges that the lease names.
-fn pretended(lease: &Assignment, unit: u64, decomposition: &Decomposition, elapsed_s: f64) -> UnitResult {
-    let named = |number| lease.sub_ranges.is_empty() || lease.sub_ranges.numbers().any(|n| n == number);
+fn pretended(
+    lease: &Assignment,
+    unit: u64,
+    decomposition: &Decomposition,
+    elapsed_s: f64,
+) -> UnitResult {
+    let named =
+        |number| lease.sub_ranges.is_empty() || lease.sub_ranges.numbers().any(|n| n == number);
     let ranges = decomposition.sub_ranges(unit).zip(0u32..).filter(|&(_, number)| named(number));
     let (mut parts, mut sub_sums) = (Parts::default(), Vec::new());
     for sub_range in ranges.map(|(range, _)| invented(decomposition, range)) {
@@ -112,8 +130,13 @@ fn pretended(lease: &Assignment, unit: u64, decomposition: &Decomposition, elaps
     }
     // The coordinator knows who calls.
     let (worker, owner) = (String::new(), String::new());
-    let source =
-        Source { worker, owner, kernel: KERNEL.to_owned(), device: "cpu".into(), build: String::new() };
+    let source = Source {
+        worker,
+        owner,
+        kernel: KERNEL.to_owned(),
+        device: "cpu".into(),
+        build: String::new(),
+    };
     UnitResult {
         unit: UnitId { job: lease.job, unit },
         attempt: lease.attempt,

@@ -1,4 +1,4 @@
-//! The results of parts, added up.
+//! Merging of the results of parts.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,49 +6,49 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::plan_file::PlanFile;
-use crate::checkpoint::{BookError, Checkpoint, CheckpointError, CompletedUnits, Seen};
+use crate::checkpoint::{Checkpoint, CheckpointError, CompletedUnits, EnterError, Seen};
 use crate::decomposition::JobHash;
 use crate::engine::Part;
 use crate::kernel::{KernelError, KernelKind, count_parts};
 use crate::tally::{Tally, TallyError};
 
-/// How the file of a part ends once all of it is counted.
+/// The file extension of a completely counted part.
 const DONE: &str = "run";
 
-/// The file of part `index` of a plan, in a folder of results.
+/// Returns the path of the result of part `index` of a plan, in a folder of results.
 pub fn result_file(folder: &Path, plan: &PlanFile, index: u64) -> PathBuf {
     let digits = (plan.parts().get() - 1).to_string().len();
     folder.join(format!("part-{index:0digits$}-of-{}.{DONE}", plan.parts()))
 }
 
-/// The same while it is being counted.
+/// Returns the path of the same part while it is being counted.
 pub fn unfinished_file(folder: &Path, plan: &PlanFile, index: u64) -> PathBuf {
     result_file(folder, plan, index).with_extension("unfinished")
 }
 
-/// Whether the file at `path` has all units of a part of a plan.
+/// Returns whether the file at `path` has all units of a part of a plan.
 ///
 /// # Errors
-/// It cannot be read, or is damaged.
+/// The file cannot be read, or is damaged.
 pub fn is_whole(path: &Path, plan: &PlanFile, part: Part) -> Result<bool, CheckpointError> {
     let file = Checkpoint::look(path)?;
     let whole = || !file.book().missing().any(|unit| part.has(unit));
     Ok(file.job().is_some_and(|job| job.hash() == plan.job().hash()) && whole())
 }
 
-/// What the results come to.
+/// The merged results.
 #[derive(Debug)]
 pub struct Merged {
-    /// Files that were read.
+    /// The number of files read.
     pub files: usize,
-    /// Parts of which units are missing, each with their number.
+    /// The parts with missing units, each with the number of these.
     pub gaps: BTreeMap<u64, u64>,
-    /// Files that say something else, each with what is wrong.
+    /// Files with conflicting content, each with a description.
     pub conflicts: Vec<(PathBuf, String)>,
     book: CompletedUnits,
 }
 
-/// Why results are not merged.
+/// The error returned when results cannot be merged.
 #[derive(Debug, thiserror::Error)]
 pub enum MergeError {
     /// The folder cannot be read.
@@ -60,7 +60,7 @@ pub enum MergeError {
 }
 
 impl Merged {
-    /// Adds up all results in `folder`, which is not changed: the same again comes to the same.
+    /// Adds up all results in `folder`, which is not changed, so the operation is idempotent.
     ///
     /// # Errors
     /// The folder or a file in it cannot be read, or is damaged.
@@ -100,23 +100,23 @@ impl Merged {
         Ok(())
     }
 
-    /// Units that were counted.
+    /// Returns the number of counted units.
     pub fn done(&self) -> u64 {
         self.book.done()
     }
 
-    /// The sum of all units.
+    /// Returns the sum of all units.
     ///
     /// # Errors
-    /// Some are missing.
-    pub fn total(&self) -> Result<&Tally, BookError> {
+    /// Units are missing.
+    pub fn total(&self) -> Result<&Tally, EnterError> {
         self.book.total()
     }
 
-    /// Counts the mirror images of `units` on this machine and compares; returns those that differ.
+    /// Counts the mirror images of `units` on this machine; returns the units whose counts differ.
     ///
     /// # Errors
-    /// The kernel cannot count them, or contradicts itself.
+    /// The kernel cannot count them, or a tally disagrees with its residues.
     pub fn recount(
         &self,
         plan: &PlanFile,
@@ -139,13 +139,13 @@ impl Merged {
     }
 }
 
-/// Why nothing was counted again.
+/// The error returned when a recount fails.
 #[derive(Debug, thiserror::Error)]
 pub enum RecountError {
-    /// The kernel cannot count it.
+    /// The kernel cannot count the job.
     #[error(transparent)]
     Kernel(#[from] KernelError),
-    /// A sum is not to be believed.
+    /// A sum failed validation.
     #[error(transparent)]
     Tally(#[from] TallyError),
 }

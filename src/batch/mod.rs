@@ -1,9 +1,10 @@
-//! Counts on engines that users already have: a plan cuts a job into parts, any scheduler runs them, and the results are
-//! added up.
+//! Counts on batch systems that users already have: a plan divides a job into parts, any scheduler
+//! runs them, and the results are added up.
 //!
-//! A part's result is a run file ([`crate::checkpoint::Checkpoint`]) with its units, under another name while it is not whole, so
-//! that a kill at any moment loses no unit and a task that is started again goes on. Nothing is ever added that is not
-//! in such a file, once for each unit, and a total needs all of them.
+//! The result of a part is a checkpoint ([`crate::checkpoint::Checkpoint`]) with its units, under
+//! another name while it is incomplete, so that no unit is lost if the process is killed, and a
+//! restarted task continues. Only units in such files are added, each once, and a total needs all
+//! of them.
 
 mod merge;
 mod plan_file;

@@ -1,25 +1,26 @@
-//! What schedulers are told: scripts and manifests for one plan.
+//! Scripts and manifests that run one plan on a scheduler.
 //!
-//! All of them run `nqueens run-unit` once for each part, start a task again that says so (exit codes 75: try again,
-//! 85: stopped, and what was counted is kept), and stop at once where trying again is of no use (42). Then they merge.
+//! Each runs `nqueens run-unit` once for each part, restarts a task that requests it (exit codes
+//! 75: try again, 85: stopped with what was counted kept), and stops at once where a retry is
+//! useless (42). Then it merges.
 
 use std::fmt::Write as _;
 use std::num::{NonZeroU32, NonZeroU64};
 
-/// What all of them have in common.
+/// The settings common to all schedulers.
 #[derive(Clone, Debug)]
 pub struct Shared {
-    /// The board's size, for names.
+    /// The board size, for names.
     pub n: usize,
-    /// Parts of the plan.
+    /// The number of parts of the plan.
     pub parts: NonZeroU64,
-    /// Cores of a task.
+    /// The number of cores of a task.
     pub cpus: NonZeroU32,
-    /// Memory of a task, in MiB.
+    /// The memory of a task, in MiB.
     pub memory_mib: NonZeroU32,
-    /// Tasks at the same time; `None` for as many as there is room for.
+    /// The maximum number of concurrent tasks; `None` for no limit.
     pub at_once: Option<NonZeroU64>,
-    /// The program, as tasks call it.
+    /// The program, as tasks invoke it.
     pub program: String,
 }
 
@@ -33,31 +34,31 @@ impl Shared {
     }
 }
 
-/// A word that a shell takes as it is.
+/// Quotes a word for a POSIX shell.
 fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// A text that YAML takes as it is: a JSON string is one.
+/// Quotes a text for YAML: a JSON string is a valid YAML string.
 fn yaml(text: &str) -> String {
     serde_json::to_string(text).expect("strings serialise")
 }
 
-/// A Slurm array job in a folder that all nodes see.
+/// A Slurm array job in a folder that all nodes share.
 #[derive(Clone, Debug)]
 pub struct Slurm {
-    /// What all have in common.
+    /// The common settings.
     pub shared: Shared,
-    /// The folder, absolute: `plan.json` is in it, results and logs come into it.
+    /// The absolute path of the folder: it contains `plan.json`, and receives results and logs.
     pub folder: String,
-    /// The most time for a task, as Slurm writes it.
+    /// The time limit of a task, in Slurm's format.
     pub time: String,
-    /// The partition; `None` for the usual one.
+    /// The partition; `None` for the default.
     pub partition: Option<String>,
 }
 
 impl Slurm {
-    /// `array.sbatch`: one part a task.
+    /// Returns `array.sbatch`, which runs one part in each task.
     pub fn array(&self) -> String {
         let Self { shared, folder, time, partition } = self;
         let at_once = shared.at_once.map(|most| format!("%{most}")).unwrap_or_default();
@@ -69,7 +70,8 @@ impl Slurm {
         if let Some(partition) = partition {
             let _ = writeln!(text, "#SBATCH --partition={partition}");
         }
-        // A minute before its time is over a task is told, keeps what it has, and is queued again.
+        // A task receives SIGTERM a minute before its time limit, keeps its results, and is
+        // requeued.
         text += "#SBATCH --requeue\n#SBATCH --signal=B:TERM@60\n#SBATCH --open-mode=append\n";
         let _ = writeln!(text, "#SBATCH --output={folder}/log/%a.txt");
         let _ = write!(
@@ -96,7 +98,7 @@ exit "$code"
         text
     }
 
-    /// `merge.sbatch`: adds up, once all parts are there.
+    /// Returns `merge.sbatch`, which merges the results once all parts are done.
     pub fn merge(&self) -> String {
         let Self { shared, folder, partition, .. } = self;
         let mut text = String::from("#!/bin/bash\n");
@@ -114,7 +116,7 @@ exit "$code"
         text
     }
 
-    /// `submit.sh`: submits both.
+    /// Returns `submit.sh`, which submits both.
     pub fn submit(&self) -> String {
         format!(
             r#"#!/bin/sh
@@ -134,7 +136,7 @@ echo "array job $array, merge job $merge; the total will be in $folder/total.txt
 /// A Kubernetes Indexed Job.
 #[derive(Clone, Debug)]
 pub struct Kubernetes {
-    /// What all have in common.
+    /// The common settings.
     pub shared: Shared,
     /// The image with the program.
     pub image: String,
@@ -145,7 +147,7 @@ pub struct Kubernetes {
 }
 
 impl Kubernetes {
-    /// The manifests: the plan, the job that counts, the job that merges.
+    /// Returns the manifests: the plan, the job that counts, the job that merges.
     pub fn manifests(&self) -> String {
         let Self { shared, image, claim, plan } = self;
         let name = shared.name();
@@ -210,7 +212,8 @@ spec:
         };
         let folder = format!("/results/{name}");
         let threads = shared.cpus.to_string();
-        // Pods that were evicted, or that say "try again", cost no failure of their index.
+        // Pods that were evicted, or that exit with "try again", do not count as failures of their
+        // index.
         let spec = format!(
             r#"  completionMode: Indexed
   completions: {}
@@ -241,26 +244,27 @@ spec:
         let run = ["run-unit", "/plan/plan.json", "--out", &folder, "--threads", &threads];
         let count = job(&name, &spec, &run);
         let merge = ["merge", "/plan/plan.json", &folder[..], "--recount", "10"];
-        // It fails as long as parts are missing, and is tried again, ever more seldom.
+        // The merge job fails as long as parts are missing, and is retried with increasing delays.
         let merge = job(&format!("{name}-merge"), "  backoffLimit: 100", &merge);
         config + &count + &merge
     }
 }
 
-/// An HTCondor submit file, in a folder that all machines see.
+/// An HTCondor submit file, in a folder that all machines share.
 #[derive(Clone, Debug)]
 pub struct Htcondor {
-    /// What all have in common.
+    /// The common settings.
     pub shared: Shared,
-    /// The folder, absolute: `plan.json` is in it, results and logs come into it.
+    /// The absolute path of the folder: it contains `plan.json`, and receives results and logs.
     pub folder: String,
 }
 
 impl Htcondor {
-    /// The submit file.
+    /// Returns the submit file.
     pub fn submit(&self) -> String {
         let Self { shared, folder } = self;
-        let most = shared.at_once.map(|most| format!("max_materialize = {most}\n")).unwrap_or_default();
+        let most =
+            shared.at_once.map(|most| format!("max_materialize = {most}\n")).unwrap_or_default();
         format!(
             r#"# {name}: condor_submit nqueens.sub; then, once all are done: {program} merge {folder}/plan.json {folder}/results
 universe = vanilla

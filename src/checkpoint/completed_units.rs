@@ -1,4 +1,4 @@
-//! The books of a job: which units are finished, and their running total. No disk, no clock.
+//! The completed units of a job and their running total. Uses neither disk nor clock.
 
 use std::collections::HashMap;
 
@@ -6,33 +6,35 @@ use serde::{Deserialize, Serialize};
 
 use crate::tally::{Tally, TallyError};
 
-/// The result of a unit.
+/// A completed unit and its result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FinishedUnit {
-    /// Its index in the job.
+    /// The unit's index in the job.
     pub unit: u64,
-    /// What it counted.
+    /// The result.
     pub tally: Tally,
-    /// Seconds that it took.
+    /// Counting time, in seconds.
     pub elapsed_s: f64,
     /// The kernel that counted it.
     pub kernel: String,
 }
 
-/// Each unit of a job is entered once. The total is kept as units come, never summed anew.
+/// The completed units of a job, each entered once. The total is updated with every unit and never
+/// recomputed.
 #[derive(Clone, Debug)]
 pub struct CompletedUnits {
-    /// Units of the job. Nothing is laid out for them ahead: the number may come from a file.
+    /// Number of units of the job. Nothing is preallocated for them, since the number may come from
+    /// a file.
     units: u64,
     finished: HashMap<u64, Tally>,
     total: Tally,
 }
 
-/// Why a unit cannot be entered, or a total cannot be drawn.
+/// The reason why a unit cannot be entered or a total is not available.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BookError {
-    /// An index past the last unit.
+pub enum EnterError {
+    /// A unit index beyond the last unit.
     #[error("unit {unit} does not belong to a job of {units} units")]
     NoSuchUnit {
         /// The index.
@@ -40,52 +42,53 @@ pub enum BookError {
         /// Units of the job.
         units: u64,
     },
-    /// The unit was finished before with another result.
+    /// The unit was entered before with another result.
     #[error("unit {0} was counted twice with different results: one of the two is wrong")]
     Conflict(u64),
-    /// The result contradicts itself, or the sum leaves 128 bits.
+    /// The result is inconsistent, or the sum would exceed 128 bits.
     #[error("unit {unit}: {source}")]
     Tally {
         /// The index.
         unit: u64,
-        /// What is wrong.
+        /// The error of the tally.
         source: TallyError,
     },
-    /// A time that is no number; JSON could not hold it.
+    /// A time that is negative or not finite; JSON cannot represent the latter.
     #[error("unit {0} took a time that is no number of seconds from 0 on")]
     Elapsed(u64),
-    /// A total was asked for too early.
+    /// The total was requested before all units were finished.
     #[error("{missing} of {units} units are missing")]
     Incomplete {
-        /// Units not finished.
+        /// Number of units that are not finished.
         missing: u64,
-        /// Units of the job.
+        /// Number of units of the job.
         units: u64,
     },
 }
 
 impl CompletedUnits {
-    /// The empty books of a job of `units` units.
+    /// Creates the empty state of a job of `units` units.
     pub fn new(units: u64) -> Self {
         Self { units, finished: HashMap::new(), total: Tally::default() }
     }
 
-    /// Enters a result. True if it is new; the same result again changes nothing. Results are the same if
-    /// their sums are: another kernel makes other nodes.
+    /// Enters a result. Returns true if it is new; entering the same result again changes nothing.
+    /// Results are the same if their sums are equal, since kernels differ in the nodes that they
+    /// make.
     ///
     /// # Errors
-    /// No such unit, another result for a unit that is finished, or a result that contradicts itself. The
-    /// books are unchanged then.
-    pub fn enter(&mut self, unit: u64, tally: &Tally) -> Result<bool, BookError> {
+    /// Returns an error if there is no such unit, if the unit is finished with another result, or
+    /// if the result is inconsistent. Nothing has changed then.
+    pub fn enter(&mut self, unit: u64, tally: &Tally) -> Result<bool, EnterError> {
         let new = self.is_new(unit, tally)?;
         if new {
-            self.total.merge(tally).map_err(|source| BookError::Tally { unit, source })?;
+            self.total.merge(tally).map_err(|source| EnterError::Tally { unit, source })?;
             self.finished.insert(unit, *tally);
         }
         Ok(new)
     }
 
-    /// Opens a unit again: its result is not believed any more.
+    /// Removes the result of a unit that is no longer trusted; the unit is open again.
     pub fn reopen(&mut self, unit: u64) {
         if let Some(tally) = self.finished.get(&unit)
             && self.total.take_back(tally).is_ok()
@@ -94,80 +97,88 @@ impl CompletedUnits {
         }
     }
 
-    /// Those of `units` that are new, each once: what is to be written before it is entered. Enters nothing.
+    /// Returns the results in `units` that are new, each once, so that they can be written before
+    /// they are entered. Enters nothing.
     ///
     /// # Errors
-    /// One of them could not be entered after those before it, or its time is no number.
-    pub fn new_among<'a>(&self, units: &'a [FinishedUnit]) -> Result<Vec<&'a FinishedUnit>, BookError> {
+    /// Returns an error if a result could not be entered after those before it, or if its time is
+    /// negative or not finite.
+    pub fn new_among<'a>(
+        &self,
+        units: &'a [FinishedUnit],
+    ) -> Result<Vec<&'a FinishedUnit>, EnterError> {
         let mut ahead = Self { units: self.units, finished: HashMap::new(), total: self.total };
         let mut new = Vec::new();
         for finished in units {
             if !(finished.elapsed_s.is_finite() && finished.elapsed_s >= 0.0) {
-                return Err(BookError::Elapsed(finished.unit));
+                return Err(EnterError::Elapsed(finished.unit));
             }
-            if self.is_new(finished.unit, &finished.tally)? && ahead.enter(finished.unit, &finished.tally)? {
+            if self.is_new(finished.unit, &finished.tally)?
+                && ahead.enter(finished.unit, &finished.tally)?
+            {
                 new.push(finished);
             }
         }
         Ok(new)
     }
 
-    /// Whether the unit is not finished yet; all of [`Self::enter`]'s checks but that of the sum.
-    fn is_new(&self, unit: u64, tally: &Tally) -> Result<bool, BookError> {
+    /// Returns whether the unit is not finished yet. Makes all checks of [`Self::enter`] except
+    /// that of the sum.
+    fn is_new(&self, unit: u64, tally: &Tally) -> Result<bool, EnterError> {
         if unit >= self.units {
-            return Err(BookError::NoSuchUnit { unit, units: self.units });
+            return Err(EnterError::NoSuchUnit { unit, units: self.units });
         }
-        tally.verify().map_err(|source| BookError::Tally { unit, source })?;
+        tally.verify().map_err(|source| EnterError::Tally { unit, source })?;
         match self.finished.get(&unit) {
             Some(known) if known.thirds() == tally.thirds() => Ok(false),
-            Some(_) => Err(BookError::Conflict(unit)),
+            Some(_) => Err(EnterError::Conflict(unit)),
             None => Ok(true),
         }
     }
 
-    /// Units of the job.
+    /// Returns the number of units of the job.
     pub const fn units(&self) -> u64 {
         self.units
     }
 
-    /// Units that are finished.
+    /// Returns the number of finished units.
     pub fn done(&self) -> u64 {
         self.finished.len() as u64
     }
 
-    /// Whether a unit is finished.
+    /// Returns whether a unit is finished.
     pub fn has(&self, unit: u64) -> bool {
         self.finished.contains_key(&unit)
     }
 
-    /// The result of a unit, if it is finished.
+    /// Returns the result of a unit, if it is finished.
     pub fn result(&self, unit: u64) -> Option<&Tally> {
         self.finished.get(&unit)
     }
 
-    /// The results of all finished units, in no order.
+    /// Returns the results of all finished units, in no particular order.
     pub fn finished(&self) -> impl Iterator<Item = (u64, &Tally)> {
         self.finished.iter().map(|(&unit, tally)| (unit, tally))
     }
 
-    /// Units that are not finished, in order.
+    /// Returns the units that are not finished, in order.
     pub fn missing(&self) -> impl Iterator<Item = u64> {
         (0..self.units).filter(|&unit| !self.has(unit))
     }
 
-    /// The sum of the finished units.
+    /// Returns the sum of the finished units.
     pub const fn so_far(&self) -> &Tally {
         &self.total
     }
 
-    /// The sum of all units.
+    /// Returns the sum of all units.
     ///
     /// # Errors
-    /// Some are not finished.
-    pub fn total(&self) -> Result<&Tally, BookError> {
+    /// Returns an error if some units are not finished.
+    pub fn total(&self) -> Result<&Tally, EnterError> {
         match self.units - self.done() {
             0 => Ok(&self.total),
-            missing => Err(BookError::Incomplete { missing, units: self.units }),
+            missing => Err(EnterError::Incomplete { missing, units: self.units }),
         }
     }
 }
@@ -195,7 +206,7 @@ mod tests {
         assert_eq!(book.enter(0, &tally(7)), Ok(true));
         assert_eq!((book.done(), book.has(2), book.has(1)), (2, true, false));
         assert_eq!(book.missing().collect::<Vec<_>>(), [1]);
-        assert_eq!(book.total(), Err(BookError::Incomplete { missing: 1, units: 3 }));
+        assert_eq!(book.total(), Err(EnterError::Incomplete { missing: 1, units: 3 }));
         assert_eq!(book.enter(1, &tally(1)), Ok(true));
         assert_eq!(book.total().map(Tally::solutions), Ok(Ok(13)));
     }
@@ -205,11 +216,11 @@ mod tests {
         let mut book = CompletedUnits::new(2);
         assert_eq!(book.enter(1, &tally(4)), Ok(true));
         let before = *book.so_far();
-        assert_eq!(book.enter(2, &tally(1)), Err(BookError::NoSuchUnit { unit: 2, units: 2 }));
-        assert_eq!(book.enter(1, &tally(9)), Err(BookError::Conflict(1)));
+        assert_eq!(book.enter(2, &tally(1)), Err(EnterError::NoSuchUnit { unit: 2, units: 2 }));
+        assert_eq!(book.enter(1, &tally(9)), Err(EnterError::Conflict(1)));
         let mut lying = Tally::default();
         lying.add(3, 92u32, Residues::of(93), 0).expect("fits");
-        assert!(matches!(book.enter(0, &lying), Err(BookError::Tally { unit: 0, .. })));
+        assert!(matches!(book.enter(0, &lying), Err(EnterError::Tally { unit: 0, .. })));
         assert_eq!((*book.so_far(), book.done()), (before, 1));
     }
 
@@ -224,14 +235,18 @@ mod tests {
         let mut book = CompletedUnits::new(4);
         assert_eq!(book.enter(1, &tally(4)), Ok(true));
         let batch = [unit(0, 7), unit(1, 4), unit(3, 9), unit(0, 7)];
-        let new: Vec<u64> = book.new_among(&batch).expect("all right").iter().map(|f| f.unit).collect();
+        let new: Vec<u64> =
+            book.new_among(&batch).expect("all right").iter().map(|f| f.unit).collect();
         assert_eq!((new, book.done()), (vec![0, 3], 1));
-        assert_eq!(book.new_among(&[unit(1, 5)]), Err(BookError::Conflict(1)));
-        assert_eq!(book.new_among(&[unit(0, 5), unit(0, 6)]), Err(BookError::Conflict(0)));
-        assert_eq!(book.new_among(&[unit(4, 5)]), Err(BookError::NoSuchUnit { unit: 4, units: 4 }));
+        assert_eq!(book.new_among(&[unit(1, 5)]), Err(EnterError::Conflict(1)));
+        assert_eq!(book.new_among(&[unit(0, 5), unit(0, 6)]), Err(EnterError::Conflict(0)));
+        assert_eq!(
+            book.new_among(&[unit(4, 5)]),
+            Err(EnterError::NoSuchUnit { unit: 4, units: 4 })
+        );
         for elapsed_s in [f64::NAN, f64::INFINITY, -1.0] {
             let timed = FinishedUnit { elapsed_s, ..unit(0, 5) };
-            assert_eq!(book.new_among(&[timed]), Err(BookError::Elapsed(0)));
+            assert_eq!(book.new_among(&[timed]), Err(EnterError::Elapsed(0)));
         }
     }
 

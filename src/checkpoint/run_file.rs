@@ -1,44 +1,48 @@
-//! The run file: finished units of one job, kept while a count runs, so that a kill at any moment loses none.
+//! The checkpoint: the finished units of one job, written while a count runs, so that a kill at any
+//! time loses none.
 //!
 //! # Format
-//! Text, one record a line: 16 hexadecimal digits, a space, a JSON object, a line feed. The digits are the
-//! first 64 bits of the SHA-256 of the JSON. The first record is the header, every other one a unit:
+//! The file is text with one record per line: 16 hexadecimal digits, a space, a JSON object, a line
+//! feed. The digits are the first 64 bits of the SHA-256 of the JSON. The first record is the
+//! header; every other record is a unit:
 //!
 //! ```text
 //! 0a1b… {"format":"nqueens-run/1","job":"nqueens-job/1 piece=queen n=18 …","job_hash":"9f3c…","units":64}
 //! 77ee… {"unit":0,"tally":{"thirds":"31213344","residues":[31213344,31213344],"nodes":"55180493"},…}
 //! ```
 //!
-//! {"disputed":N} takes back unit N, of which two results differed, or whose kernel turned out to miscount; it is open again.
+//! The record `{"disputed":N}` voids unit N, because two results for it differed or because its
+//! kernel turned out to miscount; the unit is open again.
 //!
-//! # Promises
-//! - A unit is believed only after [`Checkpoint::append`] returned, that is, after the disk has it.
-//! - What follows the last line feed was being written when the program was killed. The next record
-//!   overwrites it, and the unit is counted again. Until then the file stays as it is.
-//! - The header is written in place, under the lock, and durable before any unit: in a file with a torn one
-//!   no unit was ever acknowledged.
-//! - Anything else that is not as written (a flipped bit, a missing line feed, a unit outside the job) makes
-//!   the whole file untrusted. It is refused and left as it is.
-//! - Nothing is written that would be refused on reading: a unit that contradicts the file is an error first.
-//! - A file has one user at a time.
+//! # Guarantees
+//! - A unit is accepted only once [`Checkpoint::append`] has returned, that is, once it is durable.
+//! - Anything after the last line feed is a write that a kill interrupted. The next record
+//!   overwrites it, and the unit is counted again. Until then the file stays unchanged.
+//! - The header is written in place, under the lock, and is durable before any unit. In a file with
+//!   a torn header, no unit was ever acknowledged.
+//! - Any other damage (a flipped bit, a missing line feed, a unit outside the job) makes the whole
+//!   file untrusted. It is rejected and left unchanged.
+//! - Nothing is written that would be rejected on reading: a unit that contradicts the file is an
+//!   error instead.
+//! - A file has a single user at a time.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
+use hmac_sha256::Hash as Sha256;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
-use super::completed_units::{BookError, CompletedUnits, FinishedUnit};
+use super::completed_units::{CompletedUnits, EnterError, FinishedUnit};
 use super::storage::{DiskFile, LARGEST_FILE, Storage};
 use crate::atomic_file;
 use crate::decomposition::{Job, JobHash};
 
 const FORMAT: &str = "nqueens-run/1";
 
-/// How the JSON of every header begins, of any version.
+/// The beginning of the JSON of a header, of any version.
 const HEADER_BEGINS: &[u8] = br#"{"format":"nqueens-run/"#;
 
-/// What every version of a header has.
+/// The field common to the headers of all versions.
 #[derive(Debug, Deserialize)]
 struct Format {
     format: String,
@@ -54,45 +58,45 @@ struct Header {
     units: u64,
 }
 
-/// A unit that is taken back.
+/// A record that voids a unit.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Dispute {
     disputed: u64,
 }
 
-/// A run file in use.
+/// An open checkpoint.
 #[derive(Debug)]
 pub struct Checkpoint<S = DiskFile> {
     path: PathBuf,
     storage: S,
-    /// The length up to which the file is trusted; what lies beyond is overwritten by the next record.
+    /// The length up to which the file is valid; the next record overwrites anything beyond it.
     trusted: u64,
-    /// What lay beyond when the file was opened.
+    /// The bytes beyond it when the file was opened.
     torn: Vec<u8>,
     job: Option<Job>,
     book: CompletedUnits,
-    /// A write failed: what is on disk past `trusted` is unknown.
+    /// Set if a write has failed: the content of the disk beyond `trusted` is unknown.
     failed: bool,
 }
 
-/// Why a run file cannot be used. Each says what to do.
+/// The reason why a checkpoint cannot be used. Each message says how to proceed.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckpointError {
-    /// The system refused.
+    /// The operating system reported an error.
     #[error("run file {path}: cannot be {action}: {source}")]
     Io {
         /// The file.
         path: PathBuf,
-        /// What was tried.
+        /// The attempted action.
         action: &'static str,
-        /// The system's reason.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// Another process has it.
+    /// Another process uses the file.
     #[error("run file {0} is in use by another process; wait for it, or name another file")]
     InUse(PathBuf),
-    /// It is not as it was written.
+    /// The file is damaged.
     #[error(
         "run file {path}, line {line}: {damage}; nothing in it was changed: restore a copy, or name another file to start anew"
     )]
@@ -101,26 +105,28 @@ pub enum CheckpointError {
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// What is wrong.
+        /// The damage.
         damage: Corruption,
     },
-    /// It belongs to another job.
-    #[error("run file {path} belongs to another job ({found}); this is {wanted}: name another file")]
+    /// The file belongs to another job.
+    #[error(
+        "run file {path} belongs to another job ({found}); this is {wanted}: name another file"
+    )]
     AnotherJob {
         /// The file.
         path: PathBuf,
         /// The job of the file.
         found: String,
-        /// The job at hand.
+        /// The requested job.
         wanted: String,
     },
-    /// A unit that may not be kept.
+    /// A unit was rejected.
     #[error("run file {path}: {source}; nothing was written")]
     Refused {
         /// The file.
         path: PathBuf,
-        /// What is wrong with the unit.
-        source: BookError,
+        /// The reason.
+        source: EnterError,
     },
     /// A unit was counted twice, with different results.
     #[error(
@@ -133,44 +139,51 @@ pub enum CheckpointError {
         unit: u64,
     },
     /// An earlier write failed.
-    #[error("run file {0}: a write failed before, and nothing more is written; open it again to go on")]
+    #[error(
+        "run file {0}: a write failed before, and nothing more is written; open it again to go on"
+    )]
     FailedBefore(PathBuf),
 }
 
-/// What is wrong with a line of a run file.
+/// The damage of a line of a checkpoint.
 #[derive(Debug, thiserror::Error)]
 pub enum Corruption {
-    /// The digits do not belong to the text.
+    /// The line does not match its checksum.
     #[error("the checksum does not fit, so the line is not as it was written")]
     Checksum,
-    /// The first line is not as a header is written.
+    /// The first line is not a valid header.
     #[error("the header is missing or damaged, so this is no run file")]
     NoHeader,
-    /// A header whose job and hash do not belong together.
+    /// The header's hash is not that of its job.
     #[error("the job of the header has the hash {0}, the header says another")]
     JobHash(JobHash),
-    /// A record with a right checksum that this version does not understand.
+    /// A valid record that this version does not understand.
     #[error("unknown content ({0}), written by another version")]
     Unknown(String),
-    /// The same unit with two results, or one outside the job.
+    /// A unit with two results, or outside the job.
     #[error("{0}")]
-    Book(#[from] BookError),
+    Book(#[from] EnterError),
 }
 
 impl Checkpoint<DiskFile> {
-    /// Opens the run file at `path`, or creates an empty one, and reads what it holds.
+    /// Opens the checkpoint at `path`, or creates an empty one, and reads its content.
     ///
     /// # Errors
-    /// It cannot be opened, another process has it, or it is damaged.
+    /// Returns an error if the file cannot be opened, is in use by another process, or is damaged.
     pub fn open(path: &Path) -> Result<Self, CheckpointError> {
-        let io = |source| CheckpointError::Io { path: path.to_owned(), action: "opened for writing", source };
-        let file =
-            DiskFile::open(path).map_err(io)?.ok_or_else(|| CheckpointError::InUse(path.to_owned()))?;
+        let io = |source| CheckpointError::Io {
+            path: path.to_owned(),
+            action: "opened for writing",
+            source,
+        };
+        let file = DiskFile::open(path)
+            .map_err(io)?
+            .ok_or_else(|| CheckpointError::InUse(path.to_owned()))?;
         Self::open_in(path, file)
     }
 }
 
-/// Bytes that were read, to be looked at only.
+/// The content of a file that is only read.
 #[derive(Debug)]
 pub struct Seen(Vec<u8>);
 
@@ -189,10 +202,10 @@ impl Storage for Seen {
 }
 
 impl Checkpoint<Seen> {
-    /// Reads what the run file at `path` holds, without a lock and without changing it.
+    /// Reads the content of the checkpoint at `path`, without a lock and without changing it.
     ///
     /// # Errors
-    /// It cannot be read, or is damaged.
+    /// Returns an error if the file cannot be read or is damaged.
     pub fn look(path: &Path) -> Result<Self, CheckpointError> {
         let io = |source| CheckpointError::Io { path: path.to_owned(), action: "read", source };
         Self::open_in(path, Seen(atomic_file::read(path, LARGEST_FILE).map_err(io)?))
@@ -200,17 +213,17 @@ impl Checkpoint<Seen> {
 }
 
 impl<S: Storage> Checkpoint<S> {
-    /// The same over any storage; `path` is for messages.
+    /// Opens a checkpoint in any storage; `path` is only used in messages.
     ///
     /// # Errors
-    /// The storage cannot be read, or what it holds is damaged.
+    /// Returns an error if the storage cannot be read or its content is damaged.
     pub fn open_in(path: &Path, mut storage: S) -> Result<Self, CheckpointError> {
         let bytes = storage.read().map_err(|source| CheckpointError::Io {
             path: path.to_owned(),
             action: "read",
             source,
         })?;
-        // A power loss may leave zeros where a line was to be.
+        // A power loss may leave zeros in place of a line.
         let trusted = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |last| last + 1);
         let torn = bytes[trusted..].to_vec();
         let mut file = Self {
@@ -234,7 +247,8 @@ impl<S: Storage> Checkpoint<S> {
     }
 
     fn read_record(&mut self, line: &[u8]) -> Result<(), Corruption> {
-        /// The job of the largest board that is counted, with decided squares everywhere, takes a hundredth of it.
+        /// Upper limit of the length of a line, in bytes; a hundred times that of the job of the
+        /// largest board that is counted, with every square decided.
         const LONGEST_LINE: usize = 1 << 20;
         if line.len() > LONGEST_LINE {
             return Err(Corruption::Unknown(format!("a line of {} bytes", line.len())));
@@ -255,7 +269,9 @@ impl<S: Storage> Checkpoint<S> {
         } else {
             let Format { format } = serde_json::from_slice(json).map_err(|e| unknown(&e))?;
             if format != FORMAT {
-                return Err(unknown(&format_args!("format {format}, this version writes {FORMAT}")));
+                return Err(unknown(&format_args!(
+                    "format {format}, this version writes {FORMAT}"
+                )));
             }
             let header: Header = serde_json::from_slice(json).map_err(|e| unknown(&e))?;
             let job: Job = header.job.parse().map_err(|e| unknown(&e))?;
@@ -268,28 +284,30 @@ impl<S: Storage> Checkpoint<S> {
         Ok(())
     }
 
-    /// The job of the file; `None` if it is new.
+    /// Returns the job of the file, or `None` if it is new.
     pub const fn job(&self) -> Option<&Job> {
         self.job.as_ref()
     }
 
-    /// The units that the file holds: those that it held when it was opened, and those appended since.
+    /// Returns the units in the file, including those appended since it was opened.
     pub const fn book(&self) -> &CompletedUnits {
         &self.book
     }
 
-    /// Bytes of a torn last line, which the next record overwrites.
+    /// Returns the number of bytes of a torn last line, which the next record overwrites.
     pub fn torn_bytes(&self) -> usize {
         self.torn.len()
     }
 
-    /// Writes the header of a new file: `job`, in `units` units.
+    /// Writes the header of a new file for `job`, which has `units` units.
     ///
     /// # Errors
-    /// It cannot be written; the file holds something that is no torn header.
+    /// Returns an error if the header cannot be written, or if the file contains anything other
+    /// than a torn header.
     pub fn begin(&mut self, job: &Job, units: u64) -> Result<(), CheckpointError> {
         assert!(self.job.is_none(), "a run file has one header");
-        let header = Header { format: FORMAT.into(), job: job.to_string(), job_hash: job.hash(), units };
+        let header =
+            Header { format: FORMAT.into(), job: job.to_string(), job_hash: job.hash(), units };
         let line = record(&header);
         if !is_torn_header(&self.torn, &line) {
             let path = self.path.clone();
@@ -301,12 +319,13 @@ impl<S: Storage> Checkpoint<S> {
         Ok(())
     }
 
-    /// Keeps finished units. Once this returns, they survive a power loss. Those that are kept already are
-    /// not written again.
+    /// Appends finished units. Once this has returned, they survive a power loss. Units that are
+    /// already in the file are not written again.
     ///
     /// # Errors
-    /// One of them may not be kept: nothing is written then, and the file goes on. Or they cannot be written:
-    /// none of them is to be believed then, and the file takes no more.
+    /// Returns an error if a unit is invalid; nothing is then written, and the file stays usable.
+    /// Also returns an error if the units cannot be written; none of them may then be trusted, and
+    /// the file rejects further writes.
     pub fn append(&mut self, units: &[FinishedUnit]) -> Result<(), CheckpointError> {
         assert!(self.job.is_some(), "the header comes first");
         let refused = |source| CheckpointError::Refused { path: self.path.clone(), source };
@@ -322,20 +341,21 @@ impl<S: Storage> Checkpoint<S> {
         Ok(())
     }
 
-    /// Takes a unit back, durably: two results for it differ.
+    /// Voids a unit durably because two results for it differ.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// Returns an error if the record cannot be written.
     pub fn dispute(&mut self, unit: u64) -> Result<(), CheckpointError> {
         self.take_back(&[unit])
     }
 
-    /// Takes units back, durably: their results are not believed any more.
+    /// Voids units durably because their results are no longer trusted.
     ///
     /// # Errors
-    /// They cannot be written.
+    /// Returns an error if the records cannot be written.
     pub fn take_back(&mut self, units: &[u64]) -> Result<(), CheckpointError> {
-        let lines: Vec<u8> = units.iter().flat_map(|&unit| record(&Dispute { disputed: unit })).collect();
+        let lines: Vec<u8> =
+            units.iter().flat_map(|&unit| record(&Dispute { disputed: unit })).collect();
         self.write(&lines)?;
         units.iter().for_each(|&unit| self.book.reopen(unit));
         Ok(())
@@ -345,9 +365,10 @@ impl<S: Storage> Checkpoint<S> {
         if self.failed {
             return Err(CheckpointError::FailedBefore(self.path.clone()));
         }
-        // Unless all of it succeeds, nothing past `trusted` is known.
+        // Unless everything succeeds, the content beyond `trusted` is unknown.
         self.failed = true;
-        let written = self.storage.write_at_end(self.trusted, bytes).and_then(|()| self.storage.sync());
+        let written =
+            self.storage.write_at_end(self.trusted, bytes).and_then(|()| self.storage.sync());
         written.map_err(|source| CheckpointError::Io {
             path: self.path.clone(),
             action: "written",
@@ -360,8 +381,9 @@ impl<S: Storage> Checkpoint<S> {
     }
 }
 
-/// Whether `torn`, all that a file holds, is what a crash leaves of a header: a beginning of `line`, which is
-/// to be written now, or enough of a header of other units to be told from anybody's text. Zeros may follow.
+/// Returns whether `torn`, the whole content of a file, is a torn header: a prefix of `line`, which
+/// is to be written now, or enough of the header of another job or number of units to distinguish
+/// it from any other text. Zeros may follow.
 fn is_torn_header(torn: &[u8], line: &[u8]) -> bool {
     let end = torn.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
     let torn = &torn[..end];
@@ -374,16 +396,16 @@ fn is_torn_header(torn: &[u8], line: &[u8]) -> bool {
 }
 
 fn checksum(json: &[u8]) -> String {
-    Sha256::digest(json)[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+    Sha256::hash(json)[..8].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A record as a line.
+/// Returns a record as a line.
 fn record(content: &impl Serialize) -> Vec<u8> {
     let json = serde_json::to_vec(content).expect("numbers and strings serialise");
     [checksum(&json).as_bytes(), b" ", &json, b"\n"].concat()
 }
 
-/// The JSON of a line whose checksum fits.
+/// Returns the JSON of a line, or `None` if its checksum does not match.
 fn checked(line: &[u8]) -> Option<&[u8]> {
     let (digits, rest) = line.split_at_checked(16)?;
     let json = rest.strip_prefix(b" ")?.strip_suffix(b"\n")?;

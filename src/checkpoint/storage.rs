@@ -1,4 +1,4 @@
-//! The bytes under a run file: a file on disk, or whatever a test wants to crash.
+//! The storage of a checkpoint: a file on disk, or a simulated one that a test can crash.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Seek, SeekFrom, Write};
@@ -6,42 +6,44 @@ use std::path::Path;
 
 use crate::atomic_file;
 
-/// Larger run files are not read: those of a job of a million units are smaller.
+/// Upper limit of the size of a checkpoint, in bytes; that of a job of a million units is smaller.
 pub(super) const LARGEST_FILE: u64 = 1 << 30;
 
 /// A growing sequence of bytes that can be made durable.
 pub trait Storage {
-    /// All bytes.
+    /// Reads all bytes.
     ///
     /// # Errors
-    /// They cannot be read.
+    /// Returns an error if they cannot be read.
     fn read(&mut self) -> io::Result<Vec<u8>>;
 
-    /// Drops what lies past `len`, and writes `bytes` there.
+    /// Truncates the content to `len` bytes and appends `bytes`.
     ///
     /// # Errors
-    /// They cannot be written; any part of them may have been.
+    /// Returns an error if they cannot be written; any part of them may have been.
     fn write_at_end(&mut self, len: u64, bytes: &[u8]) -> io::Result<()>;
 
-    /// Returns once all that was written would survive a power loss.
+    /// Waits until everything written would survive a power loss.
     ///
     /// # Errors
-    /// It would not.
+    /// Returns an error if it would not.
     fn sync(&mut self) -> io::Result<()>;
 }
 
-/// A file on disk, locked against other processes as long as it is open.
+/// A file on disk, locked against other processes while it is open.
 #[derive(Debug)]
 pub struct DiskFile(File);
 
 impl DiskFile {
-    /// Opens or creates the file at `path` and locks it. `Ok(None)` if another process has it. The lock is on
-    /// the file itself and ends with the process, however that ends.
+    /// Opens or creates the file at `path` and locks it. Returns `Ok(None)` if another process has
+    /// locked it. The lock is on the file itself and ends with the process, however that ends.
     ///
     /// # Errors
-    /// It cannot be opened for reading and writing, or it is no regular file.
+    /// Returns an error if the file cannot be opened for reading and writing, or is not a regular
+    /// file.
     pub fn open(path: &Path) -> io::Result<Option<Self>> {
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        let file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         let metadata = file.metadata()?;
         if !metadata.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
@@ -51,7 +53,7 @@ impl DiskFile {
             Err(TryLockError::WouldBlock) => return Ok(None),
             Err(TryLockError::Error(error)) => return Err(error),
         }
-        // A file that holds something has had a header, so its entry is durable.
+        // A file with content has had a header, so its directory entry is durable.
         if metadata.len() == 0 {
             atomic_file::sync_directory_of(path)?;
         }

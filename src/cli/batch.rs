@@ -142,7 +142,10 @@ impl Common {
             Err(error) => error.kind() != io::ErrorKind::NotFound,
         };
         if another {
-            return Err(Failure::usage(format!("{} is another plan; give another --out", path.display())));
+            return Err(Failure::usage(format!(
+                "{} is another plan; give another --out",
+                path.display()
+            )));
         }
         begun.write("plan.json", &text)?;
         Ok(begun)
@@ -176,8 +179,8 @@ impl Begun {
 
     fn write(&mut self, name: &str, text: &str) -> Result<(), Failure> {
         let path = self.folder.join(name);
-        let written =
-            AtomicFile::begin(&path).and_then(|file| file.finish_with(|out| out.write_all(text.as_bytes())));
+        let written = AtomicFile::begin(&path)
+            .and_then(|file| file.finish_with(|out| out.write_all(text.as_bytes())));
         written.map_err(|error| unusable(&path, &error))?;
         self.files.push(path.display().to_string());
         Ok(())
@@ -225,7 +228,8 @@ pub(super) fn kubernetes(args: &KubernetesArgs) -> Result<Exit, Failure> {
         plan: begun.plan.text(),
     };
     begun.write("job.yaml", &kubernetes.manifests())?;
-    args.common.tell(&begun, &format!("kubectl apply -f {}", begun.folder.join("job.yaml").display()))
+    args.common
+        .tell(&begun, &format!("kubectl apply -f {}", begun.folder.join("job.yaml").display()))
 }
 
 pub(super) fn htcondor(args: &HtcondorArgs) -> Result<Exit, Failure> {

@@ -22,7 +22,9 @@ use crate::proof::beautiful::PartialProof;
 use crate::proof::{self, Meter, ProofError};
 use crate::render::{Drawing, RingsFormat, draw_rings};
 use crate::solver::beautiful::resume::ResumeError;
-use crate::solver::beautiful::{Exact, Question, Stage, all_as_beautiful, go_on_to_most_beautiful, resume};
+use crate::solver::beautiful::{
+    Exact, Question, Stage, all_as_beautiful, go_on_to_most_beautiful, resume,
+};
 use crate::solver::ilp::most_beautiful;
 use crate::solver::{Answer, Unproven, Verdict};
 
@@ -104,9 +106,9 @@ impl FromStr for Method {
         match text {
             "exact" => Ok(Self::Exact),
             "ilp" => Ok(Self::Ilp),
-            _ => {
-                Err(format!("'{text}' is not a method for the most beautiful solution; choose exact or ilp"))
-            }
+            _ => Err(format!(
+                "'{text}' is not a method for the most beautiful solution; choose exact or ilp"
+            )),
         }
     }
 }
@@ -120,7 +122,8 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         refuse_flags_of_exact(args)?;
     }
     // Whether files can be written is to be known before the search, not after it.
-    let files = [&args.certificate, &args.svg, &args.png].map(|path| path.as_deref().map(begin).transpose());
+    let files = [&args.certificate, &args.svg, &args.png]
+        .map(|path| path.as_deref().map(begin).transpose());
     let [certificate, svg, png] = files;
     let (certificate, svg, png) = (certificate?, svg?, png?);
     let solver = match args.method {
@@ -163,13 +166,15 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     if let (Some((path, file)), Some(proof)) = (certificate, &proof) {
         let written = file.finish_with(|out| out.write_all(proof));
         certified = written.is_ok();
-        unwritten_at_last = written.err().map(|error| unwritten(path, &error)).or(unwritten_at_last);
+        unwritten_at_last =
+            written.err().map(|error| unwritten(path, &error)).or(unwritten_at_last);
     }
     if let Some(placement) = &found {
         for (file, format) in [(svg, RingsFormat::Svg), (png, RingsFormat::Png)] {
             let Some((path, file)) = file else { continue };
             let drawn = file.finish_with(|out| draw_rings(placement, args.norm, format, out));
-            unwritten_at_last = drawn.err().map(|error| unwritten(path, &error)).or(unwritten_at_last);
+            unwritten_at_last =
+                drawn.err().map(|error| unwritten(path, &error)).or(unwritten_at_last);
         }
     }
     let report = report(args, &answer, certified, solver.map(|solver| solver.name()), &terminal);
@@ -186,7 +191,11 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
 }
 
 /// Checks what is to be written. Returns whether there was time for that.
-fn check(certificate: &[u8], answer: &Answer<Vec<usize>>, terminal: &Terminal) -> Result<bool, Failure> {
+fn check(
+    certificate: &[u8],
+    answer: &Answer<Vec<usize>>,
+    terminal: &Terminal,
+) -> Result<bool, Failure> {
     let refused = |why: &dyn fmt::Display| {
         let message = format!("the certificate would be refused: {why}; please report it");
         Failure { exit: Exit::CheckFailed, message }
@@ -240,7 +249,9 @@ fn go_on_from(
     let is_over = || terminal.is_over();
     let mut meter = args.max_work.meter().stopped_by(&is_over);
     let begun = resume::read_within(question, &bytes, &mut meter).map_err(|error| match error {
-        ResumeError::Undecided(ProofError::Stopped) if terminal.is_interrupted() => interrupted(path),
+        ResumeError::Undecided(ProofError::Stopped) if terminal.is_interrupted() => {
+            interrupted(path)
+        }
         ResumeError::Undecided(error) => max_work::failure(&path.display(), &error, Exit::File),
         error => failure(&error),
     })?;
@@ -270,7 +281,8 @@ impl Book<'_> {
 
     fn write(&mut self, state: &[u8]) {
         let Some(path) = self.path else { return };
-        let written = AtomicFile::begin(path).and_then(|file| file.finish_with(|out| out.write_all(state)));
+        let written =
+            AtomicFile::begin(path).and_then(|file| file.finish_with(|out| out.write_all(state)));
         self.failure = written.err().map(|error| unwritten(path, &error));
         self.written = Instant::now();
     }
@@ -365,7 +377,8 @@ fn every_one(
         }
         return Ok(Exit::Done);
     }
-    let solutions = all.iter().map(|columns| columns.iter().map(|column| column + 1).collect()).collect();
+    let solutions =
+        all.iter().map(|columns| columns.iter().map(|column| column + 1).collect()).collect();
     let elapsed_s = terminal.elapsed().as_secs_f64();
     let report = Report {
         optimal_placements: Some(count.to_string()),

@@ -14,7 +14,9 @@ use super::count::{Kernel, STEPS, board_size, kernel, progress_bar, threads};
 use super::report::{Published, counted, rounded};
 use super::{Exit, Failure, note, print};
 use crate::board::Piece;
-use crate::engine::{BenchError, Contestant, CountError, DeviceChoice, Measured, Spread, Turn, compare};
+use crate::engine::{
+    BenchError, Contestant, CountError, DeviceChoice, Measured, Spread, Turn, compare,
+};
 use crate::engine::{Device, find_devices};
 use crate::kernel::KernelKind;
 use crate::kernel::gpu::self_test;
@@ -53,7 +55,9 @@ const LARGEST_FOR_TEXTBOOK: usize = 16;
 fn rounds(text: &str) -> Result<NonZeroUsize, String> {
     const MOST: usize = 1000;
     let rounds = text.parse().ok().filter(|rounds: &NonZeroUsize| rounds.get() <= MOST);
-    rounds.ok_or_else(|| format!("'{text}' is not a number of rounds; write a whole number from 1 to {MOST}"))
+    rounds.ok_or_else(|| {
+        format!("'{text}' is not a number of rounds; write a whole number from 1 to {MOST}")
+    })
 }
 
 /// What `--json` prints.
@@ -86,8 +90,10 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     }
     let mut contestants = contestants(args)?;
     // A chart that cannot be written is told before anybody waits for it.
-    let chart =
-        args.svg.as_deref().map(|path| AtomicFile::begin(path).map_err(|error| unwritten(path, &error)));
+    let chart = args
+        .svg
+        .as_deref()
+        .map(|path| AtomicFile::begin(path).map_err(|error| unwritten(path, &error)));
     let chart = chart.transpose()?;
     let measured = measure(&mut contestants, args.rounds)?;
     if args.json {
@@ -97,7 +103,8 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         print(&text(args.n, args.rounds, &measured))?;
     }
     if let (Some(file), Some(path)) = (chart, &args.svg) {
-        file.finish(&drawn(args.n, args.rounds, &measured)).map_err(|error| unwritten(path, &error))?;
+        file.finish(&drawn(args.n, args.rounds, &measured))
+            .map_err(|error| unwritten(path, &error))?;
     }
     Ok(Exit::Done)
 }
@@ -121,7 +128,8 @@ fn contestants(args: &Args) -> Result<Vec<Contestant<'static>>, CountError> {
         KernelKind::Textbook => smaller_for_textbook(args.n),
         _ => args.n,
     };
-    let on_cpu = kernels.into_iter().map(|kernel| Contestant::cpu(kernel, size(kernel), args.threads));
+    let on_cpu =
+        kernels.into_iter().map(|kernel| Contestant::cpu(kernel, size(kernel), args.threads));
     let mut contestants = on_cpu.collect::<Result<Vec<_>, _>>()?;
     contestants.extend(on_devices(args)?);
     Ok(contestants)
@@ -135,7 +143,8 @@ fn on_devices(args: &Args) -> Result<Vec<Contestant<'static>>, CountError> {
     }
     let tested = |device: Device| {
         let id = device.id().to_owned();
-        let opened = device.open().and_then(|mut kernel| self_test(&mut kernel, false).map(|()| kernel));
+        let opened =
+            device.open().and_then(|mut kernel| self_test(&mut kernel, false).map(|()| kernel));
         match opened {
             Ok(kernel) => Ok(Contestant::device(&id, kernel, args.n)),
             Err(fault) => Err(CountError::DeviceFault(id, fault.to_string())),
@@ -146,7 +155,9 @@ fn on_devices(args: &Args) -> Result<Vec<Contestant<'static>>, CountError> {
         return tested.collect();
     }
     // A device that nobody asked for does not stop the others.
-    Ok(tested.filter_map(|contestant| contestant.map_err(|error| note(&error.to_string())).ok()).collect())
+    Ok(tested
+        .filter_map(|contestant| contestant.map_err(|error| note(&error.to_string())).ok())
+        .collect())
 }
 
 /// The board that the textbook kernel is given where the others count n queens.
@@ -155,7 +166,10 @@ fn smaller_for_textbook(n: usize) -> usize {
 }
 
 /// Measures, with a progress bar where stderr is a terminal; Ctrl-C stops at once.
-fn measure(contestants: &mut [Contestant<'_>], rounds: NonZeroUsize) -> Result<Vec<Measured>, BenchError> {
+fn measure(
+    contestants: &mut [Contestant<'_>],
+    rounds: NonZeroUsize,
+) -> Result<Vec<Measured>, BenchError> {
     let interrupted = Arc::new(AtomicBool::new(false));
     let raise = Arc::clone(&interrupted);
     if let Err(error) = ctrlc::set_handler(move || raise.store(true, Ordering::Relaxed)) {
@@ -166,7 +180,11 @@ fn measure(contestants: &mut [Contestant<'_>], rounds: NonZeroUsize) -> Result<V
         // A fraction is between 0 and 1.
         bar.set_position((turn.fraction * STEPS as f64) as u64);
         bar.set_message(format!("round {} of {rounds}: {}, n = {}", turn.round, turn.name, turn.n));
-        if interrupted.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if interrupted.load(Ordering::Relaxed) {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
     });
     bar.finish_and_clear();
     measured
@@ -217,7 +235,16 @@ fn text(n: usize, rounds: NonZeroUsize, measured: &[Measured]) -> String {
     const UNKNOWN: &str = "—";
     let unknown = || UNKNOWN.to_owned();
     let (yardstick, smaller) = yardstick(n, measured);
-    let head = ["contestant", "n", "threads", "time", "solutions/s", "nodes/s", "times textbook", "energy"];
+    let head = [
+        "contestant",
+        "n",
+        "threads",
+        "time",
+        "solutions/s",
+        "nodes/s",
+        "times textbook",
+        "energy",
+    ];
     let mut rows = vec![head.map(str::to_owned)];
     rows.extend(measured.iter().map(|m| {
         let mark = if m.n == yardstick.n { "" } else { " *" };
@@ -237,7 +264,9 @@ fn text(n: usize, rounds: NonZeroUsize, measured: &[Measured]) -> String {
     lines.extend(aligned(&rows));
     lines.push("  every count agrees with OEIS A000170".into());
     if let Some(smaller) = smaller {
-        lines.push(format!("  * solutions/s at n = {n} over those of the textbook kernel at n = {smaller}"));
+        lines.push(format!(
+            "  * solutions/s at n = {n} over those of the textbook kernel at n = {smaller}"
+        ));
     }
     lines.join("\n") + "\n"
 }
@@ -245,8 +274,9 @@ fn text(n: usize, rounds: NonZeroUsize, measured: &[Measured]) -> String {
 /// The rows with their columns below each other.
 pub(super) fn aligned<const COLUMNS: usize>(rows: &[[String; COLUMNS]]) -> Vec<String> {
     let letters = |text: &String| text.chars().count();
-    let widths: [usize; COLUMNS] =
-        std::array::from_fn(|column| rows.iter().map(|row| letters(&row[column])).max().unwrap_or(0));
+    let widths: [usize; COLUMNS] = std::array::from_fn(|column| {
+        rows.iter().map(|row| letters(&row[column])).max().unwrap_or(0)
+    });
     let line = |row: &[String; COLUMNS]| {
         let cells = row.iter().zip(widths).map(|(cell, width)| format!("  {cell:<width$}"));
         cells.collect::<String>().trim_end().to_owned()
@@ -260,9 +290,14 @@ fn drawn(n: usize, rounds: NonZeroUsize, measured: &[Measured]) -> String {
     let bars = measured.iter().map(|m| {
         let value = m.solutions_per_s();
         let times = m.ratio_to(yardstick).filter(|_| !std::ptr::eq(m, yardstick));
-        let times = times.map_or(String::new(), |ratio| format!(", {} × textbook", rounded(ratio.median)));
+        let times =
+            times.map_or(String::new(), |ratio| format!(", {} × textbook", rounded(ratio.median)));
         let size = if smaller.is_some() { format!(", n = {}", m.n) } else { String::new() };
-        Bar { name: format!("{}{size}", m.name), value, label: format!("{}{times}", rounded(value.median)) }
+        Bar {
+            name: format!("{}{size}", m.name),
+            value,
+            label: format!("{}{times}", rounded(value.median)),
+        }
     });
     let unit = format!("solutions a second, median of {}", counted(rounds.get() as u128, "round"));
     svg(&format!("Counting {n} queens"), &unit, &bars.collect::<Vec<Bar>>())
@@ -277,7 +312,13 @@ mod tests {
 
     const ROUNDS: NonZeroUsize = NonZeroUsize::new(3).expect("three");
 
-    fn measured(name: &str, n: usize, ms: [u64; 3], solutions: u128, nodes: Option<u128>) -> Measured {
+    fn measured(
+        name: &str,
+        n: usize,
+        ms: [u64; 3],
+        solutions: u128,
+        nodes: Option<u128>,
+    ) -> Measured {
         let run = |ms| Run {
             elapsed: Duration::from_millis(ms),
             solutions,
@@ -297,7 +338,8 @@ mod tests {
 
     #[test]
     fn json_has_the_documented_shape() {
-        let report = serde_json::to_value(report(16, ROUNDS, &pair(16, 14_772_512))).expect("serialises");
+        let report =
+            serde_json::to_value(report(16, ROUNDS, &pair(16, 14_772_512))).expect("serialises");
         assert_eq!((&report["n"], &report["rounds"]), (&16.into(), &3.into()));
         let expected = serde_json::json!({
             "name": "avx512",

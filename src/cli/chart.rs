@@ -33,7 +33,8 @@ const LETTER: f64 = 8.0;
 /// The chart as an SVG document. `unit` says what the bars show. The background is its own, so that it can be
 /// read on light and on dark pages.
 pub(super) fn svg(title: &str, unit: &str, bars: &[Bar]) -> String {
-    let letters = |text: fn(&Bar) -> &str| bars.iter().map(|b| text(b).chars().count()).max().unwrap_or(0);
+    let letters =
+        |text: fn(&Bar) -> &str| bars.iter().map(|b| text(b).chars().count()).max().unwrap_or(0);
     let left = MARGIN + letters(|b| &b.name) as f64 * LETTER + GAP;
     let right = MARGIN + letters(|b| &b.label) as f64 * LETTER + GAP;
     let plot = (WIDTH - left - right).max(LEAST_PLOT);
@@ -79,7 +80,9 @@ pub(super) fn svg(title: &str, unit: &str, bars: &[Bar]) -> String {
             middle - BAR / 2.0,
             end - left
         ));
-        line(format!("<path d=\"M{from:.1} {middle:.1}H{to:.1}\" stroke=\"#222222\" stroke-width=\"2\"/>"));
+        line(format!(
+            "<path d=\"M{from:.1} {middle:.1}H{to:.1}\" stroke=\"#222222\" stroke-width=\"2\"/>"
+        ));
         line(format!("<text x=\"{:.1}\" y=\"{base:.1}\">{}</text>", to + GAP, escaped(&bar.label)));
     }
     line("</svg>".into());
@@ -100,12 +103,16 @@ impl Scale {
     fn of(values: impl Iterator<Item = Spread> + Clone) -> Self {
         let positive = |value: &f64| value.is_finite() && *value > 0.0;
         let ends = values.clone().flat_map(|v| [v.min, v.max]).filter(positive);
-        let (least, largest) = (ends.clone().fold(f64::INFINITY, f64::min), ends.fold(0.0, f64::max));
+        let (least, largest) =
+            (ends.clone().fold(f64::INFINITY, f64::min), ends.fold(0.0, f64::max));
         let medians = values.map(|v| v.median).filter(positive);
         let ratio = medians.clone().fold(0.0, f64::max) / medians.fold(f64::INFINITY, f64::min);
         if ratio > LOG_FROM {
             // A tenth of a decade at the least, so that the shortest bar can be seen.
-            Self::Log { low: (least.log10() - 0.1).floor() as i32, high: largest.log10().ceil() as i32 }
+            Self::Log {
+                low: (least.log10() - 0.1).floor() as i32,
+                high: largest.log10().ceil() as i32,
+            }
         } else {
             Self::Linear { largest }
         }
@@ -178,11 +185,15 @@ mod tests {
                 let (name, attributes) = tag.split_once(' ').unwrap_or((tag, ""));
                 let quoted: Vec<&str> = attributes.split('"').collect();
                 assert!(quoted.len() % 2 == 1 && quoted[quoted.len() - 1].is_empty(), "{tag}");
-                let mut names: Vec<&str> = quoted.iter().step_by(2).map(|name| name.trim()).collect();
+                let mut names: Vec<&str> =
+                    quoted.iter().step_by(2).map(|name| name.trim()).collect();
                 names.pop();
                 assert!(names.iter().all(|name| name.ends_with('=')), "{tag}");
                 names.sort_unstable();
-                assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "{tag}: an attribute twice");
+                assert!(
+                    names.windows(2).all(|pair| pair[0] != pair[1]),
+                    "{tag}: an attribute twice"
+                );
                 all.push(name.to_owned());
                 if !empty {
                     open.push(name.to_owned());
@@ -199,9 +210,18 @@ mod tests {
 
     #[test]
     fn charts_are_well_formed_whatever_the_names_are() {
-        let hostile =
-            ["<script>", "a & b", "]]>", "\"quoted\" 'twice'", "\u{1}\u{ffff}", "ñ → 𝄞", "", "&lt;"];
-        let bars: Vec<Bar> = hostile.iter().zip(1..).map(|(name, i)| bar(name, f64::from(i))).collect();
+        let hostile = [
+            "<script>",
+            "a & b",
+            "]]>",
+            "\"quoted\" 'twice'",
+            "\u{1}\u{ffff}",
+            "ñ → 𝄞",
+            "",
+            "&lt;",
+        ];
+        let bars: Vec<Bar> =
+            hostile.iter().zip(1..).map(|(name, i)| bar(name, f64::from(i))).collect();
         for bars in [&bars[..], &bars[..1], &[]] {
             let document = svg("<n> & \"queens\"", "a > b", bars);
             let elements = elements(&document);
@@ -245,7 +265,8 @@ mod tests {
     fn values_without_a_length_leave_the_chart_whole() {
         let even = |median: f64| Spread { median, min: median, max: median };
         for values in [vec![0.0, 0.0], vec![0.0, 5.0, 500.0], vec![f64::NAN, f64::INFINITY, 3.0]] {
-            let bars = values.iter().map(|&v| Bar { name: "a".into(), value: even(v), label: "v".into() });
+            let bars =
+                values.iter().map(|&v| Bar { name: "a".into(), value: even(v), label: "v".into() });
             let document = svg("title", "unit", &bars.collect::<Vec<_>>());
             elements(&document);
             assert!(!document.contains("NaN") && !document.contains("inf"), "{document}");

@@ -46,16 +46,20 @@ struct Report {
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let file = args.file.display();
-    let certificate = atomic_file::read(&args.file, LARGEST_FILE)
-        .map_err(|error| Failure { exit: Exit::File, message: format!("{file} cannot be read: {error}") })?;
+    let certificate = atomic_file::read(&args.file, LARGEST_FILE).map_err(|error| Failure {
+        exit: Exit::File,
+        message: format!("{file} cannot be read: {error}"),
+    })?;
     let began = Instant::now();
     let proved = proof::check_within(&certificate, &mut args.max_work.meter())
         .map_err(|error| max_work::failure(&file, &error, Exit::CheckFailed))?;
     let elapsed = began.elapsed();
     if let Some(columns) = &proved.solution {
         let problem = Problem::empty(Piece::Queen, proved.n);
-        Placement::check_solution(&problem, columns)
-            .map_err(|error| Failure { exit: Exit::CheckFailed, message: format!("{file}: {error}") })?;
+        Placement::check_solution(&problem, columns).map_err(|error| Failure {
+            exit: Exit::CheckFailed,
+            message: format!("{file}: {error}"),
+        })?;
     }
     print(&if args.json {
         let report = Report {

@@ -25,12 +25,14 @@ impl CheckArgs {
 
 /// Reads a share: "0.01" or "1%".
 fn share(text: &str) -> Result<f64, String> {
-    let (number, whole) = text.strip_suffix('%').map_or((text, 1.0), |number| (number.trim_end(), 100.0));
+    let (number, whole) =
+        text.strip_suffix('%').map_or((text, 1.0), |number| (number.trim_end(), 100.0));
     // Neither "inf" nor "nan" is within the bounds.
-    let share = number.parse().ok().map(|number: f64| number / whole).filter(|s| (0.0..=1.0).contains(s));
-    share
-        .map(f64::abs)
-        .ok_or_else(|| format!("'{text}' is not a share; write a number from 0 to 1, or 0% to 100%"))
+    let share =
+        number.parse().ok().map(|number: f64| number / whole).filter(|s| (0.0..=1.0).contains(s));
+    share.map(f64::abs).ok_or_else(|| {
+        format!("'{text}' is not a share; write a number from 0 to 1, or 0% to 100%")
+    })
 }
 
 #[cfg(test)]
@@ -52,9 +54,14 @@ mod tests {
         for (text, expected) in good {
             assert_eq!(share(text), Ok(expected), "{text}");
         }
-        for text in ["", "%", "1.01", "-0.1", "101%", "-1%", "nan", "inf", "NaN%", "half", "1%%", "0,5"] {
+        for text in
+            ["", "%", "1.01", "-0.1", "101%", "-1%", "nan", "inf", "NaN%", "half", "1%%", "0,5"]
+        {
             let error = share(text).expect_err(text);
-            assert!(error.contains(&format!("'{text}'")) && error.contains("from 0 to 1"), "{error}");
+            assert!(
+                error.contains(&format!("'{text}'")) && error.contains("from 0 to 1"),
+                "{error}"
+            );
         }
     }
 }

@@ -105,7 +105,11 @@ async fn try_it(args: &Args, problem: &Problem) -> Result<Exit, Failure> {
             metrics: None,
             dashboard: bound.as_ref().map(|bound| bound.url(false)),
             reflection: false,
-            settings: args.checks.apply(Settings { sync_ms: 1_000, lease_ms: 10_000, ..Settings::default() }),
+            settings: args.checks.apply(Settings {
+                sync_ms: 1_000,
+                lease_ms: 10_000,
+                ..Settings::default()
+            }),
             notify: Notify::default(),
             connections: ConnectionLimits::default(),
         };
@@ -127,7 +131,8 @@ async fn try_it(args: &Args, problem: &Problem) -> Result<Exit, Failure> {
     let coordinator = Coordinator::to(address.clone(), &Security::Plain)?;
     let workers = hire(args, &address, &folder, &stopped);
     let counted = async {
-        let answer = coordinator.call(coordinator.link.operations().submit(request(problem, 0))).await?;
+        let answer =
+            coordinator.call(coordinator.link.operations().submit(request(problem, 0))).await?;
         wait_for(&coordinator, &job_name(&answer.job)).await
     };
     let outcome = tokio::select! {
@@ -169,8 +174,11 @@ fn hire(
             let mut options = Options::new(address.clone(), folder.path.join(&name));
             options.name = name.parse().ok();
             options.threads = NonZeroUsize::new(threads.max(1));
-            options.devices =
-                if number == 0 { args.device.clone() } else { DeviceChoice::These(vec![DeviceName::Cpu]) };
+            options.devices = if number == 0 {
+                args.device.clone()
+            } else {
+                DeviceChoice::These(vec![DeviceName::Cpu])
+            };
             let mut stopped = stopped.clone();
             let name = options.name.clone();
             let runtime = tokio::runtime::Handle::current();

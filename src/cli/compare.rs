@@ -85,7 +85,9 @@ impl FromStr for Query {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let known = Self::ALL.into_iter().find(|query| query.name() == text);
-        known.ok_or_else(|| format!("'{text}' is not a query; choose solve, first, beautiful or list"))
+        known.ok_or_else(|| {
+            format!("'{text}' is not a query; choose solve, first, beautiful or list")
+        })
     }
 }
 
@@ -133,8 +135,10 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let solver = args.solver.solver(args.quiet)?;
     let interrupt = Interrupt::listen();
     // A chart that cannot be written is told before anybody waits for it.
-    let chart =
-        args.svg.as_deref().map(|path| AtomicFile::begin(path).map_err(|error| unwritten(path, &error)));
+    let chart = args
+        .svg
+        .as_deref()
+        .map(|path| AtomicFile::begin(path).map_err(|error| unwritten(path, &error)));
     let chart = chart.transpose()?;
     let mut results = Vec::new();
     'all: for &n in &args.n {
@@ -170,8 +174,10 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         file.finish(&drawn(&report)).map_err(|error| unwritten(path, &error))?;
     }
     if let Some((one, other)) = disagreement(&results) {
-        let message =
-            format!("{} and {} differ on n = {}: one of them is wrong", one.method, other.method, one.n);
+        let message = format!(
+            "{} and {} differ on n = {}: one of them is wrong",
+            one.method, other.method, one.n
+        );
         return Err(Failure { exit: Exit::CheckFailed, message });
     }
     if interrupt.is_raised() {
@@ -191,7 +197,9 @@ fn unwritten(path: &Path, error: &std::io::Error) -> Failure {
 fn contestants(query: Query, solver: &dyn Solver) -> Vec<Contestant<'_>> {
     match query {
         Query::Solve => solvers(solver),
-        Query::First => FirstMethod::ALL.into_iter().map(|method| first_by(method, solver)).collect(),
+        Query::First => {
+            FirstMethod::ALL.into_iter().map(|method| first_by(method, solver)).collect()
+        }
         Query::Beautiful => {
             // Optima are not unique, their fingerprint is.
             let costs = |columns: &[usize]| {
@@ -210,7 +218,9 @@ fn contestants(query: Query, solver: &dyn Solver) -> Vec<Contestant<'_>> {
                 Contestant {
                     method: "ilp",
                     largest: usize::MAX,
-                    run: Box::new(move |n, terminal| said(&most_beautiful(n, solver, terminal), costs)),
+                    run: Box::new(move |n, terminal| {
+                        said(&most_beautiful(n, solver, terminal), costs)
+                    }),
                 },
             ]
         }
@@ -233,9 +243,11 @@ fn first_by(method: FirstMethod, solver: &dyn Solver) -> Contestant<'_> {
 const A_SOLUTION: &str = "a solution";
 
 fn solvers(solver: &dyn Solver) -> Vec<Contestant<'_>> {
-    let classical =
-        classical::Method::ALL.into_iter().filter(|method| *method != classical::Method::BruteForce);
-    let mut all: Vec<Contestant<'_>> = classical.map(|method| classical_by(method, Some(1))).collect();
+    let classical = classical::Method::ALL
+        .into_iter()
+        .filter(|method| *method != classical::Method::BruteForce);
+    let mut all: Vec<Contestant<'_>> =
+        classical.map(|method| classical_by(method, Some(1))).collect();
     for formulation in Formulation::ALL {
         all.push(Contestant {
             method: match formulation {
@@ -285,7 +297,8 @@ fn listers(solver: &dyn Solver) -> Vec<Contestant<'_>> {
         method: "cp",
         largest: usize::MAX,
         run: Box::new(|n, terminal| {
-            let mut search = cp::Search::new(&Problem::empty(Piece::Queen, n), cp::Branching::FirstRow);
+            let mut search =
+                cp::Search::new(&Problem::empty(Piece::Queen, n), cp::Branching::FirstRow);
             let mut found = 0;
             let end = loop {
                 match search.next(terminal) {
@@ -312,9 +325,11 @@ fn classical_by(method: classical::Method, wanted: Option<u64>) -> Contestant<'s
         run: Box::new(move |n, terminal| {
             let problem = Problem::empty(Piece::Queen, n);
             let mut watch = Taking { terminal, problem: &problem, found: 0, wanted, sound: true };
-            let outcome = method.run(&problem, &mut watch).expect("larger boards are not given to it");
+            let outcome =
+                method.run(&problem, &mut watch).expect("larger boards are not given to it");
             let Taking { found, sound, .. } = watch;
-            let exhausted = outcome.ending == Ending::Exhausted && (method.is_complete() || found > 0);
+            let exhausted =
+                outcome.ending == Ending::Exhausted && (method.is_complete() || found > 0);
             match wanted {
                 None => counted(found, sound && exhausted, outcome.tried),
                 Some(_) => Said {
@@ -340,7 +355,11 @@ impl classical::AnswerSink for Taking<'_> {
     fn answer(&mut self, columns: &[usize]) -> ControlFlow<()> {
         self.sound &= Placement::check_solution(self.problem, columns).is_ok();
         self.found += 1;
-        if Some(self.found) == self.wanted { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if Some(self.found) == self.wanted {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
     }
 
     fn look(&mut self, tried: u64) -> ControlFlow<()> {
@@ -354,7 +373,11 @@ fn line(columns: &[usize]) -> String {
 }
 
 fn said(answer: &Answer<Vec<usize>>, words: impl Fn(&[usize]) -> String) -> Said {
-    Said { answer: answer.found.as_deref().map(words), proven: answer.is_proven(), nodes: answer.nodes }
+    Said {
+        answer: answer.found.as_deref().map(words),
+        proven: answer.is_proven(),
+        nodes: answer.nodes,
+    }
 }
 
 /// Two proved answers to the same question that differ.
@@ -385,7 +408,8 @@ fn text(report: &Report<'_>) -> String {
         ]
     }));
     let limit = duration(Duration::from_secs_f64(report.limit_s));
-    let mut lines = vec![format!("{}, solver {}, at most {limit} each", report.query, report.solver)];
+    let mut lines =
+        vec![format!("{}, solver {}, at most {limit} each", report.query, report.solver)];
     lines.extend(super::bench::aligned(&rows));
     lines.push("  all proven answers agree".into());
     if disagreement(report.results).is_some() {
@@ -414,7 +438,14 @@ mod tests {
     use super::*;
 
     fn measured(n: usize, method: &'static str, answer: Option<&str>, proven: bool) -> Measured {
-        Measured { n, method, elapsed_s: 0.5, nodes: "7".into(), proven, answer: answer.map(str::to_owned) }
+        Measured {
+            n,
+            method,
+            elapsed_s: 0.5,
+            nodes: "7".into(),
+            proven,
+            answer: answer.map(str::to_owned),
+        }
     }
 
     #[test]
@@ -441,9 +472,13 @@ mod tests {
         ];
         let report = Report { query: "first", solver: "microlp", limit_s: 60.0, results: &results };
         let table = text(&report);
-        for words in
-            ["not proven: 3 1 4 2", "no solution", "not done", "all proven answers agree", "1 min 00 s"]
-        {
+        for words in [
+            "not proven: 3 1 4 2",
+            "no solution",
+            "not done",
+            "all proven answers agree",
+            "1 min 00 s",
+        ] {
             assert!(table.contains(words), "{words}: {table}");
         }
         assert!(drawn(&report).contains("n = 4, ilp-iter"));

@@ -99,14 +99,19 @@ fn can_be_set(arg: &Arg) -> bool {
 
 /// The flags of a command, by name.
 fn flags(command: &clap::Command) -> impl Iterator<Item = (&str, &Arg)> {
-    command.get_arguments().filter(|arg| can_be_set(arg)).filter_map(|arg| Some((arg.get_long()?, arg)))
+    command
+        .get_arguments()
+        .filter(|arg| can_be_set(arg))
+        .filter_map(|arg| Some((arg.get_long()?, arg)))
 }
 
 impl Sources {
     /// The variables, and the file that the command line, the environment or the user's folder name.
     pub(super) fn find(command: &clap::Command, arguments: &[OsString]) -> Result<Self, Failure> {
         let named = named_on(arguments).or_else(|| variable("NQUEENS_CONFIG").map(PathBuf::from));
-        let usual = || Some(etcetera::choose_base_strategy().ok()?.config_dir().join("nqueens/config.toml"));
+        let usual = || {
+            Some(etcetera::choose_base_strategy().ok()?.config_dir().join("nqueens/config.toml"))
+        };
         let (path, must) = match named {
             Some(path) => (path, true),
             None => match usual() {
@@ -165,7 +170,9 @@ impl Sources {
             .collect();
         let is_given = |arg: &Arg| arg.get_long().is_some_and(|flag| given.contains(flag));
         let conflicts = |one: &Arg, other: &Arg| {
-            leaf.get_arg_conflicts_with(one).iter().any(|conflict| conflict.get_id() == other.get_id())
+            leaf.get_arg_conflicts_with(one)
+                .iter()
+                .any(|conflict| conflict.get_id() == other.get_id())
         };
         let mut set: Vec<(u8, &Arg, Vec<OsString>)> = flags(leaf)
             .filter(|(_, arg)| !is_given(arg))
@@ -215,7 +222,8 @@ fn values_of_one(value: &Value) -> Option<String> {
 /// How a flag with these values stands on the command line.
 fn words(flag: &str, arg: &Arg, values: &[String]) -> Vec<OsString> {
     if matches!(arg.get_action(), ArgAction::SetTrue) {
-        let wanted = values.last().is_some_and(|value| matches!(&value[..], "true" | "1" | "yes" | "on"));
+        let wanted =
+            values.last().is_some_and(|value| matches!(&value[..], "true" | "1" | "yes" | "on"));
         return if wanted { vec![format!("--{flag}").into()] } else { Vec::new() };
     }
     values.iter().map(|value| format!("--{flag}={value}").into()).collect()
@@ -236,7 +244,10 @@ fn named_on(arguments: &[OsString]) -> Option<PathBuf> {
 }
 
 /// The command that is called, its names, and the place behind them.
-fn leaf<'a>(command: &'a clap::Command, arguments: &[OsString]) -> (&'a clap::Command, Vec<&'a str>, usize) {
+fn leaf<'a>(
+    command: &'a clap::Command,
+    arguments: &[OsString],
+) -> (&'a clap::Command, Vec<&'a str>, usize) {
     let (mut leaf, mut names, mut at) = (command, Vec::new(), 1);
     let mut place = 1;
     while let Some(word) = arguments.get(place).and_then(|word| word.to_str()) {
@@ -259,10 +270,13 @@ fn leaf<'a>(command: &'a clap::Command, arguments: &[OsString]) -> (&'a clap::Co
 
 /// Whether every entry of a table is a command or a flag of the command with these names.
 fn check_table(command: &clap::Command, names: &[&str], table: &Table) -> Result<(), String> {
-    let called = |words: &[&str]| ["nqueens"].iter().chain(words).copied().collect::<Vec<_>>().join(" ");
+    let called =
+        |words: &[&str]| ["nqueens"].iter().chain(words).copied().collect::<Vec<_>>().join(" ");
     for (key, value) in table {
         if let Some(entries) = value.as_table() {
-            let Some(subcommand) = command.get_subcommands().find(|command| command.get_name() == key) else {
+            let Some(subcommand) =
+                command.get_subcommands().find(|command| command.get_name() == key)
+            else {
                 return Err(format!("there is no command '{}'", called(&[names, &[key]].concat())));
             };
             check_table(subcommand, &[names, &[key]].concat(), entries)?;
@@ -271,12 +285,18 @@ fn check_table(command: &clap::Command, names: &[&str], table: &Table) -> Result
         let has = |command: &clap::Command| flags(command).any(|(flag, _)| flag == key);
         let known = if names.is_empty() { any_command(command, &has) } else { has(command) };
         if !known {
-            let whose = if names.is_empty() { "no command".to_owned() } else { called(names) + " does not" };
+            let whose = if names.is_empty() {
+                "no command".to_owned()
+            } else {
+                called(names) + " does not"
+            };
             let verb = if names.is_empty() { "has" } else { "have" };
             return Err(format!("{whose} {verb} a flag --{key}"));
         }
         if values(value).is_none() {
-            return Err(format!("'{key}' is neither a text, a number, true or false, nor a list of such"));
+            return Err(format!(
+                "'{key}' is neither a text, a number, true or false, nor a list of such"
+            ));
         }
     }
     Ok(())
@@ -329,8 +349,10 @@ pub(super) fn run(args: &Args, sources: &Sources) -> Result<Exit, Failure> {
         Some(file) => format!("file: {file}\n"),
         None => "no configuration file\n".to_owned(),
     };
-    let named: Vec<String> =
-        settings.iter().map(|s| format!("{} --{} {}", s.command, s.flag, s.values.join(" "))).collect();
+    let named: Vec<String> = settings
+        .iter()
+        .map(|s| format!("{} --{} {}", s.command, s.flag, s.values.join(" ")))
+        .collect();
     let width = named.iter().map(|name| name.chars().count()).max().unwrap_or(0);
     for (name, shown) in named.iter().zip(&settings) {
         text += &format!("{name:<width$}  {}\n", shown.from);
@@ -351,7 +373,8 @@ fn collect(command: &clap::Command, names: &[&str], sources: &Sources, settings:
                 let has_one = !values.is_empty() && !matches!(arg.get_action(), ArgAction::SetTrue);
                 has_one.then_some(Setting { values, origin: Origin::BuiltIn, rank: 4 })
             };
-            let Some(Setting { mut values, origin, .. }) = sources.setting(names, flag).or_else(built_in)
+            let Some(Setting { mut values, origin, .. }) =
+                sources.setting(names, flag).or_else(built_in)
             else {
                 continue;
             };
@@ -394,12 +417,18 @@ mod tests {
             "nqueens count --place=1,1 --place=2,3 --threads=4 --json 8"
         );
         assert_eq!(completed(&file, "nqueens first 8"), "nqueens first --threads=3 --json 8");
-        assert_eq!(completed(&file, "nqueens submit count 8"), "nqueens submit count --priority=-2 --json 8");
+        assert_eq!(
+            completed(&file, "nqueens submit count 8"),
+            "nqueens submit count --priority=-2 --json 8"
+        );
         assert_eq!(
             completed(&file, "nqueens first 8 --threads 1 --json"),
             "nqueens first 8 --threads 1 --json"
         );
-        assert_eq!(completed(&file, "nqueens first --threads=1 8"), "nqueens first --json --threads=1 8");
+        assert_eq!(
+            completed(&file, "nqueens first --threads=1 8"),
+            "nqueens first --json --threads=1 8"
+        );
         let variables = sources(FILE, |name| (name == "NQUEENS_THREADS").then(|| "7".to_owned()));
         assert_eq!(completed(&variables, "nqueens first 8"), "nqueens first --threads=7 --json 8");
         let own = sources(FILE, |name| match name {
@@ -417,7 +446,10 @@ mod tests {
         let file = sources("coordinator = 'queens.example.org:7878'\n", |_| None);
         let called = "nqueens jobs --data d";
         assert_eq!(completed(&file, called), called);
-        assert_eq!(completed(&file, "nqueens jobs"), "nqueens jobs --coordinator=queens.example.org:7878");
+        assert_eq!(
+            completed(&file, "nqueens jobs"),
+            "nqueens jobs --coordinator=queens.example.org:7878"
+        );
         let nearer = sources("data = 'd'\n", |name| {
             (name == "NQUEENS_JOBS_COORDINATOR").then(|| "queens:1".to_owned())
         });

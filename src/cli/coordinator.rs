@@ -209,7 +209,8 @@ fn init(args: &InitArgs) -> Result<Exit, Failure> {
         print(&(serde_json::to_string(&report).expect("paths and strings serialise") + "\n"))?;
         return Ok(Exit::Done);
     }
-    let reached = ["localhost", "127.0.0.1", "::1"].into_iter().chain(names.iter().map(String::as_str));
+    let reached =
+        ["localhost", "127.0.0.1", "::1"].into_iter().chain(names.iter().map(String::as_str));
     print(&format!(
         "authority made in {}\n  fingerprint         {fingerprint}\n  reached as          {}\n  \
          next                nqueens token create --data {}\n",

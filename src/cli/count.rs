@@ -15,7 +15,9 @@ use super::report::{Published, counted, duration, grouped, predicted, rounded};
 use super::{Exit, Failure, note, print};
 use crate::board::{Piece, Problem, Square};
 use crate::decomposition::{Job, MAX_COUNT_SIZE, Scheme};
-use crate::engine::{CountError, CountOptions, CountOutcome, CountTask, DeviceChoice, Event, Progress};
+use crate::engine::{
+    CountError, CountOptions, CountOutcome, CountTask, DeviceChoice, Event, Progress,
+};
 use crate::kernel::symmetric::{Classes, classes};
 use crate::kernel::{KernelKind, UnknownKernel};
 use crate::oeis::{Sequence, totals_of};
@@ -76,13 +78,15 @@ pub(super) fn threads(text: &str) -> Result<NonZeroUsize, String> {
     /// More than any machine has cores; each takes about a megabyte.
     const MOST: usize = 1024;
     let threads = text.parse().ok().filter(|threads: &NonZeroUsize| threads.get() <= MOST);
-    threads
-        .ok_or_else(|| format!("'{text}' is not a number of threads; write a whole number from 1 to {MOST}"))
+    threads.ok_or_else(|| {
+        format!("'{text}' is not a number of threads; write a whole number from 1 to {MOST}")
+    })
 }
 
 /// Reads a board size that can be counted.
 pub(super) fn board_size(text: &str) -> Result<usize, String> {
-    let wrong = || format!("'{text}' is not a board size; write a whole number from 0 to {MAX_COUNT_SIZE}");
+    let wrong =
+        || format!("'{text}' is not a board size; write a whole number from 0 to {MAX_COUNT_SIZE}");
     let n = text.parse().map_err(|_| wrong())?;
     // The job says why a board is too large.
     let job = Job::new(Problem::empty(Piece::Queen, n), Scheme::Whole, None, 1);
@@ -136,7 +140,10 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let outcome = count(args, &problem)?;
     let classes = if args.classes {
         let classes = classes(problem.piece(), problem.n(), outcome.solutions);
-        Some(classes.map_err(|error| Failure { exit: Exit::CheckFailed, message: error.to_string() })?)
+        Some(
+            classes
+                .map_err(|error| Failure { exit: Exit::CheckFailed, message: error.to_string() })?,
+        )
     } else {
         None
     };
@@ -150,8 +157,9 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     if compared.differs() {
         return Err(Failure {
             exit: Exit::CheckFailed,
-            message: "a count differs from the published value; please report it with the output above"
-                .into(),
+            message:
+                "a count differs from the published value; please report it with the output above"
+                    .into(),
         });
     }
     Ok(Exit::Done)
@@ -193,7 +201,11 @@ fn count(args: &Args, problem: &Problem) -> Result<CountOutcome, Failure> {
                 show(&bar, progress);
             }
         }
-        if interrupted.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if interrupted.load(Ordering::Relaxed) {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
     });
     bar.finish_and_clear();
     match (outcome, last) {
@@ -220,7 +232,10 @@ fn tell_resumed(args: &Args, task: &CountTask) {
     let (units, torn) = task.resumed();
     if let Some(path) = &args.resume {
         if torn > 0 {
-            note(&format!("{}: dropped {torn} bytes of a record that was being written", path.display()));
+            note(&format!(
+                "{}: dropped {torn} bytes of a record that was being written",
+                path.display()
+            ));
         }
         if units > 0 && !args.quiet {
             let all = task.decomposition().units();
@@ -275,14 +290,17 @@ impl Compared {
                 compare(Sequence::PointSymmetric, |c| c.point_symmetric),
                 compare(Sequence::QuarterTurnSymmetric, |c| c.quarter_turn_symmetric),
             ],
-            Piece::Superqueen => [compare(Sequence::SuperqueensFundamental, |c| c.fundamental), None, None],
+            Piece::Superqueen => {
+                [compare(Sequence::SuperqueensFundamental, |c| c.fundamental), None, None]
+            }
             Piece::Rook | Piece::Toroidal => [None; 3],
         };
         Self { total, classes }
     }
 
     fn all_classes(&self) -> Published {
-        let each: Vec<Published> = self.classes.iter().flatten().map(|(_, published)| *published).collect();
+        let each: Vec<Published> =
+            self.classes.iter().flatten().map(|(_, published)| *published).collect();
         if each.contains(&Published::Differs) {
             Published::Differs
         } else if each.is_empty() || each.contains(&Published::Unknown) {
@@ -361,21 +379,26 @@ fn text(
         let values = [classes.fundamental, classes.point_symmetric, classes.quarter_turn_symmetric];
         let names = ["fundamental", "point-symmetric", "rotation-symmetric"];
         for ((name, value), compared) in names.into_iter().zip(values).zip(compared.classes) {
-            let published = compared
-                .map_or(String::new(), |(sequence, published)| format!(", {}", published.sentence(sequence)));
+            let published = compared.map_or(String::new(), |(sequence, published)| {
+                format!(", {}", published.sentence(sequence))
+            });
             line(name, format!("{}{published}", grouped(value)));
         }
     }
     line("checks", "residues modulo two primes agree, the sum of weights is divisible by 3".into());
     let threads = counted(outcome.threads as u128, "thread");
     let units = counted(outcome.units.into(), "unit");
-    let nodes = outcome.nodes.map_or(String::new(), |nodes| format!(", {}", counted(nodes, "node")));
+    let nodes =
+        outcome.nodes.map_or(String::new(), |nodes| format!(", {}", counted(nodes, "node")));
     let on: Vec<&str> = outcome
         .devices
         .iter()
         .map(|device| if device == "cpu" { &threads } else { device.as_str() })
         .collect();
     line("kernel", format!("{} on {}, {units}{nodes}", outcome.kernel, on.join(" and ")));
-    line("time", format!("{}, {} {noun}s/s", duration(outcome.elapsed), rounded(outcome.rate_per_s)));
+    line(
+        "time",
+        format!("{}, {} {noun}s/s", duration(outcome.elapsed), rounded(outcome.rate_per_s)),
+    );
     lines.join("\n") + "\n"
 }

@@ -124,7 +124,10 @@ fn text(report: &Report) -> String {
         let step = adapter.subgroup_lanes;
         line("buffers", &format!("up to {mebibytes} MiB"));
         line("workgroups", &format!("{bytes} bytes, {lanes} lanes, {step} in step"));
-        line("self-test", if adapter.self_test == "not_run" { "not run" } else { &adapter.self_test });
+        line(
+            "self-test",
+            if adapter.self_test == "not_run" { "not run" } else { &adapter.self_test },
+        );
     }
     if report.adapters.is_empty() {
         lines.push(no_adapter().to_owned());
@@ -133,5 +136,9 @@ fn text(report: &Report) -> String {
 }
 
 const fn no_adapter() -> &'static str {
-    if cfg!(feature = "gpu") { "no GPU adapter was found" } else { "built without GPU support (feature gpu)" }
+    if cfg!(feature = "gpu") {
+        "no GPU adapter was found"
+    } else {
+        "built without GPU support (feature gpu)"
+    }
 }

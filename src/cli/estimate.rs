@@ -30,7 +30,8 @@ pub(super) struct Args {
 
 fn seconds(text: &str) -> Result<Duration, String> {
     let duration = text.parse().ok().and_then(|s| Duration::try_from_secs_f64(s).ok());
-    duration.ok_or_else(|| format!("'{text}' is not a time; write a number of seconds, for example 2"))
+    duration
+        .ok_or_else(|| format!("'{text}' is not a time; write a number of seconds, for example 2"))
 }
 
 /// What `--json` prints. Estimates are numbers, not counts.

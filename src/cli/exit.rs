@@ -87,9 +87,13 @@ impl From<CountError> for Failure {
         let exit = match &error {
             CountError::Job(_) => Exit::Usage,
             CountError::Kernel(crate::kernel::KernelError::QueensOnly(..)) => Exit::Usage,
-            CountError::Kernel(crate::kernel::KernelError::NotOnThisMachine(_)) => Exit::NotAvailable,
+            CountError::Kernel(crate::kernel::KernelError::NotOnThisMachine(_)) => {
+                Exit::NotAvailable
+            }
             CountError::Device(
-                DeviceError::QueensOnly(_) | DeviceError::KernelWithoutCpu | DeviceError::AnotherScheme(_),
+                DeviceError::QueensOnly(_)
+                | DeviceError::KernelWithoutCpu
+                | DeviceError::AnotherScheme(_),
             ) => Exit::Usage,
             CountError::DeviceFault(..)
             | CountError::Device(
@@ -102,7 +106,9 @@ impl From<CountError> for Failure {
                 | CheckpointError::AnotherJob { .. }
                 | CheckpointError::FailedBefore(_),
             ) => Exit::File,
-            CountError::Checkpoint(CheckpointError::Refused { .. } | CheckpointError::Disputed { .. })
+            CountError::Checkpoint(
+                CheckpointError::Refused { .. } | CheckpointError::Disputed { .. },
+            )
             | CountError::Unit { .. }
             | CountError::Book(_)
             | CountError::Total(_)

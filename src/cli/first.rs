@@ -84,7 +84,9 @@ fn sizes(text: &str) -> Result<Sizes, String> {
     };
     let (first, last) = (board_size(first)?, board_size(last)?);
     if first > last {
-        return Err(format!("'{text}' is no range; write the smaller size first, for example 4..40"));
+        return Err(format!(
+            "'{text}' is no range; write the smaller size first, for example 4..40"
+        ));
     }
     Ok(Sizes { first, last, range: true })
 }
@@ -103,9 +105,9 @@ fn prefix(text: &str) -> Result<Squares, String> {
         column.map(|column| Square::new(row, column))
     };
     let squares: Option<Vec<Square>> = text.split_whitespace().enumerate().map(column).collect();
-    squares
-        .map(Squares)
-        .ok_or_else(|| format!("'{text}' are no columns; write them from row 1 on, counted from 1: '1 3 5'"))
+    squares.map(Squares).ok_or_else(|| {
+        format!("'{text}' are no columns; write them from row 1 on, counted from 1: '1 3 5'")
+    })
 }
 
 /// The largest board of these methods: its 0-1 programme has 62,500 variables, far more than anybody has time for.
@@ -126,7 +128,8 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     if args.method != FirstMethod::Exact {
         args.engine.refuse_all(args.method)?;
     }
-    let solver = if args.method.needs_solver() { Some(args.solver.solver(args.quiet)?) } else { None };
+    let solver =
+        if args.method.needs_solver() { Some(args.solver.solver(args.quiet)?) } else { None };
     let Sizes { first, last, range } = args.sizes;
     if last > args.method.largest() {
         let (method, largest) = (args.method, args.method.largest());
@@ -156,15 +159,20 @@ fn answer(
     terminal: &mut Terminal,
 ) -> Result<(Report, Option<Placement>, Option<Failure>), Failure> {
     let engine = &args.engine;
-    let problem = Problem::new(Piece::Queen, n, engine.placed(), Vec::new()).map_err(Failure::usage)?;
+    let problem =
+        Problem::new(Piece::Queen, n, engine.placed(), Vec::new()).map_err(Failure::usage)?;
     let (answer, unwritten) = match args.method {
         FirstMethod::Exact => engine.answer(&problem, args.quiet, terminal)?,
-        method => (first(n, method, solver.unwrap_or(BEST_SOLVER), terminal).map_err(Failure::usage)?, None),
+        method => (
+            first(n, method, solver.unwrap_or(BEST_SOLVER), terminal).map_err(Failure::usage)?,
+            None,
+        ),
     };
     let found = completion(&problem, args.method.name(), &answer)?;
     let solver = solver.map(|solver| solver.name());
     let mut report = Report::new(n, args.method.name(), solver, &answer, terminal.elapsed());
-    report.placed = problem.placed().iter().map(|square| [square.row + 1, square.col + 1]).collect();
+    report.placed =
+        problem.placed().iter().map(|square| [square.row + 1, square.col + 1]).collect();
     let written = engine.certificate.as_ref().filter(|_| answer.is_proven() && unwritten.is_none());
     report.certificate = written.map(|path| path.display().to_string());
     Ok((report, found, unwritten))
@@ -188,7 +196,8 @@ fn table(args: &Args, solver: Option<&'static dyn Solver>) -> Result<Exit, Failu
         // Files are of one board.
         let (report, ..) = run?;
         unproven += u32::from(!report.proven);
-        let columns = |columns: &[usize]| columns.iter().map(usize::to_string).collect::<Vec<_>>().join(" ");
+        let columns =
+            |columns: &[usize]| columns.iter().map(usize::to_string).collect::<Vec<_>>().join(" ");
         let solution = match &report.solution {
             Some(solution) if report.proven => columns(solution),
             Some(solution) => format!("not proven: {}", columns(solution)),
@@ -203,7 +212,10 @@ fn table(args: &Args, solver: Option<&'static dyn Solver>) -> Result<Exit, Failu
         };
         if terminal.is_interrupted() {
             stream.finish()?;
-            return Err(Failure { exit: Exit::Interrupted, message: format!("interrupted at n = {n}") });
+            return Err(Failure {
+                exit: Exit::Interrupted,
+                message: format!("interrupted at n = {n}"),
+            });
         }
         if written.is_break() {
             break;
@@ -214,7 +226,10 @@ fn table(args: &Args, solver: Option<&'static dyn Solver>) -> Result<Exit, Failu
         return Ok(Exit::Done);
     }
     let boards = counted(unproven.into(), "board");
-    Err(Failure { exit: Exit::Unproven, message: format!("{boards} not proven within the time limit") })
+    Err(Failure {
+        exit: Exit::Unproven,
+        message: format!("{boards} not proven within the time limit"),
+    })
 }
 
 impl EngineArgs {
@@ -234,14 +249,17 @@ impl EngineArgs {
             ("--threads", self.threads.is_some()),
         ];
         match given.into_iter().find(|(_, given)| *given) {
-            Some((flag, _)) => Err(Failure::usage(format!("{flag} is for --method exact, not for {method}"))),
+            Some((flag, _)) => {
+                Err(Failure::usage(format!("{flag} is for --method exact, not for {method}")))
+            }
             None => Ok(()),
         }
     }
 
     /// Files are of one empty board.
     fn refuse_files(&self) -> Result<(), Failure> {
-        let given = [("--certificate", self.certificate.is_some()), ("--resume", self.resume.is_some())];
+        let given =
+            [("--certificate", self.certificate.is_some()), ("--resume", self.resume.is_some())];
         match given.into_iter().find(|(_, given)| *given) {
             Some((flag, _)) => Err(Failure::usage(format!("{flag} is for one empty board"))),
             None => Ok(()),
@@ -260,7 +278,10 @@ impl EngineArgs {
             self.refuse_files()?;
         }
         if problem.conflict().is_some() {
-            return Ok((Answer { found: None, verdict: Verdict::Proven, nodes: 0, programmes: 0 }, None));
+            return Ok((
+                Answer { found: None, verdict: Verdict::Proven, nodes: 0, programmes: 0 },
+                None,
+            ));
         }
         // Whether it can be written is to be known before the search, not after it.
         let certificate = self.certificate.as_deref().map(begin).transpose()?;
@@ -271,7 +292,8 @@ impl EngineArgs {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = self.threads.map_or(cores, usize::from);
         let options = Options { threads, refuted, placed: problem.placed().to_vec() };
-        let mut book = Book { path: self.resume.as_deref(), n, written: Instant::now(), failure: None };
+        let mut book =
+            Book { path: self.resume.as_deref(), n, written: Instant::now(), failure: None };
         let found = first::first(n, options, terminal, &mut |refuted| book.keep(refuted));
         book.write(&found.refuted);
         let mut unwritten = book.failure;
@@ -282,7 +304,8 @@ impl EngineArgs {
             Some(certificate) => {
                 let write = |out: &mut io::BufWriter<&fs::File>| out.write_all(&certificate);
                 let written = file.finish_with(write);
-                unwritten = written.err().map(|error| cannot_be_written(path, &error)).or(unwritten);
+                unwritten =
+                    written.err().map(|error| cannot_be_written(path, &error)).or(unwritten);
                 Ok((found.into(), unwritten))
             }
             None => {
@@ -316,7 +339,9 @@ impl EngineArgs {
         let is_over = || terminal.is_over();
         let mut meter = self.max_work.meter().stopped_by(&is_over);
         let refuted = resume::read_within(n, &bytes, &mut meter).map_err(|error| match error {
-            ResumeError::Undecided(ProofError::Stopped) if terminal.is_interrupted() => interrupted(path),
+            ResumeError::Undecided(ProofError::Stopped) if terminal.is_interrupted() => {
+                interrupted(path)
+            }
             ResumeError::Undecided(error) => max_work::failure(&path.display(), &error, Exit::File),
             error => failure(&error),
         })?;
@@ -339,7 +364,11 @@ fn begin(path: &Path) -> Result<(&Path, AtomicFile), Failure> {
 }
 
 /// The certificate, which was checked; none if there was no time for that.
-fn checked_certificate(n: usize, found: &Found, terminal: &Terminal) -> Result<Option<Vec<u8>>, Failure> {
+fn checked_certificate(
+    n: usize,
+    found: &Found,
+    terminal: &Terminal,
+) -> Result<Option<Vec<u8>>, Failure> {
     let refutations = found.refutations(n);
     let refutations: Vec<_> = refutations.iter().collect();
     let is_over = || terminal.is_over();

@@ -43,7 +43,8 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     for (row, queen) in Greedy::default().take(args.queens).enumerate() {
         if queen.row != row || !lines.add(queen) {
             stream.finish()?;
-            let message = format!("the queen on {queen} is attacked or in a wrong row; please report it");
+            let message =
+                format!("the queen on {queen} is attacked or in a wrong row; please report it");
             return Err(Failure { exit: Exit::CheckFailed, message });
         }
         let (row, column) = (queen.row + 1, queen.col + 1);

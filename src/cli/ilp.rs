@@ -68,7 +68,8 @@ struct Preferences(Vec<(Square, String)>);
 
 fn preferences(text: &str) -> Result<Preferences, String> {
     let read = |word: &str| -> Result<(Square, String), String> {
-        let wrong = || format!("'{word}' is not a preference; write row,col=weight, for example 2,4=1.5");
+        let wrong =
+            || format!("'{word}' is not a preference; write row,col=weight, for example 2,4=1.5");
         let (square, weight) = word.split_once('=').ok_or_else(wrong)?;
         let square = square.parse::<Square>().map_err(|error| error.to_string())?;
         Decimal::read(weight).ok_or_else(wrong)?;
@@ -140,7 +141,8 @@ impl Weights {
     fn read(n: usize, text: &str) -> Result<Self, Failure> {
         let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
         if lines.len() != n {
-            let message = format!("there are {} lines of weights; there must be n = {n}", lines.len());
+            let message =
+                format!("there are {} lines of weights; there must be n = {n}", lines.len());
             return Err(Failure::usage(message));
         }
         let mut decimals = Vec::with_capacity(n * n);
@@ -148,8 +150,10 @@ impl Weights {
             let fields: Vec<&str> = line.split(',').collect();
             if fields.len() != n {
                 let found = fields.len();
-                let message =
-                    format!("line {} of the weights has {found} numbers; it must have n = {n}", row + 1);
+                let message = format!(
+                    "line {} of the weights has {found} numbers; it must have n = {n}",
+                    row + 1
+                );
                 return Err(Failure::usage(message));
             }
             for (col, field) in fields.iter().enumerate() {
@@ -183,8 +187,11 @@ impl Weights {
     /// The weight of a solution in decimal digits.
     fn total(&self, columns: &[usize]) -> String {
         let n = columns.len();
-        let sum: i128 =
-            columns.iter().enumerate().map(|(row, &col)| i128::from(self.scaled[row * n + col])).sum();
+        let sum: i128 = columns
+            .iter()
+            .enumerate()
+            .map(|(row, &col)| i128::from(self.scaled[row * n + col]))
+            .sum();
         let scale = 10i128.pow(self.places);
         let sign = if sum < 0 { "-" } else { "" };
         let (whole, part) = (sum.abs() / scale, sum.abs() % scale);
@@ -267,13 +274,15 @@ pub(super) fn solve(
         Goal::LargestSet => {
             let answer = largest_set(problem, &model, solver, terminal);
             let by_row = |set: Vec<Square>| {
-                let column = |row| set.iter().find(|square| square.row == row).map(|square| square.col);
+                let column =
+                    |row| set.iter().find(|square| square.row == row).map(|square| square.col);
                 (0..n).map(column).collect()
             };
             answer.map(by_row)
         }
     };
-    let columns = found.as_ref().and_then(|rows| rows.iter().copied().collect::<Option<Vec<usize>>>());
+    let columns =
+        found.as_ref().and_then(|rows| rows.iter().copied().collect::<Option<Vec<usize>>>());
     let weight = weights.as_ref().zip(columns).map(|(weights, columns)| weights.total(&columns));
     Ok(Outcome { found, verdict, nodes, solver: solver.name(), weight, cuts })
 }

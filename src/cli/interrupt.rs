@@ -50,7 +50,8 @@ impl Interrupt {
         let presses = Mutex::new(Presses::default());
         let handler = ctrlc::set_handler(move || {
             raise.store(true, Ordering::Relaxed);
-            let asked = presses.lock().unwrap_or_else(PoisonError::into_inner).press(Instant::now());
+            let asked =
+                presses.lock().unwrap_or_else(PoisonError::into_inner).press(Instant::now());
             if asked == Asked::EndAtOnce {
                 std::process::exit(Exit::Interrupted as i32);
             }

@@ -96,7 +96,8 @@ impl Share {
         let Self { worker, owner, kernel, device, .. } = self;
         let is_own = owner.is_empty() || owner == worker || worker.starts_with('(');
         let of_owner = if is_own { String::new() } else { format!(" of {owner}") };
-        let with = if kernel.is_empty() { String::new() } else { format!(" ({kernel} on {device})") };
+        let with =
+            if kernel.is_empty() { String::new() } else { format!(" ({kernel} on {device})") };
         format!("{worker}{of_owner}{with}")
     }
 }
@@ -126,20 +127,24 @@ impl JobReport {
         let state = status.state();
         let job: Option<Job> = status.text.parse().ok();
         let problem = job.as_ref().map(Job::problem);
-        let squares =
-            |squares: &[crate::board::Square]| squares.iter().map(|s| [s.row + 1, s.col + 1]).collect();
-        let sequence = problem.filter(|problem| problem.is_empty()).map(|problem| totals_of(problem.piece()));
+        let squares = |squares: &[crate::board::Square]| {
+            squares.iter().map(|s| [s.row + 1, s.col + 1]).collect()
+        };
+        let sequence =
+            problem.filter(|problem| problem.is_empty()).map(|problem| totals_of(problem.piece()));
         let n = problem.map_or(0, |problem| problem.n());
         let total = status.total.as_ref().and_then(|tally| Tally::try_from(tally).ok());
         // The check that the coordinator has made is made here once more.
-        let solutions = total.filter(|_| status.done == status.units).map(|total| total.solutions());
+        let solutions =
+            total.filter(|_| status.done == status.units).map(|total| total.solutions());
         let (solutions, fault) = match solutions {
             None => (None, None),
             Some(Ok(solutions)) => (Some(solutions), None),
             Some(Err(error)) => (None, Some(error.to_string())),
         };
-        let published =
-            solutions.zip(sequence).map(|(solutions, sequence)| Published::compare(sequence, n, solutions));
+        let published = solutions
+            .zip(sequence)
+            .map(|(solutions, sequence)| Published::compare(sequence, n, solutions));
         let by = status.sources.into_iter().map(|source| Share {
             worker: source.worker,
             owner: source.owner,
@@ -151,8 +156,9 @@ impl JobReport {
             verified_of_others: source.confirmations,
         });
         let by: Vec<Share> = by.collect();
-        let counts_nodes =
-            by.iter().all(|share| share.kernel.parse::<KernelKind>().map_or(true, KernelKind::counts_nodes));
+        let counts_nodes = by
+            .iter()
+            .all(|share| share.kernel.parse::<KernelKind>().map_or(true, KernelKind::counts_nodes));
         let left = status.left.filter(|_| state == v1::JobState::Running);
         let disputed = state == v1::JobState::Disputed;
         let until_ms = if state == v1::JobState::Finished { status.state_ms } else { now_ms };
@@ -234,8 +240,10 @@ impl JobReport {
     pub(super) fn progress(&self) -> String {
         let due = format!("{} due", counted(self.recounts_due.into(), "recount"));
         if self.is_disputed() {
-            let total =
-                self.solutions.as_ref().map_or("the total".to_owned(), |total| format!("the total {total}"));
+            let total = self
+                .solutions
+                .as_ref()
+                .map_or("the total".to_owned(), |total| format!("the total {total}"));
             return match self.dispute_exhausted {
                 Some(true) => format!("{total} is disputed, nothing is left to be counted again"),
                 _ => format!("{total} is disputed, {due}"),
@@ -252,13 +260,16 @@ impl JobReport {
 
     /// "about 3 h left (2 h 40 min to 3 h 30 min)", if anybody can say.
     pub(super) fn left(&self) -> Option<String> {
-        let shown = |seconds: Option<f64>| Duration::try_from_secs_f64(seconds?).ok().map(predicted);
+        let shown =
+            |seconds: Option<f64>| Duration::try_from_secs_f64(seconds?).ok().map(predicted);
         let about = shown(self.left_s)?;
         let band = match (shown(self.left_least_s), shown(self.left_most_s)) {
             (None, _) => String::new(),
             (Some(least), Some(most)) if least == most => String::new(),
             (Some(least), Some(most)) => format!(" ({least} to {most})"),
-            (Some(least), None) => format!(" (at least {least}; the pace is too uneven to say more)"),
+            (Some(least), None) => {
+                format!(" (at least {least}; the pace is too uneven to say more)")
+            }
         };
         Some(format!("about {about} left{band}"))
     }
@@ -296,10 +307,15 @@ impl JobReport {
                 let disputed = if self.is_disputed() { ", DISPUTED" } else { "" };
                 line("solutions", format!("{grouped}{}{disputed}", sentence.unwrap_or_default()));
             }
-            (None, Some(fault)) => line("solutions", format!("none that could be believed: {fault}")),
+            (None, Some(fault)) => {
+                line("solutions", format!("none that could be believed: {fault}"))
+            }
             (None, None) => line("progress", self.progress()),
         }
-        line("units", format!("{} of {} done", grouped(self.units_done.into()), grouped(self.units.into())));
+        line(
+            "units",
+            format!("{} of {} done", grouped(self.units_done.into()), grouped(self.units.into())),
+        );
         self.dispute.iter().for_each(|dispute| line("dispute", dispute.clone()));
         line("verified", self.verified());
         self.assurance_sentence().into_iter().for_each(|sentence| line("assurance", sentence));
@@ -359,7 +375,11 @@ impl JobReport {
             grouped(self.units_spot_checked.into()),
         );
         if self.units_self_checked > 0 {
-            let _ = write!(text, ", {} only by their own owner", grouped(self.units_self_checked.into()));
+            let _ = write!(
+                text,
+                ", {} only by their own owner",
+                grouped(self.units_self_checked.into())
+            );
         }
         text
     }
@@ -463,7 +483,8 @@ mod tests {
 
     #[test]
     fn a_disputed_total_is_never_shown_as_the_answer() {
-        let dispute = "the total 93 contradicts the published value 92; units are being counted again";
+        let dispute =
+            "the total 93 contradicts the published value 92; units are being counted again";
         let disputed = v1::JobStatus {
             state: v1::JobState::Disputed.into(),
             total: Some((&tally(93)).into()),
@@ -475,14 +496,23 @@ mod tests {
         assert!(!report.is_over() && report.is_disputed());
         assert_eq!(report.progress(), "the total 93 is disputed, 5 recounts due");
         let text = report.text();
-        assert!(text.contains("DIFFERS from OEIS A000170: one of the two is wrong, DISPUTED"), "{text}");
+        assert!(
+            text.contains("DIFFERS from OEIS A000170: one of the two is wrong, DISPUTED"),
+            "{text}"
+        );
         assert_eq!(text.matches(dispute).count(), 1, "{text}");
         assert!(text.contains("  note        another"), "{text}");
         let json = serde_json::to_value(&report).expect("JSON");
-        assert_eq!((&json["state"], &json["dispute_exhausted"]), (&"disputed".into(), &false.into()));
+        assert_eq!(
+            (&json["state"], &json["dispute_exhausted"]),
+            (&"disputed".into(), &false.into())
+        );
         let over = JobReport::new(v1::JobStatus { dispute_exhausted: true, ..disputed }, 0);
         assert!(over.is_over());
-        assert_eq!(over.progress(), "the total 93 is disputed, nothing is left to be counted again");
+        assert_eq!(
+            over.progress(),
+            "the total 93 is disputed, nothing is left to be counted again"
+        );
         // A job that is not disputed has no such fields.
         let json = serde_json::to_value(JobReport::new(status(), 0)).expect("JSON");
         assert!(json.get("dispute").is_none() && json.get("dispute_exhausted").is_none());

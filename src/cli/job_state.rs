@@ -35,7 +35,8 @@ pub(super) fn run(args: &Args, state: v1::JobState) -> Result<Exit, Failure> {
         let coordinator = args.remote.connect().await?;
         let request = v1::SetJobStateRequest { job: args.job.clone(), state: state.into() };
         let answer = coordinator.call(coordinator.link.operations().set_job_state(request)).await?;
-        let (job, before, state) = (job_name(&answer.job), state_name(answer.before()), state_name(state));
+        let (job, before, state) =
+            (job_name(&answer.job), state_name(answer.before()), state_name(state));
         let text = if args.json {
             serde_json::to_string(&Report { job, state, before }).expect("strings serialise")
         } else {

@@ -272,7 +272,9 @@ impl<'a> Listing<'a> {
 
     fn print(&mut self, placement: &Placement) -> ControlFlow<()> {
         let drawing = match self.format {
-            Format::Json => return object(&mut self.stream, &Line { solution: from_one(placement) }),
+            Format::Json => {
+                return object(&mut self.stream, &Line { solution: from_one(placement) });
+            }
             Format::Drawn(drawing) => drawing,
         };
         let before = match drawing.header(placement.n()) {
@@ -370,6 +372,9 @@ mod tests {
         };
         let failure = listing.end(&run).expect_err("two queens on a diagonal");
         assert_eq!(failure.exit, Exit::CheckFailed);
-        assert!(failure.message.contains("a liar") && failure.message.contains("1,1 and 2,2"), "{failure:?}");
+        assert!(
+            failure.message.contains("a liar") && failure.message.contains("1,1 and 2,2"),
+            "{failure:?}"
+        );
     }
 }

@@ -51,7 +51,9 @@ impl Logs {
             .log_internal_errors(false)
             .with_writer(std::io::stderr);
         // What libraries do with each frame helps nobody here.
-        let ours = || Targets::new().with_target("nqueens", level).with_default(level.min(LevelFilter::WARN));
+        let ours = || {
+            Targets::new().with_target("nqueens", level).with_default(level.min(LevelFilter::WARN))
+        };
         // Whoever has set up logs before keeps them.
         let _ = match self.log_format {
             Format::Text => builder.finish().with(ours()).try_init(),

@@ -62,18 +62,22 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         note(&format!("{}: {why}", path.display()));
     }
     let whole = merged.gaps.is_empty() && merged.conflicts.is_empty();
-    let differ = if whole && args.recount > 0 { recount(&plan, &merged, args.recount)? } else { Vec::new() };
+    let differ =
+        if whole && args.recount > 0 { recount(&plan, &merged, args.recount)? } else { Vec::new() };
     for unit in &differ {
         note(&format!("unit {unit} and its mirror image differ: one of the two counts is wrong"));
     }
-    let failed = |error: &dyn ToString| Failure { exit: Exit::CheckFailed, message: error.to_string() };
+    let failed =
+        |error: &dyn ToString| Failure { exit: Exit::CheckFailed, message: error.to_string() };
     let sound = whole && differ.is_empty();
     let total = if sound { Some(merged.total().map_err(|error| failed(&error))?) } else { None };
-    let solutions = total.map(|total| total.solutions().map_err(|error| failed(&error))).transpose()?;
+    let solutions =
+        total.map(|total| total.solutions().map_err(|error| failed(&error))).transpose()?;
     let published = solutions
         .filter(|_| problem.is_empty())
         .map(|solutions| Published::compare(totals_of(problem.piece()), problem.n(), solutions));
-    let recounted = if whole { args.recount.min(usize::try_from(units).unwrap_or(usize::MAX)) } else { 0 };
+    let recounted =
+        if whole { args.recount.min(usize::try_from(units).unwrap_or(usize::MAX)) } else { 0 };
     if args.json {
         let report = Report {
             job: plan.job().hash().to_string(),
@@ -88,7 +92,11 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
             nodes: total.map(|total| total.nodes().to_string()),
             recounted,
             differ: differ.clone(),
-            conflicts: merged.conflicts.iter().map(|(path, _)| path.display().to_string()).collect(),
+            conflicts: merged
+                .conflicts
+                .iter()
+                .map(|(path, _)| path.display().to_string())
+                .collect(),
         };
         print(&(serde_json::to_string(&report).expect("numbers and strings serialise") + "\n"))?;
     } else if let Some(solutions) = solutions {

@@ -154,7 +154,8 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<Exit, Failure> {
         Err(error) => {
             return refuse(&error).map_err(|mut failure| {
                 if from_elsewhere {
-                    failure.message += " (flags from NQUEENS_* and a file included: see nqueens config show)";
+                    failure.message +=
+                        " (flags from NQUEENS_* and a file included: see nqueens config show)";
                 }
                 failure
             });
@@ -224,7 +225,8 @@ fn refuse(error: &clap::Error) -> Result<Exit, Failure> {
         }
         _ => {
             let text = error.render().to_string();
-            let lines: Vec<&str> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
+            let lines: Vec<&str> =
+                text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
             let message = lines.join(" ");
             let message = message.trim_start_matches("error: ");
             Err(Failure::usage(match error.kind() {
@@ -240,9 +242,10 @@ fn refuse(error: &clap::Error) -> Result<Exit, Failure> {
 fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure { exit: Exit::File, message: format!("the output cannot be written: {error}") })
-        }
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure {
+            exit: Exit::File,
+            message: format!("the output cannot be written: {error}"),
+        }),
         _ => Ok(()),
     }
 }
@@ -298,13 +301,15 @@ mod tests {
         let folders = ["", "docs", "deploy"].map(|folder| root.join(folder));
         let files = folders.iter().flat_map(|folder| fs::read_dir(folder).expect("it is there"));
         let pages = files.map(|file| file.expect("it can be read").path());
-        let pages = pages.filter(|path| path.extension().is_some_and(|extension| extension == "md"));
+        let pages =
+            pages.filter(|path| path.extension().is_some_and(|extension| extension == "md"));
         let token = format!("nqt1.{}.{}", "a".repeat(52), "a".repeat(40));
         let mut understood = 0;
         for page in pages {
             let text = fs::read_to_string(&page).expect("UTF-8");
             // Every second part stands between two lines of three backticks.
-            let blocks = text.split("```").skip(1).step_by(2).filter(|block| block.starts_with("console"));
+            let blocks =
+                text.split("```").skip(1).step_by(2).filter(|block| block.starts_with("console"));
             let typed = blocks.flat_map(str::lines).filter_map(|line| {
                 BEFORE.iter().find_map(|before| line.split_once(before)).map(|(_, line)| line)
             });

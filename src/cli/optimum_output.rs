@@ -68,7 +68,10 @@ impl Report {
             placed: Vec::new(),
             method,
             solver,
-            solution: answer.found.as_ref().map(|columns| columns.iter().map(|column| column + 1).collect()),
+            solution: answer
+                .found
+                .as_ref()
+                .map(|columns| columns.iter().map(|column| column + 1).collect()),
             fingerprint: None,
             proven: doubt.is_none(),
             doubt,
@@ -111,13 +114,17 @@ impl Report {
         let (exit, message) = match (&self.doubt, &self.solution) {
             (None, Some(_)) => return Ok(Exit::Done),
             (None, None) if self.placed.is_empty() => {
-                let what =
-                    if self.symmetric == Some(true) { "doubly symmetric solution" } else { "solution" };
+                let what = if self.symmetric == Some(true) {
+                    "doubly symmetric solution"
+                } else {
+                    "solution"
+                };
                 (Exit::NoSolution, format!("no {what} exists for n = {}", self.n))
             }
             (None, None) => (Exit::NoSolution, "the placed queens have no completion".into()),
             (Some(doubt), solution) => {
-                let exit = if terminal.is_interrupted() { Exit::Interrupted } else { Exit::Unproven };
+                let exit =
+                    if terminal.is_interrupted() { Exit::Interrupted } else { Exit::Unproven };
                 let shown = if solution.is_some() {
                     "best found, not proven"
                 } else {

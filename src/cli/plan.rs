@@ -41,8 +41,9 @@ struct Report {
 /// Reads a number of parts.
 pub(super) fn parts(text: &str) -> Result<NonZeroU64, String> {
     let parts = text.parse().ok().filter(|parts: &NonZeroU64| parts.get() <= MOST_PARTS);
-    parts
-        .ok_or_else(|| format!("'{text}' is no number of parts; write a whole number from 1 to {MOST_PARTS}"))
+    parts.ok_or_else(|| {
+        format!("'{text}' is no number of parts; write a whole number from 1 to {MOST_PARTS}")
+    })
 }
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
@@ -65,7 +66,11 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         format!(
             "{plan}: {} in {}, numbered from 0; nqueens run-unit {plan} --index I --out DIR counts one",
             counted(units.into(), "unit"),
-            if parts == 1 { "1 part".to_owned() } else { format!("{} parts", grouped(parts.into())) },
+            if parts == 1 {
+                "1 part".to_owned()
+            } else {
+                format!("{} parts", grouped(parts.into()))
+            },
         )
     };
     print(&(text + "\n"))?;

@@ -54,5 +54,7 @@ impl DecidedSquares {
 /// Reads `what`, a whole number between two bounds.
 pub(super) fn number(text: &str, what: &str, least: usize, most: usize) -> Result<usize, String> {
     let number = text.parse().ok().filter(|number| (least..=most).contains(number));
-    number.ok_or_else(|| format!("'{text}' is not {what}; write a whole number from {least} to {most}"))
+    number.ok_or_else(|| {
+        format!("'{text}' is not {what}; write a whole number from {least} to {most}")
+    })
 }

@@ -90,7 +90,8 @@ impl ProofReport {
             programmes: prover.programmes,
             proving_s: prover.elapsed_s,
         };
-        let solution = Some(status.columns).filter(|columns| proven && (n == 0 || !columns.is_empty()));
+        let solution =
+            Some(status.columns).filter(|columns| proven && (n == 0 || !columns.is_empty()));
         let best = Some(status.best).filter(|best| !best.is_empty());
         let level = |level: v1::CostLevel| Level {
             cost: level.cost,
@@ -186,7 +187,11 @@ impl ProofReport {
         }
         line(
             "work",
-            format!("{} of checking, {} since it was submitted", time(self.checking_s), time(self.elapsed_s)),
+            format!(
+                "{} of checking, {} since it was submitted",
+                time(self.checking_s),
+                time(self.elapsed_s)
+            ),
         );
         for share in &self.by {
             line(

@@ -14,8 +14,8 @@ use super::{Exit, Failure};
 use crate::cluster::auth::{Credentials, HolderError, Name, Renewal, Token};
 use crate::cluster::coordinator::{AddressFile, AddressFileError, now_ms, operator_folder};
 use crate::cluster::protocol::{
-    Address, ConnectError, ConnectFault, EnrolError, Link, LinkError, Security, enrol, is_not_valid_yet,
-    renew,
+    Address, ConnectError, ConnectFault, EnrolError, Link, LinkError, Security, enrol,
+    is_not_valid_yet, renew,
 };
 
 /// Which coordinator is asked, and who asks.
@@ -84,7 +84,9 @@ impl Remote {
 
     /// Where the certificate for a coordinator is kept.
     fn folder(&self, address: &Address) -> PathBuf {
-        let usual = || usual_data().with_file_name("credentials").join(address.to_string().replace(':', "_"));
+        let usual = || {
+            usual_data().with_file_name("credentials").join(address.to_string().replace(':', "_"))
+        };
         self.credentials.clone().unwrap_or_else(usual)
     }
 
@@ -93,7 +95,8 @@ impl Remote {
             // A token that is given takes the place of a certificate that is of no use any more.
             Ok(credentials)
                 if self.token.as_ref().is_none_or(|token| {
-                    token.authority() == credentials.authority() && now_ms() < credentials.not_after_ms()
+                    token.authority() == credentials.authority()
+                        && now_ms() < credentials.not_after_ms()
                 }) =>
             {
                 let credentials = Self::renewed(address, credentials, folder).await;
@@ -115,14 +118,25 @@ impl Remote {
         )))
     }
 
-    async fn enrol(&self, address: &Address, token: &Token, folder: &Path) -> Result<Credentials, Failure> {
+    async fn enrol(
+        &self,
+        address: &Address,
+        token: &Token,
+        folder: &Path,
+    ) -> Result<Credentials, Failure> {
         let user = std::env::var("USER").or_else(|_| std::env::var("USERNAME")).unwrap_or_default();
         let plain: String =
             user.to_lowercase().chars().filter(char::is_ascii_alphanumeric).take(30).collect();
         let random: String = std::iter::repeat_with(fastrand::lowercase).take(6).collect();
-        let name = if plain.is_empty() { format!("operator-{random}") } else { format!("{plain}-{random}") };
+        let name = if plain.is_empty() {
+            format!("operator-{random}")
+        } else {
+            format!("{plain}-{random}")
+        };
         let name: Name = name.parse().map_err(Failure::usage)?;
-        enrol(address, token, &name, folder, DEADLINE).await.map_err(|error| not_enrolled(address, error))
+        enrol(address, token, &name, folder, DEADLINE)
+            .await
+            .map_err(|error| not_enrolled(address, error))
     }
 
     /// Renews a certificate that is half through, if that can be done; it is good for a while otherwise.
@@ -195,8 +209,7 @@ impl Coordinator {
         let is_stranger = !self.speaks_tls && !self.has_answered.load(Ordering::Relaxed);
         let is_there = |broken: ConnectError| broken.fault != ConnectFault::NobodyListens;
         if is_stranger && ConnectError::of(&status).is_some_and(is_there) {
-            failure.message +=
-                " (it was asked without TLS; if it speaks TLS, give --token, or on its own machine --data)";
+            failure.message += " (it was asked without TLS; if it speaks TLS, give --token, or on its own machine --data)";
         }
         Err(failure)
     }
@@ -204,7 +217,10 @@ impl Coordinator {
 
 /// Whether the same call may succeed later.
 pub(super) fn may_pass(status: &Status) -> bool {
-    matches!(status.code(), Code::Unavailable | Code::DeadlineExceeded | Code::Cancelled | Code::Unknown)
+    matches!(
+        status.code(),
+        Code::Unavailable | Code::DeadlineExceeded | Code::Cancelled | Code::Unknown
+    )
 }
 
 /// What is said of a call that failed.
@@ -254,7 +270,8 @@ impl From<AddressFileError> for Failure {
 
 /// Runs what talks to a network to its end.
 pub(super) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let no_runtime = |error: io::Error| Failure {
         exit: Exit::NotAvailable,
         message: format!("the system gives no threads for the network: {error}"),

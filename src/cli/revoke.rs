@@ -16,7 +16,8 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
-    let Revoked { certificates, sessions, tokens } = args.data.authority()?.revoke(&args.name, now_ms())?;
+    let Revoked { certificates, sessions, tokens } =
+        args.data.authority()?.revoke(&args.name, now_ms())?;
     let ended: Vec<String> = [(certificates, "certificate"), (sessions, "session")]
         .into_iter()
         .filter(|&(number, _)| number > 0)

@@ -70,7 +70,10 @@ fn of_plan(error: PlanFileError) -> Failure {
     match error {
         // A folder, a pipe or too large a file is no plan the next time, either.
         PlanFileError::Io { ref source, .. }
-            if !matches!(source.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::FileTooLarge) =>
+            if !matches!(
+                source.kind(),
+                io::ErrorKind::InvalidInput | io::ErrorKind::FileTooLarge
+            ) =>
         {
             try_again(error)
         }
@@ -82,7 +85,9 @@ fn of_count(error: CountError) -> Failure {
     match error {
         CountError::Stopped { units_done, units } => Failure {
             exit: Exit::Checkpointed,
-            message: format!("stopped: {units_done} of {units} units are kept; the same command goes on"),
+            message: format!(
+                "stopped: {units_done} of {units} units are kept; the same command goes on"
+            ),
         },
         // Another machine may have it.
         CountError::Kernel(KernelError::NotOnThisMachine(_)) => try_again(error),
@@ -117,8 +122,9 @@ fn index(given: Option<&str>) -> Result<u64, Failure> {
             permanent(format!("which part? give --index I, or set {}", INDEX_OF.join(" or ")))
         })?,
     };
-    text.parse()
-        .map_err(|_| permanent(format!("{from}: '{text}' is no part; write a whole number from 0 on")))
+    text.parse().map_err(|_| {
+        permanent(format!("{from}: '{text}' is no part; write a whole number from 0 on"))
+    })
 }
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
@@ -126,7 +132,8 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let plan = PlanFile::read(&args.plan).map_err(of_plan)?;
     let index = index(args.index.as_deref())?;
     let part = plan.part(index).map_err(of_plan)?;
-    let unusable = |error: io::Error| try_again(format!("{} cannot be used: {error}", args.out.display()));
+    let unusable =
+        |error: io::Error| try_again(format!("{} cannot be used: {error}", args.out.display()));
     fs::create_dir_all(&args.out).map_err(unusable)?;
     let (result, unfinished) =
         (result_file(&args.out, &plan, index), unfinished_file(&args.out, &plan, index));
@@ -142,7 +149,8 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         return tell(args, &plan, index, None, &result);
     }
     let options = args.machine.options(args.device.clone());
-    let task = CountTask::part(plan.decomposition(), part, &options, &unfinished).map_err(of_count)?;
+    let task =
+        CountTask::part(plan.decomposition(), part, &options, &unfinished).map_err(of_count)?;
     let bar = count::progress_bar();
     let outcome = task.run_part(|event| {
         match event {
@@ -167,7 +175,8 @@ fn tell(
     result: &Path,
 ) -> Result<Exit, Failure> {
     let parts = plan.parts().get();
-    let units = (part..plan.decomposition().units()).step_by(usize::try_from(parts).unwrap_or(usize::MAX));
+    let units =
+        (part..plan.decomposition().units()).step_by(usize::try_from(parts).unwrap_or(usize::MAX));
     let units = units.count() as u64;
     let text = if args.json {
         let report = Report {
@@ -182,7 +191,8 @@ fn tell(
         };
         serde_json::to_string(&report).expect("numbers and strings serialise")
     } else {
-        let time = outcome.map(|outcome| format!(" in {}", duration(outcome.elapsed))).unwrap_or_default();
+        let time =
+            outcome.map(|outcome| format!(" in {}", duration(outcome.elapsed))).unwrap_or_default();
         format!(
             "part {part} of {parts}: {} counted{time}, {}",
             counted(units.into(), "unit"),

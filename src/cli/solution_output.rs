@@ -63,7 +63,8 @@ impl Shape {
     /// # Errors
     /// They cannot be printed like that.
     pub(super) fn format(self, piece: Piece, n: usize, several: bool) -> Result<Format, Failure> {
-        let drawn = self.board.map(Format::Drawn).or(self.format).unwrap_or(Format::Drawn(Drawing::Text));
+        let drawn =
+            self.board.map(Format::Drawn).or(self.format).unwrap_or(Format::Drawn(Drawing::Text));
         let format = if self.json { Format::Json } else { drawn };
         if let Format::Drawn(drawing) = format {
             drawing.fits(piece, n).map_err(Failure::usage)?;
@@ -101,7 +102,11 @@ pub(super) fn from_one(placement: &Placement) -> Vec<Option<usize>> {
 }
 
 /// Draws `placement` into the stream, as `drawing` says.
-pub(super) fn draw(stream: &mut Stream, drawing: Drawing, placement: &Placement) -> ControlFlow<()> {
+pub(super) fn draw(
+    stream: &mut Stream,
+    drawing: Drawing,
+    placement: &Placement,
+) -> ControlFlow<()> {
     stream.write(|out| drawing.write(placement, coloured(), out))
 }
 
@@ -126,7 +131,11 @@ impl Ticker {
     /// Begins to tell how many `unit`s are tried, unless it is to be `quiet`.
     pub(super) fn begin(unit: &'static str, quiet: bool) -> Self {
         let style = ProgressStyle::with_template("{spinner} {msg}").expect("the template is right");
-        let bar = if quiet { ProgressBar::hidden() } else { ProgressBar::new_spinner().with_style(style) };
+        let bar = if quiet {
+            ProgressBar::hidden()
+        } else {
+            ProgressBar::new_spinner().with_style(style)
+        };
         Self { bar, unit, began: Instant::now(), shown: Instant::now() }
     }
 

@@ -152,7 +152,9 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         return Err(Failure::usage("--time-limit is for --method ilp and cp; leave it out"));
     }
     let seeded = method == Method::LocalSearch;
-    if let (Some(flag), false) = (args.seed.map(|_| "--seed").or(args.moves.map(|_| "--moves")), seeded) {
+    if let (Some(flag), false) =
+        (args.seed.map(|_| "--seed").or(args.moves.map(|_| "--moves")), seeded)
+    {
         return Err(Failure::usage(format!("{flag} is for --method local-search; leave it out")));
     }
     let seed = args.seed.unwrap_or(1);
@@ -184,10 +186,14 @@ fn classical(
     let mut watch = First { ticker, interrupt, columns: None };
     let outcome = method.run(problem, &mut watch).map_err(Failure::usage)?;
     let elapsed = watch.ticker.elapsed();
-    let checked = |result: Result<Placement, _>| result.map_err(|error| refused(method.name(), &error));
-    let best = || outcome.best.as_ref().map(|best| checked(Placement::check(problem, best))).transpose();
+    let checked =
+        |result: Result<Placement, _>| result.map_err(|error| refused(method.name(), &error));
+    let best =
+        || outcome.best.as_ref().map(|best| checked(Placement::check(problem, best))).transpose();
     let found = match (watch.columns, outcome.ending) {
-        (Some(columns), _) => Found::Solution(checked(Placement::check_solution(problem, &columns))?),
+        (Some(columns), _) => {
+            Found::Solution(checked(Placement::check_solution(problem, &columns))?)
+        }
         (None, Ending::Exhausted) => Found::None,
         (None, Ending::GaveUp) => Found::GaveUp(best()?),
         (None, Ending::Stopped) => Found::Interrupted(best()?),
@@ -203,10 +209,14 @@ fn classical(
 /// The largest board of the methods whose work and memory grow with the squares, or faster.
 pub(super) fn fits(method: &str, problem: &Problem, largest: usize) -> Result<(), Failure> {
     if problem.n() > largest {
-        return Err(Failure::usage(format!("{method} goes up to n = {largest}; choose another method")));
+        return Err(Failure::usage(format!(
+            "{method} goes up to n = {largest}; choose another method"
+        )));
     }
     if !matches!(problem.piece(), Piece::Queen | Piece::Rook) {
-        return Err(Failure::usage(format!("{method} places queens and rooks only; choose another method")));
+        return Err(Failure::usage(format!(
+            "{method} places queens and rooks only; choose another method"
+        )));
     }
     Ok(())
 }
@@ -218,7 +228,8 @@ fn by_programme(args: &Args, problem: &Problem) -> Result<Run, Failure> {
     terminal.finish();
     let outcome = outcome?;
     let check = |columns: &Vec<Option<usize>>| Placement::check(problem, columns);
-    let found = outcome.found.as_ref().map(check).transpose().map_err(|error| refused("ilp", &error))?;
+    let found =
+        outcome.found.as_ref().map(check).transpose().map_err(|error| refused("ilp", &error))?;
     let found = match (&outcome.verdict, found) {
         (Verdict::Proven, Some(found)) => Found::Solution(found),
         (Verdict::Proven, None) => Found::None,
@@ -226,7 +237,15 @@ fn by_programme(args: &Args, problem: &Problem) -> Result<Run, Failure> {
         (Verdict::NotProven(doubt), found) => Found::Doubtful(found, doubt.clone()),
     };
     let (elapsed, tried) = (terminal.elapsed(), outcome.nodes);
-    Ok(Run { method: "ilp", found, seed: None, tried, unit: "nodes", elapsed, programme: Some(outcome) })
+    Ok(Run {
+        method: "ilp",
+        found,
+        seed: None,
+        tried,
+        unit: "nodes",
+        elapsed,
+        programme: Some(outcome),
+    })
 }
 
 fn by_constraints(args: &Args, problem: &Problem) -> Result<Run, Failure> {
@@ -270,7 +289,9 @@ fn show(run: &Run, format: Format, problem: &Problem, quiet: bool) -> Result<Exi
     let (solution, best) = match &run.found {
         Found::Solution(solution) => (Some(solution), None),
         Found::None => (None, None),
-        Found::GaveUp(best) | Found::Interrupted(best) | Found::Doubtful(best, _) => (None, best.as_ref()),
+        Found::GaveUp(best) | Found::Interrupted(best) | Found::Doubtful(best, _) => {
+            (None, best.as_ref())
+        }
     };
     let mut stream = Stream::begin();
     let _ = match (format, solution.or(best)) {
@@ -302,14 +323,21 @@ fn show(run: &Run, format: Format, problem: &Problem, quiet: bool) -> Result<Exi
             note(&summary);
             return Ok(Exit::Done);
         }
-        Found::None => (Exit::NoSolution, format!("no solution exists{}; {summary}", why_none(problem))),
+        Found::None => {
+            (Exit::NoSolution, format!("no solution exists{}; {summary}", why_none(problem)))
+        }
         Found::GaveUp(_) => (
             Exit::Unproven,
-            format!("no solution was found, which does not prove that there is none; {summary}{best}"),
+            format!(
+                "no solution was found, which does not prove that there is none; {summary}{best}"
+            ),
         ),
         Found::Doubtful(found, doubt) => {
-            let shown =
-                if found.is_some() { "best found, not proven" } else { "nothing found, nothing proven" };
+            let shown = if found.is_some() {
+                "best found, not proven"
+            } else {
+                "nothing found, nothing proven"
+            };
             (Exit::Unproven, format!("{shown}: {doubt}; {summary}{best}"))
         }
         Found::Interrupted(_) => (Exit::Interrupted, format!("interrupted; {summary}{best}")),
@@ -319,9 +347,9 @@ fn show(run: &Run, format: Format, problem: &Problem, quiet: bool) -> Result<Exi
 
 /// The reason, where one can be named.
 pub(super) fn why_none(problem: &Problem) -> String {
-    problem
-        .conflict()
-        .map_or(String::new(), |(a, b)| format!(": the pieces placed on {a} and {b} attack each other"))
+    problem.conflict().map_or(String::new(), |(a, b)| {
+        format!(": the pieces placed on {a} and {b} attack each other")
+    })
 }
 
 fn report(run: &Run, n: usize, solution: Option<&Placement>, best: Option<&Placement>) -> Report {
@@ -347,11 +375,13 @@ fn report(run: &Run, n: usize, solution: Option<&Placement>, best: Option<&Place
 
 fn write_graph(problem: &Problem, path: &Path) -> Result<(), Failure> {
     if problem.n() > MAX_GRAPH_SIZE {
-        let message =
-            format!("--write-graph is for boards up to n = {MAX_GRAPH_SIZE}; larger graphs are too large");
+        let message = format!(
+            "--write-graph is for boards up to n = {MAX_GRAPH_SIZE}; larger graphs are too large"
+        );
         return Err(Failure::usage(message));
     }
-    let written = AtomicFile::begin(path).and_then(|file| file.finish_with(|out| write_dimacs(problem, out)));
+    let written =
+        AtomicFile::begin(path).and_then(|file| file.finish_with(|out| write_dimacs(problem, out)));
     written.map_err(|error| Failure {
         exit: Exit::File,
         message: format!("the graph cannot be written to {}: {error}", path.display()),

@@ -30,7 +30,9 @@ pub(super) struct Args {
 /// Reads the first digits of a job's name.
 pub(super) fn digits(text: &str) -> Result<String, String> {
     let good = (1..=32).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let wrong = || format!("'{text}' is not the beginning of a job's name; write 1 to 32 hexadecimal digits");
+    let wrong = || {
+        format!("'{text}' is not the beginning of a job's name; write 1 to 32 hexadecimal digits")
+    };
     if good { Ok(text.to_ascii_lowercase()) } else { Err(wrong()) }
 }
 
@@ -51,7 +53,11 @@ impl Report {
         let now_ms = status.now_ms;
         Self {
             jobs: status.jobs.into_iter().map(|job| JobReport::new(job, now_ms)).collect(),
-            proofs: status.proofs.into_iter().map(|proof| ProofReport::new(proof, now_ms)).collect(),
+            proofs: status
+                .proofs
+                .into_iter()
+                .map(|proof| ProofReport::new(proof, now_ms))
+                .collect(),
             workers: status.workers,
             trouble: status.trouble,
             build: status.build,
@@ -62,8 +68,11 @@ impl Report {
         if json {
             return serde_json::to_string(self).expect("numbers and strings serialise") + "\n";
         }
-        let mut text =
-            format!("coordinator (nqueens {}), {}\n", self.build, counted(self.workers.into(), "worker"));
+        let mut text = format!(
+            "coordinator (nqueens {}), {}\n",
+            self.build,
+            counted(self.workers.into(), "worker")
+        );
         if !self.trouble.is_empty() {
             text += &format!("  trouble     {}\n", self.trouble);
         }
@@ -101,7 +110,11 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     })
 }
 
-async fn watch(coordinator: &Coordinator, request: v1::StatusRequest, args: &Args) -> Result<Exit, Failure> {
+async fn watch(
+    coordinator: &Coordinator,
+    request: v1::StatusRequest,
+    args: &Args,
+) -> Result<Exit, Failure> {
     let mut stream = coordinator.call(coordinator.link.operations().watch(request)).await?;
     let redraws = !args.json && std::io::stdout().is_terminal();
     loop {

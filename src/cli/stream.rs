@@ -52,9 +52,10 @@ impl Stream {
         match self.error {
             None => Ok(true),
             Some(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
-            Some(error) => {
-                Err(Failure { exit: Exit::File, message: format!("the output cannot be written: {error}") })
-            }
+            Some(error) => Err(Failure {
+                exit: Exit::File,
+                message: format!("the output cannot be written: {error}"),
+            }),
         }
     }
 

@@ -83,7 +83,10 @@ struct ProofArgs {
 fn first_size(text: &str) -> Result<u32, String> {
     let n = text.parse().ok().filter(|&n| n as usize <= first::LARGEST);
     n.ok_or_else(|| {
-        format!("'{text}' is not a board size for this; write a whole number from 0 to {}", first::LARGEST)
+        format!(
+            "'{text}' is not a board size for this; write a whole number from 0 to {}",
+            first::LARGEST
+        )
     })
 }
 
@@ -128,7 +131,9 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
             let problem = args.squares.problem(args.piece, args.n)?;
             block_on(submit(args, &problem))
         }
-        What::First(args) => block_on(submit_proof(&args.proof, Asked::First(v1::First { n: args.n }))),
+        What::First(args) => {
+            block_on(submit_proof(&args.proof, Asked::First(v1::First { n: args.n })))
+        }
         What::Beautiful(args) => {
             let n = u32::try_from(args.n).unwrap_or(u32::MAX);
             block_on(submit_proof(&args.proof, Asked::Beautiful(v1::Beautiful { n })))
@@ -143,7 +148,9 @@ async fn submit_proof(args: &ProofArgs, asked: Asked) -> Result<Exit, Failure> {
         message: format!("{} cannot be written: {error}", path.display()),
     };
     let file = match args.certificate.as_deref() {
-        Some(path) => Some((path, AtomicFile::begin(path).map_err(|error| unwritten(path, &error))?)),
+        Some(path) => {
+            Some((path, AtomicFile::begin(path).map_err(|error| unwritten(path, &error))?))
+        }
         None => None,
     };
     let coordinator = args.remote.connect().await?;
@@ -179,7 +186,8 @@ fn check(
     meter: &mut Meter<'_>,
 ) -> Result<(), Failure> {
     let wrong = |why: &dyn std::fmt::Display| {
-        let message = format!("the coordinator's certificate does not prove what it reports: {why}");
+        let message =
+            format!("the coordinator's certificate does not prove what it reports: {why}");
         Failure { exit: Exit::CheckFailed, message }
     };
     let proved = proof::check_within(certificate, meter).map_err(|error| {
@@ -193,11 +201,14 @@ fn check(
             wrong(&error)
         }
     })?;
-    let from_one = |columns: Vec<usize>| columns.into_iter().map(|column| column as u32 + 1).collect();
+    let from_one =
+        |columns: Vec<usize>| columns.into_iter().map(|column| column as u32 + 1).collect();
     let solution: Option<Vec<u32>> = proved.solution.map(from_one);
     let (kind, beauty, n) = match asked {
         Asked::First(v1::First { n }) => (proof::Kind::First, None, n),
-        Asked::Beautiful(v1::Beautiful { n }) => (proof::Kind::Beautiful, Some(proof::Beauty::default()), n),
+        Asked::Beautiful(v1::Beautiful { n }) => {
+            (proof::Kind::Beautiful, Some(proof::Beauty::default()), n)
+        }
     };
     let is_asked = (proved.kind, proved.beauty, proved.n) == (kind, beauty, n as usize);
     if is_asked && solution == report.solution {
@@ -216,7 +227,8 @@ async fn fetch(coordinator: &Coordinator, job: &str) -> Result<Vec<u8>, Failure>
         let next = stream.message().await;
         match coordinator.call(async { next.map(tonic::Response::new) }).await? {
             Some(chunk) if (certificate.len() + chunk.bytes.len()) as u64 > LARGEST_FILE => {
-                let message = format!("the coordinator's certificate has more than {LARGEST_FILE} bytes");
+                let message =
+                    format!("the coordinator's certificate has more than {LARGEST_FILE} bytes");
                 return Err(Failure { exit: Exit::Coordinator, message });
             }
             Some(chunk) => certificate.extend_from_slice(&chunk.bytes),
@@ -227,11 +239,15 @@ async fn fetch(coordinator: &Coordinator, job: &str) -> Result<Vec<u8>, Failure>
 
 async fn submit(args: &CountArgs, problem: &Problem) -> Result<Exit, Failure> {
     let coordinator = args.remote.connect().await?;
-    let answer =
-        coordinator.call(coordinator.link.operations().submit(request(problem, args.priority))).await?;
+    let answer = coordinator
+        .call(coordinator.link.operations().submit(request(problem, args.priority)))
+        .await?;
     let (job, state) = (job_name(&answer.job), state_name(answer.state()));
     if answer.known && answer.priority != args.priority {
-        note(&format!("job {job} was submitted before, with priority {}, and keeps that", answer.priority));
+        note(&format!(
+            "job {job} was submitted before, with priority {}, and keeps that",
+            answer.priority
+        ));
     }
     if args.wait {
         let before = if answer.known { "was submitted before and is" } else { "is" };
@@ -341,7 +357,11 @@ async fn wait_for_proof(coordinator: &Coordinator, job: &str) -> Result<ProofRep
 }
 
 /// Says what was not said before.
-fn tell_news<'a>(bar: &ProgressBar, said: &mut BTreeSet<String>, notes: impl Iterator<Item = &'a String>) {
+fn tell_news<'a>(
+    bar: &ProgressBar,
+    said: &mut BTreeSet<String>,
+    notes: impl Iterator<Item = &'a String>,
+) {
     for news in notes {
         if said.insert(news.clone()) {
             bar.suspend(|| note(news));

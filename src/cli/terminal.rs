@@ -29,9 +29,13 @@ pub(super) struct Terminal {
 impl Terminal {
     /// A run begins now.
     pub(super) fn new(levels: &'static str, limit: Option<Duration>, quiet: bool) -> Self {
-        let style =
-            ProgressStyle::with_template("{spinner} {msg}  {elapsed}").expect("the template is right");
-        let bar = if quiet { ProgressBar::hidden() } else { ProgressBar::new_spinner().with_style(style) };
+        let style = ProgressStyle::with_template("{spinner} {msg}  {elapsed}")
+            .expect("the template is right");
+        let bar = if quiet {
+            ProgressBar::hidden()
+        } else {
+            ProgressBar::new_spinner().with_style(style)
+        };
         Self {
             bar,
             levels,
@@ -109,8 +113,9 @@ pub(super) fn time_limit(text: &str) -> Result<Duration, String> {
     let number = if unit.is_some() { &text[..text.len() - 1] } else { text };
     let seconds = number.parse::<f64>().ok().map(|number| number * unit.unwrap_or(1.0));
     let limit = seconds.filter(|s| *s > 0.0).and_then(|s| Duration::try_from_secs_f64(s).ok());
-    limit
-        .ok_or_else(|| format!("'{text}' is not a time limit; write a number and s, m or h, for example 60s"))
+    limit.ok_or_else(|| {
+        format!("'{text}' is not a time limit; write a number and s, m or h, for example 60s")
+    })
 }
 
 #[cfg(test)]

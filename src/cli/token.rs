@@ -73,7 +73,9 @@ struct RevokeArgs {
 fn uses(text: &str) -> Result<NonZeroU32, String> {
     const MOST: u32 = 1_000_000;
     let uses = text.parse().ok().filter(|uses: &NonZeroU32| uses.get() <= MOST);
-    uses.ok_or_else(|| format!("'{text}' is not a number of uses; write a whole number from 1 to {MOST}"))
+    uses.ok_or_else(|| {
+        format!("'{text}' is not a number of uses; write a whole number from 1 to {MOST}")
+    })
 }
 
 /// "90s", "30m", "1h", "7d": a second to a year.
@@ -92,8 +94,11 @@ pub(super) fn time(text: &str) -> Result<Duration, String> {
         let seconds = number.parse::<u64>().ok().filter(|_| digits)?.checked_mul(unit)?;
         (1..=MOST_S).contains(&seconds).then(|| Duration::from_secs(seconds))
     };
-    let wrong =
-        || format!("'{text}' is not a time; write a number and s, m, h or d, at most 366d, for example 1h");
+    let wrong = || {
+        format!(
+            "'{text}' is not a time; write a number and s, m, h or d, at most 366d, for example 1h"
+        )
+    };
     parsed().ok_or_else(wrong)
 }
 
@@ -257,7 +262,8 @@ fn text(
         format!("  {id:<19} {role:<9} {uses_left} of {uses} left, {expiry}, owner {owner}")
     }));
     let held = |name: &Name, role: Role, revoked_ms: Option<u64>, not_after_ms: u64| {
-        let state = if revoked_ms.is_some() { "revoked".into() } else { expiry(not_after_ms, now_ms) };
+        let state =
+            if revoked_ms.is_some() { "revoked".into() } else { expiry(not_after_ms, now_ms) };
         format!("  {name:<19} {role:<9} {state}")
     };
     lines.push(counted(certificates.len() as u128, "certificate"));
@@ -278,13 +284,25 @@ mod tests {
 
     #[test]
     fn times_are_a_number_and_a_unit() {
-        for (text, seconds) in [("1s", 1), ("30m", 1800), ("1h", 3600), ("7d", 604_800), ("366d", 31_622_400)]
+        for (text, seconds) in
+            [("1s", 1), ("30m", 1800), ("1h", 3600), ("7d", 604_800), ("366d", 31_622_400)]
         {
             assert_eq!(time(text), Ok(Duration::from_secs(seconds)), "{text}");
         }
-        for text in
-            ["", "1", "h", "0h", "-1h", "+1h", "1.5h", "367d", "1w", "1 h", "1é", "99999999999999999999d"]
-        {
+        for text in [
+            "",
+            "1",
+            "h",
+            "0h",
+            "-1h",
+            "+1h",
+            "1.5h",
+            "367d",
+            "1w",
+            "1 h",
+            "1é",
+            "99999999999999999999d",
+        ] {
             let error = time(text).expect_err(text);
             assert!(error.lines().count() == 1 && error.contains("for example 1h"), "{error}");
         }

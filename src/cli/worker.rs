@@ -13,7 +13,7 @@ use super::token::time;
 use super::{Exit, Failure, note, print};
 use crate::cluster::auth::{Name, Token};
 use crate::cluster::protocol::Address;
-use crate::cluster::worker::{self, Options, QuietHours, Rest, Summary};
+use crate::cluster::worker::{self, Options, Rest, Summary, WorkingHours};
 use crate::engine::DeviceChoice;
 
 /// Count units for a coordinator.
@@ -44,7 +44,7 @@ pub(super) struct Args {
     data: Option<PathBuf>,
     /// When to count, in local time; over midnight if the end comes first. It rests at other times.
     #[arg(long, value_name = "HH:MM-HH:MM")]
-    hours: Option<QuietHours>,
+    hours: Option<WorkingHours>,
     /// End when there is nothing to count.
     #[arg(long)]
     exit_when_idle: bool,
@@ -70,8 +70,9 @@ pub(super) struct Args {
 /// Reads a temperature.
 fn degrees(text: &str) -> Result<f64, String> {
     let degrees = text.parse().ok().filter(|degrees| (20.0..=120.0).contains(degrees));
-    degrees
-        .ok_or_else(|| format!("'{text}' is no temperature to rest at; write degrees Celsius from 20 to 120"))
+    degrees.ok_or_else(|| {
+        format!("'{text}' is no temperature to rest at; write degrees Celsius from 20 to 120")
+    })
 }
 
 /// What `--json` prints.
@@ -89,13 +90,17 @@ struct Report {
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     args.logs.start();
     let machine = args.machine.options(args.device.clone());
-    let usual =
-        || usual_data().with_file_name("worker").join(args.join.to_string().replace([':', '[', ']'], "_"));
+    let usual = || {
+        usual_data()
+            .with_file_name("worker")
+            .join(args.join.to_string().replace([':', '[', ']'], "_"))
+    };
     let mut options = Options::new(args.join.clone(), args.data.clone().unwrap_or_else(usual));
     options.token.clone_from(&args.token);
     options.name.clone_from(&args.name);
     options.insecure = args.insecure;
-    (options.kernel, options.threads, options.devices) = (machine.kernel, machine.threads, machine.devices);
+    (options.kernel, options.threads, options.devices) =
+        (machine.kernel, machine.threads, machine.devices);
     options.rest = Rest { hours: args.hours, max_temperature_c: args.max_temperature };
     options.exit_when_idle = args.exit_when_idle;
     options.drain_timeout = args.drain_timeout;
@@ -131,7 +136,8 @@ fn tell(args: &Args, summary: &Summary) -> Result<Exit, Failure> {
         let report = Report { units, recounts, queries: proved, elapsed_s, dropped, undelivered };
         print(&(serde_json::to_string(&report).expect("numbers serialise") + "\n"))?;
     } else {
-        let (units, recounts) = (counted(units.into(), "unit"), counted(recounts.into(), "recount"));
+        let (units, recounts) =
+            (counted(units.into(), "unit"), counted(recounts.into(), "recount"));
         let queries = match proved {
             0 => String::new(),
             proved => format!(", {}", counted(proved.into(), "query")),

@@ -93,8 +93,11 @@ impl Report {
             .devices
             .iter()
             .map(|device| {
-                let fault =
-                    if device.fault.is_empty() { String::new() } else { format!(" ({})", device.fault) };
+                let fault = if device.fault.is_empty() {
+                    String::new()
+                } else {
+                    format!(" ({})", device.fault)
+                };
                 format!("{} on {}{fault}", device.kernel, device.id)
             })
             .collect();
@@ -138,7 +141,8 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
             text.push('\n');
         }
         if text.is_empty() && !args.json {
-            text = "no workers since the coordinator started; nqueens worker --join ADDR is one\n".to_owned();
+            text = "no workers since the coordinator started; nqueens worker --join ADDR is one\n"
+                .to_owned();
         }
         print(&text)?;
         Ok(Exit::Done)

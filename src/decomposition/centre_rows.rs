@@ -1,10 +1,12 @@
-//! The centre-rows rule: for problems with less symmetry, or none.
+//! The centre-rows scheme, for problems with less symmetry or none.
 //!
-//! The centre rows (two for even n, three for odd n) form a set that a half turn and the two mirrors leave
-//! unchanged. If such a symmetry also leaves the problem unchanged, it permutes the possible placements of
-//! the queens in those rows, and placements in one orbit have equally many completions: one plan an orbit,
-//! weight = orbit size. Ties need no care, because the orbits are those of the block, not of the solutions.
-//! Quarter turns and diagonal mirrors do not map rows to rows and are not used here.
+//! The centre rows (two for even n, three for odd n) form a set that the half turn and the
+//! horizontal and vertical mirrors leave unchanged. If such a symmetry also leaves the problem
+//! unchanged, it permutes the possible placements of the queens in those rows, and placements in
+//! one orbit have equally many completions. So each orbit gives one symmetry case, whose weight is
+//! the size of the orbit. Ties need no special treatment, because the orbits are those of the
+//! block, not of the solutions. Quarter turns and diagonal mirrors do not map rows to rows and are
+//! not used here.
 
 use std::sync::Arc;
 
@@ -14,26 +16,36 @@ use crate::board::{Problem, Square};
 use crate::symmetry::Group;
 use crate::tally::Thirds;
 
-/// A solution, in thirds.
+/// The weight of one solution, in thirds.
 const SOLUTION: Thirds = 3;
 
-/// The plans of any problem that has no two placed pieces attacking each other.
+/// Returns the symmetry cases of any problem in which no two placed pieces attack each other.
 pub(super) fn plans(problem: &Arc<Problem>) -> Vec<SymmetryCase> {
     let n = problem.n();
     let group = Group::of(problem).row_preserving();
     if n == 0 || group.order() == 1 {
-        // Nothing to gain: no block, one plan.
-        return SymmetryCase::new(problem, SOLUTION, Vec::new(), n / 2..n / 2).into_iter().collect();
+        // No symmetry to exploit: one case without a block.
+        return SymmetryCase::new(problem, SOLUTION, Vec::new(), n / 2..n / 2)
+            .into_iter()
+            .collect();
     }
-    let centre_rows =
-        if n % 2 == 1 { (n / 2).saturating_sub(1)..(n / 2 + 2).min(n) } else { n / 2 - 1..n / 2 + 1 };
+    let centre_rows = if n % 2 == 1 {
+        (n / 2).saturating_sub(1)..(n / 2 + 2).min(n)
+    } else {
+        n / 2 - 1..n / 2 + 1
+    };
     let open: Vec<usize> =
         centre_rows.clone().filter(|&row| problem.placed().iter().all(|s| s.row != row)).collect();
     let mut plans = Vec::new();
     let mut block = Vec::new();
     for_each_block(problem, &open, &mut block, &mut |block| {
         if let Some(orbit) = orbit_if_first(problem.n(), group, block) {
-            plans.extend(SymmetryCase::new(problem, SOLUTION * orbit, block.to_vec(), centre_rows.clone()));
+            plans.extend(SymmetryCase::new(
+                problem,
+                SOLUTION * orbit,
+                block.to_vec(),
+                centre_rows.clone(),
+            ));
         }
     });
     plans
@@ -56,7 +68,7 @@ fn for_each_block(
     }
 }
 
-/// The size of the orbit of `block` (sorted) under `group` if `block` comes first in it.
+/// Returns the size of the orbit of `block` (sorted) under `group` if `block` comes first in it.
 fn orbit_if_first(n: usize, group: Group, block: &[Square]) -> Option<u32> {
     let mut images: Vec<Vec<Square>> = group
         .elements()

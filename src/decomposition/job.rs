@@ -1,39 +1,40 @@
-//! A job: a problem with its decomposition fixed, so that any machine regenerates the same units.
+//! A job: a problem with a fixed decomposition, so that every machine derives the same units.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
+use hmac_sha256::Hash as Sha256;
 
 use super::MAX_PREFIX_ROWS;
 use crate::board::{Piece, Problem, Square};
 use crate::symmetry::{Group, Symmetry};
 
-/// The largest board that is counted: a row is one 32-bit mask.
+/// The largest board size that can be counted: a row is one 32-bit mask.
 pub const MAX_COUNT_SIZE: usize = 32;
 
-/// Which symmetry argument cuts the problem into plans.
+/// The symmetry argument that splits the problem into cases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scheme {
-    /// 8-fold, for problems with the full symmetry and n ≥ 6.
+    /// 8-fold symmetry, for problems with the full symmetry group and n ≥ 6.
     CentreCross,
-    /// Up to 4-fold, by the row-preserving symmetries that the problem has left; the general case.
+    /// Up to 4-fold, by the row-preserving symmetries that leave the problem unchanged; the general
+    /// scheme.
     CentreRows,
-    /// 2-fold, from the top row, as textbooks have it; for the textbook kernel.
+    /// 2-fold, from the top row, as in textbooks; for the textbook kernel.
     TopMirror,
     /// n-fold, for toroidal queens on the empty board.
     Translations,
-    /// One subproblem, for kernels that take the board as a whole.
+    /// A single subproblem, for kernels that process the board as a whole.
     Whole,
 }
 
 impl Scheme {
-    /// Every scheme.
+    /// All schemes.
     pub const ALL: [Self; 5] =
         [Self::CentreCross, Self::CentreRows, Self::TopMirror, Self::Translations, Self::Whole];
 
-    /// The scheme that gives the fewest nodes to the general kernels.
+    /// Returns the scheme with the fewest nodes for the general kernels.
     pub fn best(problem: &Problem) -> Self {
         match problem.piece() {
             Piece::Rook => Self::Whole,
@@ -48,7 +49,7 @@ impl Scheme {
         }
     }
 
-    /// Its name in job texts.
+    /// Returns the scheme's name in job texts.
     pub const fn name(self) -> &'static str {
         match self {
             Self::CentreCross => "centre-cross",
@@ -60,7 +61,8 @@ impl Scheme {
     }
 }
 
-/// A problem, its scheme, how many rows a prefix fills and how many prefixes make a unit.
+/// A problem, its scheme, the number of rows that a prefix fills, and the number of prefixes in a
+/// unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
     problem: Problem,
@@ -69,7 +71,7 @@ pub struct Job {
     unit_prefixes: u64,
 }
 
-/// Why a problem cannot become a job.
+/// The error returned when a problem cannot become a job.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JobError {
     /// The board is larger than a row mask.
@@ -80,8 +82,9 @@ pub enum JobError {
 }
 
 impl Job {
-    /// The job that counts `problem` by `scheme` with prefixes of `depth` rows (the plan's block included;
-    /// `None` for the depth that suits the board), `unit_prefixes` of them to a unit (at least 1).
+    /// Creates the job that counts `problem` by `scheme` with prefixes of `depth` rows, the block
+    /// of the symmetry case included (`None` for the default depth of the board size), and
+    /// `unit_prefixes` prefixes in a unit (at least 1).
     ///
     /// # Errors
     /// The board is larger than [`MAX_COUNT_SIZE`].
@@ -101,47 +104,49 @@ impl Job {
         Ok(Self { problem, scheme, depth, unit_prefixes: unit_prefixes.max(1) })
     }
 
-    /// The job with units of another size (at least 1).
+    /// Returns the job with units of another size (at least 1).
     pub(super) fn with_unit_prefixes(self, unit_prefixes: u64) -> Self {
         Self { unit_prefixes: unit_prefixes.max(1), ..self }
     }
 
-    /// What is counted.
+    /// Returns the problem to be counted.
     pub const fn problem(&self) -> &Problem {
         &self.problem
     }
 
-    /// The symmetry argument.
+    /// Returns the symmetry argument.
     pub const fn scheme(&self) -> Scheme {
         self.scheme
     }
 
-    /// Rows that a prefix fills, its plan's block included.
+    /// Returns the number of rows that a prefix fills, including its symmetry case's block.
     pub const fn depth(&self) -> usize {
         self.depth
     }
 
-    /// Prefixes in a unit; the last unit may have fewer.
+    /// Returns the number of prefixes in a unit; the last unit may have fewer.
     pub const fn unit_prefixes(&self) -> u64 {
         self.unit_prefixes
     }
 
-    /// The symmetries that the scheme may use.
+    /// Returns whether mirroring the columns leaves the problem unchanged.
     pub(super) fn mirrors(&self) -> bool {
         Group::of(&self.problem).contains(Symmetry::MirrorColumns)
     }
 
-    /// The first 128 bits of the SHA-256 of [the job's text](fmt::Display): the same on every machine.
+    /// Returns the first 128 bits of the SHA-256 of [the job's text](fmt::Display), which is the
+    /// same on every machine.
     pub fn hash(&self) -> JobHash {
-        let digest = Sha256::digest(self.to_string().as_bytes());
+        let digest = Sha256::hash(self.to_string().as_bytes());
         let mut first = [0; 16];
         first.copy_from_slice(&digest[..16]);
         JobHash(first)
     }
 }
 
-/// Rows to fill so that there are some thousands of prefixes or more, none much longer than the others, and
-/// numbering them takes seconds at most (20 ns each). ARCHITECTURE.md has the numbers of prefixes.
+/// Returns the depth that gives at least some thousands of prefixes, none of them with a much
+/// longer search than the others, and that can be numbered within seconds (20 ns a prefix).
+/// ARCHITECTURE.md lists the numbers of prefixes.
 const fn default_depth(n: usize) -> usize {
     match n {
         0..=7 => 2,
@@ -152,8 +157,8 @@ const fn default_depth(n: usize) -> usize {
     }
 }
 
-/// The canonical text of a job. Everything that changes which subproblem an index names is in it; so is a
-/// version, to be raised when the order of plans or prefixes changes.
+/// Writes the canonical text of a job. It includes everything that determines which subproblem an
+/// index denotes, and a version, to be raised when the order of symmetry cases or prefixes changes.
 impl fmt::Display for Job {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let list = |squares: &[Square]| {
@@ -174,23 +179,26 @@ impl fmt::Display for Job {
     }
 }
 
-/// A text that is no job.
+/// The error returned when a text does not denote a job.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is not the text of a job")]
 pub struct JobTextError(String);
 
-/// The exact inverse of the canonical text.
+/// Parses exactly the canonical text.
 impl FromStr for Job {
     type Err = JobTextError;
 
     fn from_str(text: &str) -> Result<Self, JobTextError> {
-        parse(text).filter(|job| job.to_string() == text).ok_or_else(|| JobTextError(text.to_owned()))
+        parse(text)
+            .filter(|job| job.to_string() == text)
+            .ok_or_else(|| JobTextError(text.to_owned()))
     }
 }
 
 fn parse(text: &str) -> Option<Job> {
-    let list =
-        |words: &str| words.split_whitespace().map(|word| word.parse().ok()).collect::<Option<Vec<Square>>>();
+    let list = |words: &str| {
+        words.split_whitespace().map(|word| word.parse().ok()).collect::<Option<Vec<Square>>>()
+    };
     let rest = text.strip_prefix("nqueens-job/1 piece=")?;
     let (piece, rest) = rest.split_once(" n=")?;
     let (n, rest) = rest.split_once(" placed=[")?;
@@ -198,23 +206,24 @@ fn parse(text: &str) -> Option<Job> {
     let (blocked, rest) = rest.split_once("] scheme=")?;
     let (scheme, rest) = rest.split_once(" depth=")?;
     let (depth, unit) = rest.split_once(" unit=")?;
-    let problem = Problem::new(piece.parse().ok()?, n.parse().ok()?, list(placed)?, list(blocked)?).ok()?;
+    let problem =
+        Problem::new(piece.parse().ok()?, n.parse().ok()?, list(placed)?, list(blocked)?).ok()?;
     let scheme = Scheme::ALL.into_iter().find(|s| s.name() == scheme)?;
     Job::new(problem, scheme, Some(depth.parse().ok()?), unit.parse().ok()?).ok()
 }
 
-/// Names a job: 128 bits, written as 32 hexadecimal digits.
+/// The identifier of a job: 128 bits, written as 32 hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct JobHash([u8; 16]);
 
 impl JobHash {
-    /// The hash with these bytes, as they were written somewhere.
+    /// Creates a hash from bytes that were stored or transmitted.
     pub const fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(bytes)
     }
 
-    /// Its bytes.
+    /// Returns the bytes of the hash.
     pub const fn to_bytes(self) -> [u8; 16] {
         self.0
     }
@@ -277,7 +286,8 @@ mod tests {
     #[test]
     fn the_text_of_a_job_reads_back_as_that_job() {
         let at = Square::new;
-        let decided = Problem::new(Piece::Queen, 9, vec![at(1, 3), at(0, 0)], vec![at(8, 8), at(4, 4)]);
+        let decided =
+            Problem::new(Piece::Queen, 9, vec![at(1, 3), at(0, 0)], vec![at(8, 8), at(4, 4)]);
         for job in [
             job(Problem::empty(Piece::Queen, 0)),
             job(Problem::empty(Piece::Rook, 32)),
@@ -287,7 +297,7 @@ mod tests {
             let text = job.to_string();
             assert_eq!(text.parse(), Ok(job));
             for end in 0..text.len() {
-                // A shorter text is no job, unless only digits of the last number are missing.
+                // A truncated text is not a job, unless only digits of the last number are missing.
                 let cut = &text[..end];
                 assert_eq!(cut.parse::<Job>().map_or(cut.to_owned(), |job| job.to_string()), cut);
             }

@@ -1,15 +1,18 @@
-//! Limits of a unit's result, known without counting it: what lies outside of them is no result of that unit.
+//! Limits of a unit's result, known without counting: a result outside of them is invalid.
 //!
-//! Below a prefix m open rows and as many free columns are left, and pieces share no column, whatever they are.
+//! Below a prefix, m open rows and as many free columns are left, and no two pieces share a column,
+//! whatever the piece.
 //!
-//! - **Completions.** Fill the rows in any fixed order. The queen of the j-th of them (from 0) has at most m − j
-//!   columns left, and at most as many as the row's mask allows, so a prefix has at most Π min(m − j, allowed)
-//!   completions. Rows with few allowed columns come first here: that gives the smallest product, m! at most.
-//! - **Nodes.** A kernel makes a node of a placement of the first k of the rows, in an order of its own, at most once,
-//!   and there are at most m!/(m − k)! of them: Σ m!/(m − k)! over k from 1 to m for each prefix. The permanent of
-//!   a rooks' board takes at most 2^m − 1 steps, which is less: Σ m!/(m − k)! ≥ Σ C(m, k).
-//! - There is no lower limit of nodes but 0: the batch engine and the shaders drop a prefix whose next row has no
-//!   open square before it becomes a node, and the textbook kernel counts none.
+//! - **Completions.** Fill the rows in any fixed order. The queen of the j-th row (from 0) has at
+//!   most m − j columns left, and at most as many as the row's mask allows, so a prefix has at most
+//!   Π min(m − j, allowed) completions. Here the rows with few allowed columns come first, which
+//!   gives the smallest product, at most m!.
+//! - **Nodes.** A kernel visits each placement of the first k rows, in its own order, at most once
+//!   as a node, and there are at most m!/(m − k)! of them: Σ m!/(m − k)! over k from 1 to m for
+//!   each prefix. The permanent of a board of rooks takes at most 2^m − 1 steps, which is less: Σ
+//!   m!/(m − k)! ≥ Σ C(m, k).
+//! - The lower limit of the nodes is 0: the batch engine and the shaders drop a prefix whose next
+//!   row has no open square before it becomes a node, and the textbook kernel counts no nodes.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -18,29 +21,30 @@ use super::prefixes::Decomposition;
 use super::symmetry_case::SymmetryCase;
 use crate::tally::Thirds;
 
-/// What the result of a unit, or of a range of prefixes, cannot exceed, whichever kernel counts it. The same for both
-/// images. Bounds that leave 128 bits are `u128::MAX`.
+/// Limits of the result of a unit or of a range of prefixes, whichever kernel counts it. They are
+/// the same for both images. Bounds beyond 128 bits saturate to `u128::MAX`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UnitLimits {
-    /// The prefixes.
+    /// The number of prefixes.
     pub prefixes: u64,
-    /// The weights of their plans; a result has parts of these only.
+    /// The weights of their symmetry cases; a result has only parts with these weights.
     pub weights: BTreeSet<Thirds>,
     /// An upper bound of the sum in thirds of a solution.
     pub most_thirds: u128,
     /// An upper bound of the nodes.
     pub most_nodes: u128,
-    /// A lower bound of the nodes: 0, for there are kernels that make no node of a prefix.
+    /// A lower bound of the nodes: 0, because some kernels count no node for a prefix.
     pub least_nodes: u128,
 }
 
 impl Decomposition {
-    /// Returns the limits of a unit's result. Looks at the plans of the unit, not at its prefixes.
+    /// Returns the limits of a unit's result. Reads the symmetry cases of the unit, not its
+    /// prefixes.
     pub fn unit_limits(&self, unit: u64) -> UnitLimits {
         self.limits(self.unit(unit))
     }
 
-    /// Returns the limits of the result of `range`, a sub-range for instance.
+    /// Returns the limits of the result of `range`, for example a sub-range.
     pub fn limits(&self, range: Range<u64>) -> UnitLimits {
         let mut limits = UnitLimits::default();
         for (plan, prefixes, filled) in self.plans_in(range) {
@@ -56,9 +60,10 @@ impl Decomposition {
     }
 }
 
-/// Returns the most completions that a prefix of `plan` with so many rows filled can have.
+/// Returns an upper bound of the completions of a prefix of `plan` with `filled` rows filled.
 fn most_completions(plan: &SymmetryCase, filled: usize) -> u128 {
-    let mut choices: Vec<u32> = plan.allowed()[filled..].iter().map(|allowed| allowed.count_ones()).collect();
+    let mut choices: Vec<u32> =
+        plan.allowed()[filled..].iter().map(|allowed| allowed.count_ones()).collect();
     choices.sort_unstable();
     // A board has at most 32 rows, and 32! is below 2^118.
     (1..=choices.len() as u32)
@@ -68,7 +73,8 @@ fn most_completions(plan: &SymmetryCase, filled: usize) -> u128 {
         .product()
 }
 
-/// Returns the most nodes that a kernel can make below a prefix of `plan` with so many rows filled.
+/// Returns an upper bound of the nodes that a kernel visits below a prefix of `plan` with `filled`
+/// rows filled.
 fn most_nodes(plan: &SymmetryCase, filled: usize) -> u128 {
     let rows = (plan.rows().len() - filled) as u128;
     let placements = (1..=rows).rev().scan(1, |product, free| {
@@ -94,15 +100,19 @@ mod tests {
             let rooks = decompose(Problem::empty(Piece::Rook, n as usize), Scheme::Whole, 0, 1);
             let limits = rooks.unit_limits(0);
             assert_eq!((limits.prefixes, limits.most_thirds), (1, 3 * factorial), "n = {n}");
-            assert!(limits.most_nodes + 1 >= 1 << n, "n = {n}: Ryser's formula takes 2^n - 1 steps");
+            assert!(
+                limits.most_nodes + 1 >= 1 << n,
+                "n = {n}: Ryser's formula takes 2^n - 1 steps"
+            );
         }
-        let largest = decompose(Problem::empty(Piece::Rook, 32), Scheme::Whole, 0, 1).unit_limits(0);
+        let largest =
+            decompose(Problem::empty(Piece::Rook, 32), Scheme::Whole, 0, 1).unit_limits(0);
         assert_eq!(largest.most_thirds, 3 * (1..=32).product::<u128>());
     }
 
     #[test]
     fn a_row_with_few_columns_lowers_the_limit() {
-        // Two squares of the last row are open: 2 × 3 × 2 × 1 at most.
+        // Two squares of the last row are open: at most 2 × 3 × 2 × 1.
         let blocked = vec![Square::new(3, 0), Square::new(3, 2)];
         let rooks = Problem::new(Piece::Rook, 4, Vec::new(), blocked).expect("on the board");
         assert_eq!(decompose(rooks, Scheme::Whole, 0, 1).unit_limits(0).most_thirds, 3 * 2 * 6);
@@ -133,11 +143,12 @@ mod tests {
     #[test]
     fn a_unit_without_prefixes_has_a_sum_of_0() {
         let two_in_a_row = vec![Square::new(0, 0), Square::new(0, 5)];
-        let conflict = Problem::new(Piece::Queen, 8, two_in_a_row, Vec::new()).expect("on the board");
+        let conflict =
+            Problem::new(Piece::Queen, 8, two_in_a_row, Vec::new()).expect("on the board");
         let nothing = decompose(conflict, Scheme::CentreRows, 3, 10);
         assert_eq!(nothing.unit_limits(0), UnitLimits::default());
         assert_eq!(nothing.sub_ranges(0).len(), 0);
-        // Nor has a unit that the job does not have.
+        // The same holds for a unit index past the end of the job.
         assert_eq!(nothing.unit_limits(7), UnitLimits::default());
     }
 }

@@ -1,16 +1,19 @@
-//! The decomposition: a problem becomes plans, plans become prefixes, ranges of prefixes become units.
+//! The decomposition: a problem is split into symmetry cases, a case into prefixes, and ranges of
+//! prefixes form units.
 //!
-//! - A **plan** is one case of the symmetry argument: queens that it places itself (the *block*), the order
-//!   in which the open rows are filled, a mask of allowed columns for each of them, and a **weight**.
-//! - A **prefix** is a plan with its first few open rows filled. Prefixes are numbered from 0 in a fixed
-//!   order, so `(job, index)` names a subproblem on every machine.
-//! - A **unit** is a contiguous range of prefixes: the piece of work that is leased and recorded. It is cut into at
-//!   most 32 **sub-ranges**, whose sums can be checked one by one.
-//! - An **image** of a decomposition is the same units with left and right exchanged.
+//! - A **symmetry case** is one case of the symmetry argument: the queens that it pre-places (the
+//!   *block*), the order in which the open rows are filled, a mask of allowed columns for each of
+//!   them, and a **weight**.
+//! - A **prefix** is a symmetry case with its first few open rows filled. Prefixes are numbered
+//!   from 0 in a fixed order, so `(job, index)` denotes the same subproblem on every machine.
+//! - A **unit** is a contiguous range of prefixes: the amount of work that is leased and recorded.
+//!   It is divided into at most 32 **sub-ranges**, whose sums can be checked individually.
+//! - An **image** of a decomposition is the same set of units with left and right exchanged.
 //!
-//! Weights are in thirds of a solution: in the case analysis of an even board up to three distances can tie,
-//! so that an orbit of 8 = 24 thirds is found once, twice or three times. Σ weight × completions over all
-//! prefixes is 3 × the number of solutions, and divisibility by 3 is a free check.
+//! Weights are in thirds of a solution: in the case analysis of an even board up to three distances
+//! can tie, so that an orbit of 8 = 24 thirds is found once, twice or three times. Σ weight ×
+//! completions over all prefixes is 3 × the number of solutions, so divisibility by 3 is a free
+//! check.
 //!
 //! ```
 //! use nqueens::board::{Piece, Problem};
@@ -52,5 +55,5 @@ pub use prefixes::{Decomposition, MOST_SUB_RANGES, Prefix, sub_ranges_of};
 pub use state::{State, columns_of, full_row};
 pub use symmetry_case::{CentreRule, SymmetryCase};
 
-/// The most rows that a prefix fills beyond its plan's block.
+/// The maximum number of rows that a prefix fills beyond its symmetry case's block.
 pub const MAX_PREFIX_ROWS: usize = 8;

@@ -1,4 +1,4 @@
-//! All prefixes of a job, numbered.
+//! The numbered prefixes of a job.
 
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
@@ -10,16 +10,16 @@ use super::symmetry_case::SymmetryCase;
 use super::{MAX_PREFIX_ROWS, centre_cross, centre_rows, shortcuts};
 use crate::board::{Piece, Square};
 
-/// The most sub-ranges that a unit is cut into.
+/// The maximum number of sub-ranges of a unit.
 pub const MOST_SUB_RANGES: u64 = 32;
 
-/// Returns how many sub-ranges a unit of so many prefixes is cut into: one for each prefix, up to
-/// [`MOST_SUB_RANGES`]. An empty unit has none.
+/// Returns the number of sub-ranges of a unit with this many prefixes: one for each prefix, up to
+/// [`MOST_SUB_RANGES`]. An empty unit has no sub-ranges.
 pub const fn sub_ranges_of(prefixes: u64) -> u64 {
     if prefixes < MOST_SUB_RANGES { prefixes } else { MOST_SUB_RANGES }
 }
 
-/// A subproblem: a plan with its first open rows filled.
+/// A subproblem: a symmetry case with its first open rows filled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prefix {
     state: State,
@@ -28,17 +28,17 @@ pub struct Prefix {
 }
 
 impl Prefix {
-    /// What the block and the filled rows attack.
+    /// Returns the columns and diagonals attacked by the block and the filled rows.
     pub const fn state(&self) -> State {
         self.state
     }
 
-    /// How many open rows are filled; these are the first in the plan's order.
+    /// Returns the number of filled open rows; they come first in the case's order.
     pub const fn filled(&self) -> usize {
         self.filled as usize
     }
 
-    /// The squares of the queens in the filled rows, in the plan's order.
+    /// Returns the squares of the queens in the filled rows, in the case's order.
     pub fn squares<'a>(&'a self, plan: &'a SymmetryCase) -> impl Iterator<Item = Square> + 'a {
         let columns = self.columns[..self.filled()].iter().map(|&col| usize::from(col));
         plan.rows().iter().zip(columns).map(|(&row, col)| Square::new(row, col))
@@ -57,19 +57,19 @@ impl Prefix {
     }
 }
 
-/// The plans of a job and the numbering of its prefixes.
+/// The symmetry cases of a job and the numbering of its prefixes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decomposition {
     job: Job,
     image: Image,
     plans: Vec<SymmetryCase>,
-    /// The index of each plan's first prefix, and at the end the number of all prefixes.
+    /// The index of each case's first prefix, followed by the total number of prefixes.
     first: Vec<u64>,
 }
 
 impl Decomposition {
-    /// Cuts `job` into plans and numbers their prefixes: plan by plan, within a plan by the columns of the
-    /// filled rows in lexicographic order. Takes about 20 ns a prefix.
+    /// Splits `job` into symmetry cases and numbers their prefixes: case by case, and within a case
+    /// in lexicographic order of the columns of the filled rows. Takes about 20 ns a prefix.
     pub fn new(job: Job) -> Self {
         let problem = &Arc::new(job.problem().clone());
         let plans = if problem.conflict().is_some() {
@@ -93,15 +93,17 @@ impl Decomposition {
         Self { job, image: Image::Itself, plans, first }
     }
 
-    /// The same prefixes in units of another size. This is another job, with another hash.
+    /// Returns the same prefixes in units of another size. This is a different job, with a
+    /// different hash.
     #[must_use]
     pub fn with_unit_prefixes(mut self, unit_prefixes: u64) -> Self {
         self.job = self.job.with_unit_prefixes(unit_prefixes);
         self
     }
 
-    /// Its mirror image: left and right are exchanged in every plan and every prefix. All is numbered as here and
-    /// belongs to the same job, so the tally of a unit is the same, found in other bits.
+    /// Returns the mirror image: left and right are exchanged in every case and every prefix. The
+    /// numbering and the job are the same, so each unit has the same tally, computed from different
+    /// bits.
     #[must_use]
     pub fn mirrored(&self) -> Self {
         let problem = match self.image {
@@ -117,52 +119,56 @@ impl Decomposition {
         }
     }
 
-    /// Whether this is the job itself, or its mirror image.
+    /// Returns whether this is the job itself or its mirror image.
     pub const fn image(&self) -> Image {
         self.image
     }
 
-    /// The job, which is the same for both images.
+    /// Returns the job, which is the same for both images.
     pub const fn job(&self) -> &Job {
         &self.job
     }
 
-    /// The plans of this image, in the order of the job itself.
+    /// Returns the symmetry cases of this image, in the order of the job itself.
     pub fn plans(&self) -> &[SymmetryCase] {
         &self.plans
     }
 
-    /// How many prefixes there are.
+    /// Returns the number of prefixes.
     pub fn prefixes(&self) -> u64 {
         self.first[self.plans.len()]
     }
 
-    /// How many units there are. There is always one, which may be empty.
+    /// Returns the number of units. There is always at least one, which may be empty.
     pub fn units(&self) -> u64 {
         self.prefixes().div_ceil(self.job.unit_prefixes()).max(1)
     }
 
-    /// The prefixes of a unit.
+    /// Returns the prefixes of a unit.
     pub fn unit(&self, index: u64) -> Range<u64> {
         let size = self.job.unit_prefixes();
         let end = |k: u64| k.saturating_mul(size).min(self.prefixes());
         end(index)..end(index.saturating_add(1))
     }
 
-    /// Returns the sub-ranges of a unit: its prefixes in [`sub_ranges_of`] contiguous ranges, as equal as possible,
-    /// in order. They are the same on every machine and for both images.
+    /// Returns the sub-ranges of a unit: its prefixes in [`sub_ranges_of`] contiguous ranges, as
+    /// equal as possible, in order. They are the same on every machine and for both images.
     pub fn sub_ranges(&self, unit: u64) -> impl ExactSizeIterator<Item = Range<u64>> + use<> {
         let Range { start, end } = self.unit(unit);
         let prefixes = end - start;
         let count = sub_ranges_of(prefixes) as u32;
-        // The bound lies within the unit, so it fits in 64 bits again.
-        let bound = move |i: u32| start + (u128::from(prefixes) * u128::from(i) / u128::from(count)) as u64;
+        // The bound lies within the unit, so it fits in 64 bits.
+        let bound =
+            move |i: u32| start + (u128::from(prefixes) * u128::from(i) / u128::from(count)) as u64;
         (0..count).map(move |i| bound(i)..bound(i + 1))
     }
 
-    /// Returns the plans that the prefixes of `range` belong to, each with how many of them do and how many open
-    /// rows these fill.
-    pub(super) fn plans_in(&self, range: Range<u64>) -> impl Iterator<Item = (&SymmetryCase, u64, usize)> {
+    /// Returns the symmetry cases of the prefixes in `range`, each with the number of its prefixes
+    /// in the range and the number of open rows that these fill.
+    pub(super) fn plans_in(
+        &self,
+        range: Range<u64>,
+    ) -> impl Iterator<Item = (&SymmetryCase, u64, usize)> {
         let starts_in = self.first.partition_point(|&first| first <= range.start).saturating_sub(1);
         let bounds = self.plans.iter().zip(self.first.windows(2)).skip(starts_in);
         let bounds = bounds.take_while(move |(_, bounds)| bounds[0] < range.end);
@@ -172,9 +178,13 @@ impl Decomposition {
         })
     }
 
-    /// Calls `visit` for each prefix of `range` in order, with its plan. Prefixes of the mirror image are
-    /// the images of those with the same numbers.
-    pub fn for_each<'a>(&'a self, range: Range<u64>, mut visit: impl FnMut(&'a SymmetryCase, &Prefix)) {
+    /// Calls `visit` for each prefix of `range` in order, with its symmetry case. Prefixes of the
+    /// mirror image are the images of those with the same numbers.
+    pub fn for_each<'a>(
+        &'a self,
+        range: Range<u64>,
+        mut visit: impl FnMut(&'a SymmetryCase, &Prefix),
+    ) {
         let starts_in = self.first.partition_point(|&first| first <= range.start).saturating_sub(1);
         for (plan, bounds) in self.plans.iter().zip(self.first.windows(2)).skip(starts_in) {
             let (first, end) = (bounds[0], bounds[1]);
@@ -190,15 +200,15 @@ impl Decomposition {
                 visit: &mut |prefix| visit(plan, prefix),
             };
             if walk.left > 0 {
-                // Breaking off means that the range is done.
+                // A break means that the range is done.
                 let _ = walk.descend(Prefix::start(plan));
             }
         }
     }
 }
 
-/// Plans whose rows above the block look alike, and weigh alike, stand together: the batch kernels keep their
-/// lanes full across them.
+/// Sorts cases with equal masks above the block and equal weights next to each other, so that the
+/// batch kernels keep their lanes full across them.
 fn sorted(mut plans: Vec<SymmetryCase>) -> Vec<SymmetryCase> {
     plans.sort_by_cached_key(|plan| {
         (
@@ -210,12 +220,13 @@ fn sorted(mut plans: Vec<SymmetryCase>) -> Vec<SymmetryCase> {
     plans
 }
 
-/// How many open rows the prefixes of `plan` fill. They never reach above the block.
+/// Returns the number of open rows that the prefixes of `plan` fill. They never reach above the
+/// block.
 fn prefix_rows(job: &Job, plan: &SymmetryCase) -> usize {
     job.depth().saturating_sub(plan.block().len()).min(plan.below()).min(MAX_PREFIX_ROWS)
 }
 
-/// The columns in which the next open row of `prefix` may be filled.
+/// Returns the columns allowed for the queen of the next open row of `prefix`.
 fn candidates(plan: &SymmetryCase, prefix: &Prefix) -> u32 {
     let k = prefix.filled();
     match plan.piece() {
@@ -227,8 +238,11 @@ fn candidates(plan: &SymmetryCase, prefix: &Prefix) -> u32 {
                 let attacks = |s: Square| piece.attacks(plan.n(), s, square);
                 plan.block().iter().copied().any(attacks) || prefix.squares(plan).any(attacks)
             };
-            let columns =
-                if piece == Piece::Rook { plan.allowed()[k] } else { plan.available(k, prefix.state) };
+            let columns = if piece == Piece::Rook {
+                plan.allowed()[k]
+            } else {
+                plan.available(k, prefix.state)
+            };
             columns_of(columns).filter(|&col| !attacked(col)).fold(0, |mask, col| mask | 1 << col)
         }
     }
@@ -245,7 +259,7 @@ fn count_prefixes(plan: &SymmetryCase, prefix: Prefix, rows: usize) -> u64 {
     columns_of(candidates).map(|col| count_prefixes(plan, prefix.extended(plan, col), rows)).sum()
 }
 
-/// A walk over the prefixes of one plan: passes over `skip` of them, then visits `left`.
+/// A traversal of the prefixes of one symmetry case: skips `skip` of them, then visits `left`.
 struct Walk<'a> {
     plan: &'a SymmetryCase,
     image: Image,
@@ -271,7 +285,7 @@ impl Walk<'_> {
             self.skip -= u64::from(candidates.count_ones());
             return ControlFlow::Continue(());
         }
-        // In the order of the columns of the job itself.
+        // In the column order of the job itself.
         let (plan, image, n) = (self.plan, self.image, self.plan.n());
         columns_of(image.row(n, candidates))
             .try_for_each(|col| self.descend(prefix.extended(plan, image.column(n, col))))

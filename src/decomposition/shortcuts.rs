@@ -1,5 +1,5 @@
-//! Schemes that other kernels bring along: the yardstick's mirror, the torus's translations, the rooks'
-//! whole board.
+//! Schemes for particular kernels and pieces: the mirror of the textbook kernel, the translations
+//! of the torus, and the whole board for rooks.
 
 use std::sync::Arc;
 
@@ -7,12 +7,13 @@ use super::symmetry_case::SymmetryCase;
 use crate::board::{Problem, Square};
 use crate::tally::Thirds;
 
-/// A solution, in thirds.
+/// The weight of one solution, in thirds.
 const SOLUTION: Thirds = 3;
 
-/// The textbook's symmetry, from the top row down: the first queen in the left half stands for its mirror
-/// image too; with the first queen in the middle column of an odd board, the second one is mirrored.
-/// For problems that the mirror leaves unchanged; others get the whole first row with weight one.
+/// Returns the cases of the textbook symmetry, from the top row down: a first queen in the left
+/// half also represents its mirror image; with the first queen in the middle column of an odd
+/// board, the second row is halved instead. Applies to problems that the mirror leaves unchanged;
+/// other problems get a single case of weight one without a block.
 pub(super) fn top_mirror(problem: &Arc<Problem>, mirrors: bool) -> Vec<SymmetryCase> {
     let n = problem.n();
     let plan = |weight: Thirds, block: Vec<Square>| {
@@ -35,10 +36,11 @@ pub(super) fn top_mirror(problem: &Arc<Problem>, mirrors: bool) -> Vec<SymmetryC
     plans
 }
 
-/// Toroidal queens on a board without decided squares: moving every queen one column to the right (the last
-/// column to the first) maps solutions to solutions, and n such moves are an orbit of n. So the queen of the
-/// centre row stands in column 1 with weight n. There is no solution at all unless n is prime to 6 (Pólya,
-/// "Über die 'doppelt-periodischen' Lösungen des n-Damen-Problems", 1918): then there is no plan.
+/// Returns the case for toroidal queens on a board without decided squares. Moving every queen one
+/// column to the right (the last column to the first) maps solutions to solutions, and the n such
+/// translations form an orbit of n. So the queen of the centre row is fixed in the first column,
+/// with weight n. There is no solution unless n is coprime to 6 (Pólya, "Über die
+/// 'doppelt-periodischen' Lösungen des n-Damen-Problems", 1918): otherwise no case is returned.
 pub(super) fn translations(problem: &Arc<Problem>) -> Vec<SymmetryCase> {
     let n = problem.n();
     if n.is_multiple_of(2) || n.is_multiple_of(3) {
@@ -46,10 +48,12 @@ pub(super) fn translations(problem: &Arc<Problem>) -> Vec<SymmetryCase> {
     }
     // n ≤ 32.
     let weight = SOLUTION * n as Thirds;
-    SymmetryCase::new(problem, weight, vec![Square::new(n / 2, 0)], n / 2..n / 2 + 1).into_iter().collect()
+    SymmetryCase::new(problem, weight, vec![Square::new(n / 2, 0)], n / 2..n / 2 + 1)
+        .into_iter()
+        .collect()
 }
 
-/// One plan, every row open: the kernel takes the board as a whole.
+/// Returns one case with every row open, for kernels that process the board as a whole.
 pub(super) fn whole(problem: &Arc<Problem>) -> Vec<SymmetryCase> {
     SymmetryCase::new(problem, SOLUTION, Vec::new(), 0..0).into_iter().collect()
 }

@@ -1,12 +1,12 @@
-//! What the queens placed so far attack, as bit masks.
+//! The columns and diagonals used by the queens placed so far, as bit masks.
 
 use crate::board::Square;
 
-/// Used columns and diagonals of a partial placement on a board of size n ≤ 32.
+/// The used columns and diagonals of a partial placement on a board of size n ≤ 32.
 ///
-/// Bit c of a row mask is column c. Diagonals are numbered so that shifting right by a row-dependent amount
-/// gives the attacked columns of that row: antidiagonal `row + col`, diagonal `col + (n − 1 − row)`, both at
-/// most 2n − 2 ≤ 62.
+/// Bit c of a row mask is column c. Diagonals are numbered so that a right shift by a row-dependent
+/// amount gives the attacked columns of that row: antidiagonal `row + col`, diagonal
+/// `col + (n − 1 − row)`, both at most 2n − 2 ≤ 62.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct State {
     /// Columns that hold a queen.
@@ -18,7 +18,8 @@ pub struct State {
 }
 
 impl State {
-    /// This state with one more queen in `row`, in the column of the single bit `queen`.
+    /// Returns this state with an additional queen in `row`, in the column of the single bit
+    /// `queen`.
     #[inline]
     #[must_use]
     pub const fn with_queen(self, n: usize, row: usize, queen: u32) -> Self {
@@ -29,32 +30,32 @@ impl State {
         }
     }
 
-    /// Columns of `row` that are attacked along an antidiagonal. Bits from n on are meaningless.
+    /// Returns the columns of `row` attacked along an antidiagonal. Bits from n on are meaningless.
     #[inline]
     pub const fn antidiagonal_window(self, row: usize) -> u32 {
         (self.antidiagonals >> row) as u32
     }
 
-    /// Columns of `row` that are attacked along a diagonal. Bits from n on are meaningless.
+    /// Returns the columns of `row` attacked along a diagonal. Bits from n on are meaningless.
     #[inline]
     pub const fn diagonal_window(self, n: usize, row: usize) -> u32 {
         (self.diagonals >> (n - 1 - row)) as u32
     }
 
-    /// Columns of `row` that no queen attacks.
+    /// Returns the columns of `row` that no queen attacks.
     #[inline]
     pub const fn free(self, n: usize, row: usize) -> u32 {
         full_row(n) & !(self.columns | self.antidiagonal_window(row) | self.diagonal_window(n, row))
     }
 }
 
-/// All columns of a board of size n ≤ 32.
+/// Returns all columns of a board of size n ≤ 32.
 #[inline]
 pub const fn full_row(n: usize) -> u32 {
     if n == 0 { 0 } else { u32::MAX >> (32 - n) }
 }
 
-/// The columns of the set bits, ascending.
+/// Returns the columns of the set bits, in ascending order.
 pub fn columns_of(mut row: u32) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let col = row.trailing_zeros() as usize;
@@ -65,7 +66,7 @@ pub fn columns_of(mut row: u32) -> impl Iterator<Item = usize> {
     })
 }
 
-/// The state after placing queens on `squares`.
+/// Returns the state after placing queens on `squares`.
 pub(super) fn state_of(n: usize, squares: &[Square]) -> State {
     squares.iter().fold(State::default(), |s, q| s.with_queen(n, q.row, 1 << q.col))
 }
@@ -83,8 +84,9 @@ mod tests {
                 let state = state_of(n, &[queen]);
                 for row in (0..n).filter(|&row| row != i) {
                     let free: Vec<usize> = columns_of(state.free(n, row)).collect();
-                    let expected: Vec<usize> =
-                        (0..n).filter(|&c| !Piece::Queen.attacks(n, queen, Square::new(row, c))).collect();
+                    let expected: Vec<usize> = (0..n)
+                        .filter(|&c| !Piece::Queen.attacks(n, queen, Square::new(row, c)))
+                        .collect();
                     assert_eq!(free, expected, "n = {n}, queen {queen}, row {row}");
                 }
             }

@@ -7,15 +7,16 @@ use super::state::{State, full_row, state_of};
 use crate::board::{Piece, Problem, Square, first_attack};
 use crate::tally::Thirds;
 
-/// A condition on where the centre columns are used, attached to an open row below the block.
+/// A constraint on the use of the centre columns, attached to an open row below the block.
 ///
-/// Kernels need to know only this much of the symmetry argument; everything else is a mask for each row.
+/// These rules and a mask for each row are all that a kernel needs to know of the symmetry
+/// argument.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum CentreRule {
-    /// No condition.
+    /// No constraint.
     #[default]
     None,
-    /// If a centre column is still free, the queen of this row stands in one.
+    /// If a centre column is still free, the queen of this row stands in a free centre column.
     TakeIfAnyFree,
     /// If both centre columns are still free, the queen of this row stands in one of them.
     TakeIfBothFree,
@@ -23,9 +24,9 @@ pub enum CentreRule {
 
 /// A set of placements that are counted together with one weight.
 ///
-/// The open rows are filled in a fixed order: downward from the block, then upward from it. Filling one
-/// contiguous block of rows keeps every diagonal that can still matter inside a window of n columns, which
-/// shifts by as many columns as the order advances rows.
+/// The open rows are filled in a fixed order: downward from the block, then upward from it. Filling
+/// one contiguous block of rows keeps every relevant diagonal inside a window of n columns, which
+/// shifts by one column for each row that the order advances.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SymmetryCase {
     problem: Arc<Problem>,
@@ -40,8 +41,9 @@ pub struct SymmetryCase {
 }
 
 impl SymmetryCase {
-    /// The plan that places `block` (rows `top..=bottom` hold nothing else that is open) and fills the other
-    /// open rows of `problem` downward and then upward. `None` if the block is not allowed.
+    /// Creates the case that places `block` and fills the open rows of `problem` outside
+    /// `centre_rows` downward and then upward. `centre_rows` must contain no other open rows than
+    /// those of the block. Returns `None` if the block is not allowed.
     pub(super) fn new(
         problem: &Arc<Problem>,
         weight: Thirds,
@@ -49,7 +51,9 @@ impl SymmetryCase {
         centre_rows: std::ops::Range<usize>,
     ) -> Option<Self> {
         let n = problem.n();
-        if !block.iter().all(|&s| problem.allows(s)) || first_attack(problem.piece(), n, &block).is_some() {
+        if !block.iter().all(|&s| problem.allows(s))
+            || first_attack(problem.piece(), n, &block).is_some()
+        {
             return None;
         }
         block.sort_unstable();
@@ -64,12 +68,12 @@ impl SymmetryCase {
         Some(Self { problem, weight, block, rows, below, allowed, rules, centre_columns: 0, start })
     }
 
-    /// Its mirror image, a plan of the mirrored `problem`: the completions that it counts are the mirror images
-    /// of those that this plan counts.
+    /// Returns the mirror image, a case of the mirrored `problem`: its completions are the mirror
+    /// images of the completions of this case.
     #[must_use]
     pub(super) fn mirrored(&self, problem: &Arc<Problem>) -> Self {
         let n = self.n();
-        // Queens of a block stand in different rows, so they stay in order.
+        // The queens of a block stand in different rows, so their order is unchanged.
         let block: Vec<Square> = self.block.iter().map(|s| s.mirrored(n)).collect();
         Self {
             problem: Arc::clone(problem),
@@ -84,7 +88,7 @@ impl SymmetryCase {
         }
     }
 
-    /// Names the two (or one) centre columns that the rules speak of.
+    /// Sets the two (or one) centre columns that the rules refer to.
     pub(super) fn with_centre_columns(mut self, columns: u32) -> Self {
         self.centre_columns = columns;
         self
@@ -96,73 +100,76 @@ impl SymmetryCase {
         self.rules[position] = rule;
     }
 
-    /// The open row at `position` uses one of the centre columns.
+    /// Requires the open row at `position` to use one of the centre columns.
     pub(super) fn require_centre(&mut self, position: usize) {
         self.allowed[position] &= self.centre_columns;
     }
 
-    /// The open row at `position` uses none of the centre columns.
+    /// Forbids the open row at `position` to use any of the centre columns.
     pub(super) fn forbid_centre(&mut self, position: usize) {
         self.allowed[position] &= !self.centre_columns;
     }
 
-    /// The problem that this plan is a part of.
+    /// Returns the problem that this case belongs to.
     pub fn problem(&self) -> &Problem {
         &self.problem
     }
 
-    /// The piece that is placed.
+    /// Returns the piece to be placed.
     pub fn piece(&self) -> Piece {
         self.problem.piece()
     }
 
-    /// The board size.
+    /// Returns the board size.
     pub fn n(&self) -> usize {
         self.problem.n()
     }
 
-    /// Thirds of a solution that each completion stands for.
+    /// Returns the weight of each completion, in thirds of a solution.
     pub const fn weight(&self) -> Thirds {
         self.weight
     }
 
-    /// The queens that the plan places itself, in row order.
+    /// Returns the pre-placed queens, in row order.
     pub fn block(&self) -> &[Square] {
         &self.block
     }
 
-    /// The open rows in the order in which they are filled.
+    /// Returns the open rows in the order in which they are filled.
     pub fn rows(&self) -> &[usize] {
         &self.rows
     }
 
-    /// How many of the open rows lie below the block; they come first, downward. The others go upward.
+    /// Returns the number of open rows below the block; they come first, downward. The others go
+    /// upward.
     pub const fn below(&self) -> usize {
         self.below
     }
 
-    /// For each open row, in filling order: columns that are allowed before any open row is filled.
+    /// Returns the columns allowed for each open row, in filling order, before any open row is
+    /// filled.
     pub fn allowed(&self) -> &[u32] {
         &self.allowed
     }
 
-    /// For each open row, in filling order: its rule. Rows above the block have none.
+    /// Returns the rule of each open row, in filling order. Rows above the block have no rule.
     pub fn rules(&self) -> &[CentreRule] {
         &self.rules
     }
 
-    /// The columns that the rules speak of.
+    /// Returns the columns that the rules refer to.
     pub const fn centre_columns(&self) -> u32 {
         self.centre_columns
     }
 
-    /// The state before any open row is filled.
+    /// Returns the state before any open row is filled.
     pub const fn start(&self) -> State {
         self.start
     }
 
-    /// The columns in which the queen of the open row at `position` may stand, all earlier ones placed as
-    /// `state` says. Right for queens; other pieces attack more (see `kernel::generic`).
+    /// Returns the columns available to the queen of the open row at `position`, with all earlier
+    /// rows placed according to `state`. Correct for queens; other pieces attack differently (see
+    /// `kernel::generic`).
     #[inline]
     pub fn available(&self, position: usize, state: State) -> u32 {
         let free = self.allowed[position] & state.free(self.n(), self.rows[position]);
@@ -182,21 +189,23 @@ impl SymmetryCase {
         if take { free & self.centre_columns } else { free }
     }
 
-    /// The state with a queen in the open row at `position`, in the column of the single bit `queen`.
+    /// Returns the state with a queen in the open row at `position`, in the column of the single
+    /// bit `queen`.
     #[inline]
     pub fn place(&self, position: usize, state: State, queen: u32) -> State {
         state.with_queen(self.n(), self.rows[position], queen)
     }
 
-    /// The first open row above the block from which on no row has a mask: `rows().len()` if there is none.
+    /// Returns the first position above the block from which no row has a mask, or `rows().len()`
+    /// if the last row has one.
     pub fn unmasked_from(&self) -> usize {
         let masked = self.allowed[self.below..].iter().rposition(|&a| a != full_row(self.n()));
         self.below + masked.map_or(0, |last| last + 1)
     }
 
-    /// Whether `columns` (the column of the queen in each row) is a completion that this plan counts: by the
-    /// plain meaning of block, masks and rules, without any of the tricks above. The caller has made sure
-    /// that `columns` is a solution of the problem. Tests hold the kernels against this.
+    /// Returns whether `columns` (the column of the queen in each row) is a completion that this
+    /// case counts, by the plain meaning of block, masks and rules. `columns` must be a solution of
+    /// the problem. Tests compare the kernels with this.
     pub fn counts(&self, columns: &[usize]) -> bool {
         let is_centre = |col: usize| self.centre_columns >> col & 1 == 1;
         let mut centre_left = self.centre_columns.count_ones();
@@ -215,15 +224,15 @@ impl SymmetryCase {
     }
 }
 
-/// The state after placing `block`.
+/// Returns the state after placing `block`.
 fn start_of(problem: &Problem, block: &[Square]) -> State {
     let mut start = state_of(problem.n(), block);
-    // Placed pieces act through the masks; only their columns are used up.
+    // Placed pieces take effect through the masks; the state records only their columns.
     start.columns |= problem.placed().iter().fold(0, |used, s| used | 1 << s.col);
     start
 }
 
-/// The columns of `row` in which a piece may stand as far as the placed and blocked squares say.
+/// Returns the columns of `row` that the placed and blocked squares allow.
 pub(super) fn allowed_columns(problem: &Problem, row: usize) -> u32 {
     let allowed = |&col: &usize| problem.allows(Square::new(row, col));
     (0..problem.n()).filter(allowed).fold(0, |mask, col| mask | 1 << col)

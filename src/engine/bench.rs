@@ -1,4 +1,5 @@
-//! Ways of counting n queens, compared in one run: in turn (A B A B …), each count held to the published value.
+//! Comparison of ways to count n queens in one run: in turn (A B A B …), with each count compared
+//! with the published value.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -16,7 +17,7 @@ use crate::kernel::gpu::{DeviceKernel, Fault};
 use crate::oeis::{Sequence, lookup};
 use crate::tally::Tally;
 
-/// What a contestant counts on.
+/// The type of device that a contestant counts on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContestantKind {
     /// The processor.
@@ -26,7 +27,7 @@ pub enum ContestantKind {
 }
 
 impl ContestantKind {
-    /// Its name in JSON.
+    /// Returns the name in JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Cpu => "cpu",
@@ -35,32 +36,32 @@ impl ContestantKind {
     }
 }
 
-/// One count, as it was measured.
+/// The measurement of one count.
 #[derive(Clone, Copy, Debug)]
 pub struct Run {
-    /// Wall clock of the whole count, planning included.
+    /// The wall-clock time of the whole count, including planning.
     pub elapsed: Duration,
-    /// Solutions.
+    /// The number of solutions.
     pub solutions: u128,
-    /// Placements that were made; `None` if they are not counted.
+    /// The number of placements; `None` if they are not counted.
     pub nodes: Option<u128>,
-    /// Threads that counted.
+    /// The number of threads that counted.
     pub threads: usize,
     /// Energy in J; `None` if it is not known.
     pub energy_j: Option<f64>,
 }
 
 impl Run {
-    /// `count` a second.
+    /// Returns `count` a second.
     fn rate(&self, count: u128) -> f64 {
         count as f64 / self.elapsed.as_secs_f64().max(f64::MIN_POSITIVE)
     }
 }
 
-/// Is told how far a run is, and may break it off.
+/// A callback that receives the progress of a run, and may stop it.
 pub type ProgressFn<'w> = dyn FnMut(&Progress) -> ControlFlow<()> + 'w;
 
-/// Counts n queens once.
+/// A function that counts n queens once.
 type Count<'a> = dyn FnMut(usize, &mut ProgressFn<'_>) -> Result<Run, CountError> + 'a;
 
 /// A way of counting n queens.
@@ -78,8 +79,9 @@ impl fmt::Debug for Contestant<'_> {
 }
 
 impl<'a> Contestant<'a> {
-    /// What `count` counts, given n and a watcher to be told of the progress at least ten times a second. It
-    /// measures itself; what it does before (a device, a program for it) is no part of the comparison.
+    /// Creates a contestant from a function that receives n and a callback, to be called with the
+    /// progress at least ten times a second. It measures itself; its setup (a device, a program for
+    /// it) is not part of the comparison.
     pub fn new(
         name: impl Into<String>,
         kind: ContestantKind,
@@ -89,11 +91,15 @@ impl<'a> Contestant<'a> {
         Self { name: name.into(), kind, n, count: Box::new(count) }
     }
 
-    /// A kernel on the processor.
+    /// Creates a contestant with a CPU kernel.
     ///
     /// # Errors
-    /// It does not run here.
-    pub fn cpu(kernel: KernelKind, n: usize, threads: Option<NonZeroUsize>) -> Result<Self, CountError> {
+    /// The kernel does not run here.
+    pub fn cpu(
+        kernel: KernelKind,
+        n: usize,
+        threads: Option<NonZeroUsize>,
+    ) -> Result<Self, CountError> {
         kernel.build(Piece::Queen)?;
         let options = CountOptions { kernel: Some(kernel), threads, ..CountOptions::default() };
         Ok(Self::new(kernel.name(), ContestantKind::Cpu, n, move |n, watch| {
@@ -119,24 +125,28 @@ impl<'a> Contestant<'a> {
         }))
     }
 
-    /// A device that is open and has passed its self-test. It counts all units at once, with nothing beside it but
-    /// the thread that feeds it.
+    /// Creates a contestant with a device that is open and has passed its self-test. It counts all
+    /// units at once, alone but for the thread that feeds it.
     pub fn device(id: &str, mut kernel: DeviceKernel, n: usize) -> Self {
         let name = id.to_owned();
         Self::new(id, ContestantKind::Gpu, n, move |n, watch| {
             let began = Instant::now();
-            let options =
-                CountOptions { devices: DeviceChoice::These(vec![DeviceName::Cpu]), ..Default::default() };
+            let options = CountOptions {
+                devices: DeviceChoice::These(vec![DeviceName::Cpu]),
+                ..Default::default()
+            };
             let task = CountTask::plan(&Problem::empty(Piece::Queen, n), &options)?;
             let decomposition = task.decomposition();
             let units: Vec<u64> = (0..decomposition.units()).collect();
             let idle = Progress::nothing_yet(decomposition.units());
-            // The device asks about ten times a second whether it is to go on.
+            // The device calls this about ten times a second to check whether to continue.
             let watch = RefCell::new(watch);
             let go_on = || (*watch.borrow_mut())(&idle).is_continue();
             let tallies = kernel.open(decomposition).and_then(|mut job| job.count(&units, &go_on));
             let tallies = tallies.map_err(|fault| match fault {
-                Fault::Stopped => CountError::Stopped { units_done: 0, units: decomposition.units() },
+                Fault::Stopped => {
+                    CountError::Stopped { units_done: 0, units: decomposition.units() }
+                }
                 fault => CountError::DeviceFault(name.clone(), fault.to_string()),
             })?;
             let mut total = Tally::default();
@@ -148,147 +158,157 @@ impl<'a> Contestant<'a> {
     }
 }
 
-/// The run that is going on.
+/// The run in progress.
 #[derive(Clone, Copy, Debug)]
 pub struct Turn<'a> {
-    /// Its round, from 1.
+    /// The round, starting at 1.
     pub round: usize,
     /// The contestant's name.
     pub name: &'a str,
     /// The board size.
     pub n: usize,
-    /// The share of the whole comparison that is done, runs weighing the same: 0 to 1.
+    /// The fraction of the whole comparison that is done, with all runs weighted equally: 0 to 1.
     pub fraction: f64,
 }
 
-/// The runs of one contestant, one a round.
+/// The runs of one contestant, one for each round.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// Its name.
+    /// The contestant's name.
     pub name: String,
-    /// What it counts on.
+    /// The type of device that it counts on.
     pub kind: ContestantKind,
     /// The board size.
     pub n: usize,
-    /// Its runs: one at the least.
+    /// Its runs: at least one.
     pub runs: Vec<Run>,
 }
 
 impl Measured {
-    /// Solutions of each run: the published value.
+    /// Returns the solutions of each run: the published value.
     pub fn solutions(&self) -> u128 {
         self.runs[0].solutions
     }
 
-    /// Threads that counted, the most of any run.
+    /// Returns the maximum number of threads of any run.
     pub fn threads(&self) -> usize {
         self.runs.iter().map(|run| run.threads).fold(0, usize::max)
     }
 
-    /// Wall clock in seconds.
+    /// Returns the wall-clock time in seconds.
     pub fn seconds(&self) -> Spread {
         Spread::of(self.runs.iter().map(|run| run.elapsed.as_secs_f64()))
     }
 
-    /// Solutions a second.
+    /// Returns the solutions a second.
     pub fn solutions_per_s(&self) -> Spread {
         Spread::of(self.runs.iter().map(|run| run.rate(run.solutions)))
     }
 
-    /// Placements a second; `None` if they are not counted.
+    /// Returns the placements a second; `None` if they are not counted.
     pub fn nodes_per_s(&self) -> Option<Spread> {
-        let rates: Option<Vec<f64>> = self.runs.iter().map(|run| Some(run.rate(run.nodes?))).collect();
+        let rates: Option<Vec<f64>> =
+            self.runs.iter().map(|run| Some(run.rate(run.nodes?))).collect();
         rates.map(Spread::of)
     }
 
-    /// Energy of a run in J; `None` if that of one is not known.
+    /// Returns the energy of a run in J; `None` if it is unknown for any run.
     pub fn energy_j(&self) -> Option<Spread> {
         let joules: Option<Vec<f64>> = self.runs.iter().map(|run| run.energy_j).collect();
         joules.map(Spread::of)
     }
 
-    /// How many times as many solutions a second as `yardstick`, in the same round each. `None` where a board
-    /// has no solutions.
-    pub fn ratio_to(&self, yardstick: &Self) -> Option<Spread> {
-        let rates =
-            self.runs.iter().zip(&yardstick.runs).map(|(a, b)| (a.rate(a.solutions), b.rate(b.solutions)));
-        let ratios: Option<Vec<f64>> = rates.map(|(a, b)| (a > 0.0 && b > 0.0).then(|| a / b)).collect();
+    /// Returns the ratio of the solutions a second to those of `baseline`, compared round by
+    /// round. `None` if a board has no solutions.
+    pub fn ratio_to(&self, baseline: &Self) -> Option<Spread> {
+        let rates = self
+            .runs
+            .iter()
+            .zip(&baseline.runs)
+            .map(|(a, b)| (a.rate(a.solutions), b.rate(b.solutions)));
+        let ratios: Option<Vec<f64>> =
+            rates.map(|(a, b)| (a > 0.0 && b > 0.0).then(|| a / b)).collect();
         ratios.map(Spread::of)
     }
 }
 
-/// The middle and the ends of some values.
+/// The median and the extremes of some values.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Spread {
-    /// The middle value; of an even number, the mean of the two in the middle.
+    /// The median; for an even number of values, the mean of the two in the middle.
     pub median: f64,
-    /// The least.
+    /// The minimum.
     pub min: f64,
-    /// The largest.
+    /// The maximum.
     pub max: f64,
 }
 
 impl Spread {
-    /// The spread of `values`.
+    /// Returns the spread of `values`.
     ///
     /// # Panics
-    /// There is none.
+    /// `values` is empty.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Self {
         let mut values: Vec<f64> = values.into_iter().collect();
         values.sort_by(f64::total_cmp);
         let (upper, last) = (values.len() / 2, values.len() - 1);
         let lower = last / 2;
-        let median = if lower == upper { values[upper] } else { f64::midpoint(values[lower], values[upper]) };
+        let median = if lower == upper {
+            values[upper]
+        } else {
+            f64::midpoint(values[lower], values[upper])
+        };
         Self { median, min: values[0], max: values[last] }
     }
 }
 
-/// Why there is no comparison.
+/// The error returned when a comparison fails.
 #[derive(Debug, thiserror::Error)]
 pub enum BenchError {
     /// A count failed.
     #[error("{name}: {source}")]
     Count {
-        /// Whose.
+        /// The contestant's name.
         name: String,
-        /// Why.
+        /// The cause.
         source: Box<CountError>,
     },
     /// A count is wrong, or the published value is.
     #[error("{name} counts {found} solutions at n = {n}; the published value is {published}")]
     Differs {
-        /// Whose count it is.
+        /// The contestant's name.
         name: String,
         /// The board size.
         n: usize,
-        /// What it counted.
+        /// The number of solutions that it counted.
         found: u128,
         /// The value of OEIS A000170.
         published: u128,
     },
-    /// Nothing to hold a count to.
+    /// There is no published value to compare a count with.
     #[error("there is no published value for n = {0} to hold the counts to; n = 27 is the largest")]
     Unpublished(usize),
-    /// The watcher broke off.
+    /// The callback requested a stop.
     #[error(
         "interrupted in round {round} of {rounds}, in which {name} was counting; no comparison is complete"
     )]
     Stopped {
-        /// Whose turn it was.
+        /// The contestant that was counting.
         name: String,
-        /// The round, from 1.
+        /// The round, starting at 1.
         round: usize,
-        /// Rounds that were asked for.
+        /// The number of rounds requested.
         rounds: usize,
     },
 }
 
-/// Lets the contestants count in turn, `rounds` times each, and holds every count to the published value.
-/// `watch` is told of each turn at its beginning and at least ten times a second; if it breaks off, there is no
-/// comparison.
+/// Runs the contestants in turn, `rounds` times each, and compares every count with the published
+/// value. `watch` is called at the beginning of each turn and at least ten times a second; if it
+/// returns `Break`, there is no comparison.
 ///
 /// # Errors
-/// A count fails or is not the published one, there is none at this n, or `watch` broke off.
+/// A count fails or differs from the published value, there is no published value for this n, or
+/// `watch` returned `Break`.
 pub fn compare(
     contestants: &mut [Contestant<'_>],
     rounds: NonZeroUsize,
@@ -301,16 +321,23 @@ pub fn compare(
         .collect::<Result<Vec<u128>, BenchError>>()?;
     let mut measured: Vec<Measured> = contestants
         .iter()
-        .map(|c| Measured { name: c.name.clone(), kind: c.kind, n: c.n, runs: Vec::with_capacity(rounds) })
+        .map(|c| Measured {
+            name: c.name.clone(),
+            kind: c.kind,
+            n: c.n,
+            runs: Vec::with_capacity(rounds),
+        })
         .collect();
     let turns = (rounds * contestants.len()) as f64;
     let mut turns_done = 0.0;
     for round in 1..=rounds {
-        for ((contestant, &published), measured) in contestants.iter_mut().zip(&published).zip(&mut measured)
+        for ((contestant, &published), measured) in
+            contestants.iter_mut().zip(&published).zip(&mut measured)
         {
             let (name, n) = (measured.name.as_str(), measured.n);
-            let mut tell =
-                |share: f64| watch(&Turn { round, name, n, fraction: (turns_done + share) / turns });
+            let mut tell = |share: f64| {
+                watch(&Turn { round, name, n, fraction: (turns_done + share) / turns })
+            };
             let stopped = || BenchError::Stopped { name: name.to_owned(), round, rounds };
             if tell(0.0).is_break() {
                 return Err(stopped());
@@ -365,11 +392,11 @@ mod tests {
 
     #[test]
     fn ratios_compare_runs_of_the_same_round() {
-        // The machine slows down from round to round, and the ratios do not see it.
-        let (yardstick, rival) = (measured(&[10, 20, 40]), measured(&[2, 4, 10]));
-        let ratio = rival.ratio_to(&yardstick).expect("boards with solutions");
+        // The machine slows down from round to round, which does not affect the ratios.
+        let (baseline, rival) = (measured(&[10, 20, 40]), measured(&[2, 4, 10]));
+        let ratio = rival.ratio_to(&baseline).expect("boards with solutions");
         assert_eq!((ratio.median, ratio.min, ratio.max), (5.0, 4.0, 5.0));
-        let same = yardstick.ratio_to(&yardstick).expect("boards with solutions");
+        let same = baseline.ratio_to(&baseline).expect("boards with solutions");
         assert_eq!((same.median, same.min, same.max), (1.0, 1.0, 1.0));
     }
 
@@ -431,18 +458,28 @@ mod tests {
     fn every_kernel_that_runs_here_can_compete() {
         let kernels = KernelKind::ALL.into_iter().filter(|kind| kind.runs_here());
         let contestants = kernels.map(|kernel| Contestant::cpu(kernel, 9, NonZeroUsize::new(2)));
-        let mut contestants = contestants.collect::<Result<Vec<_>, _>>().expect("kernels that run here");
+        let mut contestants =
+            contestants.collect::<Result<Vec<_>, _>>().expect("kernels that run here");
         let measured = compare(&mut contestants, rounds(2), |_| ControlFlow::Continue(()));
         for measured in measured.expect("right counts") {
-            assert_eq!((measured.solutions(), measured.threads(), measured.runs.len()), (352, 2, 2));
-            assert_eq!(measured.nodes_per_s().is_none(), measured.name == "textbook", "{}", measured.name);
+            assert_eq!(
+                (measured.solutions(), measured.threads(), measured.runs.len()),
+                (352, 2, 2)
+            );
+            assert_eq!(
+                measured.nodes_per_s().is_none(),
+                measured.name == "textbook",
+                "{}",
+                measured.name
+            );
         }
     }
 
     #[test]
     fn a_watcher_that_breaks_off_stops_the_comparison_between_runs_and_within() {
         for stop_within in [false, true] {
-            let mut contestants = [Contestant::cpu(KernelKind::Scalar, 12, None).expect("runs anywhere")];
+            let mut contestants =
+                [Contestant::cpu(KernelKind::Scalar, 12, None).expect("runs anywhere")];
             let mut told = 0;
             let outcome = compare(&mut contestants, rounds(2), |_| {
                 told += 1;

@@ -1,4 +1,5 @@
-//! Counts a job: workers take units from a queue, the caller's thread keeps the books.
+//! Counts a job: workers take units from a queue, and the caller's thread records the completed
+//! units.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::{NonZeroU64, NonZeroUsize};
@@ -15,47 +16,49 @@ use super::progress::Progress;
 use super::workers::Pace;
 use super::workers::{Message, Workers};
 use crate::board::{Piece, Problem};
-use crate::checkpoint::{BookError, Checkpoint, CheckpointError, CompletedUnits, Corruption, FinishedUnit};
+use crate::checkpoint::{
+    Checkpoint, CheckpointError, CompletedUnits, Corruption, EnterError, FinishedUnit,
+};
 use crate::decomposition::{Decomposition, Job, JobError, Scheme};
 use crate::kernel::gpu::DeviceKernel;
 use crate::kernel::{Kernel, KernelError, KernelKind};
 use crate::tally::TallyError;
 
-/// How to count.
+/// The options of a count.
 #[derive(Clone, Debug, Default)]
 pub struct CountOptions {
-    /// The kernel of the CPU; `None` for the fastest one here.
+    /// The CPU kernel; `None` for the fastest one on this machine.
     pub kernel: Option<KernelKind>,
-    /// Threads; `None` for one a core.
+    /// The number of threads; `None` for one a core.
     pub threads: Option<NonZeroUsize>,
-    /// The devices. A kernel that is chosen keeps `Auto` to the CPU.
+    /// The devices. If a kernel is chosen, `Auto` uses only the CPU.
     pub devices: DeviceChoice,
 }
 
-/// A finished count.
+/// The result of a finished count.
 #[derive(Clone, Debug)]
 pub struct CountOutcome {
     /// The number of solutions (of completions, if squares were decided).
     pub solutions: u128,
-    /// Placements that the kernel made; `None` if it does not count them.
+    /// The number of placements that the kernel made; `None` if it does not count them.
     pub nodes: Option<u128>,
     /// The kernels that counted, joined by "+": that of the CPU, `wgsl` for shaders.
     pub kernel: String,
     /// The devices that counted: "cpu", and ids of adapters.
     pub devices: Vec<String>,
-    /// Threads of the CPU that counted.
+    /// The number of CPU threads that counted.
     pub threads: usize,
-    /// Units of the job.
+    /// The number of units of the job.
     pub units: u64,
-    /// Units that an earlier session had finished.
+    /// The number of units that an earlier session had finished.
     pub resumed_units: u64,
-    /// What this session took, wall clock.
+    /// The wall-clock time of this session.
     pub elapsed: Duration,
     /// Solutions a second in this session.
     pub rate_per_s: f64,
 }
 
-/// Why there is no count.
+/// The error returned when a count fails.
 #[derive(Debug, thiserror::Error)]
 pub enum CountError {
     /// The problem is too large.
@@ -67,35 +70,35 @@ pub enum CountError {
     /// The chosen devices cannot count it.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// A device that counts alone failed.
+    /// A device failed that was the only one to count.
     #[error("device {0} is out of use: {1}")]
     DeviceFault(String, String),
-    /// The run file cannot be used.
+    /// The checkpoint cannot be used.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
     /// Every kernel failed on a unit.
     #[error("unit {unit} cannot be counted here: {failures}")]
     Unit {
-        /// Its index.
+        /// The index of the unit.
         unit: u64,
-        /// How each of them failed.
+        /// The failure of each kernel.
         failures: String,
     },
-    /// The books do not balance.
+    /// The results of the units are inconsistent.
     #[error(transparent)]
-    Book(#[from] BookError),
-    /// The total is not to be believed.
+    Book(#[from] EnterError),
+    /// The total failed validation.
     #[error("the total: {0}")]
     Total(#[from] TallyError),
-    /// A worker thread ended before its work; its own message stands above.
+    /// A worker thread ended before its work was done; its own message was printed before.
     #[error("a counting thread failed; nothing it counted was believed")]
     WorkerLost,
-    /// The watcher asked to stop.
+    /// The callback requested a stop.
     #[error("stopped after {units_done} of {units} units")]
     Stopped {
-        /// Units finished by then.
+        /// The number of units finished by then.
         units_done: u64,
-        /// Units of the job.
+        /// The number of units of the job.
         units: u64,
     },
 }
@@ -103,21 +106,21 @@ pub enum CountError {
 /// Counts `problem`.
 ///
 /// # Errors
-/// The board is too large, the kernel cannot count it here, or a check of the result fails.
+/// The board is too large, the kernel cannot count it here, or validation of the result fails.
 pub fn count(problem: &Problem, options: &CountOptions) -> Result<CountOutcome, CountError> {
     CountTask::plan(problem, options)?.run(|_| ControlFlow::Continue(()))
 }
 
-/// What a running count tells its watcher.
+/// An event that a running count reports to its callback.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
-    /// How far it is.
+    /// The progress of the count.
     Progress(&'a Progress),
-    /// Something that people should know, in one line.
+    /// A message for the user, in one line.
     Note(&'a str),
 }
 
-/// A part of a job that goes into some parts: every so many-th unit.
+/// A part of a job: the units whose index has a given remainder modulo the number of parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
     index: u64,
@@ -125,47 +128,48 @@ pub struct Part {
 }
 
 impl Part {
-    /// All of it.
+    /// The whole job.
     const WHOLE: Self = Self { index: 0, parts: NonZeroU64::MIN };
 
-    /// The units whose number leaves `index` when it is divided by `parts`; `None` if none does.
+    /// Creates the part of the units whose index modulo `parts` is `index`, or returns `None` if
+    /// `index` is not below `parts`.
     pub const fn new(index: u64, parts: NonZeroU64) -> Option<Self> {
         if index < parts.get() { Some(Self { index, parts }) } else { None }
     }
 
-    /// Whether a unit belongs to it.
+    /// Returns whether a unit belongs to the part.
     pub const fn has(self, unit: u64) -> bool {
         unit % self.parts.get() == self.index
     }
 
-    /// How many of a job's units belong to it.
+    /// Returns the number of units of the part in a job of `of` units.
     pub const fn units(self, of: u64) -> u64 {
         of.saturating_sub(self.index).div_ceil(self.parts.get())
     }
 }
 
-/// A part that was counted. Its units are in its run file.
+/// The result of a counted part. Its units are in its checkpoint.
 #[derive(Clone, Debug)]
 pub struct PartOutcome {
     /// The kernels that counted, as in [`CountOutcome`].
     pub kernel: String,
     /// The devices that counted.
     pub devices: Vec<String>,
-    /// Units of the part.
+    /// The number of units of the part.
     pub units: u64,
-    /// Units that an earlier session had finished.
+    /// The number of units that an earlier session had finished.
     pub resumed_units: u64,
-    /// What this session took, wall clock.
+    /// The wall-clock time of this session.
     pub elapsed: Duration,
 }
 
-/// A job, planned and ready to be counted.
+/// A job that is planned and ready to be counted.
 #[derive(Debug)]
 pub struct CountTask {
     decomposition: Arc<Decomposition>,
     part: Part,
     kernel: KernelKind,
-    /// Whether other kernels count what this one fails on.
+    /// Whether other kernels take over the units on which this one fails.
     fallback: bool,
     factory: KernelFactory,
     threads: NonZeroUsize,
@@ -174,28 +178,28 @@ pub struct CountTask {
     books: Books,
 }
 
-/// What a session of counting was.
+/// The summary of a counting session.
 struct Session {
     resumed_units: u64,
     elapsed: Duration,
-    /// As finished units name them.
+    /// The kernels, as finished units name them.
     kernels: BTreeSet<String>,
-    /// Threads of the CPU that counted.
+    /// The number of CPU threads that counted.
     threads: usize,
 }
 
-/// What counts.
+/// The devices that count.
 #[derive(Debug)]
 struct Devices {
-    /// Whether the CPU does.
+    /// Whether the CPU counts.
     cpu: bool,
-    /// Whether GPUs are looked for once it is clear that they pay.
+    /// Whether to look for GPUs if the count is long enough for them to pay off.
     wake: bool,
     these: Vec<Device>,
 }
 
 impl Devices {
-    /// The devices of a choice, for a kernel that was chosen or not.
+    /// Returns the devices of the choice in `options`.
     fn choose(problem: &Problem, options: &CountOptions) -> Result<Self, DeviceError> {
         let choice = &options.devices;
         let cpu = choice.has_cpu();
@@ -219,7 +223,7 @@ impl Devices {
     }
 }
 
-/// Where finished units are kept.
+/// The storage of finished units.
 #[derive(Debug)]
 enum Books {
     InMemory(CompletedUnits),
@@ -234,13 +238,16 @@ impl Books {
         }
     }
 
-    /// Keeps finished units; on disk, if that is where the books are, before they are believed.
+    /// Records finished units. With a checkpoint they are written to disk before they are accepted.
     fn keep(&mut self, units: &[FinishedUnit]) -> Result<(), CountError> {
         match self {
-            Self::InMemory(book) => units.iter().try_for_each(|f| book.enter(f.unit, &f.tally).map(drop))?,
+            Self::InMemory(book) => {
+                units.iter().try_for_each(|f| book.enter(f.unit, &f.tally).map(drop))?
+            }
             Self::OnDisk(file) => match file.append(units) {
-                // Nobody knows which of the two is right. Neither is believed when the file is used again.
-                Err(CheckpointError::Refused { source: BookError::Conflict(unit), path }) => {
+                // It is unknown which of the two results is correct. The file marks the unit as
+                // disputed, so that neither is accepted when it is used again.
+                Err(CheckpointError::Refused { source: EnterError::Conflict(unit), path }) => {
                     file.dispute(unit)?;
                     return Err(CheckpointError::Disputed { path, unit }.into());
                 }
@@ -250,7 +257,7 @@ impl Books {
         Ok(())
     }
 
-    /// Takes finished units back; on disk, if that is where the books are.
+    /// Removes finished units, from the checkpoint as well if there is one.
     fn take_back(&mut self, units: &[u64]) -> Result<(), CountError> {
         match self {
             Self::InMemory(book) => units.iter().for_each(|&unit| book.reopen(unit)),
@@ -260,16 +267,16 @@ impl Books {
     }
 }
 
-/// Units that were counted in this session, by the kernel that finished units name.
+/// The units counted in this session, by the kernel that finished units name.
 #[derive(Debug, Default)]
 struct Counted {
     by: BTreeMap<String, BTreeSet<u64>>,
-    /// Kernels that did not know the known answers.
+    /// Kernels that failed a test with known answers.
     distrusted: BTreeSet<String>,
 }
 
 impl CountTask {
-    /// Cuts `problem` into units for this machine.
+    /// Divides `problem` into units for this machine.
     ///
     /// # Errors
     /// The board is too large, or the kernel cannot count it here.
@@ -292,12 +299,18 @@ impl CountTask {
         Ok(Self::new(decomposition, (part, kernel), options, devices, (forecast, books)))
     }
 
-    /// The same, with finished units kept in the run file at `path`, and those already in it not counted
-    /// again. The units are those of the file if there is one, so that another machine may go on with it.
+    /// Like [`Self::plan`], with finished units kept in the checkpoint at `path`; units already in
+    /// it are not counted again. If the file exists, its units are used, so that another machine
+    /// can continue it.
     ///
     /// # Errors
-    /// As for [`Self::plan`]; the file belongs to another job, is damaged or in use, or cannot be written.
-    pub fn resume(problem: &Problem, options: &CountOptions, path: &Path) -> Result<Self, CountError> {
+    /// As for [`Self::plan`]; the file belongs to another job, is damaged or in use, or cannot be
+    /// written.
+    pub fn resume(
+        problem: &Problem,
+        options: &CountOptions,
+        path: &Path,
+    ) -> Result<Self, CountError> {
         let (job, kernel) = job(problem, options)?;
         let mut run_file = Checkpoint::open(path)?;
         let Some(kept) = run_file.job().cloned() else {
@@ -323,11 +336,12 @@ impl CountTask {
         Ok(Self::new(decomposition, (part, kernel), options, devices, (forecast, books)))
     }
 
-    /// A part of a job that was planned, with finished units kept in the run file at `path`, and those already in it not
-    /// counted again.
+    /// Creates the task for a part of a planned job, with finished units kept in the checkpoint at
+    /// `path`; units already in it are not counted again.
     ///
     /// # Errors
-    /// The kernel cannot count it here; the file belongs to another job, is damaged or in use, or cannot be written.
+    /// The kernel cannot count it here; the file belongs to another job, is damaged or in use, or
+    /// cannot be written.
     pub fn part(
         decomposition: &Decomposition,
         part: Part,
@@ -347,13 +361,18 @@ impl CountTask {
             Some(kept) if kept == *job => {}
             Some(kept) => {
                 let (found, wanted) = (kept.to_string(), job.to_string());
-                return Err(CheckpointError::AnotherJob { path: path.to_owned(), found, wanted }.into());
+                return Err(
+                    CheckpointError::AnotherJob { path: path.to_owned(), found, wanted }.into()
+                );
             }
         }
         let devices = Devices::choose(problem, options)?;
-        // It takes seconds for large boards, and only devices need it.
-        let forecast =
-            if options.devices.has_adapters() { forecast_if_long(decomposition, kernel) } else { None };
+        // A forecast takes seconds for large boards, and only devices need it.
+        let forecast = if options.devices.has_adapters() {
+            forecast_if_long(decomposition, kernel)
+        } else {
+            None
+        };
         let decomposition = Arc::new(decomposition.clone());
         let books = Books::OnDisk(run_file);
         Ok(Self::new(decomposition, (part, kernel), options, devices, (forecast, books)))
@@ -370,7 +389,7 @@ impl CountTask {
         Self { decomposition, part, kernel, fallback, factory, threads, devices, forecast, books }
     }
 
-    /// Makes the kernels of the CPU by `make` instead of [`KernelKind::build`]: kernels of one's own.
+    /// Creates the CPU kernels by `make` instead of [`KernelKind::build`], for custom kernels.
     pub fn set_kernels(
         &mut self,
         make: impl Fn(KernelKind, Piece) -> Result<Box<dyn Kernel>, KernelError> + Send + Sync + 'static,
@@ -378,23 +397,24 @@ impl CountTask {
         self.factory = KernelFactory::new(make);
     }
 
-    /// Ends the count where the kernel fails, so that what was counted was counted by it: for measurements of a
-    /// kernel, and tests.
+    /// Ends the count where the kernel fails, so that all results are its own: for measurements of
+    /// a kernel, and tests.
     pub fn without_fallback(&mut self) {
         self.fallback = false;
     }
 
-    /// Adds a device that is open already: a backend of one's own.
+    /// Adds an open device with a custom backend.
     pub fn add_device(&mut self, id: &str, kernel: DeviceKernel) {
         self.devices.these.push(Device::opened(id, kernel));
     }
 
-    /// Leaves the CPU out, unless every device fails.
+    /// Excludes the CPU, unless every device fails.
     pub fn without_cpu(&mut self) {
         self.devices.cpu = false;
     }
 
-    /// Units that are finished already, and bytes of a torn last line that were dropped from the run file.
+    /// Returns the number of units already finished, and the number of bytes of a torn last line
+    /// that were dropped from the checkpoint.
     pub fn resumed(&self) -> (u64, usize) {
         let torn_bytes = match &self.books {
             Books::InMemory(_) => 0,
@@ -407,16 +427,17 @@ impl CountTask {
         self.books.book()
     }
 
-    /// The plan.
+    /// Returns the decomposition.
     pub fn decomposition(&self) -> &Decomposition {
         &self.decomposition
     }
 
-    /// Counts what is not finished yet. `watch` is told of the progress after finished units and at least ten
-    /// times a second; if it breaks off, the count stops at once and what the workers have in hand is lost.
+    /// Counts the units not finished yet. `watch` receives the progress after finished units and at
+    /// least ten times a second; if it returns `Break`, the count stops at once and the work in
+    /// progress is lost.
     ///
     /// # Errors
-    /// A check of a result fails, the run file cannot be written, or `watch` broke off.
+    /// Validation of a result fails, the checkpoint cannot be written, or `watch` returned `Break`.
     pub fn run(
         mut self,
         watch: impl FnMut(Event<'_>) -> ControlFlow<()>,
@@ -439,7 +460,7 @@ impl CountTask {
         })
     }
 
-    /// The same for a [part](Self::part): its units are in its file then.
+    /// Like [`Self::run`] for a [part](Self::part), whose units are then in its file.
     ///
     /// # Errors
     /// As for [`Self::run`].
@@ -452,12 +473,12 @@ impl CountTask {
         Ok(PartOutcome { kernel, devices, units: self.units(), resumed_units, elapsed })
     }
 
-    /// Units that are to be counted, finished ones included.
+    /// Returns the number of units to be counted, including finished ones.
     fn units(&self) -> u64 {
         self.part.units(self.book().units())
     }
 
-    /// Those of them that are missing.
+    /// Returns the missing units.
     fn missing(&self) -> impl Iterator<Item = u64> {
         self.book().missing().filter(|&unit| self.part.has(unit))
     }
@@ -480,14 +501,15 @@ impl CountTask {
             let mut fatal = None;
             let mut batch: Vec<FinishedUnit> = Vec::new();
             let mut next = workers.next(TICK);
-            // Together with all that came meanwhile: the disk is asked once.
+            // Handles all messages that have arrived meanwhile together, so that the disk is
+            // written once.
             while let Some(message) = next {
                 match message {
                     Message::Finished(units) => batch.extend(units),
                     Message::Failed(error) => fatal = fatal.or(Some(error)),
                     Message::KernelFailed(failure) => failures.push(failure),
                     Message::Note(note) => {
-                        // Whoever wants to stop can do so a moment later.
+                        // A request to stop is handled at the next progress event.
                         let _ = watch(Event::Note(&note));
                     }
                     Message::DeviceGone => workers.devices = workers.devices.saturating_sub(1),
@@ -495,7 +517,7 @@ impl CountTask {
                 next = workers.more();
             }
             if workers.devices == 0 && workers.cpu_threads == 0 {
-                // Devices that were to count alone are out of use.
+                // All devices that were to count without the CPU have failed.
                 let _ = watch(Event::Note("no device is left: counting on the CPU"));
                 workers.start_cpu(self.threads);
                 if workers.cpu_threads == 0 {
@@ -508,14 +530,18 @@ impl CountTask {
                 }
                 let taken_back = self.take_back(&failure, &mut counted)?;
                 missing += taken_back.len() as u64;
-                finished_nodes -= taken_back.iter().map(|&unit| self.forecast_of(unit)).sum::<f64>();
+                finished_nodes -=
+                    taken_back.iter().map(|&unit| self.forecast_of(unit)).sum::<f64>();
                 workers.settle(&taken_back);
             }
-            let (batch, refused): (Vec<FinishedUnit>, Vec<FinishedUnit>) =
-                batch.into_iter().partition(|finished| !counted.distrusted.contains(&finished.kernel));
+            let (batch, refused): (Vec<FinishedUnit>, Vec<FinishedUnit>) = batch
+                .into_iter()
+                .partition(|finished| !counted.distrusted.contains(&finished.kernel));
             refused.iter().for_each(|finished| workers.refuse(finished.unit));
-            // A unit may have been counted twice, near the end; the books see to it that both results agree.
-            let new: BTreeSet<u64> = batch.iter().map(|f| f.unit).filter(|&u| !self.book().has(u)).collect();
+            // Near the end a unit may be counted twice; the completed units check that both results
+            // agree.
+            let new: BTreeSet<u64> =
+                batch.iter().map(|f| f.unit).filter(|&u| !self.book().has(u)).collect();
             self.books.keep(&batch)?;
             if let Some(error) = fatal {
                 return Err(error);
@@ -530,18 +556,33 @@ impl CountTask {
             }
             let fraction = self.fraction(finished_nodes);
             let units_done = self.units() - missing;
-            let progress =
-                self.progress(units_done, began.elapsed(), before.thirds(), fraction_before, fraction);
+            let progress = self.progress(
+                units_done,
+                began.elapsed(),
+                before.thirds(),
+                fraction_before,
+                fraction,
+            );
             if watch(Event::Progress(&progress)).is_break() {
                 return Err(CountError::Stopped { units_done, units: self.units() });
             }
         }
         let kernels = counted.by.into_keys().collect();
-        Ok(Session { resumed_units, elapsed: began.elapsed(), kernels, threads: workers.cpu_threads })
+        Ok(Session {
+            resumed_units,
+            elapsed: began.elapsed(),
+            kernels,
+            threads: workers.cpu_threads,
+        })
     }
 
-    /// Takes back what a kernel counted in this session, if that is not believed any more. Returns the units.
-    fn take_back(&mut self, failure: &KernelFailure, counted: &mut Counted) -> Result<Vec<u64>, CountError> {
+    /// Discards what a kernel counted in this session if it is no longer trusted. Returns the
+    /// units.
+    fn take_back(
+        &mut self,
+        failure: &KernelFailure,
+        counted: &mut Counted,
+    ) -> Result<Vec<u64>, CountError> {
         if failure.trusted {
             return Ok(Vec::new());
         }
@@ -554,16 +595,19 @@ impl CountTask {
         Ok(units)
     }
 
-    /// The kernels of the CPU that may count: the chosen one first, then those that take over where it fails.
+    /// Returns the CPU kernels to be used: the chosen one first, then those that take over where it
+    /// fails.
     fn kernels(&self) -> CpuKernels {
         let mut kinds = vec![self.kernel];
-        if let (true, Ok(ladder)) = (self.fallback, KernelPreference::new(Some(self.kernel))) {
-            kinds.extend(ladder.for_job(self.decomposition.job()).filter(|kind| *kind != self.kernel));
+        if let (true, Ok(preference)) = (self.fallback, KernelPreference::new(Some(self.kernel))) {
+            kinds.extend(
+                preference.for_job(self.decomposition.job()).filter(|kind| *kind != self.kernel),
+            );
         }
         CpuKernels::new(kinds, self.factory.clone(), self.fallback)
     }
 
-    /// Starts what counts.
+    /// Starts the workers.
     fn start(&mut self) -> Workers {
         let mut workers = Workers::new(&self.decomposition, self.missing(), self.kernels());
         if self.devices.cpu {
@@ -582,7 +626,8 @@ impl CountTask {
         workers
     }
 
-    /// The names of the kernels and devices that counted, from those in the finished units.
+    /// Returns the names of the kernels and devices that counted, derived from those in the
+    /// finished units.
     fn names(&self, kernels: &BTreeSet<String>) -> (String, Vec<String>) {
         let mut names: Vec<&str> = Vec::new();
         let mut devices: Vec<String> = Vec::new();
@@ -596,7 +641,7 @@ impl CountTask {
             }
         }
         if names.is_empty() {
-            // Nothing was left to count.
+            // No unit was left to count.
             return (self.kernel.name().to_owned(), vec!["cpu".to_owned()]);
         }
         (names.join("+"), devices)
@@ -627,12 +672,12 @@ impl CountTask {
         }
     }
 
-    /// Nodes that the threads of the CPU make a second, roughly.
+    /// Returns the approximate nodes a second of all CPU threads together.
     fn usual_nodes_per_s(&self) -> f64 {
         usual_nodes_per_s(self.kernel) * self.threads.get() as f64
     }
 
-    /// Nodes forecast for a unit; every unit the same where there is no forecast.
+    /// Returns the forecast nodes of a unit; 1 for every unit without a forecast.
     fn forecast_of(&self, unit: u64) -> f64 {
         self.forecast.as_ref().map_or(1.0, |f| f.nodes(self.decomposition.unit(unit)))
     }
@@ -647,31 +692,36 @@ impl CountTask {
 
     fn fraction(&self, finished_nodes: f64) -> f64 {
         let all = match &self.forecast {
-            // All parts are about the same.
-            Some(forecast) => forecast.nodes(0..self.decomposition.prefixes()) / self.part.parts.get() as f64,
+            // All parts are about equally large.
+            Some(forecast) => {
+                forecast.nodes(0..self.decomposition.prefixes()) / self.part.parts.get() as f64
+            }
             None => self.units() as f64,
         };
         if all > 0.0 { (finished_nodes / all).min(1.0) } else { 1.0 }
     }
 }
 
-/// The job with units of one prefix, and the kernel that is to count it.
+/// Returns the job with units of one prefix, and the kernel to count it.
 fn job(problem: &Problem, options: &CountOptions) -> Result<(Job, KernelKind), CountError> {
     let kernel = options.kernel.unwrap_or_else(|| KernelKind::fastest(problem.piece()));
     kernel.build(problem.piece())?;
     Ok((Job::new(problem.clone(), kernel.scheme(problem), None, 1)?, kernel))
 }
 
-/// Seconds that the CPU must need for a count before a GPU's driver is woken: that and the self-test take about one.
+/// The CPU time in seconds from which looking for a GPU pays off: waking its driver and the
+/// self-test take about one second.
 const WORTH_WAKING_S: f64 = 3.0;
 
-/// The fewest units that a job is cut into, if it has as many prefixes: enough for some dozens of threads.
+/// The minimum number of units of a job, if it has as many prefixes: enough for some dozens of
+/// threads.
 const FEWEST_UNITS: u64 = 64;
-/// The most: a run file of some megabytes.
+/// The maximum number of units of a job: a checkpoint of some megabytes.
 const MOST_UNITS: u64 = 1 << 16;
 
-/// Nodes (placements without look-ahead) that one thread makes a second, roughly: it sizes units, and predicts
-/// the time left until there is a measurement. Measured at n = 16 and 17 on a 3 GHz server core.
+/// Returns the approximate number of nodes (placements without look-ahead) that one thread makes a
+/// second. It determines the unit size, and predicts the time left until there is a measurement.
+/// Measured at n = 16 and 17 on a 3 GHz server core.
 const fn usual_nodes_per_s(kernel: KernelKind) -> f64 {
     match kernel {
         KernelKind::Avx512 => 3e9,
@@ -683,8 +733,9 @@ const fn usual_nodes_per_s(kernel: KernelKind) -> f64 {
     }
 }
 
-/// Cuts `problem` into units for many machines, the same on each: a unit takes about a second of one thread with the
-/// fastest kernel, more in jobs that would have over a million.
+/// Divides `problem` into units for many machines, identically on each: a unit takes about a second
+/// of one thread with the fastest kernel, or more in jobs that would otherwise have over a million
+/// units.
 ///
 /// # Errors
 /// The board is too large.
@@ -704,8 +755,8 @@ pub fn plan_for_campaign(problem: &Problem) -> Result<Decomposition, JobError> {
     Ok(decomposition.with_unit_prefixes(size))
 }
 
-/// Into how many units to cut a job with so many nodes: one takes a second, or more in very long jobs, and less
-/// where many threads would otherwise wait for the last ones.
+/// Returns the number of units for a job with this many nodes: a unit takes a second, or more in
+/// very long jobs, and less where many threads would otherwise wait for the last units.
 fn units_for(nodes: f64, kernel: KernelKind, threads: NonZeroUsize) -> u64 {
     const UNITS_PER_THREAD: u64 = 16;
     // The cast saturates.
@@ -713,11 +764,12 @@ fn units_for(nodes: f64, kernel: KernelKind, threads: NonZeroUsize) -> u64 {
     a_second_each.max(threads.get() as u64 * UNITS_PER_THREAD).clamp(FEWEST_UNITS, MOST_UNITS)
 }
 
-/// The forecast of a queens job, if it is long enough that some milliseconds for it do not matter.
+/// Returns the forecast of a queens job, if the job is long enough that some milliseconds for the
+/// forecast do not matter.
 fn forecast_if_long(decomposition: &Decomposition, kernel: KernelKind) -> Option<Forecast> {
     const STARTS: u64 = 4096;
     const DIVES: u32 = 4;
-    /// Any constant will do: the same job gets the same units.
+    /// Any constant works: the same job gets the same units.
     const SEED: u64 = 2026;
     let problem = decomposition.job().problem();
     let shortest = match kernel {
@@ -729,9 +781,12 @@ fn forecast_if_long(decomposition: &Decomposition, kernel: KernelKind) -> Option
         .then(|| forecast(decomposition, STARTS, DIVES, SEED))
 }
 
-/// One thread a core unless the options say otherwise.
+/// Returns the number of threads: one a core unless the options specify it.
 fn threads(options: &CountOptions) -> NonZeroUsize {
-    options.threads.or_else(|| std::thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN)
+    options
+        .threads
+        .or_else(|| std::thread::available_parallelism().ok())
+        .unwrap_or(NonZeroUsize::MIN)
 }
 
 #[cfg(test)]
@@ -749,7 +804,8 @@ mod tests {
                     ..CountOptions::default()
                 };
                 for (n, solutions) in known.into_iter().enumerate() {
-                    let outcome = count(&Problem::empty(Piece::Queen, n), &options).expect("counts");
+                    let outcome =
+                        count(&Problem::empty(Piece::Queen, n), &options).expect("counts");
                     assert_eq!(outcome.solutions, solutions, "{kernel}, n = {n}");
                 }
             }

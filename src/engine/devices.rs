@@ -1,4 +1,4 @@
-//! Which devices count: the choice, and how it becomes devices.
+//! The choice of devices to count on, and its resolution to devices.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,17 +7,17 @@ use std::sync::Arc;
 
 use crate::kernel::gpu::{AdapterInfo, AdapterKind, Adapters, DeviceKernel, Fault};
 
-/// Which devices are to count.
+/// The devices to count on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum DeviceChoice {
-    /// The CPU, and every GPU if the count is so long that waking one pays.
+    /// The CPU, and every GPU if the count is long enough for waking one to pay off.
     #[default]
     Auto,
-    /// These.
+    /// The named devices.
     These(Vec<DeviceName>),
 }
 
-/// A device, or several, by name.
+/// The name of one or several devices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeviceName {
     /// The CPU.
@@ -28,20 +28,20 @@ pub enum DeviceName {
     Id(String),
 }
 
-/// A choice that cannot be read.
+/// The error returned when a choice cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "'{0}' is not a choice of devices; write auto, cpu, gpu or ids from nqueens devices, separated by commas"
 )]
 pub struct UnknownDevice(String);
 
-/// Why the chosen devices cannot count.
+/// The error returned when the chosen devices cannot count.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DeviceError {
     /// There is no adapter.
     #[error("no GPU adapter was found; install its Vulkan driver, or use --device cpu")]
     NoAdapter,
-    /// There is none with this id.
+    /// There is no device with this id.
     #[error("no device '{0}' here; nqueens devices lists those that are ({1})")]
     NoSuchDevice(String, String),
     /// The program was built without the feature `gpu`.
@@ -50,16 +50,20 @@ pub enum DeviceError {
     /// The shaders count queens only.
     #[error("GPUs count queens only; use --device cpu or auto for {0}s")]
     QueensOnly(crate::board::Piece),
-    /// A kernel that shares nothing with the shaders, and has plans that these cannot count.
-    #[error("--kernel {0} counts by plans that GPUs cannot count; choose another kernel, or --device cpu")]
+    /// The kernel uses a scheme whose symmetry cases the shaders cannot count.
+    #[error(
+        "--kernel {0} counts by plans that GPUs cannot count; choose another kernel, or --device cpu"
+    )]
     AnotherScheme(crate::kernel::KernelKind),
-    /// A kernel of the CPU was chosen where the CPU does not count.
-    #[error("--kernel chooses a kernel of the CPU, which --device leaves out; add cpu to the devices")]
+    /// A CPU kernel was chosen, but the CPU does not count.
+    #[error(
+        "--kernel chooses a kernel of the CPU, which --device leaves out; add cpu to the devices"
+    )]
     KernelWithoutCpu,
 }
 
 impl DeviceChoice {
-    /// Whether the CPU counts.
+    /// Returns whether the CPU counts.
     pub fn has_cpu(&self) -> bool {
         match self {
             Self::Auto => true,
@@ -67,7 +71,7 @@ impl DeviceChoice {
         }
     }
 
-    /// Whether adapters are named.
+    /// Returns whether adapters are named.
     pub fn has_adapters(&self) -> bool {
         matches!(self, Self::These(names) if names.iter().any(|name| *name != DeviceName::Cpu))
     }
@@ -83,13 +87,14 @@ impl FromStr for DeviceChoice {
         let name = |word: &str| match word {
             "cpu" => Some(DeviceName::Cpu),
             "gpu" => Some(DeviceName::Gpu),
-            // An id has its backend in front.
+            // An id begins with its backend.
             id if id.contains('-') && id.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') => {
                 Some(DeviceName::Id(id.to_owned()))
             }
             _ => None,
         };
-        let names: Option<Vec<DeviceName>> = text.split(',').map(|word| name(word.trim())).collect();
+        let names: Option<Vec<DeviceName>> =
+            text.split(',').map(|word| name(word.trim())).collect();
         names.map(Self::These).ok_or_else(|| UnknownDevice(text.to_owned()))
     }
 }
@@ -113,7 +118,7 @@ impl fmt::Display for DeviceChoice {
     }
 }
 
-/// A device that may count; it is opened by the thread that will use it.
+/// A device that may count; the thread that uses it opens it.
 pub struct Device {
     id: String,
     info: Option<AdapterInfo>,
@@ -121,28 +126,29 @@ pub struct Device {
 }
 
 impl Device {
-    /// A device that is open already: a backend of one's own.
+    /// Creates a device from an open kernel with a custom backend.
     pub fn opened(id: &str, kernel: DeviceKernel) -> Self {
         Self { id: id.to_owned(), info: None, open: Box::new(move || Ok(kernel)) }
     }
 
     fn on(adapters: &Arc<Adapters>, info: &AdapterInfo) -> Self {
         let (adapters, name) = (Arc::clone(adapters), info.id.clone());
-        let open = move || adapters.open(&name).unwrap_or_else(|| Err(Fault::Lost("it is gone".into())));
+        let open =
+            move || adapters.open(&name).unwrap_or_else(|| Err(Fault::Lost("it is gone".into())));
         Self { id: info.id.clone(), info: Some(info.clone()), open: Box::new(open) }
     }
 
-    /// Its id.
+    /// Returns the id.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// Its adapter, if it has one.
+    /// Returns the adapter, if the device has one.
     pub const fn info(&self) -> Option<&AdapterInfo> {
         self.info.as_ref()
     }
 
-    /// Opens it. It has not passed its self-test then.
+    /// Opens the device, without a self-test.
     ///
     /// # Errors
     /// The driver refuses, or the device is gone.
@@ -157,21 +163,23 @@ impl fmt::Debug for Device {
     }
 }
 
-/// The adapters of a choice. `Auto` means every GPU, but no software drivers, which are slower than the kernels of
-/// the CPU; there may be none.
+/// Returns the devices of a choice. `Auto` means every GPU, but no software drivers, which are
+/// slower than the CPU kernels; the result may be empty.
 ///
 /// # Errors
-/// The choice names an adapter that is not there.
+/// The choice names an adapter that does not exist, or the program was built without the feature
+/// `gpu`.
 pub fn find_devices(choice: &DeviceChoice) -> Result<Vec<Device>, DeviceError> {
     if choice.has_adapters() && !cfg!(feature = "gpu") {
         return Err(DeviceError::NotBuilt);
     }
     let adapters = Arc::new(Adapters::find());
-    // Windows shows a card once for each backend; Vulkan will do.
+    // Windows lists a card once for each backend; only the Vulkan entry is used.
     let shown_twice = |info: &AdapterInfo| {
         info.backend != "vulkan"
             && adapters.infos().any(|other| {
-                other.backend == "vulkan" && (other.vendor, other.device) == (info.vendor, info.device)
+                other.backend == "vulkan"
+                    && (other.vendor, other.device) == (info.vendor, info.device)
             })
     };
     let hardware =
@@ -204,7 +212,7 @@ pub fn find_devices(choice: &DeviceChoice) -> Result<Vec<Device>, DeviceError> {
     Ok(chosen.into_iter().map(|info| Device::on(&adapters, info)).collect())
 }
 
-/// Every adapter of this machine, software drivers included.
+/// Returns every adapter of this machine, including software drivers.
 pub fn find_every_device() -> Vec<Device> {
     let adapters = Arc::new(Adapters::find());
     adapters.infos().map(|info| Device::on(&adapters, info)).collect()

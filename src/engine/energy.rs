@@ -1,13 +1,13 @@
-//! The energy of a run, from the counters of the processor's packages (RAPL, as Linux shows them below
-//! `/sys/class/powercap`). It is that of the whole packages, whatever else runs on them. Where the counters
-//! cannot be read there is none: it is never guessed.
+//! The energy of a run, from the counters of the processor's packages (RAPL, as Linux exposes them
+//! under `/sys/class/powercap`). It is that of the whole packages, whatever else runs on them. If
+//! the counters cannot be read, no energy is reported; it is never guessed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Sums what the counters of all packages say between its start and its end. A counter wraps after some
-/// minutes; the meter must be sampled more often than that.
+/// A meter that sums the counters of all packages between its start and its end. A counter wraps
+/// after some minutes; the meter must be sampled more often than that.
 #[derive(Debug)]
 pub(super) struct EnergyMeter {
     /// `None` once a counter could not be read.
@@ -21,7 +21,7 @@ pub(super) struct EnergyMeter {
 struct Package {
     counter: PathBuf,
     last: u64,
-    /// Where the counter wraps.
+    /// The value at which the counter wraps.
     range: u64,
 }
 
@@ -36,7 +36,8 @@ impl EnergyMeter {
         Self { packages, used_uj: 0, sampled: Instant::now() }
     }
 
-    /// Reads the counters if the last time is a second ago; to be called all along the run.
+    /// Reads the counters if the last read was at least a second ago; must be called throughout the
+    /// run.
     pub(super) fn sample(&mut self) {
         const PERIOD: Duration = Duration::from_secs(1);
         if self.sampled.elapsed() >= PERIOD {
@@ -54,8 +55,9 @@ impl EnergyMeter {
         });
     }
 
-    /// Joules of a run that took `elapsed` and ends now. `None` without counters, and for runs that are short
-    /// beside the millisecond in which a counter moves.
+    /// Returns the energy in joules of a run that took `elapsed` and ends now. `None` without
+    /// counters, and for runs that are short compared with the millisecond in which a counter
+    /// advances.
     pub(super) fn joules(mut self, elapsed: Duration) -> Option<f64> {
         const SHORTEST: Duration = Duration::from_millis(50);
         self.read();
@@ -64,7 +66,7 @@ impl EnergyMeter {
 }
 
 impl Package {
-    /// µJ since the last call.
+    /// Returns the energy in µJ since the last call.
     fn advance(&mut self) -> Option<u64> {
         let now = number(&self.counter)?;
         let used = match now.checked_sub(self.last) {
@@ -76,17 +78,21 @@ impl Package {
     }
 }
 
-/// The packages of the machine; `None` if one of them cannot be read, since the sum would lack it. Its
-/// subzones (cores, memory) and the platform are no packages: they would be counted twice.
+/// Returns the packages of the machine, or `None` if one of them cannot be read, since the sum
+/// would lack it. Subzones (cores, memory) and the platform are excluded, because they would be
+/// counted twice.
 fn packages(folder: &Path) -> Option<Vec<Package>> {
     let mut packages = Vec::new();
     for zone in fs::read_dir(folder).ok()? {
         let zone = zone.ok()?;
-        let is_zone = zone.file_name().to_str().and_then(|name| name.strip_prefix("intel-rapl:")).is_some();
-        let is_package = || fs::read_to_string(zone.path().join("name")).map(|n| n.starts_with("package"));
+        let is_zone =
+            zone.file_name().to_str().and_then(|name| name.strip_prefix("intel-rapl:")).is_some();
+        let is_package =
+            || fs::read_to_string(zone.path().join("name")).map(|n| n.starts_with("package"));
         if is_zone && is_package().ok()? {
             let counter = zone.path().join("energy_uj");
-            let (last, range) = (number(&counter)?, number(&zone.path().join("max_energy_range_uj"))?);
+            let (last, range) =
+                (number(&counter)?, number(&zone.path().join("max_energy_range_uj"))?);
             packages.push(Package { counter, last, range });
         }
     }
@@ -108,7 +114,8 @@ mod tests {
 
     impl Counters {
         fn new(test: &str) -> Self {
-            let folder = std::env::temp_dir().join(format!("nqueens-energy-{}-{test}", std::process::id()));
+            let folder =
+                std::env::temp_dir().join(format!("nqueens-energy-{}-{test}", std::process::id()));
             fs::create_dir_all(&folder).expect("a folder for temporary files");
             Self(folder)
         }
@@ -116,7 +123,8 @@ mod tests {
         fn zone(&self, zone: &str, name: &str) {
             fs::create_dir_all(self.0.join(zone)).expect("writable");
             fs::write(self.0.join(zone).join("name"), format!("{name}\n")).expect("writable");
-            fs::write(self.0.join(zone).join("max_energy_range_uj"), "10000000\n").expect("writable");
+            fs::write(self.0.join(zone).join("max_energy_range_uj"), "10000000\n")
+                .expect("writable");
             self.show(zone, 0);
         }
 
@@ -165,10 +173,18 @@ mod tests {
     fn what_cannot_be_read_is_never_guessed() {
         let counters = Counters::new("none");
         assert_eq!(EnergyMeter::start_below(&counters.0).joules(LONG), None, "no counters");
-        assert_eq!(EnergyMeter::start_below(&counters.0.join("nowhere")).joules(LONG), None, "no folder");
+        assert_eq!(
+            EnergyMeter::start_below(&counters.0.join("nowhere")).joules(LONG),
+            None,
+            "no folder"
+        );
         counters.zone("intel-rapl:0", "package-0");
         counters.zone("intel-rapl:1", "package-1");
-        assert_eq!(EnergyMeter::start_below(&counters.0).joules(Duration::ZERO), None, "a short run");
+        assert_eq!(
+            EnergyMeter::start_below(&counters.0).joules(Duration::ZERO),
+            None,
+            "a short run"
+        );
         let meter = EnergyMeter::start_below(&counters.0);
         fs::remove_file(counters.0.join("intel-rapl:1/energy_uj")).expect("ours");
         assert_eq!(meter.joules(LONG), None, "a counter that is lost on the way");

@@ -1,9 +1,11 @@
-//! Estimates from sampled subtrees (Knuth, "Estimating the efficiency of backtrack programs", 1975).
+//! Estimates from sampled subtrees (Knuth, "Estimating the efficiency of backtrack programs",
+//! 1975).
 //!
-//! A *dive* goes down the search tree, choosing one child at random in each row. Multiplying the numbers of
-//! children along the way gives unbiased estimates of the nodes and solutions below the start. Starts are
-//! prefixes drawn from all of a job at even distances, so that each plan has its share. Dives are made in
-//! rounds, and the standard error comes from the spread between rounds.
+//! A *dive* goes down the search tree, choosing one child at random in each row. Multiplying the
+//! numbers of children along the way gives unbiased estimates of the nodes and solutions below the
+//! start. Starts are prefixes sampled at equal distances over the whole job, so that each symmetry
+//! case is represented proportionally. Dives are made in rounds, and the standard error is derived
+//! from the spread between rounds.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -17,7 +19,7 @@ use crate::decomposition::{Decomposition, Prefix, SymmetryCase};
 pub struct Mean {
     /// The mean.
     pub mean: f64,
-    /// Its standard error: in two of three cases the truth is closer to the mean than this.
+    /// The standard error: in two of three cases the true value is closer to the mean than this.
     pub error: f64,
 }
 
@@ -29,41 +31,41 @@ impl Mean {
         Self { mean, error: (spread / (count * (count - 1.0).max(1.0))).sqrt() }
     }
 
-    /// The error as a share of the mean; 0 for a mean of 0.
+    /// Returns the relative error; 0 for a mean of 0.
     pub fn relative(self) -> f64 {
         if self.mean == 0.0 { 0.0 } else { self.error / self.mean }
     }
 }
 
-/// What [`estimate`] found.
+/// The result of [`estimate`].
 #[derive(Clone, Copy, Debug)]
 pub struct Estimate {
     /// Solutions of the problem.
     pub solutions: Mean,
-    /// Nodes of the search tree after symmetry: placements without look-ahead.
+    /// Nodes of the search tree after symmetry reduction: placements without look-ahead.
     pub nodes: Mean,
-    /// Such nodes a second on this machine, with the kernel and threads of the options; measured by counting
-    /// a smaller board, whose size is `measured_at`.
+    /// Nodes a second on this machine, with the kernel and threads of the options; measured by
+    /// counting a smaller board, whose size is `measured_at`.
     pub nodes_per_s: f64,
     /// The board size that was counted to measure the rate.
     pub measured_at: usize,
-    /// Seconds that the count would take on this machine. The error holds that of the nodes and 15 % for the
-    /// rate, which differs between board sizes.
+    /// The seconds that the count would take on this machine. The error combines that of the nodes
+    /// and 15 % for the rate, which differs between board sizes.
     pub seconds: Mean,
-    /// Dives that were made.
+    /// The number of dives made.
     pub dives: u64,
 }
 
-/// How the work of a job spreads over its prefixes.
+/// The distribution of a job's work over its prefixes.
 #[derive(Clone, Debug)]
 pub struct Forecast {
-    /// Nodes expected below each sampled prefix, which stands for `stride` prefixes.
+    /// The expected nodes below each sampled prefix, which represents `stride` prefixes.
     samples: Vec<f64>,
     stride: u64,
 }
 
 impl Forecast {
-    /// Nodes expected below a range of prefixes.
+    /// Returns the expected nodes below a range of prefixes.
     pub fn nodes(&self, range: Range<u64>) -> f64 {
         (range.start / self.stride..range.end.div_ceil(self.stride))
             .zip(self.samples.iter().skip((range.start / self.stride) as usize))
@@ -98,7 +100,7 @@ impl Dives<'_> {
         self.solutions += ways * f64::from(plan.weight()) / 3.0;
     }
 
-    /// One of the set bits.
+    /// Returns one of the set bits at random.
     fn choose(&mut self, mut available: u32) -> u32 {
         for _ in 0..self.rng.u32(..available.count_ones()) {
             available &= available - 1;
@@ -107,13 +109,14 @@ impl Dives<'_> {
     }
 }
 
-/// Prefixes at even distances: about `most` of them, with the distance.
+/// Returns prefixes at equal distances, about `most` of them, and the distance.
 fn starts(decomposition: &Decomposition, most: u64) -> (Vec<(&SymmetryCase, Prefix)>, u64) {
     let stride = decomposition.prefixes().div_ceil(most).max(1);
     let mut starts = Vec::new();
     let mut index = 0;
     decomposition.for_each(0..decomposition.prefixes(), |plan, prefix| {
-        // The middle of each stretch, and the first of a last one that is too short to have it.
+        // The middle of each stride, or the first prefix of a last stride that is too short to have
+        // a middle.
         let left = decomposition.prefixes() - index;
         if index % stride == stride / 2 || (index % stride == 0 && left <= stride / 2) {
             starts.push((plan, *prefix));
@@ -123,8 +126,8 @@ fn starts(decomposition: &Decomposition, most: u64) -> (Vec<(&SymmetryCase, Pref
     (starts, stride)
 }
 
-/// Where the work of a queens job lies, from about `most` prefixes with `dives` dives each. The same seed
-/// gives the same forecast.
+/// Returns the distribution of the work of a queens job, from about `most` prefixes with `dives`
+/// dives each. The same seed gives the same forecast.
 pub fn forecast(decomposition: &Decomposition, most: u64, dives: u32, seed: u64) -> Forecast {
     let mut rng = fastrand::Rng::with_seed(seed);
     let (starts, stride) = starts(decomposition, most);
@@ -139,16 +142,21 @@ pub fn forecast(decomposition: &Decomposition, most: u64, dives: u32, seed: u64)
     Forecast { samples, stride }
 }
 
-/// Estimates the count of n queens on the empty board by dives for about `time`, and the time that it would
-/// take here.
+/// Estimates the count of n queens on the empty board by dives for about `time`, and the time that
+/// the count would take here.
 ///
 /// # Errors
 /// The board is too large to count, or the kernel cannot count it here.
-pub fn estimate(n: usize, options: &CountOptions, time: Duration, seed: u64) -> Result<Estimate, CountError> {
-    /// Starts that a round dives from, and rounds at the least.
+pub fn estimate(
+    n: usize,
+    options: &CountOptions,
+    time: Duration,
+    seed: u64,
+) -> Result<Estimate, CountError> {
+    /// Dives in a round, and the minimum number of rounds.
     const ROUND: usize = 1024;
     const LEAST_ROUNDS: usize = 16;
-    /// Prefixes kept in memory to dive from.
+    /// Prefixes kept in memory as starts of dives.
     const STARTS: u64 = 1 << 16;
 
     let task = CountTask::plan(&Problem::empty(Piece::Queen, n), options)?;
@@ -184,8 +192,8 @@ pub fn estimate(n: usize, options: &CountOptions, time: Duration, seed: u64) -> 
     Ok(Estimate { solutions, nodes, nodes_per_s, measured_at, seconds, dives })
 }
 
-/// Nodes a second (placements without look-ahead), by counting ever larger boards of the same parity until one
-/// takes long enough to be timed; and the size of that board.
+/// Returns the nodes a second (placements without look-ahead), measured by counting ever larger
+/// boards of the same parity until one takes long enough to be timed, and the size of that board.
 fn measure_rate(n: usize, options: &CountOptions, seed: u64) -> Result<(f64, usize), CountError> {
     const LONG_ENOUGH: Duration = Duration::from_millis(250);
     let mut size = 10 + n % 2;

@@ -1,4 +1,5 @@
-//! Which kernels of the CPU count, known answers asked of each, and what happens to one that fails.
+//! The CPU kernels of a count, tests with known answers for each, and the handling of their
+//! failures.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -11,21 +12,22 @@ use crate::kernel::{Kernel, KernelError, KernelKind, count_range};
 use crate::oeis::{Sequence, lookup};
 use crate::tally::Tally;
 
-/// The kernels of a run, the preferred one first; the others are for what that cannot count, for what it failed on,
-/// and for recounts of its own units.
+/// The kernels of a run in order of preference; those after the first count what the first cannot
+/// count or failed on, and recount its own units.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KernelPreference(Vec<KernelKind>);
 
 impl KernelPreference {
-    /// The chosen kernel, or the fastest, and all slower ones here; the next faster one where none of them is of use.
+    /// Creates the preference with the chosen kernel, or the fastest, and all slower ones that run
+    /// here; also the next faster one if none of the slower ones is useful.
     ///
     /// # Errors
-    /// The chosen one cannot run here.
+    /// The chosen kernel cannot run here.
     pub(crate) fn new(chosen: Option<KernelKind>) -> Result<Self, KernelError> {
         let fastest_first: Vec<KernelKind> = KernelKind::ALL
             .into_iter()
             .rev()
-            // It counts plans of its own only, which no campaign has.
+            // The textbook kernel counts only its own scheme, which no campaign uses.
             .filter(|kind| kind.runs_here() && *kind != KernelKind::Textbook)
             .collect();
         let first = chosen.unwrap_or_else(|| KernelKind::fastest(Piece::Queen));
@@ -34,36 +36,39 @@ impl KernelPreference {
         let mut kinds = vec![first];
         kinds.extend(fastest_first.iter().filter(|kind| rung(**kind) > rung(first)));
         if kinds[1..].iter().all(|kind| *kind == KernelKind::Reference) {
-            // The oracle is for small boards only, and a recount needs another kernel than the chosen one.
+            // The oracle is for small boards only, and a recount needs a different kernel from the
+            // chosen one.
             kinds.extend(fastest_first.iter().rev().find(|kind| rung(**kind) < rung(first)));
         }
         Ok(Self(kinds))
     }
 
-    /// All of them.
+    /// Returns all kernels, the preferred one first.
     pub(crate) fn kinds(&self) -> &[KernelKind] {
         &self.0
     }
 
-    /// Returns those that can count a job.
+    /// Returns the kernels that can count a job.
     pub(crate) fn for_job(&self, job: &Job) -> impl Iterator<Item = KernelKind> {
         let problem = job.problem();
         self.0.iter().copied().filter(move |kind| match kind {
-            // The oracle is for small boards, unless it was asked for.
+            // The oracle is for small boards, unless it was chosen explicitly.
             KernelKind::Reference => self.0.first() == Some(kind) || problem.n() <= 10,
             KernelKind::Generic => true,
             KernelKind::Textbook => false,
-            KernelKind::Scalar | KernelKind::Avx2 | KernelKind::Avx512 => problem.piece() == Piece::Queen,
+            KernelKind::Scalar | KernelKind::Avx2 | KernelKind::Avx512 => {
+                problem.piece() == Piece::Queen
+            }
         })
     }
 
-    /// Returns the first of them that is not the one that must not.
+    /// Returns the first kernel for the job other than `not_kernel`.
     pub(crate) fn pick(&self, job: &Job, not_kernel: Option<&str>) -> Option<KernelKind> {
         self.for_job(job).find(|kind| not_kernel != Some(kind.name()))
     }
 }
 
-/// Makes kernels: [`KernelKind::build`], or something that takes its place in a test.
+/// A factory of kernels: [`KernelKind::build`], or a substitute in a test.
 #[derive(Clone)]
 pub(super) struct KernelFactory(Arc<MakeKernel>);
 
@@ -76,11 +81,15 @@ impl KernelFactory {
         Self(Arc::new(make))
     }
 
-    /// Makes a kernel for one thread.
+    /// Creates a kernel for one thread.
     ///
     /// # Errors
-    /// It cannot count that here.
-    pub(super) fn make(&self, kind: KernelKind, piece: Piece) -> Result<Box<dyn Kernel>, KernelError> {
+    /// The kernel cannot count this piece here.
+    pub(super) fn make(
+        &self,
+        kind: KernelKind,
+        piece: Piece,
+    ) -> Result<Box<dyn Kernel>, KernelError> {
         (self.0)(kind, piece)
     }
 }
@@ -100,7 +109,7 @@ impl fmt::Debug for KernelFactory {
 /// Counts boards whose answers are published, and their mirror images.
 ///
 /// # Errors
-/// What is wrong. A kernel that panics is wrong, too.
+/// A description of the wrong answer or of the failure. A panic of the kernel is a failure, too.
 pub(crate) fn known_answers(kind: KernelKind) -> Result<(), String> {
     known_answers_of(kind, &KernelFactory::default())
 }
@@ -127,14 +136,19 @@ fn known_answers_of(kind: KernelKind, factory: &KernelFactory) -> Result<(), Str
             }
         })
     }));
-    let outcome = tested.unwrap_or_else(|_| Err("it panicked on a board whose answer is published".into()));
+    let outcome =
+        tested.unwrap_or_else(|_| Err("it panicked on a board whose answer is published".into()));
     outcome.map_err(|what| format!("kernel {kind} on this machine: {what}"))
 }
 
 /// Returns the solutions of a board, counted twice: the board itself, and its mirror image.
-fn solutions(kind: KernelKind, factory: &KernelFactory, problem: &Problem) -> Result<[u128; 2], String> {
+fn solutions(
+    kind: KernelKind,
+    factory: &KernelFactory,
+    problem: &Problem,
+) -> Result<[u128; 2], String> {
     let scheme = match kind {
-        // It counts plans of its own only.
+        // The textbook kernel counts only its own scheme.
         KernelKind::Textbook => kind.scheme(problem),
         _ => Scheme::best(problem),
     };
@@ -152,45 +166,46 @@ fn solutions(kind: KernelKind, factory: &KernelFactory, problem: &Problem) -> Re
     Ok([count(&itself)?, count(&itself.mirrored())?])
 }
 
-/// The kernels of the CPU in a run, shared by its threads. One that fails on a unit costs that attempt only: the unit
-/// is counted again, by another kernel if there is one. The kernel must pass known answers, or is not used again.
+/// The CPU kernels of a run, shared by its threads. If a kernel fails on a unit, only that attempt
+/// is lost: the unit is counted again, by another kernel if there is one. The failed kernel must
+/// pass a test with known answers, or it is not used again.
 #[derive(Debug)]
 pub(super) struct CpuKernels {
     factory: KernelFactory,
-    /// How often a kernel may fail on a unit.
+    /// The maximum number of attempts of a kernel on a unit.
     most_attempts: usize,
     state: Mutex<KernelState>,
 }
 
 #[derive(Debug)]
 struct KernelState {
-    /// The preferred one first.
+    /// The kernels in use, the preferred one first.
     in_use: Vec<KernelKind>,
-    /// Every failure of a unit.
+    /// All failures of each unit.
     failures: HashMap<u64, Vec<(KernelKind, String)>>,
-    /// What was wrong with the kernels that gave wrong answers.
+    /// The errors of the kernels that gave wrong answers.
     wrong: Vec<String>,
-    /// Units that a kernel failed on.
+    /// The number of units on which each kernel failed.
     failed_units: HashMap<KernelKind, u32>,
     noted: HashSet<KernelKind>,
 }
 
-/// What follows from a kernel's failure.
+/// The consequences of a kernel's failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct KernelFailure {
     /// The kernel.
     pub(super) kernel: KernelKind,
     /// The unit that it failed on.
     pub(super) unit: u64,
-    /// Whether what it counted in this run is still believed: it passed known answers.
+    /// Whether its results in this run are still trusted: it passed a test with known answers.
     pub(super) trusted: bool,
-    /// A line for people, where it says something new.
+    /// A message for the user, if it has new information.
     pub(super) note: Option<String>,
 }
 
 impl CpuKernels {
-    /// `kinds`, the preferred one first. Each may be tried twice on a unit, or only once, if there is to be no
-    /// `fallback`.
+    /// Creates the kernels of a run from `kinds`, the preferred one first. Each may be tried twice
+    /// on a unit, or only once without `fallback`.
     pub(super) fn new(kinds: Vec<KernelKind>, factory: KernelFactory, fallback: bool) -> Self {
         let state = KernelState {
             in_use: kinds,
@@ -203,27 +218,32 @@ impl CpuKernels {
     }
 
     fn state(&self) -> MutexGuard<'_, KernelState> {
-        // No code that holds the lock can panic half-way through a change.
+        // No code that holds the lock can panic in the middle of a change.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes a kernel for one thread.
+    /// Creates a kernel for one thread.
     ///
     /// # Errors
-    /// It cannot count that here.
-    pub(super) fn make(&self, kind: KernelKind, piece: Piece) -> Result<Box<dyn Kernel>, KernelError> {
+    /// The kernel cannot count this piece here.
+    pub(super) fn make(
+        &self,
+        kind: KernelKind,
+        piece: Piece,
+    ) -> Result<Box<dyn Kernel>, KernelError> {
         self.factory.make(kind, piece)
     }
 
-    /// Returns the kernel that is to count a unit: of those in use the one that failed on it least often, the
-    /// preferred one first.
+    /// Returns the kernel to count a unit with: of those in use the one that failed on it least
+    /// often, and of these the most preferred.
     ///
     /// # Errors
-    /// None is left. Says how each of them failed.
+    /// No kernel is left. The message tells how each of them failed.
     pub(super) fn pick(&self, unit: u64) -> Result<KernelKind, String> {
         let state = self.state();
         let failures = state.failures.get(&unit).map_or(&[][..], Vec::as_slice);
-        let attempts = |kind: &KernelKind| failures.iter().filter(|(failed, _)| failed == kind).count();
+        let attempts =
+            |kind: &KernelKind| failures.iter().filter(|(failed, _)| failed == kind).count();
         let left = state.in_use.iter().copied().filter(|kind| attempts(kind) < self.most_attempts);
         left.min_by_key(attempts).ok_or_else(|| {
             let mut reasons: Vec<String> = Vec::new();
@@ -234,16 +254,16 @@ impl CpuKernels {
                 }
             }
             if reasons.is_empty() {
-                // It was not even tried.
+                // No kernel was tried on this unit.
                 reasons.clone_from(&state.wrong);
             }
             reasons.join("; ")
         })
     }
 
-    /// Takes note of a failure, and tests the kernel by known answers.
+    /// Records a failure, and tests the kernel with known answers.
     pub(super) fn fail(&self, unit: u64, kernel: KernelKind, why: &str) -> KernelFailure {
-        /// A kernel that failed on so many units is not used again, whatever it answers.
+        /// A kernel that failed on this many units is not used again, even if it passes the test.
         const MOST_FAILED_UNITS: u32 = 3;
         let failed_units = {
             let mut state = self.state();
@@ -257,7 +277,7 @@ impl CpuKernels {
         let mut state = self.state();
         let was_in_use = state.in_use.contains(&kernel);
         if !trusted || failed_units >= MOST_FAILED_UNITS {
-            // Where there is no other one, it may try again.
+            // If there is no other kernel, it may try again.
             if !trusted || state.in_use.len() > 1 {
                 state.in_use.retain(|kind| *kind != kernel);
             }
@@ -268,7 +288,7 @@ impl CpuKernels {
             state.noted.insert(kernel);
         }
         let note = match (answers, state.in_use.first().copied()) {
-            // The line that ends the run says so.
+            // The error that ends the run reports it.
             (_, None) => None,
             (Err(wrong), Some(next)) if dropped => Some(format!(
                 "{wrong}; it is out of use, and what it counted in this run is counted again by kernel {next}"
@@ -299,30 +319,34 @@ mod tests {
 
     #[test]
     fn every_ladder_can_count_a_unit_of_queens_twice_by_different_kernels() {
-        let chosen =
-            KernelKind::ALL.into_iter().filter(|kind| kind.runs_here() && *kind != KernelKind::Textbook);
+        let chosen = KernelKind::ALL
+            .into_iter()
+            .filter(|kind| kind.runs_here() && *kind != KernelKind::Textbook);
         for choice in chosen.map(Some).chain([None]) {
-            let ladder = KernelPreference::new(choice).expect("runs here");
+            let preference = KernelPreference::new(choice).expect("runs here");
             let queens = job(Piece::Queen, 20);
-            let first = ladder.pick(&queens, None).expect("the first");
+            let first = preference.pick(&queens, None).expect("the first");
             assert_eq!(Some(first), choice.or(Some(KernelKind::fastest(Piece::Queen))));
-            let second = ladder.pick(&queens, Some(first.name())).expect("another one");
+            let second = preference.pick(&queens, Some(first.name())).expect("another one");
             assert_ne!(first, second);
         }
     }
 
     #[test]
     fn other_pieces_are_for_the_kernels_that_know_them() {
-        let ladder = KernelPreference::new(None).expect("runs here");
+        let preference = KernelPreference::new(None).expect("runs here");
         for piece in [Piece::Rook, Piece::Superqueen, Piece::Toroidal] {
-            assert_eq!(ladder.pick(&job(piece, 20), None), Some(KernelKind::Generic));
+            assert_eq!(preference.pick(&job(piece, 20), None), Some(KernelKind::Generic));
             // The oracle would take years.
-            assert_eq!(ladder.pick(&job(piece, 20), Some("generic")), None);
-            assert_eq!(ladder.pick(&job(piece, 8), Some("generic")), Some(KernelKind::Reference));
+            assert_eq!(preference.pick(&job(piece, 20), Some("generic")), None);
+            assert_eq!(
+                preference.pick(&job(piece, 8), Some("generic")),
+                Some(KernelKind::Reference)
+            );
         }
     }
 
-    /// Panics, or finds one completion too many.
+    /// A kernel that panics, or finds too many completions.
     struct Faulty(Option<TallyError>, bool);
 
     impl Kernel for Faulty {
@@ -333,7 +357,10 @@ mod tests {
             parts: &mut Parts,
         ) -> Result<(), TallyError> {
             assert!(!self.1, "on purpose");
-            KernelKind::Generic.build(plan.piece()).expect("for any piece").count(plan, prefixes, parts)?;
+            KernelKind::Generic
+                .build(plan.piece())
+                .expect("for any piece")
+                .count(plan, prefixes, parts)?;
             parts.add(plan.weight(), 3u32, Residues::of(3), 0u32)?;
             self.0.map_or(Ok(()), Err)
         }
@@ -354,7 +381,10 @@ mod tests {
             (factory(|| Faulty(None, false)), "which is not the published number"),
         ] {
             let why = known_answers_of(KernelKind::Scalar, &fault).expect_err("it is faulty");
-            assert!(why.starts_with("kernel scalar on this machine: ") && why.contains(what), "{why}");
+            assert!(
+                why.starts_with("kernel scalar on this machine: ") && why.contains(what),
+                "{why}"
+            );
             assert_eq!(known_answers_of(KernelKind::Generic, &fault), Ok(()));
         }
     }
@@ -389,9 +419,12 @@ mod tests {
             assert!(failure.trusted && failure.note.is_some() == (unit != 1), "{failure:?}");
         }
         assert_eq!(kernels.pick(9), Ok(KernelKind::Generic));
-        // There is no other one.
+        // There is no other kernel.
         for unit in 0..5 {
-            assert_eq!(kernels.fail(unit, KernelKind::Generic, "a bit flipped").kernel, KernelKind::Generic);
+            assert_eq!(
+                kernels.fail(unit, KernelKind::Generic, "a bit flipped").kernel,
+                KernelKind::Generic
+            );
         }
         assert_eq!(kernels.pick(9), Ok(KernelKind::Generic));
     }
@@ -402,11 +435,14 @@ mod tests {
         let kernels = CpuKernels::new(kinds, factory(|| Faulty(None, false)), true);
         let failure = kernels.fail(3, KernelKind::Scalar, "a bit flipped");
         assert!(!failure.trusted);
-        assert!(failure.note.is_some_and(|note| note.ends_with("is counted again by kernel generic")));
+        assert!(
+            failure.note.is_some_and(|note| note.ends_with("is counted again by kernel generic"))
+        );
         assert_eq!(kernels.pick(4), Ok(KernelKind::Generic));
-        // Another thread was at it.
+        // Another thread was using the kernel.
         assert_eq!(kernels.fail(4, KernelKind::Scalar, "a bit flipped").note, None);
-        let alone = CpuKernels::new(vec![KernelKind::Scalar], factory(|| Faulty(None, false)), true);
+        let alone =
+            CpuKernels::new(vec![KernelKind::Scalar], factory(|| Faulty(None, false)), true);
         assert_eq!(alone.fail(3, KernelKind::Scalar, "a bit flipped").note, None);
         assert_eq!(alone.pick(3), Err("kernel scalar: a bit flipped".into()));
         let untried = alone.pick(4).expect_err("none is left");
@@ -418,9 +454,11 @@ mod tests {
         for kind in KernelPreference::new(None).expect("runs here").kinds() {
             assert_eq!(known_answers(*kind), Ok(()));
         }
-        // The yardstick cannot count these plans, and would say so loudly: it is in no ladder.
+        // The textbook kernel cannot count these symmetry cases and would panic, so it is never
+        // included.
         assert!(
-            KernelPreference::new(None).is_ok_and(|ladder| !ladder.kinds().contains(&KernelKind::Textbook))
+            KernelPreference::new(None)
+                .is_ok_and(|preference| !preference.kinds().contains(&KernelKind::Textbook))
         );
     }
 }

@@ -1,35 +1,44 @@
-//! How far a count is, and when it will end.
+//! The progress of a count and its remaining time.
 
 use std::time::Duration;
 
-/// What is known of a running count.
+/// The progress of a running count.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
-    /// Units finished, those of an earlier session included.
+    /// The number of finished units, including those of an earlier session.
     pub units_done: u64,
-    /// Units of the job.
+    /// The number of units of the job.
     pub units: u64,
-    /// The share of the work that is done, by the forecast: 0 to 1.
+    /// The fraction of the work that is done, by the forecast: 0 to 1.
     pub fraction: f64,
-    /// Solutions that the finished units stand for, rounded down.
+    /// The number of solutions in the finished units, rounded down.
     pub solutions: u128,
-    /// Since this session began to count.
+    /// The time since this session began to count.
     pub elapsed: Duration,
     /// Solutions a second in this session; `None` before its first unit.
     pub rate_per_s: Option<f64>,
-    /// Time left: measured once units of this session are finished, before that predicted from the kernel's
-    /// usual rate. `None` where there is no forecast and nothing is finished.
+    /// The time left: measured once units of this session are finished, and until then predicted
+    /// from the kernel's usual rate. `None` if there is no forecast and no unit is finished.
     pub left: Option<Duration>,
 }
 
 impl Progress {
-    /// At the start of a job of so many units.
+    /// Returns the progress at the start of a job with this many units.
     pub(super) const fn nothing_yet(units: u64) -> Self {
         let elapsed = Duration::ZERO;
-        Self { units_done: 0, units, fraction: 0.0, solutions: 0, elapsed, rate_per_s: None, left: None }
+        Self {
+            units_done: 0,
+            units,
+            fraction: 0.0,
+            solutions: 0,
+            elapsed,
+            rate_per_s: None,
+            left: None,
+        }
     }
 
-    /// The time left if the share `done` took `elapsed` in this session, which began at the share `before`.
+    /// Returns the time left if the session began at the fraction `before` and reached `done` after
+    /// `elapsed`.
     pub(super) fn time_left(before: f64, done: f64, elapsed: Duration) -> Option<Duration> {
         let in_session = done - before;
         let left = elapsed.as_secs_f64() * (1.0 - done).max(0.0) / in_session;
@@ -43,7 +52,8 @@ mod tests {
 
     #[test]
     fn the_time_left_counts_only_what_this_session_did() {
-        let left = |before, done, secs| Progress::time_left(before, done, Duration::from_secs(secs));
+        let left =
+            |before, done, secs| Progress::time_left(before, done, Duration::from_secs(secs));
         assert_eq!(left(0.0, 0.25, 10), Some(Duration::from_secs(30)));
         assert_eq!(left(0.5, 0.75, 10), Some(Duration::from_secs(10)));
         assert_eq!(left(0.5, 0.5, 10), None);

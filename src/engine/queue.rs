@@ -1,16 +1,17 @@
-//! Who counts which unit. Units are handed out once; near the end those that others still hold are handed out
-//! again, so that nobody waits for the slowest. The books enter each unit once, so that costs nothing but heat.
+//! The assignment of units to workers. Each unit is assigned once; near the end units that others
+//! still hold are assigned again, so that no worker waits for the slowest. A unit is recorded only
+//! once, so duplicates cost only computing time.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// A worker: a thread of the CPU, or a device.
+/// A worker: a CPU thread, or a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Holder {
-    /// Any thread of the CPU.
+    /// Any CPU thread.
     Cpu,
-    /// A device by its number.
+    /// A device, by its number.
     Device(usize),
 }
 
@@ -24,7 +25,7 @@ pub(super) struct Queue {
 #[derive(Debug)]
 struct State {
     open: BTreeSet<u64>,
-    /// Kernels that failed and of which it is not settled yet what is to be counted again.
+    /// The number of kernel failures for which the units to be recounted are not settled yet.
     doubts: usize,
     held: HashMap<u64, Hold>,
     stopped: bool,
@@ -43,14 +44,15 @@ impl Queue {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // No code that holds the lock can panic half-way through a change.
+        // No code that holds the lock can panic in the middle of a change.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hands out units: one to a thread of the CPU, to a device those (from the end) for which `wants` says yes,
-    /// at least one. Waits while others hold units that may come back. `None` if nothing is left, or to stop.
+    /// Assigns units: one to a CPU thread; to a device at least one, from the end, and further ones
+    /// while `wants` returns true. Waits while others hold units that may be returned. Returns
+    /// `None` if no unit is left, or after a stop.
     pub(super) fn take(&self, by: Holder, mut wants: impl FnMut(u64) -> bool) -> Option<Vec<u64>> {
-        /// Nothing is missed without it: every change wakes those who wait.
+        /// Only a safeguard: every change wakes the waiting threads.
         const LOOK_AGAIN: Duration = Duration::from_millis(500);
         let mut state = self.state();
         loop {
@@ -72,7 +74,7 @@ impl Queue {
                 }
                 return Some(taken);
             }
-            // Copies are worth it across kinds only: threads of the CPU are all as fast.
+            // Duplicates pay off only across kinds of workers: CPU threads are equally fast.
             let slow = state.held.iter_mut().find(|(_, hold)| hold.by != by && !hold.copied);
             if let Some((&unit, hold)) = slow {
                 hold.copied = true;
@@ -86,13 +88,13 @@ impl Queue {
         }
     }
 
-    /// Whether this unit is still wanted.
+    /// Returns whether the result of this unit is still wanted.
     pub(super) fn wanted(&self, unit: u64) -> bool {
         let state = self.state();
         !state.stopped && (state.open.contains(&unit) || state.held.contains_key(&unit))
     }
 
-    /// The unit is finished.
+    /// Marks the unit as finished.
     pub(super) fn finish(&self, unit: u64) {
         let mut state = self.state();
         state.open.remove(&unit);
@@ -100,30 +102,30 @@ impl Queue {
         self.changed.notify_all();
     }
 
-    /// Says that units may come to be counted again: nobody ends until that is [settled](Self::settle).
+    /// Announces that units may be reopened: no worker ends until that is [settled](Self::settle).
     pub(super) fn doubt(&self) {
         self.state().doubts += 1;
     }
 
-    /// Takes a doubt back: whatever is to be counted again is open.
+    /// Settles one doubt: all units to be recounted are open.
     pub(super) fn settle(&self) {
         let mut state = self.state();
         state.doubts = state.doubts.saturating_sub(1);
         self.changed.notify_all();
     }
 
-    /// Whether there are doubts.
+    /// Returns whether there are unsettled doubts.
     pub(super) fn doubted(&self) -> bool {
         self.state().doubts > 0
     }
 
-    /// Opens finished units again.
+    /// Reopens finished units.
     pub(super) fn reopen(&self, units: &[u64]) {
         self.state().open.extend(units);
         self.changed.notify_all();
     }
 
-    /// Units that a worker holds and will not count.
+    /// Returns units to the queue that a worker holds and will not count.
     pub(super) fn give_back(&self, by: Holder, units: &[u64]) {
         let mut state = self.state();
         for &unit in units {
@@ -132,7 +134,7 @@ impl Queue {
                     state.held.remove(&unit);
                     state.open.insert(unit);
                 }
-                // It was a copy: its holder may need another one.
+                // It was a duplicate: the original holder may need another one.
                 Some(&hold) => {
                     state.held.insert(unit, Hold { copied: false, ..hold });
                 }
@@ -142,7 +144,7 @@ impl Queue {
         self.changed.notify_all();
     }
 
-    /// Everything that a worker holds.
+    /// Returns all units that a worker holds to the queue.
     pub(super) fn give_back_all(&self, by: Holder) {
         let mut state = self.state();
         let State { open, held, .. } = &mut *state;
@@ -151,25 +153,25 @@ impl Queue {
             if !keep {
                 open.insert(*unit);
             }
-            // What it copied may be copied again; at worst once too often.
+            // Units that it duplicated may be duplicated again; at worst once too often.
             hold.copied = false;
             keep
         });
         self.changed.notify_all();
     }
 
-    /// Units that are neither finished nor held.
+    /// Returns the units that are neither finished nor held.
     pub(super) fn open(&self) -> Vec<u64> {
         self.state().open.iter().copied().collect()
     }
 
-    /// Nobody gets anything any more.
+    /// Stops the queue: no more units are assigned.
     pub(super) fn stop(&self) {
         self.state().stopped = true;
         self.changed.notify_all();
     }
 
-    /// Whether it was stopped.
+    /// Returns whether the queue was stopped.
     pub(super) fn stopped(&self) -> bool {
         self.state().stopped
     }

@@ -1,5 +1,5 @@
-//! Threads that count units: one a core, and one for each device. A kernel or a device that fails costs the attempt,
-//! and what it had in hand is counted by others.
+//! Threads that count units: one a core, and one for each device. If a kernel or a device fails,
+//! only its attempt is lost, and other workers count its units.
 
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,21 +17,21 @@ use crate::kernel::gpu::{DeviceKernel, Fault, self_test};
 use crate::kernel::{Kernel, KernelKind, count_range};
 use crate::tally::Tally;
 
-/// What a worker tells the keeper of the books.
+/// A message from a worker to the thread that records the completed units.
 pub(super) enum Message {
-    /// Units, each once.
+    /// Finished units, each once.
     Finished(Vec<FinishedUnit>),
-    /// A unit cannot be counted at all.
+    /// No kernel can count a unit.
     Failed(CountError),
-    /// A kernel of the CPU failed; what follows from that is to be [settled](Workers::settle).
+    /// A CPU kernel failed; the consequences must be [settled](Workers::settle).
     KernelFailed(KernelFailure),
-    /// Something that people should know.
+    /// A message for the user.
     Note(String),
-    /// A device does not count any more.
+    /// A device stopped counting.
     DeviceGone,
 }
 
-/// What all workers share.
+/// The state shared by all workers.
 #[derive(Clone)]
 struct Context {
     decomposition: Arc<Decomposition>,
@@ -41,20 +41,20 @@ struct Context {
 }
 
 impl Context {
-    /// A receiver that is gone needs no message.
+    /// Sends a message; does nothing if the receiver is gone.
     fn tell(&self, message: Message) {
         self.sender.send(message).unwrap_or(());
     }
 }
 
-/// The workers of a count. When this is dropped they stop: devices as soon as they can, which is waited for a
-/// little, so that no driver is torn down under them; threads of the CPU after the unit in hand.
+/// The workers of a count. They stop when this is dropped: devices as soon as possible, with a
+/// short wait, so that no driver is torn down under them; CPU threads after the unit in progress.
 pub(super) struct Workers {
     context: Context,
     messages: mpsc::Receiver<Message>,
-    /// Threads of the CPU that count.
+    /// The number of CPU threads that count.
     pub(super) cpu_threads: usize,
-    /// Devices that were started and are not gone.
+    /// The number of devices that were started and are not gone.
     pub(super) devices: usize,
     device_threads: Vec<JoinHandle<()>>,
 }
@@ -71,7 +71,7 @@ impl Workers {
         Self { context, messages, cpu_threads: 0, devices: 0, device_threads: Vec::new() }
     }
 
-    /// Starts threads of the CPU; where the system gives no more, those that run do the work.
+    /// Starts CPU threads; if the system cannot create more, the running ones do the work.
     pub(super) fn start_cpu(&mut self, threads: NonZeroUsize) {
         let wanted = threads.get().min(self.context.queue.open().len().max(1));
         while self.cpu_threads < wanted {
@@ -94,58 +94,64 @@ impl Workers {
                     self.devices += 1;
                     self.device_threads.push(thread);
                 }
-                Err(error) => self.context.tell(Message::Note(format!("no thread for a device: {error}"))),
+                Err(error) => {
+                    self.context.tell(Message::Note(format!("no thread for a device: {error}")))
+                }
             }
         }
     }
 
-    /// Looks for GPUs, and lets them join, while others count.
+    /// Looks for GPUs in the background, and lets them join the count.
     pub(super) fn wake_hardware(&mut self, pace: Pace) {
         let context = self.context.clone();
         let look = move || {
             let devices = find_devices(&DeviceChoice::Auto).unwrap_or_default();
             if devices.is_empty() {
-                context.tell(Message::Note("no GPU adapter was found: counting on the CPU alone".into()));
+                context.tell(Message::Note(
+                    "no GPU adapter was found: counting on the CPU alone".into(),
+                ));
             }
             std::thread::scope(|scope| {
-                // Apart from the numbers of devices that were named.
+                // These numbers differ from those of devices that were named.
                 for (number, device) in (1 << 16..).zip(devices) {
                     let context = &context;
-                    scope.spawn(move || device_worker(context, device, Holder::Device(number), pace));
+                    scope.spawn(move || {
+                        device_worker(context, device, Holder::Device(number), pace)
+                    });
                 }
             });
         };
-        // Without a thread the CPU counts alone.
+        // Without this thread the CPU counts alone.
         self.device_threads.extend(std::thread::Builder::new().spawn(look));
     }
 
-    /// The next message, if one comes in time.
+    /// Returns the next message, if one arrives in time.
     pub(super) fn next(&self, timeout: Duration) -> Option<Message> {
         self.messages.recv_timeout(timeout).ok()
     }
 
-    /// A message that is there already.
+    /// Returns a message that has already arrived.
     pub(super) fn more(&self) -> Option<Message> {
         self.messages.try_recv().ok()
     }
 
-    /// Tells the workers that a unit is finished.
+    /// Marks a unit as finished.
     pub(super) fn finish(&self, unit: u64) {
         self.context.queue.finish(unit);
     }
 
-    /// Tells the workers that a unit's result is not believed: it is to be counted again.
+    /// Rejects a unit's result: the unit will be counted again.
     pub(super) fn refuse(&self, unit: u64) {
         self.context.queue.give_back(Holder::Cpu, &[unit]);
     }
 
-    /// Tells the workers what is to be counted again after a kernel failed.
+    /// Reopens units after a kernel failed and settles the failure.
     pub(super) fn settle(&self, reopened: &[u64]) {
         self.context.queue.reopen(reopened);
         self.context.queue.settle();
     }
 
-    /// Whether a kernel failed and that is not settled yet.
+    /// Returns whether a kernel failure is not settled yet.
     pub(super) fn doubted(&self) -> bool {
         self.context.queue.doubted()
     }
@@ -158,7 +164,7 @@ impl Drop for Workers {
     }
 }
 
-/// Waits a little for threads of devices that were told to end.
+/// Waits a short time for device threads that were told to end.
 pub(crate) fn wait_for_devices(threads: &[JoinHandle<()>]) {
     /// A submission takes a tenth of a second.
     const PATIENCE: Duration = Duration::from_secs(3);
@@ -168,7 +174,7 @@ pub(crate) fn wait_for_devices(threads: &[JoinHandle<()>]) {
     }
 }
 
-/// Raises the alarm if its thread panics: nobody would ever count what that had in hand.
+/// A guard that reports a panic of its thread: otherwise its unit would never be counted.
 struct Alarm<'a>(&'a Context);
 
 impl Drop for Alarm<'_> {
@@ -179,7 +185,7 @@ impl Drop for Alarm<'_> {
     }
 }
 
-/// Counts units until there are none, or nobody wants them.
+/// Counts units until none are left or the count stops.
 fn cpu_worker(context: &Context) {
     let _alarm = Alarm(context);
     let Context { queue, kernels, .. } = context;
@@ -188,17 +194,20 @@ fn cpu_worker(context: &Context) {
         for unit in units {
             let kind = match kernels.pick(unit) {
                 Ok(kind) => kind,
-                Err(failures) => return context.tell(Message::Failed(CountError::Unit { unit, failures })),
+                Err(failures) => {
+                    return context.tell(Message::Failed(CountError::Unit { unit, failures }));
+                }
             };
             let began = Instant::now();
             match attempt(context, kind, unit, &mut made) {
                 Ok(tally) => {
-                    let (elapsed_s, kernel) = (began.elapsed().as_secs_f64(), kind.name().to_owned());
+                    let (elapsed_s, kernel) =
+                        (began.elapsed().as_secs_f64(), kind.name().to_owned());
                     let finished = FinishedUnit { unit, tally, elapsed_s, kernel };
                     context.tell(Message::Finished(vec![finished]));
                 }
                 Err(why) => {
-                    // While the kernel is tested nobody may think that all is done.
+                    // While the kernel is tested, no worker may conclude that all work is done.
                     queue.doubt();
                     context.tell(Message::KernelFailed(kernels.fail(unit, kind, &why)));
                     queue.give_back(Holder::Cpu, &[unit]);
@@ -208,8 +217,8 @@ fn cpu_worker(context: &Context) {
     }
 }
 
-/// Counts a unit by a kernel of this kind: the one at hand if it is of this kind, which is kept unless it fails. One
-/// that failed may hold back work of the unit.
+/// Counts a unit by a kernel of this kind. Reuses the kernel in `made` if it is of this kind, and
+/// keeps it unless it fails: a failed kernel may still buffer work of the unit.
 fn attempt(
     context: &Context,
     kind: KernelKind,
@@ -221,7 +230,9 @@ fn attempt(
     let count = || {
         let mut kernel = match at_hand {
             Some((_, kernel)) => kernel,
-            None => kernels.make(kind, decomposition.job().problem().piece()).map_err(|e| e.to_string())?,
+            None => kernels
+                .make(kind, decomposition.job().problem().piece())
+                .map_err(|e| e.to_string())?,
         };
         let tally = count_range(&mut *kernel, decomposition, decomposition.unit(unit));
         Ok((tally.map_err(|error| error.to_string())?, kernel))
@@ -232,23 +243,23 @@ fn attempt(
     Ok(tally)
 }
 
-/// How many units a device takes at once.
+/// The parameters for the number of units that a device takes at once.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pace {
-    /// Units a second that the CPU counts, roughly; 0 if it does not.
+    /// The approximate units a second that the CPU counts; 0 if it does not count.
     pub(crate) cpu_units_per_s: f64,
-    /// Seconds that a thread of the CPU needs for a unit, roughly.
+    /// The approximate seconds that a CPU thread needs for a unit.
     pub(crate) unit_s: f64,
 }
 
 impl Pace {
-    /// Units to take of `open` ones, at a rate measured before: enough for some seconds, and near the end no more
-    /// than the device's share of the work.
+    /// Returns the number of units to take of `open` ones, at a rate measured before: enough for
+    /// some seconds, and near the end no more than the device's share of the work.
     pub(crate) fn units(self, rate: Option<f64>, open: usize) -> usize {
         /// Filling and draining the device costs some milliseconds.
         const BATCH_S: f64 = 2.0;
         match rate {
-            // The first time one, whatever it takes: how long that is, nobody knows.
+            // The first time take one unit: its duration is unknown.
             None => 1,
             Some(rate) => {
                 let share = open as f64 * rate / (rate + self.cpu_units_per_s);
@@ -258,7 +269,7 @@ impl Pace {
         }
     }
 
-    /// Whether the CPU may count a unit again to check a device.
+    /// Returns whether the CPU may recount a unit to check a device.
     pub(crate) fn allows_check(self) -> bool {
         self.unit_s <= LONGEST_CHECK_S
     }
@@ -271,7 +282,7 @@ fn device_worker(context: &Context, device: Device, holder: Holder, pace: Pace) 
         self_test(&mut kernel, false)?;
         count_on(context, &id, &mut kernel, holder, pace)
     };
-    // A panic in a driver's wrapper costs the device, not the count.
+    // A panic in a driver's wrapper disables the device, but does not end the count.
     let outcome = catch_unwind(AssertUnwindSafe(work));
     let fault = match outcome {
         Ok(Ok(())) => return context.tell(Message::DeviceGone),
@@ -286,11 +297,19 @@ fn device_worker(context: &Context, device: Device, holder: Holder, pace: Pace) 
     context.tell(Message::DeviceGone);
 }
 
-/// A thread of the CPU may spend so many seconds on checking a device.
+/// The longest time in seconds that a CPU thread may spend on checking a device.
 const LONGEST_CHECK_S: f64 = 5.0;
 
-/// Counts a device's first unit of a job again: the self-test knows neither the job's memory nor its shaders.
-pub(crate) fn check_on_cpu(decomposition: &Decomposition, unit: u64, found: &Tally) -> Result<(), Fault> {
+/// Recounts a device's first unit of a job on the CPU, because the self-test exercises neither the
+/// memory nor the shader variant of this job.
+///
+/// # Errors
+/// The counts differ, or the CPU cannot count the unit.
+pub(crate) fn check_on_cpu(
+    decomposition: &Decomposition,
+    unit: u64,
+    found: &Tally,
+) -> Result<(), Fault> {
     let piece = decomposition.job().problem().piece();
     let kernel = KernelKind::fastest(piece).build(piece);
     let mut kernel = kernel.map_err(|error| Fault::Refused(error.to_string()))?;
@@ -325,7 +344,7 @@ fn count_on(
         let Some(units) = queue.take(holder, wants) else { return Ok(()) };
         let began = Instant::now();
         let tallies = match job.count(&units, &|| units.iter().any(|&unit| queue.wanted(unit))) {
-            // Somebody else was faster, or the count stops.
+            // Another worker was faster, or the count stops.
             Err(Fault::Stopped) => {
                 queue.give_back(holder, &units);
                 continue;

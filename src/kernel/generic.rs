@@ -1,17 +1,22 @@
-//! The kernel for any piece: below any prefix of any plan, row by row in the plan's order, by bit masks.
+//! The kernel for any piece: below any prefix of any symmetry case, row by row in the case's order,
+//! by bit masks.
 //!
-//! Each piece is a queen with a small change, so that [`SymmetryCase::available`], its masks and its rules serve all:
+//! Each piece is a queen with a small change, so that [`SymmetryCase::available`], its masks and
+//! its rules serve all pieces:
 //!
-//! - **Queen**: the plan's own masks.
-//! - **Superqueen**: the columns that a knight reaches from the rows one and two away are taken out as well.
-//!   Rows are filled downward and then upward, with gaps at placed rows, so both sides are looked at; a queen
-//!   bit is kept for each row. What *placed* squares attack is in the masks already, whatever the piece.
-//! - **Toroidal**: diagonals that are equal modulo n are one. A diagonal that is used is marked under both of
-//!   its numbers below 2n (`wrapped`), and each row's window then sees it wherever the row's columns wrap.
-//! - **Rook**: no diagonals. A search would visit all n! completions, so a plan without rules goes to
-//!   `rook`, which counts them as a permanent.
+//! - **Queen**: the case's own masks.
+//! - **Superqueen**: the columns that a knight attacks from the rows one and two away are removed
+//!   as well. Rows are filled downward and then upward, with gaps at placed rows, so both sides are
+//!   checked; a queen bit is kept for each row. The masks already exclude what *placed* squares
+//!   attack, whatever the piece.
+//! - **Toroidal**: diagonals that are equal modulo n are one. A used diagonal is marked under both
+//!   of its numbers below 2n (`wrapped`), so each row's window sees it wherever the row's columns
+//!   wrap.
+//! - **Rook**: no diagonals. A search would visit all n! completions, so a case without rules goes
+//!   to `rook`, which counts them as a permanent.
 //!
-//! A child is entered only if its row and the row after it have a free column. Cost: 14 to 20 ns a placement.
+//! A child is entered only if its row and the row after it have a free column. Cost: 14 to 20 ns a
+//! placement.
 
 use super::{Kernel, rook};
 use crate::board::{Piece, Square};
@@ -44,13 +49,14 @@ impl Kernel for Generic {
     }
 }
 
-/// The completions of `prefix` and the placements made. Counters are u64 that grow by at most a row's columns
-/// at a time: they cannot wrap in decades.
+/// Returns the completions of `prefix` and the number of placements made. The counters are u64 that
+/// grow by at most the number of columns at a time, so they cannot wrap within decades.
 fn completions(plan: &SymmetryCase, prefix: &Prefix) -> (u64, u64) {
     if prefix.filled() == plan.rows().len() {
         return (1, 0);
     }
-    let mut search = Search { plan, piece: plan.piece(), queens: [0; MAX_COUNT_SIZE + 2 * KNIGHT], nodes: 0 };
+    let mut search =
+        Search { plan, piece: plan.piece(), queens: [0; MAX_COUNT_SIZE + 2 * KNIGHT], nodes: 0 };
     for Square { row, col } in plan.block().iter().copied().chain(prefix.squares(plan)) {
         search.queens[row + KNIGHT] = 1 << col;
     }
@@ -60,20 +66,21 @@ fn completions(plan: &SymmetryCase, prefix: &Prefix) -> (u64, u64) {
     (completions, search.nodes)
 }
 
-/// How many rows away a knight attacks.
+/// The largest row distance at which a knight attacks.
 const KNIGHT: usize = 2;
 
 struct Search<'a> {
     plan: &'a SymmetryCase,
     piece: Piece,
-    /// The queen bit of `row` at `row + KNIGHT`, 0 while the row is open. Placed rows stay 0: their knights
-    /// are in the masks.
+    /// The queen bit of `row` at `row + KNIGHT`, 0 while the row is open. Placed rows stay 0: the
+    /// masks already exclude their knight moves.
     queens: [u32; MAX_COUNT_SIZE + 2 * KNIGHT],
     nodes: u64,
 }
 
 impl Search<'_> {
-    /// The completions with the open row at `k` in one of the `available` columns. Row `k` exists.
+    /// Returns the completions with the open row at `k` in one of the `available` columns. Row `k`
+    /// must exist.
     fn fill(&mut self, k: usize, state: State, mut available: u32) -> u64 {
         let Some(&next_row) = self.plan.rows().get(k + 1) else {
             let last = available.count_ones().into();
@@ -98,7 +105,7 @@ impl Search<'_> {
         completions
     }
 
-    /// The columns in which the open row at `k` may be filled.
+    /// Returns the columns available to the open row at `k`.
     #[inline]
     fn available(&self, k: usize, state: State) -> u32 {
         let available = self.plan.available(k, state);
@@ -108,16 +115,16 @@ impl Search<'_> {
         }
     }
 
-    /// Whether the open row at `k`, if there is one, has no column left. Looks past the rules: rows filled
-    /// before it may still lift them.
+    /// Returns whether the open row at `k`, if it exists, has no column left. Ignores the rules:
+    /// rows filled before it may still lift them.
     #[inline]
     fn row_is_lost(&self, k: usize, state: State) -> bool {
         let free = |&row: &usize| self.plan.allowed()[k] & state.free(self.plan.n(), row);
         self.plan.rows().get(k).is_some_and(|row| free(row) == 0)
     }
 
-    /// The columns of `row` that a knight reaches from the queens of the rows around it. Bits from n on are
-    /// meaningless.
+    /// Returns the columns of `row` that a knight attacks from the queens of the neighbouring rows.
+    /// Bits from n on are meaningless.
     #[inline]
     fn knights(&self, row: usize) -> u32 {
         let q = &self.queens[row..=row + 2 * KNIGHT];
@@ -125,7 +132,7 @@ impl Search<'_> {
         near << 2 | near >> 2 | far << 1 | far >> 1
     }
 
-    /// `state`, as queens see it, with the diagonals of this piece.
+    /// Converts `state`, as it applies to queens, to the diagonals of this piece.
     #[inline]
     fn seen_by_the_piece(&self, state: State) -> State {
         match self.piece {
@@ -136,9 +143,9 @@ impl Search<'_> {
     }
 }
 
-/// `state` with each diagonal marked under both numbers that it has below 2n on a torus: row windows cover
-/// n numbers in a row, so each of them sees it once. (Numbers from 2n on are marked too, or fall off at 64;
-/// no window reaches them, and they are right modulo n.)
+/// Returns `state` with each diagonal marked under both numbers that it has below 2n on a torus: a
+/// row window covers n consecutive numbers, so it sees each diagonal once. (Numbers from 2n on are
+/// also set or shifted out at bit 64; no window reaches them, and they are correct modulo n.)
 #[inline]
 const fn wrapped(n: usize, state: State) -> State {
     State {
@@ -177,7 +184,8 @@ mod tests {
             let mut parts = Parts::default();
             Generic.count(plan, std::slice::from_ref(prefix), &mut parts).expect("a small sum");
             let tally = parts.total().expect("agrees with its residues");
-            let expected = u128::from(reference::completions(plan, prefix).0) * u128::from(plan.weight());
+            let expected =
+                u128::from(reference::completions(plan, prefix).0) * u128::from(plan.weight());
             assert_eq!(tally.thirds(), expected, "{problem:?} by {scheme:?}, {prefix:?}");
         });
     }
@@ -210,7 +218,7 @@ mod tests {
                 assert_every_prefix_agrees(&Problem::empty(piece, n), Scheme::CentreCross, 3);
             }
         }
-        // Prefixes of rooks know no rules; the plans themselves do.
+        // Prefixes of rooks ignore the rules, which apply only to the cases themselves.
         for n in 6..=7 {
             assert_every_prefix_agrees(&Problem::empty(Piece::Rook, n), Scheme::CentreCross, 0);
         }

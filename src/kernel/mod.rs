@@ -1,11 +1,11 @@
-//! Kernels: each counts the completions of prefixes. The ladder runs from a naive oracle to vector code, every
-//! rung is kept, and every rung answers to the oracle subproblem by subproblem.
+//! Kernels: each counts the completions of prefixes. They range from a naive oracle to vector code,
+//! and each is tested against the oracle subproblem by subproblem.
 //!
-//! | kernel | what it is | boards |
+//! | kernel | description | boards |
 //! |---|---|---|
 //! | [`mod@reference`] | the plain definition, the oracle | all |
-//! | [`textbook`] | bit masks and mirror symmetry, the yardstick of speed | queens |
-//! | [`scalar`] | centre-cross plans, a register stack, two rows of look-ahead | queens |
+//! | [`textbook`] | bit masks and mirror symmetry, the performance baseline | queens |
+//! | [`scalar`] | centre-cross cases, a register stack, two rows of look-ahead | queens |
 //! | [`simd`] (avx2, avx512) | the batch engine over 8 or 16 lanes | queens |
 //! | [`generic`] | any piece | all |
 
@@ -26,13 +26,13 @@ use crate::board::{Piece, Problem};
 use crate::decomposition::{Decomposition, Prefix, Scheme, SymmetryCase};
 use crate::tally::{Parts, Tally, TallyError};
 
-/// What counts the completions of prefixes.
+/// A kernel that counts the completions of prefixes.
 pub trait Kernel: Send {
-    /// Adds the completions of `prefixes`, all of them prefixes of `plan`, to `parts`. A kernel may hold work
-    /// back to do it together with what comes next.
+    /// Adds the completions of `prefixes`, all of them prefixes of `plan`, to `parts`. A kernel may
+    /// buffer work to process it together with later prefixes.
     ///
     /// # Errors
-    /// A sum leaves 128 bits.
+    /// A sum exceeds 128 bits.
     fn count(
         &mut self,
         plan: &SymmetryCase,
@@ -40,19 +40,19 @@ pub trait Kernel: Send {
         parts: &mut Parts,
     ) -> Result<(), TallyError>;
 
-    /// Counts what was held back. Afterwards `parts` has everything.
+    /// Counts any buffered work. Afterwards `parts` is complete.
     ///
     /// # Errors
-    /// A sum leaves 128 bits.
+    /// A sum exceeds 128 bits.
     fn finish(&mut self, _parts: &mut Parts) -> Result<(), TallyError> {
         Ok(())
     }
 }
 
-/// Counts the prefixes of `range`, checks the sum against its residues and returns it.
+/// Counts the prefixes of `range`, verifies the sum against its residues and returns it.
 ///
 /// # Errors
-/// A sum leaves 128 bits, or the residues disagree.
+/// A sum exceeds 128 bits, or the residues disagree.
 pub fn count_range(
     kernel: &mut dyn Kernel,
     decomposition: &Decomposition,
@@ -64,7 +64,7 @@ pub fn count_range(
 /// Counts the prefixes of `range`, itemised by weight.
 ///
 /// # Errors
-/// A sum leaves 128 bits.
+/// A sum exceeds 128 bits.
 pub fn count_parts(
     kernel: &mut dyn Kernel,
     decomposition: &Decomposition,
@@ -95,11 +95,11 @@ pub fn count_parts(
     Ok(parts)
 }
 
-/// Counts the prefixes of each of `ranges`, each itemised by weight, in their order. Nothing is held back from one
-/// range to the next.
+/// Counts the prefixes of each of `ranges`, itemised by weight, in order. Nothing stays buffered
+/// between ranges.
 ///
 /// # Errors
-/// A sum leaves 128 bits.
+/// A sum exceeds 128 bits.
 pub fn count_sub_ranges(
     kernel: &mut dyn Kernel,
     decomposition: &Decomposition,
@@ -108,7 +108,7 @@ pub fn count_sub_ranges(
     ranges.into_iter().map(|range| count_parts(kernel, decomposition, range)).collect()
 }
 
-/// A kernel by name.
+/// The identifier of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum KernelKind {
     /// [`mod@reference`].
@@ -125,12 +125,12 @@ pub enum KernelKind {
     Generic,
 }
 
-/// A name that is no kernel.
+/// The error returned when a name is not that of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is not a kernel; choose auto, reference, textbook, scalar, avx2, avx512 or generic")]
 pub struct UnknownKernel(String);
 
-/// Why a kernel cannot count a problem here.
+/// The error returned when a kernel cannot count a problem here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KernelError {
     /// The processor lacks the instructions.
@@ -144,11 +144,11 @@ pub enum KernelError {
 }
 
 impl KernelKind {
-    /// Every kernel, slowest first.
+    /// All kernels, slowest first.
     pub const ALL: [Self; 6] =
         [Self::Reference, Self::Generic, Self::Textbook, Self::Scalar, Self::Avx2, Self::Avx512];
 
-    /// Its name on the command line and in JSON.
+    /// Returns the kernel's name on the command line and in JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Reference => "reference",
@@ -160,7 +160,7 @@ impl KernelKind {
         }
     }
 
-    /// Whether this processor can run it.
+    /// Returns whether this processor can run the kernel.
     pub fn runs_here(self) -> bool {
         match self {
             Self::Avx2 => simd::avx2_runs_here(),
@@ -169,7 +169,7 @@ impl KernelKind {
         }
     }
 
-    /// The fastest kernel for `piece` on this processor.
+    /// Returns the fastest kernel for `piece` on this processor.
     pub fn fastest(piece: Piece) -> Self {
         match piece {
             Piece::Queen if Self::Avx512.runs_here() => Self::Avx512,
@@ -179,7 +179,7 @@ impl KernelKind {
         }
     }
 
-    /// The scheme that this kernel wants for `problem`.
+    /// Returns the scheme that this kernel uses for `problem`.
     pub fn scheme(self, problem: &Problem) -> Scheme {
         match self {
             // The oracle's totals share nothing with the case analysis of the other schemes.
@@ -188,15 +188,16 @@ impl KernelKind {
         }
     }
 
-    /// Whether it reports how many placements it made. The yardstick does not: counting would slow it.
+    /// Returns whether the kernel reports the number of placements. The textbook kernel does not:
+    /// counting them would slow the baseline down.
     pub const fn counts_nodes(self) -> bool {
         !matches!(self, Self::Textbook)
     }
 
-    /// A kernel of this kind for one thread.
+    /// Creates a kernel of this kind for one thread.
     ///
     /// # Errors
-    /// This processor cannot run it, or it does not know `piece`.
+    /// This processor cannot run it, or it does not support `piece`.
     pub fn build(self, piece: Piece) -> Result<Box<dyn Kernel>, KernelError> {
         if !self.runs_here() {
             return Err(KernelError::NotOnThisMachine(self));
@@ -225,6 +226,9 @@ impl FromStr for KernelKind {
     type Err = UnknownKernel;
 
     fn from_str(text: &str) -> Result<Self, UnknownKernel> {
-        Self::ALL.into_iter().find(|k| k.name() == text).ok_or_else(|| UnknownKernel(text.to_owned()))
+        Self::ALL
+            .into_iter()
+            .find(|k| k.name() == text)
+            .ok_or_else(|| UnknownKernel(text.to_owned()))
     }
 }

@@ -1,8 +1,9 @@
 //! The oracle: the plain definition, and nothing else.
 //!
-//! Fills the rows from top to bottom, compares every new piece with every other one by [`Piece::attacks`],
-//! and asks the plan at the end whether it counts the completion. No masks, no symmetry, no look-ahead.
-//! Cost: about n comparisons a placement and the nodes of the plain tree below the prefix.
+//! Fills the rows from top to bottom, compares every new piece with every other one by
+//! [`Piece::attacks`], and finally asks the symmetry case whether it counts the completion. No
+//! masks, no symmetry, no look-ahead. Cost: about n comparisons a placement and the nodes of the
+//! plain tree below the prefix.
 //!
 //! [`Piece::attacks`]: crate::board::Piece::attacks
 
@@ -11,7 +12,7 @@ use crate::board::{Problem, Square};
 use crate::decomposition::{Prefix, SymmetryCase};
 use crate::tally::{Parts, Residues, TallyError};
 
-/// The oracle that every kernel answers to.
+/// The oracle with which every kernel is compared.
 #[derive(Debug)]
 pub struct Reference;
 
@@ -30,15 +31,22 @@ impl Kernel for Reference {
     }
 }
 
-/// The completions of `prefix` that `plan` counts, and the placements tried. Exact up to 2^64 of either,
-/// which no oracle reaches.
+/// Returns the completions of `prefix` that `plan` counts, and the number of placements tried.
+/// Exact up to 2^64 of either, which no run of the oracle reaches.
 pub fn completions(plan: &SymmetryCase, prefix: &Prefix) -> (u64, u64) {
-    let given: Vec<Square> =
-        plan.problem().placed().iter().chain(plan.block()).copied().chain(prefix.squares(plan)).collect();
+    let given: Vec<Square> = plan
+        .problem()
+        .placed()
+        .iter()
+        .chain(plan.block())
+        .copied()
+        .chain(prefix.squares(plan))
+        .collect();
     if crate::board::first_attack(plan.piece(), plan.n(), &given).is_some() {
         return (0, 0);
     }
-    let mut search = Search { problem: plan.problem(), plan, queens: given, completions: 0, nodes: 0 };
+    let mut search =
+        Search { problem: plan.problem(), plan, queens: given, completions: 0, nodes: 0 };
     search.fill(0);
     (search.completions, search.nodes)
 }

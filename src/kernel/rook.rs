@@ -1,44 +1,48 @@
 //! Rooks: the permanent of the board.
 //!
-//! One rook in each open row and each free column, on allowed squares only: the placements are the permanent
+//! With one rook in each open row and each free column, on allowed squares only, the number of
+//! placements is the permanent
 //!
 //! ```text
 //! per(a) = Σ_σ Π_r a(r, σ(r))
 //! ```
 //!
-//! of the 0/1 matrix a of allowed squares; on the empty board it is n! (OEIS A000142). It is computed in one
-//! of two ways.
+//! of the 0/1 matrix a of allowed squares; on the empty board it is n! (OEIS A000142). It is
+//! computed by one of two methods.
 //!
-//! **By layers** ([`by_layers`]). The rows are filled one after another, and all partial placements that
-//! leave the same columns unused are counted together. Columns are *interchangeable* from a row on if they
-//! allow the same of the rows left; then only their number matters, and of each such class the lowest columns
-//! stand for the unused ones. The empty board is one class: one state a layer. Rows with few allowed squares
-//! come first, so that the columns that they tell apart merge early. Cost: at most states × classes steps of
-//! 50 to 200 ns. Derangements (A000166) take 131 million at n = 32, and 26 s.
+//! **By layers** ([`by_layers`]). The rows are filled one after another, and all partial placements
+//! that leave the same columns unused are counted together. Columns are *interchangeable* from a
+//! row on if all remaining rows treat them alike; then only their number matters, and the lowest
+//! columns of each such class represent the unused ones. The empty board is one class: one state a
+//! layer. Rows with few allowed squares come first, so that the columns that they distinguish merge
+//! early. Cost: at most states × classes steps of 50 to 200 ns. Derangements (A000166) take 131
+//! million at n = 32, and 26 s.
 //!
-//! **By inclusion and exclusion** ([`by_inclusion_and_exclusion`]; H. J. Ryser, "Combinatorial Mathematics",
-//! 1963), if the layers would take too long or too much memory:
+//! **By inclusion and exclusion** ([`by_inclusion_and_exclusion`]; H. J. Ryser, "Combinatorial
+//! Mathematics", 1963), if the layers would take too much time or memory:
 //!
 //! ```text
 //! per(a) = Σ_S (−1)^(n − |S|) Π_r Σ_{c ∈ S} a(r, c),   S over the sets of columns
 //! ```
 //!
-//! in Gray code order, so that one column changes at a time (Nijenhuis and Wilf, "Combinatorial Algorithms",
-//! 1975). Cost: 2^n steps of 30 ns, two minutes at n = 32, whatever the board, and no memory.
+//! in Gray code order, so that one column changes at a time (Nijenhuis and Wilf, "Combinatorial
+//! Algorithms", 1975). Cost: 2^n steps of 30 ns, two minutes at n = 32, for any board, in constant
+//! memory.
 
 use std::collections::HashMap;
 
 use crate::decomposition::{MAX_COUNT_SIZE, columns_of};
 use crate::tally::Residues;
 
-/// A layer with more states is not kept: with the children of one state more they fill a hash table of 2^21
-/// slots, 0.1 GB, and two such tables are alive.
+/// The largest number of states in a layer: with the children of one more state they fill a hash
+/// table of 2^21 slots, 0.1 GB, and two such tables exist at a time.
 const MOST_STATES: usize = (1 << 21) / 8 * 7 - MAX_COUNT_SIZE;
 
-/// How many steps of Ryser's formula take as long as one by layers, about: measured on an Emerald Rapids Xeon.
+/// The approximate number of steps of Ryser's formula that take as long as one step by layers;
+/// measured on an Emerald Rapids Xeon.
 const RYSER_STEPS: u64 = 4;
 
-/// A permanent, its residues computed apart, and the steps of the way that led to it.
+/// A permanent, its independently computed residues, and the number of steps taken to compute it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Permanent {
     pub(super) value: u128,
@@ -46,10 +50,13 @@ pub(super) struct Permanent {
     pub(super) steps: u64,
 }
 
-/// The ways to put one rook in each row, on the columns that its mask allows, each of `columns` used once.
-/// At most 32 rows, as many as columns.
+/// Returns the number of ways to put one rook in each row, on the columns that its mask allows,
+/// using each of `columns` once. At most 32 rows, as many as columns.
 pub(super) fn permanent(rows: &[u32], columns: u32) -> Permanent {
-    assert!(rows.len() <= MAX_COUNT_SIZE && rows.len() == columns.count_ones() as usize, "a square matrix");
+    assert!(
+        rows.len() <= MAX_COUNT_SIZE && rows.len() == columns.count_ones() as usize,
+        "a square matrix"
+    );
     let mut rows: Vec<u32> = rows.iter().map(|row| row & columns).collect();
     rows.sort_unstable_by_key(|row| (row.count_ones(), *row));
     let most_steps = (1 << rows.len()) / RYSER_STEPS;
@@ -57,9 +64,10 @@ pub(super) fn permanent(rows: &[u32], columns: u32) -> Permanent {
         .unwrap_or_else(|| by_inclusion_and_exclusion(&rows, columns))
 }
 
-/// How many partial placements lead to a state.
+/// The number of partial placements that lead to a state.
 ///
-/// Of k rooks on n columns there are at most n!/(n − k)! ≤ 32! < 2^118 together, so nothing here overflows.
+/// All placements of k rooks on n columns together number at most n!/(n − k)! ≤ 32! < 2^118, so
+/// nothing here overflows.
 #[derive(Clone, Copy, Default)]
 struct Ways {
     value: u128,
@@ -76,7 +84,8 @@ impl Ways {
     }
 }
 
-/// The permanent by layers, or `None` if a layer has more than `most_states` or all take more than `most_steps`.
+/// Returns the permanent by layers, or `None` if a layer has more than `most_states` or all layers
+/// together take more than `most_steps`.
 fn by_layers(rows: &[u32], columns: u32, most_states: usize, most_steps: u64) -> Option<Permanent> {
     let mut layer = HashMap::from([(columns, Ways { value: 1, residues: Residues::of(1) })]);
     let mut steps = 0;
@@ -101,12 +110,12 @@ fn by_layers(rows: &[u32], columns: u32, most_states: usize, most_steps: u64) ->
         }
         (layer, classes) = (next, classes_after);
     }
-    // No columns are left: one state, or none.
+    // No columns are left: there is one state, or none.
     let Ways { value, residues } = layer.get(&0).copied().unwrap_or_default();
     Some(Permanent { value, residues, steps })
 }
 
-/// The classes of `columns` that allow the same of `rows`.
+/// Returns the classes of `columns` that none of `rows` distinguishes.
 fn interchangeable(rows: &[u32], columns: u32) -> Vec<u32> {
     rows.iter().fold(vec![columns], |classes, row| {
         let parts = classes.iter().flat_map(|class| [class & row, class & !row]);
@@ -114,7 +123,8 @@ fn interchangeable(rows: &[u32], columns: u32) -> Vec<u32> {
     })
 }
 
-/// The state that stands for all those with as many unused columns in each class: the lowest of them.
+/// Returns the representative of all states with the same number of unused columns in each class:
+/// the lowest columns.
 fn representative(unused: u32, classes: &[u32]) -> u32 {
     classes.iter().fold(0, |state, &class| {
         let left = unused & class;
@@ -123,13 +133,13 @@ fn representative(unused: u32, classes: &[u32]) -> u32 {
     })
 }
 
-/// The `count` lowest of `columns`.
+/// Returns the `count` lowest of `columns`.
 fn lowest(columns: u32, count: u32) -> u32 {
     columns ^ (0..count).fold(columns, |rest, _| rest & (rest - 1))
 }
 
-/// The permanent by Ryser's formula. The value is summed modulo 2^128, which it does not reach; the residues
-/// of the terms are summed apart.
+/// Returns the permanent by Ryser's formula. The value is summed modulo 2^128, which it cannot
+/// reach; the residues of the terms are summed independently.
 fn by_inclusion_and_exclusion(rows: &[u32], columns: u32) -> Permanent {
     /// Row sums are at most 32, so a product of 12 of them is at most 2^60.
     const FACTORS: usize = 12;
@@ -137,13 +147,16 @@ fn by_inclusion_and_exclusion(rows: &[u32], columns: u32) -> Permanent {
     if n == 0 {
         return Permanent { value: 1, residues: Residues::of(1), steps: 0 };
     }
-    // Rows beyond the n-th have the sum 1 throughout.
+    // Padding rows beyond the n-th always have the sum 1.
     let mut sums = [1u64; 3 * FACTORS];
     sums[..n].fill(0);
     let columns: Vec<[u64; 3 * FACTORS]> = columns_of(columns)
         .map(|col| {
             let mut column = [0; 3 * FACTORS];
-            column.iter_mut().zip(rows).for_each(|(square, row)| *square = u64::from(row >> col & 1));
+            column
+                .iter_mut()
+                .zip(rows)
+                .for_each(|(square, row)| *square = u64::from(row >> col & 1));
             column
         })
         .collect();
@@ -151,7 +164,8 @@ fn by_inclusion_and_exclusion(rows: &[u32], columns: u32) -> Permanent {
     let (mut value, mut residues) = (0u128, Residues::default());
     let mut chosen = 0u32;
     for step in 1..1u64 << n {
-        // The Gray code: the column of the lowest set bit comes or goes. The empty set has the product 0.
+        // Gray code: the column of the lowest set bit is added or removed. The empty set has the
+        // product 0.
         let col = step.trailing_zeros() as usize;
         chosen ^= 1 << col;
         let comes = chosen >> col & 1 == 1;
@@ -194,26 +208,37 @@ mod tests {
         found.value
     }
 
-    /// The board on which row r blocks the columns r + shift, wrapping, for each of `shifts`.
+    /// Returns the board on which row r blocks the columns r + shift, modulo n, for each of
+    /// `shifts`.
     fn blocked(n: usize, shifts: &[usize]) -> Vec<u32> {
-        let row = |r: usize| shifts.iter().fold(full_row(n), |row, shift| row & !(1 << ((r + shift) % n)));
+        let row = |r: usize| {
+            shifts.iter().fold(full_row(n), |row, shift| row & !(1 << ((r + shift) % n)))
+        };
         (0..n).map(row).collect()
     }
 
-    /// By the whole road: job, plan, kernel, tally.
+    /// Counts by the full path: job, symmetry case, kernel, tally.
     fn solutions(problem: Problem, kind: KernelKind) -> u128 {
         let scheme = kind.scheme(&problem);
-        let decomposition = Decomposition::new(Job::new(problem, scheme, None, 1).expect("small enough"));
+        let decomposition =
+            Decomposition::new(Job::new(problem, scheme, None, 1).expect("small enough"));
         let mut kernel = kind.build(Piece::Rook).expect("counts rooks");
         let all = 0..decomposition.prefixes();
-        count_range(&mut *kernel, &decomposition, all).expect("fits").solutions().expect("a whole job")
+        count_range(&mut *kernel, &decomposition, all)
+            .expect("fits")
+            .solutions()
+            .expect("a whole job")
     }
 
     #[test]
     fn the_empty_board_has_n_factorial_placements() {
         for n in 0..=32 {
             let factorial: u128 = (1..=n as u128).product();
-            assert_eq!(solutions(Problem::empty(Piece::Rook, n), KernelKind::Generic), factorial, "n = {n}");
+            assert_eq!(
+                solutions(Problem::empty(Piece::Rook, n), KernelKind::Generic),
+                factorial,
+                "n = {n}"
+            );
         }
         assert_eq!(value(&blocked(32, &[])), 263_130_836_933_693_530_167_218_012_160_000_000);
     }
@@ -233,7 +258,8 @@ mod tests {
     #[test]
     fn two_blocked_diagonals_leave_the_menages() {
         // OEIS A000179.
-        for (n, known) in [(3, 1), (4, 2), (5, 13), (6, 80), (10, 439_792), (16, 2_649_391_469_058)] {
+        for (n, known) in [(3, 1), (4, 2), (5, 13), (6, 80), (10, 439_792), (16, 2_649_391_469_058)]
+        {
             assert_eq!(value(&blocked(n, &[0, 1])), known, "n = {n}");
         }
     }
@@ -241,7 +267,8 @@ mod tests {
     #[test]
     fn menages_agree_with_the_oracle() {
         for n in 2..=6 {
-            let squares = (0..n).flat_map(|r| [Square::new(r, r), Square::new(r, (r + 1) % n)]).collect();
+            let squares =
+                (0..n).flat_map(|r| [Square::new(r, r), Square::new(r, (r + 1) % n)]).collect();
             let problem = Problem::new(Piece::Rook, n, Vec::new(), squares).expect("on the board");
             let oracle = solutions(problem.clone(), KernelKind::Reference);
             assert_eq!(solutions(problem, KernelKind::Generic), oracle, "n = {n}");
@@ -257,9 +284,13 @@ mod tests {
 
     #[test]
     fn too_many_states_or_steps_are_refused() {
-        let derangements = |states, steps| by_layers(&blocked(12, &[0]), full_row(12), states, steps);
+        let derangements =
+            |states, steps| by_layers(&blocked(12, &[0]), full_row(12), states, steps);
         let found = derangements(MOST_STATES, u64::MAX).expect("few states");
-        assert_eq!((found.value, derangements(MOST_STATES, found.steps)), (176_214_841, Some(found)));
+        assert_eq!(
+            (found.value, derangements(MOST_STATES, found.steps)),
+            (176_214_841, Some(found))
+        );
         assert_eq!(derangements(MOST_STATES, found.steps - 1), None);
         assert_eq!(derangements(30, u64::MAX), None);
     }

@@ -1,15 +1,17 @@
-//! The scalar kernel: centre-cross plans, then a search that keeps the top of its stack in registers.
+//! The scalar kernel: centre-cross symmetry cases, then a search that keeps the top of its stack in
+//! registers.
 //!
-//! The rows below the block (about 5 % of the nodes) are filled by plain recursion over [`SymmetryCase::available`].
-//! Above it a state is three words (free columns, and the two diagonals shifted to the current row), one
-//! child is made a turn, and a child is entered only if its row *and the row after it* have a free square.
-//! About 80 instructions a node on x86-64 (callgrind, n = 14, planning included).
+//! The rows below the block (about 5 % of the nodes) are filled by plain recursion over
+//! [`SymmetryCase::available`]. Above it a state is three words (the free columns, and the two
+//! diagonals shifted to the current row), each iteration generates one child, and a child is
+//! entered only if its row *and the row after it* have a free square. About 80 instructions a node
+//! on x86-64 (callgrind, n = 14, planning included).
 
 use super::Kernel;
 use crate::decomposition::{Prefix, State, SymmetryCase, full_row};
 use crate::tally::{Parts, Residues, TallyError};
 
-/// The portable kernel for one core.
+/// The portable single-threaded kernel.
 #[derive(Debug)]
 pub struct Scalar;
 
@@ -24,17 +26,22 @@ impl Kernel for Scalar {
         for prefix in prefixes {
             let before = search.nodes;
             let completions = search.completions(prefix.filled(), prefix.state());
-            parts.add(plan.weight(), completions, Residues::of(completions.into()), search.nodes - before)?;
+            parts.add(
+                plan.weight(),
+                completions,
+                Residues::of(completions.into()),
+                search.nodes - before,
+            )?;
         }
         Ok(())
     }
 }
 
-/// A search below the prefixes of one plan. Counters are u64 that grow by one at a time: they cannot wrap in
-/// a century.
+/// A search below the prefixes of one symmetry case. The counters are u64 that grow by one at a
+/// time, so they cannot wrap within a century.
 struct Search<'a> {
     plan: &'a SymmetryCase,
-    /// From this open row on the rows go upward without masks and without gaps.
+    /// The position of the open row from which the rows go upward without masks and without gaps.
     plain_from: usize,
     nodes: u64,
 }
@@ -72,11 +79,11 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Completions of, and nodes below, a state that goes upward through rows without masks: `free` columns (as
-/// many as there are rows left, at least one), and the columns of the current row attacked along lines that
-/// move left or right by one a row.
+/// Returns the completions of a state, and the nodes below it, when the rows left go upward without
+/// masks: `free` columns (as many as there are rows left, at least one), and the columns of the
+/// current row attacked along diagonals that move left or right by one column a row.
 fn upward(free: u32, left: u32, right: u32) -> (u64, u64) {
-    /// Deeper than any board: at most one entry a row.
+    /// At least the height of any board: at most one entry a row.
     const ROWS: usize = 32;
     let (mut free, mut left, mut right) = (free, left, right);
     let mut open = free & !(left | right);

@@ -1,41 +1,48 @@
-//! Symmetric solutions, by a search among symmetric placements only, and the classes that they give.
+//! Symmetric solutions, by a search among symmetric placements only, and the solution classes
+//! derived from them.
 //!
-//! By Burnside's lemma the number of fundamental solutions (A002562), images under the 8 symmetries counted
-//! once, is the mean number of solutions that a symmetry leaves unchanged. For n ≥ 2 no mirror does: one in
-//! the vertical or horizontal axis maps a queen to another square of its row or column, and one in a diagonal
-//! maps (i, j) to (j, i), which a queen on (i, j) attacks; so all queens would have to stand on one diagonal.
-//! With P solutions that a half turn leaves unchanged (A032522) and R that a quarter turn does (A033148),
+//! By Burnside's lemma the number of fundamental solutions (A002562), which counts images under the
+//! 8 symmetries once, is the mean number of solutions that a symmetry leaves unchanged. For n ≥ 2
+//! no mirror leaves a solution unchanged: a vertical or horizontal mirror maps a queen to another
+//! square of its row or column, and a diagonal mirror maps (i, j) to (j, i), which a queen on (i,
+//! j) attacks; so all queens would have to stand on one diagonal. With P solutions that a half turn
+//! leaves unchanged (A032522) and R that a quarter turn does (A033148),
 //!
 //! > fundamental = (total + P + 2 R) / 8.
 //!
-//! Symmetric placements are made of whole orbits, two queens or four at a time, so the search has about the
-//! square root (fourth root) of the nodes of the full one. Counters grow by one a solution; P(32) < 2^38.
+//! Symmetric placements consist of whole orbits, so the search places two or four queens at a time
+//! and visits about the square root (fourth root) of the nodes of the full search. Counters grow by
+//! one a solution; P(32) < 2^38.
 
 use crate::board::{Piece, Square};
 use crate::decomposition::{columns_of, full_row};
 use crate::symmetry::Symmetry;
 
-/// The number of solutions by their symmetry.
+/// The number of solutions, classified by symmetry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Classes {
     /// All solutions.
     pub total: u128,
-    /// Solutions, images under the 8 symmetries of the square counted once (A002562 for queens).
+    /// Solutions with images under the 8 symmetries of the square counted once (A002562 for
+    /// queens).
     pub fundamental: u128,
-    /// Solutions that a half turn leaves unchanged, those of the next line included (A032522 for queens).
+    /// Solutions that a half turn leaves unchanged, including those that a quarter turn does
+    /// (A032522 for queens).
     pub point_symmetric: u128,
     /// Solutions that a quarter turn leaves unchanged (A033148 for queens).
     pub quarter_turn_symmetric: u128,
 }
 
-/// Why there are no classes.
+/// The error returned when the classes cannot be computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClassesError {
     /// Mirrors leave rook placements unchanged, so the formula does not hold.
     #[error("rook placements have mirror symmetries; their classes are not counted")]
     Rooks,
-    /// The total cannot be right.
-    #[error("{total} solutions cannot fall into orbits with {fixed} fixed by rotations: the total is wrong")]
+    /// The total is inconsistent with the symmetric solutions.
+    #[error(
+        "{total} solutions cannot fall into orbits with {fixed} fixed by rotations: the total is wrong"
+    )]
     NotDivisible {
         /// All solutions.
         total: u128,
@@ -44,10 +51,10 @@ pub enum ClassesError {
     },
 }
 
-/// The classes of the `total` solutions for n pieces on the empty board, n ≤ 32.
+/// Returns the classes of the `total` solutions for n pieces on the empty board, n ≤ 32.
 ///
 /// # Errors
-/// The piece is a rook, or the total does not fit the symmetric solutions.
+/// The piece is a rook, or the total is inconsistent with the symmetric solutions.
 pub fn classes(piece: Piece, n: usize, total: u128) -> Result<Classes, ClassesError> {
     if piece == Piece::Rook {
         return Err(ClassesError::Rooks);
@@ -56,7 +63,7 @@ pub fn classes(piece: Piece, n: usize, total: u128) -> Result<Classes, ClassesEr
     let quarter_turn_symmetric = u128::from(quarter_turn_symmetric(piece, n));
     let fixed = point_symmetric + 2 * quarter_turn_symmetric;
     let fundamental = match (n, (total + fixed).is_multiple_of(8)) {
-        // The one placement of these boards is unchanged by mirrors too.
+        // The only placement on these boards is unchanged by mirrors as well.
         (0 | 1, _) => total,
         (_, true) => (total + fixed) / 8,
         (_, false) => return Err(ClassesError::NotDivisible { total, fixed }),
@@ -64,38 +71,40 @@ pub fn classes(piece: Piece, n: usize, total: u128) -> Result<Classes, ClassesEr
     Ok(Classes { total, fundamental, point_symmetric, quarter_turn_symmetric })
 }
 
-/// The number of solutions for n ≤ 32 pieces that a half turn leaves unchanged.
+/// Returns the number of solutions for n ≤ 32 pieces that a half turn leaves unchanged.
 pub fn point_symmetric(piece: Piece, n: usize) -> u64 {
     let middle = n / 2;
     let mut search = HalfTurn { piece, n, queens: Vec::new() };
     if n.is_multiple_of(2) {
         return search.fill(middle, 0, 0, 0);
     }
-    // A piece in the middle row has its image there, too: it stands in the centre.
+    // The image of a piece in the middle row is in that row as well, so the piece stands in the
+    // centre.
     search.queens.push(Square::new(middle, middle));
     let centre = 1 << middle;
     search.fill(middle + 1, centre, centre << 1, centre >> 1)
 }
 
-/// Fills the rows below the centre downward, each together with its image above.
+/// A search that fills the rows below the centre downward, each together with its image above.
 struct HalfTurn {
     piece: Piece,
     n: usize,
-    /// The queens placed; kept only for pieces that attack more than queens do.
+    /// The placed queens; kept only for pieces that attack more squares than queens do.
     queens: Vec<Square>,
 }
 
 impl HalfTurn {
-    /// Solutions with `columns` used and `row` attacked along lines that move `left` or `right` downward.
+    /// Returns the solutions with `columns` used and `row` attacked along diagonals that move
+    /// `left` or `right` downward.
     fn fill(&mut self, row: usize, columns: u32, left: u32, right: u32) -> u64 {
         let n = self.n;
         if row == n {
             return 1;
         }
-        // On the board's diagonals a queen and its image attack each other.
+        // On the main diagonals of the board a queen and its image attack each other.
         let own_image = 1 << row | 1 << (n - 1 - row);
         let mut open = full_row(n) & !(columns | left | right | own_image);
-        // How far above this row its image lies.
+        // The distance from this row up to its image.
         let distance = 2 * row + 1 - n;
         let mut solutions = 0;
         while open != 0 {
@@ -110,7 +119,8 @@ impl HalfTurn {
                 let square = Square::new(row, queen.trailing_zeros() as usize);
                 let opposite = Symmetry::Rotate180.apply(n, square);
                 let attacked = |s: Square| self.queens.iter().any(|&q| self.piece.attacks(n, q, s));
-                if self.piece.attacks(n, square, opposite) || attacked(square) || attacked(opposite) {
+                if self.piece.attacks(n, square, opposite) || attacked(square) || attacked(opposite)
+                {
                     continue;
                 }
                 let left = (left | queen | image << distance) << 1;
@@ -124,12 +134,13 @@ impl HalfTurn {
     }
 }
 
-/// The number of solutions for n ≤ 32 pieces that a quarter turn leaves unchanged.
+/// Returns the number of solutions for n ≤ 32 pieces that a quarter turn leaves unchanged.
 pub fn quarter_turn_symmetric(piece: Piece, n: usize) -> u64 {
     if n % 4 > 1 {
         return 0; // The rows, without the middle one, fall into orbits of 4.
     }
-    let orbits = (0..n).map(|row| (0..n).map(|col| Orbit::of(piece, n, Square::new(row, col))).collect());
+    let orbits =
+        (0..n).map(|row| (0..n).map(|col| Orbit::of(piece, n, Square::new(row, col))).collect());
     let mut search = QuarterTurn { piece, n, orbits: orbits.collect(), queens: Vec::new() };
     if n.is_multiple_of(2) {
         return search.fill(Lines::default());
@@ -139,7 +150,7 @@ pub fn quarter_turn_symmetric(piece: Piece, n: usize) -> u64 {
     search.fill(Lines::of(n, &[centre]))
 }
 
-/// Rows (columns are the same, by symmetry) and diagonals that hold a queen.
+/// Rows (the used columns are the same by symmetry) and diagonals that hold a queen.
 #[derive(Clone, Copy, Default)]
 struct Lines {
     rows: u32,
@@ -171,7 +182,7 @@ impl Lines {
     }
 }
 
-/// A square and its images under quarter turns, if they do not attack each other.
+/// A square and its images under quarter turns, provided that they do not attack each other.
 struct Orbit {
     squares: [Square; 4],
     lines: Lines,
@@ -179,20 +190,21 @@ struct Orbit {
 
 impl Orbit {
     fn of(piece: Piece, n: usize, square: Square) -> Option<Self> {
-        let turns = [Symmetry::Identity, Symmetry::Rotate90, Symmetry::Rotate180, Symmetry::Rotate270];
+        let turns =
+            [Symmetry::Identity, Symmetry::Rotate90, Symmetry::Rotate180, Symmetry::Rotate270];
         let squares = turns.map(|g| g.apply(n, square));
         let peaceful = crate::board::first_attack(piece, n, &squares).is_none();
         peaceful.then(|| Self { squares, lines: Lines::of(n, &squares) })
     }
 }
 
-/// Fills the first empty row with an orbit of four, again and again.
+/// A search that repeatedly fills the first empty row with an orbit of four.
 struct QuarterTurn {
     piece: Piece,
     n: usize,
-    /// By row and column.
+    /// Indexed by row and column.
     orbits: Vec<Vec<Option<Orbit>>>,
-    /// The queens placed; read only for pieces that attack more than queens do.
+    /// The placed queens; read only for pieces that attack more squares than queens do.
     queens: Vec<Square>,
 }
 
@@ -207,7 +219,8 @@ impl QuarterTurn {
         for col in columns_of(empty) {
             let Some(Orbit { squares, lines }) = &self.orbits[row][col] else { continue };
             let (squares, lines) = (*squares, *lines);
-            let attacked = |s: &Square| self.queens.iter().any(|&q| self.piece.attacks(self.n, q, *s));
+            let attacked =
+                |s: &Square| self.queens.iter().any(|&q| self.piece.attacks(self.n, q, *s));
             if lines.meet(used) || (self.piece != Piece::Queen && squares.iter().any(attacked)) {
                 continue;
             }
@@ -225,8 +238,13 @@ mod tests {
     use crate::board::is_solution;
     use crate::oeis::{Sequence, lookup};
 
-    /// Calls `visit` for every solution: every permutation is tried.
-    fn for_each_solution(piece: Piece, columns: &mut Vec<usize>, k: usize, visit: &mut impl FnMut(&[usize])) {
+    /// Calls `visit` for every solution, by trying every permutation.
+    fn for_each_solution(
+        piece: Piece,
+        columns: &mut Vec<usize>,
+        k: usize,
+        visit: &mut impl FnMut(&[usize]),
+    ) {
         if k == columns.len() {
             if is_solution(piece, columns) {
                 visit(columns);
@@ -269,7 +287,11 @@ mod tests {
         }
         for n in 0..=29 {
             let found = u128::from(quarter_turn_symmetric(Piece::Queen, n));
-            assert_eq!(Some(found), lookup(Sequence::QuarterTurnSymmetric, n), "quarter turn, n = {n}");
+            assert_eq!(
+                Some(found),
+                lookup(Sequence::QuarterTurnSymmetric, n),
+                "quarter turn, n = {n}"
+            );
         }
     }
 

@@ -1,9 +1,9 @@
-//! The yardstick: the backtracking with bit masks that textbooks give (Richards 1997, Somers), mirror
-//! symmetry by way of [`Scheme::TopMirror`].
+//! The performance baseline: textbook backtracking with bit masks (Richards 1997, Somers), with
+//! mirror symmetry by way of [`Scheme::TopMirror`].
 //!
-//! One recursive call a placement, 48 instructions (callgrind, n = 14): columns, both diagonals shifted by one
-//! a row, the lowest free bit first. It is kept as honest and as fast as its method allows, because every
-//! other kernel is measured against it; that is why it counts no nodes.
+//! One recursive call a placement, 48 instructions (callgrind, n = 14): columns, both diagonals
+//! shifted by one a row, the lowest free bit first. It is kept as fast as its method allows,
+//! because every other kernel is measured against it; therefore it counts no nodes.
 //!
 //! [`Scheme::TopMirror`]: crate::decomposition::Scheme::TopMirror
 
@@ -11,7 +11,7 @@ use super::Kernel;
 use crate::decomposition::{Prefix, SymmetryCase, full_row};
 use crate::tally::{Parts, Residues, TallyError};
 
-/// The textbook kernel. Its plans fill the rows downward only.
+/// The textbook kernel. Its symmetry cases fill the rows downward only.
 #[derive(Debug)]
 pub struct Textbook;
 
@@ -45,8 +45,9 @@ impl Kernel for Textbook {
     }
 }
 
-/// Completions with `columns` used and the next row attacked along diagonals in `left` and `right`. A u64
-/// that grows by one a solution found cannot wrap: at 10^10 a second that takes 58 years.
+/// Returns the completions with `columns` used and the next row attacked along the diagonals in
+/// `left` and `right`. A u64 that grows by one a solution cannot wrap: at 10^10 a second that takes
+/// 58 years.
 fn descend(full: u32, columns: u32, left: u32, right: u32) -> u64 {
     if columns == full {
         return 1;
@@ -61,7 +62,8 @@ fn descend(full: u32, columns: u32, left: u32, right: u32) -> u64 {
     completions
 }
 
-/// The same on a board with placed and blocked squares: a mask a row, and rows that are already filled.
+/// Like [`descend`], on a board with placed and blocked squares: one mask a row, and rows that are
+/// already filled.
 fn descend_masked(plan: &SymmetryCase, k: usize, columns: u32, left: u32, right: u32) -> u64 {
     let mut free = plan.allowed()[k] & !(columns | left | right);
     let Some(&next) = plan.rows().get(k + 1) else {

@@ -1,16 +1,20 @@
-//! Placements as diagrams, a line a row.
+//! Placements as diagrams, one text line for each row.
 
 use std::io::{self, Write};
 
 use crate::board::{Piece, Placement};
 
-/// Light and dark squares, with dark pieces, as terminals with 256 colours know them.
+/// Light and dark squares with dark pieces, in the colour codes of 256-colour terminals.
 const LIGHT: &str = "\x1b[38;5;16;48;5;223m";
 const DARK: &str = "\x1b[38;5;16;48;5;137m";
 const PLAIN: &str = "\x1b[0m";
 
-/// `♛` and `·`, or chequered squares where colours are wanted.
-pub(super) fn unicode(placement: &Placement, coloured: bool, out: &mut impl Write) -> io::Result<()> {
+/// Draws `♛` and `·`, or chequered squares if `coloured`.
+pub(super) fn unicode(
+    placement: &Placement,
+    coloured: bool,
+    out: &mut impl Write,
+) -> io::Result<()> {
     let sign = if placement.piece() == Piece::Rook { '♜' } else { '♛' };
     for (row, piece) in placement.columns().enumerate() {
         for col in 0..placement.n() {
@@ -28,7 +32,7 @@ pub(super) fn unicode(placement: &Placement, coloured: bool, out: &mut impl Writ
     Ok(())
 }
 
-/// `X` and `0`.
+/// Draws `X` and `0`.
 pub(super) fn ascii(placement: &Placement, out: &mut impl Write) -> io::Result<()> {
     for piece in placement.columns() {
         for col in 0..placement.n() {
@@ -62,7 +66,8 @@ mod tests {
 
     #[test]
     fn colours_are_chequered_and_end_with_each_line() {
-        let placement = Placement::check_solution(&Problem::empty(Piece::Rook, 2), &[1, 0]).expect("rooks");
+        let placement =
+            Placement::check_solution(&Problem::empty(Piece::Rook, 2), &[1, 0]).expect("rooks");
         let mut out = Vec::new();
         unicode(&placement, true, &mut out).expect("memory can be written");
         let text = String::from_utf8(out).expect("text");

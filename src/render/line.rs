@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use crate::board::{Piece, Placement};
 
-/// `words` with `between` between them, and a line feed.
+/// Writes `words`, separated by `between`, and a line feed.
 fn joined(
     out: &mut impl Write,
     between: &str,
@@ -17,7 +17,7 @@ fn joined(
     writeln!(out)
 }
 
-/// The column of a piece, from 1, as a word; what stands for a row without one.
+/// Returns the column of a piece, starting at 1, as a word, or `none` for a row without a piece.
 fn column(column: Option<usize>, none: &str) -> String {
     column.map_or_else(|| none.to_owned(), |col| (col + 1).to_string())
 }
@@ -33,8 +33,10 @@ pub(super) fn csv(placement: &Placement, out: &mut impl Write) -> io::Result<()>
 pub(super) fn digits(placement: &Placement, out: &mut impl Write) -> io::Result<()> {
     let digit = |col: Option<usize>| match col {
         None => '-',
-        // `Drawing::fits` has seen to it that 36 digits do.
-        Some(col) => u32::try_from(col + 1).ok().and_then(|d| char::from_digit(d, 36)).unwrap_or('?'),
+        // `Drawing::fits` has ensured that 36 digits suffice.
+        Some(col) => {
+            u32::try_from(col + 1).ok().and_then(|d| char::from_digit(d, 36)).unwrap_or('?')
+        }
     };
     joined(out, "", placement.columns().map(digit))
 }
@@ -55,7 +57,7 @@ pub(super) fn pairs(placement: &Placement, out: &mut impl Write) -> io::Result<(
     writeln!(out, ")")
 }
 
-/// White pieces alone, white to move.
+/// White pieces only, white to move.
 pub(super) fn fen(placement: &Placement, out: &mut impl Write) -> io::Result<()> {
     let n = placement.n();
     let letter = if placement.piece() == Piece::Rook { 'R' } else { 'Q' };
@@ -95,14 +97,20 @@ mod tests {
     #[test]
     fn a_chess_position_has_row_1_as_rank_8() {
         let columns = [1, 5, 8, 6, 3, 7, 2, 4];
-        assert_eq!(drawn(Drawing::Fen, Piece::Queen, &columns), "Q7/4Q3/7Q/5Q2/2Q5/6Q1/1Q6/3Q4 w - - 0 1\n");
+        assert_eq!(
+            drawn(Drawing::Fen, Piece::Queen, &columns),
+            "Q7/4Q3/7Q/5Q2/2Q5/6Q1/1Q6/3Q4 w - - 0 1\n"
+        );
         assert!(drawn(Drawing::Fen, Piece::Rook, &[1, 2, 3, 4, 5, 6, 7, 8]).starts_with("R7/1R6/"));
     }
 
     #[test]
     fn columns_from_10_on_are_letters() {
         let columns: Vec<usize> = (1..=35).collect();
-        assert_eq!(drawn(Drawing::Digits, Piece::Rook, &columns), "123456789abcdefghijklmnopqrstuvwxyz\n");
+        assert_eq!(
+            drawn(Drawing::Digits, Piece::Rook, &columns),
+            "123456789abcdefghijklmnopqrstuvwxyz\n"
+        );
     }
 
     #[test]

@@ -1,5 +1,6 @@
-//! Drawings of placements: text, diagrams, pictures. All of them stream, so that the largest board needs no memory
-//! but its own; none checks anything, since a [`Placement`] is checked already.
+//! Drawings of placements: text, diagrams, pictures. Text, diagrams and SVG are streamed, so they
+//! need no memory beyond the placement itself. They do not validate placements, since a
+//! [`Placement`] is already valid.
 
 mod diagram;
 mod line;
@@ -14,49 +15,49 @@ use crate::board::{Piece, Placement};
 
 pub use rings::{RingsFormat, draw_rings};
 
-/// How a placement is drawn. Rows and columns are 1-based, row 1 is on top.
+/// The format in which a placement is drawn. Rows and columns are 1-based, row 1 is at the top.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Drawing {
-    /// The column of the piece in each row: `2 4 1 3`; a row without one is `-`.
+    /// The column of the piece in each row: `2 4 1 3`; a row without a piece is `-`.
     Text,
-    /// The same without spaces, 10 to 35 as letters: `2413`.
+    /// Like `Text` without spaces, with 10 to 35 as letters: `2413`.
     Digits,
     /// A diagram of `♛` and `·`.
     Board,
     /// A diagram of `X` and `0`: `0 X 0 0`.
     Ascii,
-    /// Every variable of the 0-1 programme: `x1,1=0 x1,2=1 …`.
+    /// Every variable of the 0-1 program: `x1,1=0 x1,2=1 …`.
     Variables,
     /// A list of (row column) lists: `((1 2) (2 4) (3 1) (4 3))`.
     Pairs,
-    /// A chess position, row 1 being rank 8.
+    /// A chess position, with row 1 as rank 8.
     Fen,
     /// Columns separated by commas; see [`Drawing::header`].
     Csv,
-    /// A picture for screens of any size, one line.
+    /// A scalable picture, on one line.
     Svg,
-    /// A picture in pixels.
+    /// A raster image.
     Png,
 }
 
-/// A name that is no drawing.
+/// The error returned when a name is not that of a format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is not a format; choose {all}", all = Drawing::names())]
 pub struct UnknownDrawing(String);
 
-/// Why a board cannot be drawn like that.
+/// The error returned when a board cannot be drawn in a format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DrawingError {
-    /// One sign a column.
+    /// There are not enough digits: each column needs one character.
     #[error("digits are for boards up to n = {MAX_DIGITS}; choose text")]
     Digits,
-    /// Chess has 8 rows.
+    /// A chess board has 8 rows.
     #[error("a FEN is for n = 8; choose another format")]
     Fen,
-    /// A chess position has queens and rooks.
+    /// A chess position has only queens and rooks.
     #[error("a FEN is for queens and rooks; choose another format")]
     FenPiece,
-    /// Too many pixels.
+    /// The picture would have too many pixels, or none.
     #[error("a PNG is for boards from n = 1 to {MAX_PNG}; choose svg or text")]
     Png,
 }
@@ -67,7 +68,7 @@ pub const MAX_DIGITS: usize = 35;
 pub const MAX_PNG: usize = 1024;
 
 impl Drawing {
-    /// Every drawing.
+    /// All formats.
     pub const ALL: [Self; 10] = [
         Self::Text,
         Self::Digits,
@@ -81,7 +82,7 @@ impl Drawing {
         Self::Png,
     ];
 
-    /// Its name on the command line.
+    /// Returns the name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Text => "text",
@@ -97,39 +98,42 @@ impl Drawing {
         }
     }
 
-    /// All names, as a list in a sentence.
+    /// Returns all names, as a list in a sentence.
     pub fn names() -> String {
         let names = Self::ALL.map(Self::name);
         let (last, others) = names.split_last().expect("there are drawings");
         format!("{} or {last}", others.join(", "))
     }
 
-    /// Whether boards of size `n` with this piece can be drawn like that.
+    /// Checks whether boards of size `n` with this piece can be drawn in this format.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason why they cannot.
     pub fn fits(self, piece: Piece, n: usize) -> Result<(), DrawingError> {
         match self {
             Self::Digits if n > MAX_DIGITS => Err(DrawingError::Digits),
             Self::Fen if n != 8 => Err(DrawingError::Fen),
-            Self::Fen if !matches!(piece, Piece::Queen | Piece::Rook) => Err(DrawingError::FenPiece),
+            Self::Fen if !matches!(piece, Piece::Queen | Piece::Rook) => {
+                Err(DrawingError::FenPiece)
+            }
             Self::Png if n == 0 || n > MAX_PNG => Err(DrawingError::Png),
             _ => Ok(()),
         }
     }
 
-    /// Whether several of them in a row can be told apart: all but PNGs.
+    /// Returns whether several drawings can be concatenated: true for all but PNG.
     pub const fn streams(self) -> bool {
         !matches!(self, Self::Png)
     }
 
-    /// What stands before the first of several: the names of the columns of a CSV table, else nothing.
+    /// Returns the text before the first of several drawings: the column names of a CSV table,
+    /// otherwise `None`.
     pub fn header(self, n: usize) -> Option<String> {
         let names = || (1..=n).map(|row| format!("row{row}")).collect::<Vec<_>>().join(",");
         (self == Self::Csv).then(names)
     }
 
-    /// What stands between two of them: an empty line after diagrams, else nothing.
+    /// Returns the text between two drawings: an empty line after diagrams, otherwise nothing.
     pub const fn separator(self) -> &'static str {
         match self {
             Self::Board | Self::Ascii => "\n",
@@ -137,12 +141,17 @@ impl Drawing {
         }
     }
 
-    /// Draws `placement`, with a line feed at the end unless it is a PNG. `coloured` diagrams are chequered by
-    /// terminal colours.
+    /// Draws `placement`, with a line feed at the end unless it is a PNG. If `coloured`, diagrams
+    /// are chequered by terminal colours.
     ///
     /// # Errors
-    /// What the writer says; [`Self::fits`] as an error of kind `Unsupported`.
-    pub fn write(self, placement: &Placement, coloured: bool, out: &mut impl Write) -> io::Result<()> {
+    /// The writer fails; an error of [`Self::fits`] has kind `Unsupported`.
+    pub fn write(
+        self,
+        placement: &Placement,
+        coloured: bool,
+        out: &mut impl Write,
+    ) -> io::Result<()> {
         self.fits(placement.piece(), placement.n())
             .map_err(|error| io::Error::new(io::ErrorKind::Unsupported, error))?;
         match self {
@@ -170,11 +179,14 @@ impl FromStr for Drawing {
     type Err = UnknownDrawing;
 
     fn from_str(text: &str) -> Result<Self, UnknownDrawing> {
-        Self::ALL.into_iter().find(|d| d.name() == text).ok_or_else(|| UnknownDrawing(text.to_owned()))
+        Self::ALL
+            .into_iter()
+            .find(|d| d.name() == text)
+            .ok_or_else(|| UnknownDrawing(text.to_owned()))
     }
 }
 
-/// Several pieces, by name.
+/// Returns the plural name of a piece.
 const fn plural(piece: Piece) -> &'static str {
     match piece {
         Piece::Queen => "queens",
@@ -189,12 +201,14 @@ mod tests {
     use super::*;
     use crate::board::Problem;
 
-    /// What is drawn for these columns, from 1.
+    /// Returns the drawing of these columns, which start at 1.
     pub(super) fn drawn(drawing: Drawing, piece: Piece, columns: &[usize]) -> String {
         let columns: Vec<usize> = columns.iter().map(|col| col - 1).collect();
         let placement = Placement::check_solution(&Problem::empty(piece, columns.len()), &columns);
         let mut out = Vec::new();
-        drawing.write(&placement.expect("a solution"), false, &mut out).expect("memory can be written");
+        drawing
+            .write(&placement.expect("a solution"), false, &mut out)
+            .expect("memory can be written");
         String::from_utf8(out).expect("text")
     }
 
@@ -210,7 +224,8 @@ mod tests {
     #[test]
     fn boards_that_do_not_fit_are_refused_before_anything_is_written() {
         let columns: Vec<usize> = (0..36).collect();
-        let placement = Placement::check_solution(&Problem::empty(Piece::Rook, 36), &columns).expect("rooks");
+        let placement =
+            Placement::check_solution(&Problem::empty(Piece::Rook, 36), &columns).expect("rooks");
         for drawing in [Drawing::Digits, Drawing::Fen] {
             let mut out = Vec::new();
             let error = drawing.write(&placement, false, &mut out).expect_err("36 rows");

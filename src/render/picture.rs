@@ -1,5 +1,5 @@
-//! Placements as pictures. The SVG is one line, takes as much text as there are pieces, and says in words what it
-//! shows; the PNG is drawn from it.
+//! Placements as pictures. The SVG is one line, its size is proportional to the number of pieces,
+//! and its description says in words what it shows; the PNG is rendered from it.
 
 use std::io::{self, Write};
 
@@ -10,11 +10,11 @@ use crate::board::{Piece, Placement};
 
 /// The side of a square in the units of the picture.
 const SIDE: usize = 40;
-/// The most pieces whose squares are told in words.
+/// The maximum number of pieces whose squares the description lists.
 const MOST_IN_WORDS: usize = 32;
-/// The longest side of a PNG that still has room for larger squares, in pixels.
+/// The side of a PNG in pixels up to which its squares are enlarged.
 const PNG_SIDE: usize = 2048;
-/// The side of a square in a PNG, in pixels: the least and the largest.
+/// The minimum and maximum side of a square in a PNG, in pixels.
 const PNG_SQUARE: (usize, usize) = (4, 64);
 
 /// A queen on a square of side 40: five points, a body, a foot.
@@ -22,16 +22,16 @@ pub(super) const QUEEN: &str = "<path d=\"M9 14 13 26H27L31 14 25 21 24 10 20 20
     <path d=\"M12 28H28V30H12ZM10 32H30V35H10Z\"/>\
     <circle cx=\"9\" cy=\"12\" r=\"2\"/><circle cx=\"16\" cy=\"8\" r=\"2\"/>\
     <circle cx=\"24\" cy=\"8\" r=\"2\"/><circle cx=\"31\" cy=\"12\" r=\"2\"/>";
-/// A rook on such a square: battlements, a tower, a foot.
-const ROOK: &str =
-    "<path d=\"M11 8H15V11H18V8H22V11H25V8H29V15H11ZM14 16H26V29H14ZM12 30H28V32H12ZM10 33H30V36H10Z\"/>";
+/// A rook on a square of side 40: battlements, a tower, a foot.
+const ROOK: &str = "<path d=\"M11 8H15V11H18V8H22V11H25V8H29V15H11ZM14 16H26V29H14ZM12 30H28V32H12ZM10 33H30V36H10Z\"/>";
 
-/// The board as an SVG document on one line.
+/// Writes the board as an SVG document on one line.
 pub(super) fn svg(placement: &Placement, out: &mut impl Write) -> io::Result<()> {
     let n = placement.n();
-    // The shortest side that can be looked at: an empty board still has a frame.
+    // The shortest visible side: an empty board still has a frame.
     let side = n * SIDE + 2;
-    let title = format!("{} {} on a board of size {n}", placement.pieces(), plural(placement.piece()));
+    let title =
+        format!("{} {} on a board of size {n}", placement.pieces(), plural(placement.piece()));
     let words = if placement.pieces() <= MOST_IN_WORDS {
         let squares: Vec<String> = placement.squares().map(|square| square.to_string()).collect();
         format!("Pieces on row,column: {}.", squares.join(" "))
@@ -53,27 +53,33 @@ pub(super) fn svg(placement: &Placement, out: &mut impl Write) -> io::Result<()>
         board = n * SIDE,
     )?;
     for square in placement.squares() {
-        write!(out, "<use href=\"#piece\" x=\"{}\" y=\"{}\"/>", square.col * SIDE, square.row * SIDE)?;
+        write!(
+            out,
+            "<use href=\"#piece\" x=\"{}\" y=\"{}\"/>",
+            square.col * SIDE,
+            square.row * SIDE
+        )?;
     }
     writeln!(out, "</g></svg>")
 }
 
-/// The same picture in pixels; [`super::Drawing::fits`] has seen to its size.
+/// Writes the same picture as a PNG; [`super::Drawing::fits`] has checked its size.
 pub(super) fn png(placement: &Placement, out: &mut impl Write) -> io::Result<()> {
     let mut document = Vec::new();
     svg(placement, &mut document)?;
     rasterise(&document, placement.n(), out)
 }
 
-/// An SVG document of a board of size `n` in pixels.
+/// Renders an SVG document of a board of size `n` as a PNG.
 pub(super) fn rasterise(document: &[u8], n: usize, out: &mut impl Write) -> io::Result<()> {
-    let tree = usvg::Tree::from_data(document, &usvg::Options::default()).map_err(io::Error::other)?;
+    let tree =
+        usvg::Tree::from_data(document, &usvg::Options::default()).map_err(io::Error::other)?;
     let (least, largest) = PNG_SQUARE;
     let square = (PNG_SIDE / n).clamp(least, largest);
     let scale = square as f32 / SIDE as f32;
     let side = (tree.size().width() * scale).ceil() as u32;
-    let mut pixels =
-        tiny_skia::Pixmap::new(side, side).ok_or_else(|| io::Error::other("a picture without pixels"))?;
+    let mut pixels = tiny_skia::Pixmap::new(side, side)
+        .ok_or_else(|| io::Error::other("a picture without pixels"))?;
     resvg::render(&tree, tiny_skia::Transform::from_scale(scale, scale), &mut pixels.as_mut());
     out.write_all(&pixels.encode_png().map_err(io::Error::other)?)
 }
@@ -86,12 +92,15 @@ mod tests {
     use crate::render::Drawing;
 
     fn placement(piece: Piece, columns: &[usize]) -> Placement {
-        Placement::check_solution(&Problem::empty(piece, columns.len()), columns).expect("a solution")
+        Placement::check_solution(&Problem::empty(piece, columns.len()), columns)
+            .expect("a solution")
     }
 
     #[test]
     fn the_svg_is_well_formed_says_what_it_shows_and_has_a_piece_a_row() {
-        for (piece, columns) in [(Piece::Queen, vec![2, 4, 1, 3]), (Piece::Rook, (1..=40).collect())] {
+        for (piece, columns) in
+            [(Piece::Queen, vec![2, 4, 1, 3]), (Piece::Rook, (1..=40).collect())]
+        {
             let document = drawn(Drawing::Svg, piece, &columns);
             assert_eq!(document.lines().count(), 1);
             let tree = usvg::roxmltree::Document::parse(&document).expect("well-formed XML");
@@ -120,7 +129,12 @@ mod tests {
         };
         for (row, &queen) in columns.iter().enumerate() {
             for col in 0..4 {
-                assert_eq!(dark(row, col) > 300, col == queen, "row {row}, column {col}: {}", dark(row, col));
+                assert_eq!(
+                    dark(row, col) > 300,
+                    col == queen,
+                    "row {row}, column {col}: {}",
+                    dark(row, col)
+                );
                 assert!(col == queen || dark(row, col) == 0, "row {row}, column {col}");
             }
         }

@@ -1,5 +1,6 @@
-//! Solutions on the rings of equal cost: around the centre of the board, one ring for each cost that a queen has, dark
-//! outside and bright inside, drawn from the outside so that each covers the inner part of the one before.
+//! Solutions on rings of equal cost: around the centre of the board, one ring for each cost of a
+//! queen, dark outside and bright inside, drawn from the outside so that each covers the inner part
+//! of the previous one.
 
 use std::io::{self, Write};
 
@@ -9,7 +10,7 @@ use crate::board::{Norm, Placement};
 /// The side of a square in the units of the picture.
 const SIDE: f64 = 40.0;
 
-/// Colours from the outside to the inside; those between are mixed.
+/// Colours from the outside to the inside; those between are interpolated.
 const RAMP: [(f64, [f64; 3]); 5] = [
     (0.0, [26.0, 24.0, 62.0]),
     (0.3, [76.0, 43.0, 112.0]),
@@ -18,20 +19,20 @@ const RAMP: [(f64, [f64; 3]); 5] = [
     (1.0, [253.0, 226.0, 150.0]),
 ];
 
-/// How pictures of rings are written.
+/// The file format of a picture of rings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RingsFormat {
-    /// One line of SVG.
+    /// SVG on one line.
     Svg,
-    /// Pixels.
+    /// PNG.
     Png,
 }
 
-/// Draws `placement` on the rings of equal cost by `norm`. A PNG is for boards that
-/// [`Drawing::Png`](super::Drawing::Png) fits.
+/// Draws `placement` on the rings of equal cost by `norm`. A PNG is limited to boards that fit
+/// [`Drawing::Png`](super::Drawing::Png).
 ///
 /// # Errors
-/// What the writer says.
+/// The writer fails.
 pub fn draw_rings(
     placement: &Placement,
     norm: Norm,
@@ -79,7 +80,8 @@ fn svg(placement: &Placement, norm: Norm, out: &mut impl Write) -> io::Result<()
     )?;
     let half = board / 2.0;
     let ends = rings.first().zip(rings.last());
-    let (largest, least) = ends.map_or((1.0, 0.0), |(&from, &to)| (radius(norm, from), radius(norm, to)));
+    let (largest, least) =
+        ends.map_or((1.0, 0.0), |(&from, &to)| (radius(norm, from), radius(norm, to)));
     for &cost in &rings {
         let inside = (largest - radius(norm, cost)) / (largest - least).max(1.0);
         ring(norm, half, radius(norm, cost) * SIDE / 2.0, &colour(inside), out)?;
@@ -92,7 +94,8 @@ fn svg(placement: &Placement, norm: Norm, out: &mut impl Write) -> io::Result<()
     writeln!(out, "</g></svg>")
 }
 
-/// The distance from the centre of squares of this cost, in half squares: along a row for the Manhattan norm.
+/// Returns the distance of squares of this cost from the centre, in half squares; for the Manhattan
+/// norm, measured along a row.
 fn radius(norm: Norm, cost: u64) -> f64 {
     match norm {
         Norm::Euclidean => (cost as f64).sqrt(),
@@ -100,20 +103,28 @@ fn radius(norm: Norm, cost: u64) -> f64 {
     }
 }
 
-/// Everything of at most this radius (in the picture's units): a disc, a diamond or a square.
+/// Draws the set of points of at most this radius (in the picture's units): a disc, a diamond or a
+/// square.
 fn ring(norm: Norm, half: f64, radius: f64, colour: &str, out: &mut impl Write) -> io::Result<()> {
-    let style = format!("fill=\"{colour}\" stroke=\"#ffffff\" stroke-opacity=\"0.35\" stroke-width=\"1.5\"");
+    let style = format!(
+        "fill=\"{colour}\" stroke=\"#ffffff\" stroke-opacity=\"0.35\" stroke-width=\"1.5\""
+    );
     let (low, high) = (half - radius, half + radius);
     match norm {
-        Norm::Euclidean => write!(out, "<circle cx=\"{half}\" cy=\"{half}\" r=\"{radius:.2}\" {style}/>"),
+        Norm::Euclidean => {
+            write!(out, "<circle cx=\"{half}\" cy=\"{half}\" r=\"{radius:.2}\" {style}/>")
+        }
         Norm::Manhattan => {
-            write!(out, "<path d=\"M{half} {low}L{high} {half} {half} {high} {low} {half}Z\" {style}/>")
+            write!(
+                out,
+                "<path d=\"M{half} {low}L{high} {half} {half} {high} {low} {half}Z\" {style}/>"
+            )
         }
         Norm::Chebyshev => write!(out, "<path d=\"M{low} {low}H{high}V{high}H{low}Z\" {style}/>"),
     }
 }
 
-/// The colour of a ring, from 0 (the outermost) to 1 (the innermost).
+/// Returns the colour of a ring, from 0 (the outermost) to 1 (the innermost).
 fn colour(inside: f64) -> String {
     let above = RAMP.iter().position(|stop| stop.0 >= inside).unwrap_or(RAMP.len() - 1).max(1);
     let (from, to) = (RAMP[above - 1], RAMP[above]);
@@ -143,17 +154,20 @@ mod tests {
         for (norm, shape) in
             [(Norm::Euclidean, "circle"), (Norm::Manhattan, "path"), (Norm::Chebyshev, "path")]
         {
-            let document = String::from_utf8(drawn(norm, RingsFormat::Svg, &columns)).expect("text");
+            let document =
+                String::from_utf8(drawn(norm, RingsFormat::Svg, &columns)).expect("text");
             assert_eq!(document.lines().count(), 1);
             let tree = usvg::roxmltree::Document::parse(&document).expect("well-formed XML");
             let mut costs = norm.fingerprint(&columns);
             costs.dedup();
-            let rings =
-                tree.descendants().filter(|e| e.has_tag_name(shape) && e.has_attribute("stroke-opacity"));
+            let rings = tree
+                .descendants()
+                .filter(|e| e.has_tag_name(shape) && e.has_attribute("stroke-opacity"));
             assert_eq!(rings.count(), costs.len(), "{norm}");
             assert_eq!(tree.descendants().filter(|e| e.has_tag_name("use")).count(), 5);
         }
-        let words = String::from_utf8(drawn(Norm::Euclidean, RingsFormat::Svg, &[1, 3, 0, 2])).expect("text");
+        let words = String::from_utf8(drawn(Norm::Euclidean, RingsFormat::Svg, &[1, 3, 0, 2]))
+            .expect("text");
         assert!(words.contains("4 at 10."), "{words}");
     }
 
@@ -163,7 +177,8 @@ mod tests {
         let picture = tiny_skia::Pixmap::decode_png(&bytes).expect("a PNG");
         let side = picture.width() / 4;
         let at = |row: u32, col: u32| {
-            let pixel = picture.pixel(col * side + side / 2, row * side + side / 8).expect("inside");
+            let pixel =
+                picture.pixel(col * side + side / 2, row * side + side / 8).expect("inside");
             u32::from(pixel.red()) + u32::from(pixel.green()) + u32::from(pixel.blue())
         };
         assert!(at(0, 1) > 600 && at(1, 3) > 600, "{} {}", at(0, 1), at(1, 3));

@@ -1,4 +1,5 @@
-//! Exact sums: 128-bit, every addition checked, each total shadowed by residues that took another way.
+//! Exact 128-bit sums with checked additions, each accompanied by residues that are accumulated
+//! independently.
 
 mod parts;
 mod residues;
@@ -8,57 +9,60 @@ use serde::{Deserialize, Serialize};
 pub use parts::{Part, Parts};
 pub use residues::{MODULI, Residues};
 
-/// How many thirds of a solution one found completion stands for (see [`crate::decomposition`]): 3 is one
+/// The weight of one completion, in thirds of a solution (see [`crate::decomposition`]): 3 is one
 /// solution, 24 is an orbit of 8.
 pub type Thirds = u32;
 
 /// The exact result of a set of subproblems.
 ///
-/// The main sum and the residues are fed from different counters (a kernel with vector lanes feeds the sum
-/// from population counts and the residues from its lane counters), so a counter that wraps or a bit that
-/// flips on one of the two ways shows as a disagreement in [`Tally::solutions`].
+/// The sum and the residues are fed from different counters (a kernel with vector lanes feeds the
+/// sum from population counts and the residues from its lane counters), so a counter that wraps or
+/// a bit that flips on one of the two paths is detected as a disagreement in [`Tally::solutions`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
     /// Σ weight × completions, in thirds of a solution.
     #[serde(with = "decimal")]
     thirds: u128,
-    /// The same sum modulo [`MODULI`], accumulated apart.
+    /// The same sum modulo [`MODULI`], accumulated independently.
     residues: Residues,
-    /// Placements that the kernel made. Kernels look ahead differently: equal only for equal kernels.
+    /// The number of placements that the kernel made. It depends on the look-ahead of the kernel,
+    /// so it is comparable only between equal kernels.
     #[serde(with = "decimal")]
     nodes: u128,
 }
 
-/// Why a tally is not to be believed.
+/// The error returned when a tally is invalid or an operation on it fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TallyError {
-    /// The sum left 128 bits; no board that this program counts can do that.
+    /// The sum exceeds 128 bits; no board that this program counts can do that.
     #[error("the sum left 128 bits")]
     Overflow,
-    /// More is to be taken back than was merged.
+    /// The tally to be subtracted is larger than the sum.
     #[error("the tally to take back is larger than the sum, so it cannot be part of it")]
     NotContained,
-    /// The main sum and its residues disagree: a counter wrapped or memory is faulty.
+    /// The sum and its residues disagree: a counter wrapped or memory is faulty.
     #[error(
         "the sum {thirds} (in thirds) disagrees with its residues {residues}: a counter wrapped or memory is faulty"
     )]
     Residues {
-        /// The main sum.
+        /// The sum.
         thirds: u128,
-        /// What the residues say.
+        /// The residues.
         residues: Residues,
     },
-    /// A total that is no whole number of solutions: a subproblem is missing, or counted twice.
-    #[error("the sum {0} (in thirds) is no multiple of 3: a subproblem is missing or was counted twice")]
+    /// The total is not a multiple of 3: a subproblem is missing or was counted twice.
+    #[error(
+        "the sum {0} (in thirds) is no multiple of 3: a subproblem is missing or was counted twice"
+    )]
     Thirds(u128),
 }
 
 impl Tally {
     /// Adds `completions` found under prefixes of weight `weight`, and `nodes` visited for them.
-    /// `shadow` holds the residues of `completions`, accumulated by the kernel apart from it.
+    /// `shadow` holds the residues of `completions`, accumulated by the kernel independently.
     ///
     /// # Errors
-    /// The sum leaves 128 bits; the tally is unchanged then.
+    /// The sum exceeds 128 bits; the tally is then unchanged.
     pub fn add(
         &mut self,
         weight: Thirds,
@@ -73,7 +77,7 @@ impl Tally {
     /// Adds another tally to this one.
     ///
     /// # Errors
-    /// The sum leaves 128 bits; the tally is unchanged then.
+    /// The sum exceeds 128 bits; the tally is then unchanged.
     pub fn merge(&mut self, other: &Self) -> Result<(), TallyError> {
         let thirds = self.thirds.checked_add(other.thirds).ok_or(TallyError::Overflow)?;
         let nodes = self.nodes.checked_add(other.nodes).ok_or(TallyError::Overflow)?;
@@ -81,10 +85,11 @@ impl Tally {
         Ok(())
     }
 
-    /// Takes another tally, merged before, out of this one again.
+    /// Subtracts a tally that was merged before.
     ///
     /// # Errors
-    /// It is larger than this one, so it was never merged; the tally is unchanged then.
+    /// The other tally is larger than this one, so it was never merged; the tally is then
+    /// unchanged.
     pub fn take_back(&mut self, other: &Self) -> Result<(), TallyError> {
         let thirds = self.thirds.checked_sub(other.thirds).ok_or(TallyError::NotContained)?;
         let nodes = self.nodes.checked_sub(other.nodes).ok_or(TallyError::NotContained)?;
@@ -92,7 +97,7 @@ impl Tally {
         Ok(())
     }
 
-    /// The tally with these parts, as they were written somewhere. Nothing is compared: see [`Self::verify`].
+    /// Creates a tally from stored or transmitted parts, without validation: see [`Self::verify`].
     pub const fn from_parts(thirds: u128, residues: Residues, nodes: u128) -> Self {
         Self { thirds, residues, nodes }
     }
@@ -109,32 +114,36 @@ impl Tally {
         }
     }
 
-    /// The number of solutions, if this tally is that of a whole job.
+    /// Returns the number of solutions, if this tally is that of a whole job.
     ///
     /// # Errors
-    /// The residues disagree, or the sum of thirds is no multiple of 3.
+    /// The residues disagree, or the sum of thirds is not a multiple of 3.
     pub fn solutions(&self) -> Result<u128, TallyError> {
         self.verify()?;
-        if self.thirds.is_multiple_of(3) { Ok(self.thirds / 3) } else { Err(TallyError::Thirds(self.thirds)) }
+        if self.thirds.is_multiple_of(3) {
+            Ok(self.thirds / 3)
+        } else {
+            Err(TallyError::Thirds(self.thirds))
+        }
     }
 
-    /// Σ weight × completions, in thirds of a solution.
+    /// Returns Σ weight × completions, in thirds of a solution.
     pub const fn thirds(&self) -> u128 {
         self.thirds
     }
 
-    /// The same sum modulo [`MODULI`], accumulated apart.
+    /// Returns the same sum modulo [`MODULI`], accumulated independently.
     pub const fn residues(&self) -> Residues {
         self.residues
     }
 
-    /// Placements that the kernel made.
+    /// Returns the number of placements that the kernel made.
     pub const fn nodes(&self) -> u128 {
         self.nodes
     }
 }
 
-/// 128-bit numbers as decimal strings: JSON readers lose digits past 2^53.
+/// Serialises 128-bit numbers as decimal strings: JSON readers lose digits past 2^53.
 mod decimal {
     use serde::{Deserialize, Deserializer, Serializer, de};
 
@@ -142,7 +151,9 @@ mod decimal {
         serializer.collect_str(value)
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u128, D::Error> {
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<u128, D::Error> {
         String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
     }
 }
@@ -167,7 +178,8 @@ mod tests {
 
     #[test]
     fn a_sum_past_128_bits_is_an_error_and_changes_nothing() {
-        let mut sum = Tally { thirds: u128::MAX - 2, residues: Residues::of(u128::MAX - 2), nodes: 0 };
+        let mut sum =
+            Tally { thirds: u128::MAX - 2, residues: Residues::of(u128::MAX - 2), nodes: 0 };
         let before = sum;
         assert_eq!(sum.merge(&tally(3, 1)), Err(TallyError::Overflow));
         assert_eq!(sum.add(3, u128::MAX / 2, Residues::default(), 1), Err(TallyError::Overflow));
@@ -190,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_main_counter_that_wrapped_is_caught_by_the_residues() {
-        // What a 32-bit counter would have kept of 2^32 + 92, and what the residues say of it.
+        // A 32-bit counter that wrapped at 2^32 + 92, with the residues of the true value.
         let mut sum = Tally::default();
         sum.add(3, 92u32, Residues::of((1 << 32) + 92), 0).expect("fits");
         assert!(matches!(sum.solutions(), Err(TallyError::Residues { .. })));

@@ -2,29 +2,30 @@
 
 use super::{Residues, Tally, TallyError, Thirds};
 
-/// What was found under prefixes of one weight.
+/// The result under prefixes of one weight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
     /// The weight of each completion, in thirds of a solution.
     pub weight: Thirds,
-    /// The completions.
+    /// The number of completions.
     pub completions: u128,
-    /// Their residues, accumulated apart.
+    /// The residues of the completions, accumulated independently.
     pub residues: Residues,
-    /// Placements that the kernel made for them.
+    /// The number of placements that the kernel made for them.
     pub nodes: u128,
 }
 
-/// The result of a set of subproblems, itemised by their weight, so that whoever receives it can add it up again.
+/// The result of a set of subproblems, itemised by weight, so that the receiver can recompute the
+/// sum.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Parts(Vec<Part>);
 
 impl Parts {
     /// Adds `completions` found under prefixes of weight `weight`, and `nodes` visited for them.
-    /// `shadow` holds the residues of `completions`, accumulated by the kernel apart from it.
+    /// `shadow` holds the residues of `completions`, accumulated by the kernel independently.
     ///
     /// # Errors
-    /// A sum leaves 128 bits; nothing is changed then.
+    /// A sum exceeds 128 bits; nothing is changed then.
     pub fn add(
         &mut self,
         weight: Thirds,
@@ -32,43 +33,53 @@ impl Parts {
         shadow: Residues,
         nodes: impl Into<u128>,
     ) -> Result<(), TallyError> {
-        let new = Part { weight, completions: completions.into(), residues: shadow, nodes: nodes.into() };
-        // There are a handful of weights.
+        let new =
+            Part { weight, completions: completions.into(), residues: shadow, nodes: nodes.into() };
+        // There are only a handful of weights.
         let Some(part) = self.0.iter_mut().find(|part| part.weight == weight) else {
             self.0.push(new);
             return Ok(());
         };
-        let completions = part.completions.checked_add(new.completions).ok_or(TallyError::Overflow)?;
+        let completions =
+            part.completions.checked_add(new.completions).ok_or(TallyError::Overflow)?;
         let nodes = part.nodes.checked_add(new.nodes).ok_or(TallyError::Overflow)?;
         *part = Part { weight, completions, residues: part.residues.plus(new.residues), nodes };
         Ok(())
     }
 
-    /// Adds all of `other`.
+    /// Adds all parts of `other`.
     ///
     /// # Errors
-    /// A sum leaves 128 bits.
+    /// A sum exceeds 128 bits.
     pub fn merge(&mut self, other: &Self) -> Result<(), TallyError> {
-        other.iter().try_for_each(|part| self.add(part.weight, part.completions, part.residues, part.nodes))
+        other
+            .iter()
+            .try_for_each(|part| self.add(part.weight, part.completions, part.residues, part.nodes))
     }
 
-    /// The parts, one for each weight.
+    /// Returns the parts, one for each weight.
     pub fn iter(&self) -> impl Iterator<Item = &Part> {
         self.0.iter()
     }
 
-    /// Compares every part with its residues and adds them up.
+    /// Verifies every part against its residues and returns the sum.
     ///
     /// # Errors
-    /// A part disagrees with its residues, or the sum leaves 128 bits.
+    /// A part disagrees with its residues, or the sum exceeds 128 bits.
     pub fn total(&self) -> Result<Tally, TallyError> {
         let mut total = Tally::default();
         for part in &self.0 {
             Tally::from_parts(part.completions, part.residues, part.nodes).verify()?;
-            let thirds = part.completions.checked_mul(part.weight.into()).ok_or(TallyError::Overflow)?;
-            total.merge(&Tally::from_parts(thirds, part.residues.times(part.weight), part.nodes))?;
+            let thirds =
+                part.completions.checked_mul(part.weight.into()).ok_or(TallyError::Overflow)?;
+            total.merge(&Tally::from_parts(
+                thirds,
+                part.residues.times(part.weight),
+                part.nodes,
+            ))?;
         }
-        // Residues of a product are the product of residues, unless the sum left their range unseen.
+        // The residues of a product are the product of the residues, unless the sum overflowed
+        // unnoticed.
         total.verify()?;
         Ok(total)
     }
@@ -82,7 +93,9 @@ mod tests {
     fn parts_add_up_to_the_tally_that_was_fed_the_same() {
         let mut parts = Parts::default();
         let mut tally = Tally::default();
-        for (weight, completions, nodes) in [(24, 7u64, 9u64), (12, 1, 2), (24, u64::MAX, 1), (8, 0, 5)] {
+        for (weight, completions, nodes) in
+            [(24, 7u64, 9u64), (12, 1, 2), (24, u64::MAX, 1), (8, 0, 5)]
+        {
             let shadow = Residues::of(completions.into());
             parts.add(weight, completions, shadow, nodes).expect("small");
             tally.add(weight, completions, shadow, nodes).expect("small");
@@ -100,7 +113,7 @@ mod tests {
         parts.add(24, 7u64, Residues::of(7), 1u64).expect("small");
         parts.add(12, 1u64 << 32, Residues::of(0), 1u64).expect("small");
         assert!(matches!(parts.total(), Err(TallyError::Residues { .. })));
-        // Nor do errors in two parts that would cancel out in the sum help each other.
+        // Errors in two parts that would cancel out in the sum are detected as well.
         let mut parts = Parts::default();
         parts.add(2, 7u64, Residues::of(8), 0u64).expect("small");
         parts.add(1, 9u64, Residues::of(7), 0u64).expect("small");

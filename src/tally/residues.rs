@@ -1,11 +1,11 @@
-//! A sum modulo two primes, kept beside the sum as its check.
+//! Residues modulo two primes, kept beside a sum as a check.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The two largest primes below 2^31 and 2^32. Neither divides a power of two, so a binary counter that
-/// wraps changes both residues; sums and products of residues fit in 64 bits.
+/// The two largest primes below 2^31 and 2^32. Neither divides a power of two, so a binary counter
+/// that wraps changes both residues; sums and products of two residues fit in 64 bits.
 pub const MODULI: [u64; 2] = [2_147_483_647, 4_294_967_291];
 
 /// A whole number modulo each of [`MODULI`].
@@ -13,46 +13,46 @@ pub const MODULI: [u64; 2] = [2_147_483_647, 4_294_967_291];
 pub struct Residues([u64; 2]);
 
 impl Residues {
-    /// The residues of `value`.
+    /// Returns the residues of `value`.
     pub fn of(value: u128) -> Self {
         match u64::try_from(value) {
-            // No division of 128 bits for the many small ones.
+            // Avoids 128-bit division in the common case of small values.
             Ok(value) => Self(MODULI.map(|p| value % p)),
             // A remainder is smaller than its modulus, so it fits in 64 bits.
             Err(_) => Self(MODULI.map(|p| (value % u128::from(p)) as u64)),
         }
     }
 
-    /// The residues with these values modulo [`MODULI`], as they were written somewhere.
+    /// Creates residues from stored or transmitted values modulo [`MODULI`].
     pub const fn from_values(values: [u64; 2]) -> Self {
         Self(values)
     }
 
-    /// The values modulo [`MODULI`].
+    /// Returns the values modulo [`MODULI`].
     pub const fn values(self) -> [u64; 2] {
         self.0
     }
 
-    /// The residues of the sum.
+    /// Returns the residues of the sum.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         self.zip(|a, p| a + other.0[p] % MODULI[p])
     }
 
-    /// The residues of the product with `factor`.
+    /// Returns the residues of the product with `factor`.
     #[must_use]
     pub fn times(self, factor: u32) -> Self {
         // Both factors are below 2^32.
         self.zip(|a, _| a * u64::from(factor))
     }
 
-    /// The residues of the difference, which may be negative.
+    /// Returns the residues of the difference, which may be negative.
     #[must_use]
     pub fn minus(self, other: Self) -> Self {
         self.zip(|a, p| a + MODULI[p] - other.0[p] % MODULI[p])
     }
 
-    /// The residues of the product of both.
+    /// Returns the residues of the product of both.
     #[must_use]
     pub fn product(self, other: Self) -> Self {
         // Both factors are below 2^32.

@@ -58,14 +58,20 @@ fn every_method_of_solve_prints_a_solution_or_how_it_ended() {
     for method in ["formula", "backtracking", "local-search"] {
         for n in [1, 4, 5, 8, 13] {
             let text = data(&["solve", &n.to_string(), "--method", method]);
-            let columns: Vec<usize> =
-                text.split_whitespace().map(|word| word.parse::<usize>().expect("a column") - 1).collect();
-            assert!(columns.len() == n && is_solution(Piece::Queen, &columns), "{method}, {n}: {text}");
+            let columns: Vec<usize> = text
+                .split_whitespace()
+                .map(|word| word.parse::<usize>().expect("a column") - 1)
+                .collect();
+            assert!(
+                columns.len() == n && is_solution(Piece::Queen, &columns),
+                "{method}, {n}: {text}"
+            );
         }
     }
     for n in ["2", "3"] {
         for method in ["formula", "backtracking"] {
-            let out = assert_ends(&["solve", n, "--method", method], 3, &["no solution exists", method]);
+            let out =
+                assert_ends(&["solve", n, "--method", method], 3, &["no solution exists", method]);
             assert!(out.is_empty());
         }
         let words = ["does not prove", "best found", "local-search with seed 1", "moves tried"];
@@ -121,7 +127,11 @@ fn decided_squares_are_kept_and_impossible_ones_are_told() {
     // The only solutions are 2 4 1 3 and 3 1 4 2.
     assert_ends(&["solve", "4", "--place", "1,1"], 3, &["no solution exists", "backtracking"]);
     for command in ["solve", "list"] {
-        assert_ends(&[command, "8", "--place", "1,1 2,2"], 3, &["no solution exists", "1,1 and 2,2 attack"]);
+        assert_ends(
+            &[command, "8", "--place", "1,1 2,2"],
+            3,
+            &["no solution exists", "1,1 and 2,2 attack"],
+        );
     }
     let large = data(&["solve", "200", "--place", "1,1 2,9", "--block", "3,3"]);
     assert!(large.starts_with("1 9 "), "{large}");
@@ -134,7 +144,10 @@ fn brute_force_tells_what_it_tried_and_what_was_valid() {
     assert!(err.contains("256 configurations tried, 2 valid"), "{err}");
     let out = data(&["list", "4", "--method", "brute-force", "--json"]);
     let objects = objects(&out);
-    assert_eq!(objects[..2], [json!({"solution": [2, 4, 1, 3]}), json!({"solution": [3, 1, 4, 2]})]);
+    assert_eq!(
+        objects[..2],
+        [json!({"solution": [2, 4, 1, 3]}), json!({"solution": [3, 1, 4, 2]})]
+    );
     let mut summary = objects[2].clone();
     assert!(summary["elapsed_s"].is_number());
     summary.as_object_mut().expect("an object").remove("elapsed_s");
@@ -149,14 +162,20 @@ fn brute_force_tells_what_it_tried_and_what_was_valid() {
 #[test]
 fn every_method_lists_the_same_solutions() {
     let list = |method: &str, n: &str, piece: &str| {
-        let text = data(&["list", n, "--method", method, "--piece", piece, "--format", "digits", "--quiet"]);
+        let text = data(&[
+            "list", n, "--method", method, "--piece", piece, "--format", "digits", "--quiet",
+        ]);
         let lines: BTreeSet<String> = text.lines().map(String::from).collect();
         assert_eq!(lines.len(), text.lines().count(), "{method}: a solution twice");
         lines
     };
-    for (n, piece, count) in
-        [("4", "rook", 24), ("5", "rook", 120), ("6", "queen", 4), ("7", "queen", 40), ("7", "toroidal", 28)]
-    {
+    for (n, piece, count) in [
+        ("4", "rook", 24),
+        ("5", "rook", 120),
+        ("6", "queen", 4),
+        ("7", "queen", 40),
+        ("7", "toroidal", 28),
+    ] {
         let first = list("backtracking", n, piece);
         assert_eq!(first.len(), count, "{piece}, {n}");
         for method in ["columns", "brute-force"] {
@@ -174,7 +193,8 @@ fn a_list_can_be_short_and_of_one_solution_an_orbit() {
     let (code, out, err) = run(&["list", "8", "--fundamental"]);
     assert_eq!((code, out.lines().count()), (0, 12));
     assert!(err.contains("92 valid, 12 fundamental"), "{err}");
-    let last = objects(&data(&["list", "8", "--fundamental", "--limit", "5", "--format", "json"])).pop();
+    let last =
+        objects(&data(&["list", "8", "--fundamental", "--limit", "5", "--format", "json"])).pop();
     let last = last.expect("a summary");
     assert_eq!((&last["listed"], &last["complete"]), (&"5".into(), &false.into()));
     for n in ["2", "3"] {
@@ -184,7 +204,8 @@ fn a_list_can_be_short_and_of_one_solution_an_orbit() {
 
 #[test]
 fn every_format_is_as_documented() {
-    let solve = |format: &str| data(&["solve", "4", "--method", "backtracking", "--format", format]);
+    let solve =
+        |format: &str| data(&["solve", "4", "--method", "backtracking", "--format", format]);
     for (format, expected) in [
         ("text", "2 4 1 3\n"),
         ("digits", "2413\n"),
@@ -210,7 +231,10 @@ fn every_format_is_as_documented() {
 fn lists_are_told_apart_in_every_format() {
     let list = |format: &str| data(&["list", "4", "--format", format]);
     assert_eq!(list("csv"), "row1,row2,row3,row4\n2,4,1,3\n3,1,4,2\n");
-    assert_eq!(list("ascii"), "0 X 0 0\n0 0 0 X\nX 0 0 0\n0 0 X 0\n\n0 0 X 0\nX 0 0 0\n0 0 0 X\n0 X 0 0\n");
+    assert_eq!(
+        list("ascii"),
+        "0 X 0 0\n0 0 0 X\nX 0 0 0\n0 0 X 0\n\n0 0 X 0\nX 0 0 0\n0 0 0 X\n0 X 0 0\n"
+    );
     for format in ["text", "digits", "variables", "pairs", "svg"] {
         assert_eq!(list(format).lines().count(), 2, "{format}");
     }
@@ -233,8 +257,10 @@ fn greedy_streams_the_columns_of_the_infinite_board() {
     assert_eq!(data(&["greedy", "12"]), "1\n3\n5\n2\n4\n9\n11\n13\n15\n6\n8\n19\n");
     let lines = objects(&data(&["greedy", "3", "--json"]));
     assert_eq!(lines[2], json!({"row": 3, "column": 5}));
-    let mut child =
-        nqueens(&["greedy", "10000000"]).stdout(Stdio::piped()).spawn().expect("the program starts");
+    let mut child = nqueens(&["greedy", "10000000"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
     let mut out = child.stdout.take().expect("piped");
     let mut first = [0; 10];
     out.read_exact(&mut first).expect("ten bytes");
@@ -304,12 +330,20 @@ fn an_interrupted_search_prints_the_best_that_it_found() {
     let scratch = Scratch::new("interrupted");
     let file = scratch.file("queens.col");
     let moves = u64::MAX.to_string();
-    let child =
-        nqueens(&["solve", "3", "--method", "local-search", "--moves", &moves, "--write-graph", &file])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the program starts");
+    let child = nqueens(&[
+        "solve",
+        "3",
+        "--method",
+        "local-search",
+        "--moves",
+        &moves,
+        "--write-graph",
+        &file,
+    ])
+    .stdout(Stdio::piped())
+    .stderr(Stdio::piped())
+    .spawn()
+    .expect("the program starts");
     // It listens for Ctrl-C before it writes the graph.
     while !fs::exists(&file).expect("a folder of ours") {
         std::thread::yield_now();

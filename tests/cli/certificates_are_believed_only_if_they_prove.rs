@@ -26,7 +26,8 @@ struct Scratch(PathBuf);
 
 impl Scratch {
     fn new(name: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!("nqueens-proof-{}-{name}", std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("nqueens-proof-{}-{name}", std::process::id()));
         fs::create_dir_all(&folder).expect("a folder for temporary files");
         Self(folder)
     }
@@ -114,7 +115,11 @@ fn a_written_certificate_is_accepted_and_says_what_it_proves() {
         let report = accepted(&path);
         assert_eq!((&report["kind"], &report["n"]), (&json!("first"), &first["n"]));
         assert_eq!((&report["solution"], &report["proven"]), (&first["solution"], &json!(true)));
-        assert!(report["work"].is_string() && report["bytes"].is_number() && report["elapsed_s"].is_number());
+        assert!(
+            report["work"].is_string()
+                && report["bytes"].is_number()
+                && report["elapsed_s"].is_number()
+        );
     }
     let check = run(&["check", &scratch.path("8.proof")]);
     assert!(text(&check.stdout).contains("first solution for n = 8 is 1 5 8 6 3 7 2 4"));
@@ -177,7 +182,10 @@ fn altered_certificates_of_the_engine_prove_the_same_or_nothing() {
             }
             match proof::check(&proof::seal(kind, n, &altered)) {
                 Ok(proved) => {
-                    assert_eq!(proved.solution, solution, "n = {n}, seed {seed}, mutation {mutation}")
+                    assert_eq!(
+                        proved.solution, solution,
+                        "n = {n}, seed {seed}, mutation {mutation}"
+                    )
                 }
                 Err(
                     ProofError::Damaged(_)
@@ -198,8 +206,17 @@ fn altered_certificates_of_the_engine_prove_the_same_or_nothing() {
 fn a_run_goes_on_from_what_was_refuted_before() {
     let scratch = Scratch::new("resume");
     let state = scratch.path("run");
-    let stopped =
-        run(&["first", "57", "--resume", &state, "--time-limit", "0.3s", "--threads", "1", "--json"]);
+    let stopped = run(&[
+        "first",
+        "57",
+        "--resume",
+        &state,
+        "--time-limit",
+        "0.3s",
+        "--threads",
+        "1",
+        "--json",
+    ]);
     assert!(matches!(stopped.status.code(), Some(0 | 4)), "{}", text(&stopped.stderr));
     let on = run(&["first", "34", "--resume", &state]);
     assert_eq!(on.status.code(), Some(7), "{}", text(&on.stderr));
@@ -224,8 +241,17 @@ fn a_run_goes_on_from_what_was_refuted_before() {
 fn a_most_beautiful_run_goes_on_from_what_was_proved_before() {
     let scratch = Scratch::new("resume-beautiful");
     let state = scratch.path("run");
-    let stopped =
-        run(&["beautiful", "64", "--resume", &state, "--time-limit", "0.4s", "--threads", "1", "--json"]);
+    let stopped = run(&[
+        "beautiful",
+        "64",
+        "--resume",
+        &state,
+        "--time-limit",
+        "0.4s",
+        "--threads",
+        "1",
+        "--json",
+    ]);
     assert!(matches!(stopped.status.code(), Some(0 | 4)), "{}", text(&stopped.stderr));
     let on = run(&["beautiful", "34", "--resume", &state]);
     assert_eq!(on.status.code(), Some(7), "{}", text(&on.stderr));
@@ -282,7 +308,10 @@ fn assert_ends(arguments: &[&str], code: i32, words: &[&str]) {
     let output = run(arguments);
     let complaint = text(&output.stderr);
     assert_eq!(output.status.code(), Some(code), "{arguments:?}: {complaint}");
-    assert!(output.stdout.is_empty() && complaint.lines().count() == 1, "{arguments:?}: {complaint}");
+    assert!(
+        output.stdout.is_empty() && complaint.lines().count() == 1,
+        "{arguments:?}: {complaint}"
+    );
     assert!(words.iter().all(|word| complaint.contains(word)), "{arguments:?}: {complaint}");
 }
 
@@ -322,7 +351,11 @@ fn what_asks_for_endless_work_ends_at_the_checkers_own_limit_and_is_neither_acce
     let state = scratch.path("beautiful.state");
     assert_eq!(run(&["beautiful", "12", "--resume", &state, "--quiet"]).status.code(), Some(0));
     let before = fs::read(&state).expect("the file");
-    assert_ends(&["beautiful", "12", "--resume", &state, "--max-work", "1"], 4, &["1 step;", "--max-work"]);
+    assert_ends(
+        &["beautiful", "12", "--resume", &state, "--max-work", "1"],
+        4,
+        &["1 step;", "--max-work"],
+    );
     assert_eq!(fs::read(&state).expect("the file"), before);
     assert_ends(
         &["first", "8", "--method", "cp", "--max-work", "9"],
@@ -351,9 +384,12 @@ fn what_is_no_file_or_too_large_is_one_clear_line() {
     assert!(Command::new("mkfifo").arg(&pipe).status().is_ok_and(|made| made.success()));
     let large = scratch.path("large");
     fs::File::create(&large).and_then(|file| file.set_len(2 << 30)).expect("a sparse file");
-    for (file, word) in
-        [(&*folder, "folder"), (&*pipe, "regular file"), ("/dev/zero", "regular file"), (&*large, "bytes")]
-    {
+    for (file, word) in [
+        (&*folder, "folder"),
+        (&*pipe, "regular file"),
+        ("/dev/zero", "regular file"),
+        (&*large, "bytes"),
+    ] {
         for arguments in [
             &["check", file][..],
             &["first", "8", "--resume", file],

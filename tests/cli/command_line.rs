@@ -91,7 +91,10 @@ fn decided_squares_are_read_from_repeated_flags_and_from_lists() {
     assert_eq!((&placed["solutions"], &placed["published"]), (&"4".into(), &"unknown".into()));
     let list = json(&["count", "8", "--place", "1,1 2,5", "--json"]);
     let repeated = json(&["count", "8", "--place", "2,5", "--place", "1,1", "--json"]);
-    assert_eq!((&list["solutions"], &list["placed"]), (&repeated["solutions"], &repeated["placed"]));
+    assert_eq!(
+        (&list["solutions"], &list["placed"]),
+        (&repeated["solutions"], &repeated["placed"])
+    );
     let blocked = json(&["count", "4", "--block", "1,2", "--json"]);
     assert_eq!((&blocked["solutions"], &blocked["blocked"][0][1]), (&"1".into(), &2.into()));
 }
@@ -108,11 +111,21 @@ fn placed_queens_that_attack_each_other_give_zero_and_the_reason() {
 
 #[test]
 fn every_piece_and_every_kernel_can_be_asked_for() {
-    for (piece, n, solutions) in [("rook", "6", "720"), ("superqueen", "11", "44"), ("toroidal", "7", "28")] {
-        assert_eq!(json(&["count", n, "--piece", piece, "--json"])["solutions"], solutions, "{piece}");
+    for (piece, n, solutions) in
+        [("rook", "6", "720"), ("superqueen", "11", "44"), ("toroidal", "7", "28")]
+    {
+        assert_eq!(
+            json(&["count", n, "--piece", piece, "--json"])["solutions"],
+            solutions,
+            "{piece}"
+        );
     }
     for kernel in ["auto", "reference", "textbook", "scalar", "generic"] {
-        assert_eq!(json(&["count", "9", "--kernel", kernel, "--json"])["solutions"], "352", "{kernel}");
+        assert_eq!(
+            json(&["count", "9", "--kernel", kernel, "--json"])["solutions"],
+            "352",
+            "{kernel}"
+        );
     }
     // A kernel of another processor is refused with the code for that.
     for kernel in ["avx2", "avx512"] {
@@ -194,7 +207,8 @@ fn a_count_killed_again_and_again_ends_with_the_right_total() {
     let arguments = ["count", "15", "--kernel", "textbook", "--resume", &file, "--json", "--quiet"];
     let mut kills = 0;
     let total = loop {
-        let mut child = nqueens(&arguments).stdout(Stdio::piped()).spawn().expect("the program starts");
+        let mut child =
+            nqueens(&arguments).stdout(Stdio::piped()).spawn().expect("the program starts");
         // Not a measurement: wherever the kill lands, the promise is the same.
         std::thread::sleep(Duration::from_millis(120));
         child.kill().expect("a child of ours");
@@ -225,7 +239,10 @@ fn ctrl_c_stops_the_count_with_its_state_and_exit_code_130() {
     let output = child.wait_with_output().expect("a child of ours");
     assert_eq!(output.status.code(), Some(130));
     let complaint = text(&output.stderr);
-    assert!(complaint.starts_with("nqueens: interrupted") && complaint.lines().count() == 1, "{complaint}");
+    assert!(
+        complaint.starts_with("nqueens: interrupted") && complaint.lines().count() == 1,
+        "{complaint}"
+    );
     assert!(output.stdout.is_empty());
 }
 
@@ -262,14 +279,19 @@ fn devices_that_cannot_count_are_refused_in_one_line() {
     ];
     let built_in = cfg!(feature = "gpu");
     for (arguments, code, words) in cases {
-        assert_refused(arguments, code, if built_in || code == 2 { words } else { &["built without"] });
+        assert_refused(
+            arguments,
+            code,
+            if built_in || code == 2 { words } else { &["built without"] },
+        );
     }
 }
 
 #[cfg(all(feature = "gpu", target_os = "linux"))]
 #[test]
 fn without_an_adapter_a_gpu_is_refused_and_the_cpu_counts() {
-    let output = nqueens_without_adapters(&["count", "8", "--device", "gpu"]).output().expect("starts");
+    let output =
+        nqueens_without_adapters(&["count", "8", "--device", "gpu"]).output().expect("starts");
     assert_eq!(output.status.code(), Some(5));
     let complaint = text(&output.stderr);
     assert!(complaint.lines().count() == 1 && complaint.contains("no GPU adapter"), "{complaint}");
@@ -304,12 +326,14 @@ fn a_bench_compares_with_the_textbook_kernel_and_counts_right() {
     let table = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert!(output.stderr.is_empty(), "{}", text(&output.stderr));
-    for words in ["9 queens, 2 rounds", "contestant", "textbook", "solutions/s", "agrees with OEIS A000170"] {
+    for words in
+        ["9 queens, 2 rounds", "contestant", "textbook", "solutions/s", "agrees with OEIS A000170"]
+    {
         assert!(table.contains(words), "{words}: {table}");
     }
     let report = json(&[
-        "bench", "10", "--rounds", "3", "--kernel", "scalar", "--kernel", "generic", "--device", "cpu",
-        "--json",
+        "bench", "10", "--rounds", "3", "--kernel", "scalar", "--kernel", "generic", "--device",
+        "cpu", "--json",
     ]);
     assert_eq!((&report["n"], &report["rounds"]), (&10.into(), &3.into()));
     let contestants = report["contestants"].as_array().expect("an array");
@@ -334,8 +358,9 @@ fn a_bench_compares_with_the_textbook_kernel_and_counts_right() {
 #[test]
 fn a_bench_names_each_kernel_once_and_boards_without_solutions_have_no_ratio() {
     let kernels = ["--kernel", "textbook", "--kernel", "scalar", "--kernel", "scalar"];
-    let report =
-        json(&[&["bench", "3", "--rounds", "1", "--device", "cpu", "--json"], &kernels[..]].concat());
+    let report = json(
+        &[&["bench", "3", "--rounds", "1", "--device", "cpu", "--json"], &kernels[..]].concat(),
+    );
     let contestants = report["contestants"].as_array().expect("an array");
     assert_eq!(contestants.len(), 2);
     assert!(contestants.iter().all(|c| c["ratio_to_textbook"].is_null() && c["solutions"] == "0"));
@@ -387,18 +412,29 @@ fn a_bench_that_cannot_be_run_is_one_clear_line() {
 fn ctrl_c_stops_a_bench_with_exit_code_130_and_no_chart() {
     let scratch = Scratch::new("bench-stopped");
     // A comparison of some minutes.
-    let child =
-        nqueens(&["bench", "16", "--rounds", "1000", "--device", "cpu", "--svg", &scratch.file("chart.svg")])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the program starts");
+    let child = nqueens(&[
+        "bench",
+        "16",
+        "--rounds",
+        "1000",
+        "--device",
+        "cpu",
+        "--svg",
+        &scratch.file("chart.svg"),
+    ])
+    .stdout(Stdio::piped())
+    .stderr(Stdio::piped())
+    .spawn()
+    .expect("the program starts");
     std::thread::sleep(Duration::from_millis(500));
     interrupt(&child);
     let output = child.wait_with_output().expect("a child of ours");
     let complaint = text(&output.stderr);
     assert_eq!(output.status.code(), Some(130), "{complaint}");
-    assert!(complaint.contains("interrupted in round") && complaint.lines().count() == 1, "{complaint}");
+    assert!(
+        complaint.contains("interrupted in round") && complaint.lines().count() == 1,
+        "{complaint}"
+    );
     assert!(output.stdout.is_empty());
     assert_eq!(fs::read_dir(scratch.path("")).expect("readable").count(), 0);
 }
@@ -406,7 +442,8 @@ fn ctrl_c_stops_a_bench_with_exit_code_130_and_no_chart() {
 #[test]
 fn estimates_are_near_the_truth_and_say_how_near() {
     let report = json(&["estimate", "14", "--seconds", "0.3", "--json"]);
-    let number = |field: &str| report[field].as_f64().unwrap_or_else(|| panic!("{field} is a number"));
+    let number =
+        |field: &str| report[field].as_f64().unwrap_or_else(|| panic!("{field} is a number"));
     let off = (number("solutions") - 365_596.0).abs();
     assert!(number("solutions_error") > 0.0 && off < 6.0 * number("solutions_error"), "{report}");
     assert!(number("solutions_error") < 0.2 * number("solutions"), "{report}");
@@ -417,12 +454,21 @@ fn estimates_are_near_the_truth_and_say_how_near() {
 fn an_authority_is_made_once_and_gives_and_revokes_tokens() {
     let scratch = Scratch::new("authority");
     let data = scratch.file("coordinator");
-    assert_refused(&["token", "create", "--data", &data], 7, &["there is no authority", "coordinator init"]);
-    let made = json(&["coordinator", "init", "--data", &data, "--name", "queens.example.org", "--json"]);
+    assert_refused(
+        &["token", "create", "--data", &data],
+        7,
+        &["there is no authority", "coordinator init"],
+    );
+    let made =
+        json(&["coordinator", "init", "--data", &data, "--name", "queens.example.org", "--json"]);
     assert_eq!(made["names"][0], "queens.example.org");
     assert_refused(&["coordinator", "init", "--data", &data], 7, &["is kept"]);
     let other = scratch.file("other");
-    assert_refused(&["coordinator", "init", "--data", &other, "--name", "a b"], 2, &["'a b'", "DNS name"]);
+    assert_refused(
+        &["coordinator", "init", "--data", &other, "--name", "a b"],
+        2,
+        &["'a b'", "DNS name"],
+    );
 
     let created = json(&["token", "create", "--data", &data, "--json"]);
     let token = created["token"].as_str().expect("a string");
@@ -435,12 +481,23 @@ fn an_authority_is_made_once_and_gives_and_revokes_tokens() {
     assert_eq!(created["owner"], format!("token:{}", created["id"].as_str().expect("a string")));
     let annas = json(&["token", "create", "--data", &data, "--owner", "anna", "--json"]);
     assert_eq!(annas["owner"], "anna");
-    let plain =
-        run(&["token", "create", "--data", &data, "--role", "operator", "--uses", "3", "--expires", "7d"]);
+    let plain = run(&[
+        "token",
+        "create",
+        "--data",
+        &data,
+        "--role",
+        "operator",
+        "--uses",
+        "3",
+        "--expires",
+        "7d",
+    ]);
     assert!(text(&plain.stdout).starts_with("nqt1.") && plain.stderr.is_empty());
 
     let listed = json(&["token", "list", "--data", &data, "--json"]);
-    let owners: Vec<_> = listed["tokens"].as_array().expect("a list").iter().map(|t| &t["owner"]).collect();
+    let owners: Vec<_> =
+        listed["tokens"].as_array().expect("a list").iter().map(|t| &t["owner"]).collect();
     assert_eq!(owners.len(), 3);
     assert!(owners.contains(&&created["owner"]) && owners.contains(&&"anna".into()), "{owners:?}");
     assert!(!listed.to_string().contains(&token[5 + 53..]), "the secret is shown once");

@@ -61,7 +61,8 @@ fn every_link_leads_somewhere() {
             let there = target.canonicalize().is_ok_and(|target| {
                 anchor.is_empty()
                     || pages.iter().any(|(page, text)| {
-                        page.canonicalize().is_ok_and(|page| page == target) && anchors(text).contains(anchor)
+                        page.canonicalize().is_ok_and(|page| page == target)
+                            && anchors(text).contains(anchor)
                     })
             });
             if !there {
@@ -79,7 +80,10 @@ fn every_page_is_in_the_index() {
     let linked: BTreeSet<&str> = between(&index, "](", ')').collect();
     for path in pages().keys().filter(|path| path.parent() == Some(&root().join("docs"))) {
         let name = path.file_name().and_then(|name| name.to_str()).expect("plain");
-        assert!(name == "README.md" || linked.contains(name), "docs/README.md does not mention {name}");
+        assert!(
+            name == "README.md" || linked.contains(name),
+            "docs/README.md does not mention {name}"
+        );
     }
 }
 
@@ -94,8 +98,10 @@ fn the_exit_codes_are_those_of_the_program() {
     let row = |line: &str| line.strip_prefix("| ")?.split(' ').next()?.parse::<u8>().ok();
     let documented: Vec<u8> = page.lines().filter_map(row).collect();
     assert_eq!(documented, of_the_program.into_iter().collect::<Vec<_>>());
-    let output =
-        std::process::Command::new(env!("CARGO_BIN_EXE_nqueens")).arg("--help").output().expect("it starts");
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_nqueens"))
+        .arg("--help")
+        .output()
+        .expect("it starts");
     let help = String::from_utf8(output.stdout).expect("UTF-8");
     let (_, codes) = help.split_once("Exit codes:").expect("help has them");
     for code in documented {

@@ -14,8 +14,11 @@ fn object(output: &str) -> serde_json::Value {
 fn the_command_line_goes_before_variables_and_those_before_the_file() {
     let scratch = Scratch::new("configured");
     let file = scratch.file("config.toml");
-    fs::write(&file, "kernel = 'generic'\n[count]\nkernel = 'scalar'\njson = true\nplace = ['1,2', '2,4']\n")
-        .expect("written");
+    fs::write(
+        &file,
+        "kernel = 'generic'\n[count]\nkernel = 'scalar'\njson = true\nplace = ['1,2', '2,4']\n",
+    )
+    .expect("written");
     let counted = |words: &[&str], variables: &[(&str, &str)]| {
         let mut command = nqueens(words);
         command.env("NQUEENS_CONFIG", &file).envs(variables.iter().copied());
@@ -27,12 +30,19 @@ fn the_command_line_goes_before_variables_and_those_before_the_file() {
     assert_eq!((&by_file["kernel"], &by_file["solutions"]), (&"scalar".into(), &"1".into()));
     let by_all = counted(&["count", "6"], &[("NQUEENS_KERNEL", "reference")]);
     assert_eq!(by_all["kernel"], "reference");
-    let by_own =
-        counted(&["count", "6"], &[("NQUEENS_KERNEL", "reference"), ("NQUEENS_COUNT_KERNEL", "textbook")]);
+    let by_own = counted(
+        &["count", "6"],
+        &[("NQUEENS_KERNEL", "reference"), ("NQUEENS_COUNT_KERNEL", "textbook")],
+    );
     assert_eq!(by_own["kernel"], "textbook");
-    let by_flag =
-        counted(&["count", "6", "--kernel", "generic", "--place", "1,3"], &[("NQUEENS_KERNEL", "scalar")]);
-    assert_eq!((&by_flag["kernel"], &by_flag["placed"]), (&"generic".into(), &serde_json::json!([[1, 3]])));
+    let by_flag = counted(
+        &["count", "6", "--kernel", "generic", "--place", "1,3"],
+        &[("NQUEENS_KERNEL", "scalar")],
+    );
+    assert_eq!(
+        (&by_flag["kernel"], &by_flag["placed"]),
+        (&"generic".into(), &serde_json::json!([[1, 3]]))
+    );
     let named = object(&printed(&["--config", &file, "count", "6"]));
     assert_eq!(named["kernel"], "scalar");
 }
@@ -49,14 +59,20 @@ fn config_show_says_where_each_value_comes_from() {
     let from = |flag: &str| {
         let settings = shown["settings"].as_array().expect("an array");
         let one = settings.iter().find(|shown| shown["flag"] == flag).expect(flag);
-        (one["values"][0].as_str().expect("text").to_owned(), one["from"].as_str().expect("text").to_owned())
+        (
+            one["values"][0].as_str().expect("text").to_owned(),
+            one["from"].as_str().expect("text").to_owned(),
+        )
     };
     assert_eq!(from("threads"), ("2".into(), file.clone()));
     assert_eq!(from("hours"), ("22:00-06:00".into(), "NQUEENS_HOURS".into()));
     assert_eq!(from("drain-timeout"), ("30s".into(), "built in".into()));
     assert!(!text(&output.stdout).contains("secret"));
     let all = printed(&["config", "show"]);
-    assert!(all.starts_with("no configuration file\n") && all.contains("\ncount --kernel auto"), "{all}");
+    assert!(
+        all.starts_with("no configuration file\n") && all.contains("\ncount --kernel auto"),
+        "{all}"
+    );
 }
 
 #[test]
@@ -91,7 +107,11 @@ fn a_file_that_cannot_be_used_keeps_nobody_from_help() {
     };
     for words in [&["--help"][..], &["--version"], &["count", "--help"], &["help", "count"]] {
         let output = run(words);
-        assert!(output.status.success() && !output.stdout.is_empty(), "{words:?}: {}", text(&output.stderr));
+        assert!(
+            output.status.success() && !output.stdout.is_empty(),
+            "{words:?}: {}",
+            text(&output.stderr)
+        );
     }
     let output = run(&["count", "8"]);
     if cfg!(target_os = "linux") {

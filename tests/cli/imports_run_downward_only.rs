@@ -37,7 +37,11 @@ const NEIGHBOURS: [(&str, &str); 1] = [("decomposition", "tally")];
 
 fn floor(room: &str) -> u32 {
     let known = FLOORS.iter().find(|(name, _)| *name == room);
-    known.unwrap_or_else(|| panic!("room '{room}' stands on no floor: add it here and to ARCHITECTURE.md")).1
+    known
+        .unwrap_or_else(|| {
+            panic!("room '{room}' stands on no floor: add it here and to ARCHITECTURE.md")
+        })
+        .1
 }
 
 /// The rooms that the source of a module names, `depth` modules below the crate's root: what stands behind
@@ -63,7 +67,9 @@ fn read_module(tokens: TokenStream, depth: usize, rooms: &mut Vec<String>) {
             }
             TokenTree::Ident(word) if word == "crate" => match after_colons(rest) {
                 Some(behind) => read_root_path(behind, rooms),
-                None if rest.first().is_some_and(|t| t.to_string() == "as") => rooms.push("crate".into()),
+                None if rest.first().is_some_and(|t| t.to_string() == "as") => {
+                    rooms.push("crate".into())
+                }
                 None => {} // pub(crate)
             },
             TokenTree::Ident(word) if word == "super" => {
@@ -188,7 +194,10 @@ fn the_reader_finds_every_way_to_name_a_room() {
             "use crate::board::{Piece, Square}; use crate::cluster::{net, worker::run};",
             &["board", "cluster::net", "cluster::worker"],
         ),
-        ("use crate::{tally::{self, Tally}, kernel::{simd, scalar}, known,};", &["tally", "kernel", "known"]),
+        (
+            "use crate::{tally::{self, Tally}, kernel::{simd, scalar}, known,};",
+            &["tally", "kernel", "known"],
+        ),
         ("use {crate::board, crate :: {symmetry as s}};", &["board", "symmetry"]),
         (
             "fn f(x: &[crate::engine::X]) { assert!(g(|| crate::cluster::ledger::open())) }",
@@ -228,7 +237,9 @@ fn a_file_stands_as_deep_as_its_module() {
 #[test]
 fn upward_and_sideways_imports_are_told_apart_from_downward_ones() {
     assert!(
-        may_import("cli", "engine") && may_import("kernel", "tally") && may_import("decomposition", "tally")
+        may_import("cli", "engine")
+            && may_import("kernel", "tally")
+            && may_import("decomposition", "tally")
     );
     assert!(
         !may_import("board", "symmetry")

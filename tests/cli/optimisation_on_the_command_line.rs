@@ -55,7 +55,10 @@ fn a_range_of_boards_is_a_table_or_a_line_of_json_each() {
         let report: Value = serde_json::from_str(line).expect("one JSON object a line");
         assert_eq!((&report["n"], &report["proven"]), (&json!(n), &json!(true)));
     }
-    assert_eq!(run(&["first", "56..57", "--time-limit", "0.001s", "--quiet"]).status.code(), Some(4));
+    assert_eq!(
+        run(&["first", "56..57", "--time-limit", "0.001s", "--quiet"]).status.code(),
+        Some(4)
+    );
 }
 
 #[test]
@@ -63,7 +66,11 @@ fn without_a_solution_the_exit_code_is_3() {
     for n in ["2", "3"] {
         for method in FIRST_METHODS {
             let report = object(&["first", n, "--method", method, "--quiet", "--json"], 3);
-            assert_eq!((&report["solution"], &report["proven"]), (&Value::Null, &true.into()), "{method}");
+            assert_eq!(
+                (&report["solution"], &report["proven"]),
+                (&Value::Null, &true.into()),
+                "{method}"
+            );
         }
         assert_refused(&["first", n], 3, &["no solution exists"]);
         assert_refused(&["beautiful", n, "--quiet"], 3, &["no solution exists"]);
@@ -85,7 +92,10 @@ fn a_run_that_is_cut_short_says_that_nothing_is_proven() {
     ] {
         let report = object(arguments, 4);
         assert_eq!(report["proven"], false, "{arguments:?}");
-        assert!(report["doubt"].as_str().is_some_and(|doubt| doubt.contains("stopped")), "{arguments:?}");
+        assert!(
+            report["doubt"].as_str().is_some_and(|doubt| doubt.contains("stopped")),
+            "{arguments:?}"
+        );
     }
 }
 
@@ -103,7 +113,11 @@ fn beauty_has_norms_symmetry_and_all_its_optima() {
     assert_eq!((&report["norm"], &report["proven"]), (&"manhattan".into(), &true.into()));
     let symmetric = object(&["beautiful", "16", "--symmetric", "--json", "--quiet"], 0);
     assert_eq!(symmetric["fingerprint"][0], 226);
-    assert_refused(&["beautiful", "14", "--symmetric", "--quiet"], 3, &["no doubly symmetric solution"]);
+    assert_refused(
+        &["beautiful", "14", "--symmetric", "--quiet"],
+        3,
+        &["no doubly symmetric solution"],
+    );
     let all = object(&["beautiful", "16", "--all", "--json", "--quiet"], 0);
     assert_eq!(all["optimal_placements"], "16");
     assert_eq!(all["solutions"].as_array().map(Vec::len), Some(16));
@@ -136,8 +150,15 @@ fn the_most_beautiful_solution_has_a_certificate_and_pictures() {
     let refused = ["beautiful", "8", "--certificate", &scratch.file("no/b.proof")];
     assert_refused(&refused, 7, &["cannot be written"]);
     // Nothing is left where nothing was proved.
-    let cut =
-        ["beautiful", "60", "--time-limit", "0.001s", "--certificate", &scratch.file("cut.proof"), "--quiet"];
+    let cut = [
+        "beautiful",
+        "60",
+        "--time-limit",
+        "0.001s",
+        "--certificate",
+        &scratch.file("cut.proof"),
+        "--quiet",
+    ];
     assert_eq!(run(&cut).status.code(), Some(4));
     assert!(fs::metadata(scratch.file("cut.proof")).is_err());
 }
@@ -145,18 +166,28 @@ fn the_most_beautiful_solution_has_a_certificate_and_pictures() {
 #[test]
 fn one_programme_answers_with_objective_cuts_and_decided_squares() {
     for formulation in ["borders", "diagonals"] {
-        let largest = object(&["solve", "3", "--maximize", "--formulation", formulation, "--json"], 0);
-        let queens =
-            largest["solution"].as_array().expect("an array").iter().filter(|c| !c.is_null()).count();
+        let largest =
+            object(&["solve", "3", "--maximize", "--formulation", formulation, "--json"], 0);
+        let queens = largest["solution"]
+            .as_array()
+            .expect("an array")
+            .iter()
+            .filter(|c| !c.is_null())
+            .count();
         assert_eq!(queens, 2, "{formulation}");
     }
-    let preferred = object(&["solve", "6", "--prefer", "1,3=2.5 2,6=1", "--prefer", "3,2=-1", "--json"], 0);
-    assert_eq!((&preferred["weight"], &preferred["solution"]), (&"2.5".into(), &json!([3, 6, 2, 5, 1, 4])));
+    let preferred =
+        object(&["solve", "6", "--prefer", "1,3=2.5 2,6=1", "--prefer", "3,2=-1", "--json"], 0);
+    assert_eq!(
+        (&preferred["weight"], &preferred["solution"]),
+        (&"2.5".into(), &json!([3, 6, 2, 5, 1, 4]))
+    );
     let cuts = object(&["solve", "8", "--maximize", "--cliques", "--odd-cycles", "--json"], 0);
     for field in ["cliques", "odd_cycles", "rounds", "bound_before", "bound_after"] {
         assert!(cuts["cuts"][field].is_number(), "{field}");
     }
-    let placed = object(&["solve", "8", "--method", "ilp", "--place", "1,3", "--block", "2,5", "--json"], 0);
+    let placed =
+        object(&["solve", "8", "--method", "ilp", "--place", "1,3", "--block", "2,5", "--json"], 0);
     assert_eq!(placed["solution"][0], 3);
     assert_ne!(placed["solution"][1], 5);
 }
@@ -182,8 +213,16 @@ fn weights_are_read_from_a_file_and_models_are_written_to_one() {
         assert_refused(&["solve", "4", "--weights", &weights], 2, &[words]);
     }
     assert_refused(&["solve", "4", "--weights", &scratch.file("none.csv")], 7, &["cannot be read"]);
-    assert_refused(&["solve", "4", "--write-model", &scratch.file("no/model.lp")], 7, &["cannot be written"]);
-    assert_refused(&["solve", "4", "--write-model", &scratch.file("model.txt")], 2, &[".mps or .lp"]);
+    assert_refused(
+        &["solve", "4", "--write-model", &scratch.file("no/model.lp")],
+        7,
+        &["cannot be written"],
+    );
+    assert_refused(
+        &["solve", "4", "--write-model", &scratch.file("model.txt")],
+        2,
+        &[".mps or .lp"],
+    );
 }
 
 #[test]
@@ -228,7 +267,11 @@ fn what_cannot_be_is_refused_in_one_line() {
 #[cfg(not(feature = "highs"))]
 #[test]
 fn a_solver_that_is_not_built_in_is_refused_with_the_way_to_build_it() {
-    assert_refused(&["first", "8", "--method", "ilp-iter", "--solver", "highs"], 5, &["--features highs"]);
+    assert_refused(
+        &["first", "8", "--method", "ilp-iter", "--solver", "highs"],
+        5,
+        &["--features highs"],
+    );
     let output = run(&["first", "8", "--method", "ilp-iter"]);
     assert!(text(&output.stderr).contains("the small solver"), "{}", text(&output.stderr));
 }
@@ -261,7 +304,8 @@ fn all_methods_of_a_query_are_compared_and_agree() {
         ("beautiful", "34 34 26 26 10 10", 2),
         ("list", "4 solutions", 5),
     ] {
-        let report = object(&["compare", "6", "--query", query, "--json", "--quiet", "--svg", &chart], 0);
+        let report =
+            object(&["compare", "6", "--query", query, "--json", "--quiet", "--svg", &chart], 0);
         let results = report["results"].as_array().expect("an array");
         assert_eq!(results.len(), methods, "{query}");
         for result in results {

@@ -36,7 +36,8 @@ impl Terminal {
         let name = ptsname(&ours, Vec::new()).expect("it has a name");
         let path = Path::new(name.to_str().expect("plain"));
         let line = File::options().read(true).write(true).open(path).expect("its other end").into();
-        let size = Winsize { ws_row: SIZE.0.get(), ws_col: SIZE.1.get(), ws_xpixel: 0, ws_ypixel: 0 };
+        let size =
+            Winsize { ws_row: SIZE.0.get(), ws_col: SIZE.1.get(), ws_xpixel: 0, ws_ypixel: 0 };
         tcsetwinsize(&ours, size).expect("it has a size");
         let screen = Arc::new(Mutex::new(vt100::Parser::new(SIZE.0, SIZE.1, 0)));
         let keyboard = File::from(ours);
@@ -89,7 +90,9 @@ impl Terminal {
         eventually("the shell's screen", || {
             (!self.screen.lock().expect("ours").screen().alternate_screen()).then_some(())
         });
-        eventually("a cursor", || (!self.screen.lock().expect("ours").screen().hide_cursor()).then_some(()));
+        eventually("a cursor", || {
+            (!self.screen.lock().expect("ours").screen().hide_cursor()).then_some(())
+        });
         assert!(self.text().contains(shell), "{}", self.text());
         let now = self.modes();
         assert!(now.local_modes.contains(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG));
@@ -141,20 +144,25 @@ async fn top_shows_a_campaign_obeys_keys_and_gives_the_terminal_back() {
     terminal.shows("y yes, any other key no");
     terminal.press("n");
     terminal.shows("nothing was changed");
-    assert_eq!(coordinator.last_job().await.state(), nqueens::cluster::protocol::v1::JobState::Running);
+    assert_eq!(
+        coordinator.last_job().await.state(),
+        nqueens::cluster::protocol::v1::JobState::Running
+    );
 
     // The coordinator goes, and comes back; the screen lives on.
     coordinator.process.kill();
     terminal.shows("lost for");
     coordinator.restart();
-    eventually("a coordinator that is found again", || (!terminal.text().contains("lost for")).then_some(()));
+    eventually("a coordinator that is found again", || {
+        (!terminal.text().contains("lost for")).then_some(())
+    });
 
     // The end of the job is seen without a key.
     let mut worker = Worker::new("hare", coordinator.link());
     worker.kernels = vec!["scalar".into()];
     let other = Worker::new("tortoise", coordinator.link());
-    let counting =
-        [worker, other].map(|mut worker| tokio::spawn(async move { worker.work_until_done().await }));
+    let counting = [worker, other]
+        .map(|mut worker| tokio::spawn(async move { worker.work_until_done().await }));
     for worker in counting {
         worker.await.expect("no panic");
     }
@@ -183,9 +191,11 @@ fn whatever_ends_it_the_terminal_is_given_back() {
         let colours = {
             let parser = terminal.screen.lock().expect("ours");
             let cell = |row, column| parser.screen().cell(row, column).map(|cell| cell.fgcolor());
-            (0..32)
-                .flat_map(|row| (0..120).map(move |column| (row, column)))
-                .any(|(row, column)| cell(row, column).is_some_and(|colour| colour != vt100::Color::Default))
+            (0..32).flat_map(|row| (0..120).map(move |column| (row, column))).any(
+                |(row, column)| {
+                    cell(row, column).is_some_and(|colour| colour != vt100::Color::Default)
+                },
+            )
         };
         assert!(!colours);
         match end {
@@ -219,11 +229,15 @@ fn it_can_be_ended_while_the_coordinator_does_not_answer() {
 
 #[test]
 fn what_is_no_terminal_is_refused() {
-    for (arguments, variables) in
-        [(&["top"][..], ("TERM", "xterm")), (&["top", "--coordinator", "127.0.0.1:1"], ("TERM", "xterm"))]
-    {
-        let output =
-            Command::new(NQUEENS).args(arguments).envs([variables]).output().expect("the program starts");
+    for (arguments, variables) in [
+        (&["top"][..], ("TERM", "xterm")),
+        (&["top", "--coordinator", "127.0.0.1:1"], ("TERM", "xterm")),
+    ] {
+        let output = Command::new(NQUEENS)
+            .args(arguments)
+            .envs([variables])
+            .output()
+            .expect("the program starts");
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{said}");
         assert_eq!((said.lines().count(), output.stdout.len()), (1, 0), "{said}");

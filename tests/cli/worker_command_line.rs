@@ -39,7 +39,11 @@ fn what_cannot_be_is_refused_before_anything_is_sent() {
     let data = scratch.file("worker");
     let quiet = ["--log-level", "error", "--data", &data];
     let with = |arguments: &[&'static str]| -> Vec<String> {
-        arguments.iter().map(|a| (*a).to_owned()).chain(quiet.iter().map(|a| (*a).to_owned())).collect()
+        arguments
+            .iter()
+            .map(|a| (*a).to_owned())
+            .chain(quiet.iter().map(|a| (*a).to_owned()))
+            .collect()
     };
     for (arguments, code, words) in [
         (with(&["--join", "192.0.2.1:7878"]), 2, &["--token", "--insecure"][..]),
@@ -49,7 +53,11 @@ fn what_cannot_be_is_refused_before_anything_is_sent() {
             2,
             &["--kernel", "--device"],
         ),
-        (with(&["--join", "127.0.0.1:1", "--device", "vulkan-ffff-ffff"]), 5, &["vulkan-ffff-ffff"]),
+        (
+            with(&["--join", "127.0.0.1:1", "--device", "vulkan-ffff-ffff"]),
+            5,
+            &["vulkan-ffff-ffff"],
+        ),
     ] {
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         assert_refused(&arguments, code, words);
@@ -61,11 +69,18 @@ fn a_folder_that_cannot_be_used_is_named() {
     let scratch = Scratch::new("folder");
     let file = scratch.file("a-file");
     std::fs::write(&file, "no folder").expect("writable");
-    assert_refused(&["--join", "127.0.0.1:1", "--log-level", "error", "--data", &file], 7, &["a-file"]);
+    assert_refused(
+        &["--join", "127.0.0.1:1", "--log-level", "error", "--data", &file],
+        7,
+        &["a-file"],
+    );
     let data = scratch.file("worker");
     std::fs::create_dir_all(&data).expect("writable");
-    std::fs::write(scratch.file("worker/outbox.db"), "this is no outbox, whatever its name may say")
-        .expect("writable");
+    std::fs::write(
+        scratch.file("worker/outbox.db"),
+        "this is no outbox, whatever its name may say",
+    )
+    .expect("writable");
     assert_refused(
         &["--join", "127.0.0.1:1", "--log-level", "error", "--data", &data],
         7,
@@ -79,15 +94,18 @@ fn a_worker_whose_coordinator_is_away_waits_and_ends_well_when_it_is_told_to() {
     use std::io::{BufRead, BufReader};
     let scratch = Scratch::new("away");
     // Nobody listens there once this is dropped.
-    let address =
-        TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").to_string();
+    let address = TcpListener::bind("127.0.0.1:0")
+        .and_then(|l| l.local_addr())
+        .expect("a free port")
+        .to_string();
     let data = scratch.file("worker");
-    let mut child = nqueens(&["worker", "--device", "cpu", "--join", &address, "--data", &data, "--json"])
-        .args(["--drain-timeout", "1s", "--log-format", "json"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the program starts");
+    let mut child =
+        nqueens(&["worker", "--device", "cpu", "--join", &address, "--data", &data, "--json"])
+            .args(["--drain-timeout", "1s", "--log-format", "json"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
     let mut lines = BufReader::new(child.stderr.take().expect("it is piped")).lines();
     // It says that it cannot reach it, and goes on.
     let said = lines.by_ref().map(|line| line.expect("UTF-8")).find(|line| line.contains("WARN"));
@@ -100,14 +118,16 @@ fn a_worker_whose_coordinator_is_away_waits_and_ends_well_when_it_is_told_to() {
     lines.for_each(drop);
     let output = child.wait_with_output().expect("it ends");
     assert_eq!(output.status.code(), Some(0));
-    let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
+    let report: serde_json::Value =
+        serde_json::from_slice(&output.stdout).expect("one JSON object");
     assert_eq!((&report["units"], &report["undelivered"]), (&0.into(), &0.into()));
 }
 
 /// What `nqueens worker` says before it ends by itself, in a folder of its own.
 fn ended(scratch: &Scratch, arguments: &[&str]) -> (Option<i32>, String) {
     let data = scratch.file("worker");
-    let fixed = ["worker", "--device", "cpu", "--threads", "1", "--log-level", "error", "--data", &data];
+    let fixed =
+        ["worker", "--device", "cpu", "--threads", "1", "--log-level", "error", "--data", &data];
     let output = program::run(&[&fixed[..], arguments].concat());
     (output.status.code(), program::text(&output.stderr).to_owned())
 }
@@ -125,7 +145,8 @@ fn a_worker_that_speaks_otherwise_than_its_coordinator_is_told_what_to_say() {
     assert!(said.contains("without TLS") && said.contains("--token"), "{said}");
 
     let token = program::printed(&["token", "create", "--data", locked.data()]);
-    let (code, said) = ended(&scratch, &["--join", &open.address.to_string(), "--token", token.trim()]);
+    let (code, said) =
+        ended(&scratch, &["--join", &open.address.to_string(), "--token", token.trim()]);
     assert_eq!((code, said.lines().count()), (Some(8), 1), "{said}");
     assert!(said.contains("does not speak TLS") && said.contains("leave --token out"), "{said}");
 

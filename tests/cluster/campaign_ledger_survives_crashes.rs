@@ -14,8 +14,9 @@ use fastrand::Rng;
 use nqueens::board::{Piece, Problem};
 use nqueens::cluster::ledger::{
     CampaignFile, CheckDepth, DrawnChecks, Entry, InvalidEntry, JobState, JobSubmitted, JobTotals,
-    LedgerCorruption, LedgerError, Loaded, Note, Phase, Recount, SpotCheck, SubSums, UnitDone, UnitReason,
-    UnitRevived, WorkerDrained, WorkerQuarantined, WorkerReleased, WorkerSeen, check, export, show,
+    LedgerCorruption, LedgerError, Loaded, Note, Phase, Recount, SpotCheck, SubSums, UnitDone,
+    UnitReason, UnitRevived, WorkerDrained, WorkerQuarantined, WorkerReleased, WorkerSeen, check,
+    export, show,
 };
 use nqueens::decomposition::{Job, JobHash, Scheme};
 use nqueens::tally::{Residues, Tally};
@@ -28,7 +29,12 @@ struct Seed(u64);
 impl Seed {
     fn new() -> Self {
         let told = std::env::var("NQUEENS_TEST_SEED").ok();
-        Self(told.map_or_else(|| fastrand::u64(..), |seed| seed.parse().expect("a seed is a number")))
+        Self(
+            told.map_or_else(
+                || fastrand::u64(..),
+                |seed| seed.parse().expect("a seed is a number"),
+            ),
+        )
     }
 
     fn rng(&self) -> Rng {
@@ -49,7 +55,8 @@ struct Scratch(PathBuf);
 
 impl Scratch {
     fn new(name: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!("nqueens-ledger-{}-{name}", std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("nqueens-ledger-{}-{name}", std::process::id()));
         fs::create_dir_all(&folder).expect("a folder for temporary files");
         Self(folder)
     }
@@ -291,10 +298,12 @@ impl Model {
     }
 
     fn phase(&self, job: JobHash) -> Phase {
-        self.0.iter().filter(|e| e.job() == Some(job)).fold(Phase::Running, |phase, entry| match entry {
-            Entry::JobState(s) => s.state,
-            Entry::UnitVoided(_) if phase == Phase::Finished => Phase::Running,
-            _ => phase,
+        self.0.iter().filter(|e| e.job() == Some(job)).fold(Phase::Running, |phase, entry| {
+            match entry {
+                Entry::JobState(s) => s.state,
+                Entry::UnitVoided(_) if phase == Phase::Finished => Phase::Running,
+                _ => phase,
+            }
         })
     }
 
@@ -323,7 +332,8 @@ impl Model {
                 Loaded::Poisoned(poisoned) => poisons.push(poisoned),
                 Loaded::Worker(worker) => {
                     let quarantined = worker.quarantined.map(|q| q.0);
-                    workers.insert(worker.worker.clone(), (worker.owner, quarantined, worker.drained));
+                    workers
+                        .insert(worker.worker.clone(), (worker.owner, quarantined, worker.drained));
                 }
             }
         }
@@ -333,7 +343,9 @@ impl Model {
             Entry::UnitDone(d) => self.result(d.job, d.unit).is_some_and(|(at, _)| at == *place),
             Entry::Recount(r) => self.result(r.job, r.unit).is_some_and(|(at, _)| at < *place),
             Entry::SpotCheck(c) => self.result(c.job, c.unit).is_some_and(|(at, _)| at < *place),
-            Entry::WorkerQuarantined(_) | Entry::WorkerReleased(_) | Entry::WorkerDrained(_) => true,
+            Entry::WorkerQuarantined(_) | Entry::WorkerReleased(_) | Entry::WorkerDrained(_) => {
+                true
+            }
             _ => false,
         };
         let standing = self.0.iter().enumerate().filter(stands).map(|(_, entry)| entry.clone());
@@ -354,7 +366,9 @@ impl Model {
                     expected.entry(w.worker.clone()).or_default().1 = Some(w.reason.clone());
                 }
                 Entry::WorkerReleased(w) => expected.entry(w.worker.clone()).or_default().1 = None,
-                Entry::WorkerDrained(w) => expected.entry(w.worker.clone()).or_default().2 = Some(w.boot),
+                Entry::WorkerDrained(w) => {
+                    expected.entry(w.worker.clone()).or_default().2 = Some(w.boot)
+                }
                 _ => {}
             }
         }
@@ -390,8 +404,12 @@ fn anything(rng: &mut Rng, model: &Model, wild: bool) -> Entry {
         13 => voided(job, unit),
         14 => poisoned(job, unit),
         15 => Entry::UnitRevived(UnitRevived { job, unit, at_ms }),
-        16 if rng.bool() => Entry::WorkerDrained(WorkerDrained { worker, boot: rng.u64(..), at_ms }),
-        16 => Entry::WorkerSeen(WorkerSeen { worker, owner: format!("owner-{}", rng.u8(..3)), at_ms }),
+        16 if rng.bool() => {
+            Entry::WorkerDrained(WorkerDrained { worker, boot: rng.u64(..), at_ms })
+        }
+        16 => {
+            Entry::WorkerSeen(WorkerSeen { worker, owner: format!("owner-{}", rng.u8(..3)), at_ms })
+        }
         17 => Entry::WorkerQuarantined(WorkerQuarantined {
             worker,
             reason: "it lied".into(),
@@ -461,7 +479,9 @@ fn holds_or_refuses(image: &Image, path: &Path, expected: &[Loaded], whence: &st
             assert_eq!(found, expected, "{whence} was believed");
             false
         }
-        Err(error @ (LedgerError::InUse(_) | LedgerError::Io { .. } | LedgerError::Refused { .. })) => {
+        Err(
+            error @ (LedgerError::InUse(_) | LedgerError::Io { .. } | LedgerError::Refused { .. }),
+        ) => {
             panic!("{whence}: another reason was given: {error}")
         }
         Err(error) => {
@@ -535,7 +555,8 @@ fn run_and_kill(mut writer: Child, delay: Duration) -> usize {
     std::thread::sleep(delay);
     writer.kill().expect("a child of ours");
     writer.wait().expect("a child of ours");
-    let kept = lines.map_while(Result::ok).filter_map(|line| line.strip_prefix("kept ")?.parse().ok());
+    let kept =
+        lines.map_while(Result::ok).filter_map(|line| line.strip_prefix("kept ")?.parse().ok());
     kept.last().unwrap_or(0)
 }
 
@@ -583,7 +604,9 @@ fn the_lock_of_a_killed_writer_is_free_and_that_of_a_living_one_is_not() {
     let mut lines = BufReader::new(writer.stdout.take().expect("piped")).lines();
     assert!(lines.any(|line| line.is_ok_and(|line| line == "kept 3")), "the writer did not start");
     let refused = CampaignFile::open(&scratch.file()).expect_err("in use");
-    assert!(matches!(refused, LedgerError::InUse(_)) && refused.to_string().contains("another process"));
+    assert!(
+        matches!(refused, LedgerError::InUse(_)) && refused.to_string().contains("another process")
+    );
     // By another name it is the same ledger.
     #[cfg(unix)]
     {
@@ -654,13 +677,15 @@ fn a_file_cut_at_any_length_is_refused() {
     let mut rng = seed.rng();
     let scratch = Scratch::new("cut");
     let (open, closed, expected) = images(&scratch, seed.0);
-    let lengths = (0..closed.main.len()).step_by(512).flat_map(|length| [length, length + 1, length + 511]);
+    let lengths =
+        (0..closed.main.len()).step_by(512).flat_map(|length| [length, length + 1, length + 511]);
     for length in lengths.filter(|&length| length < closed.main.len()).collect::<Vec<_>>() {
         // What is missing is read as zeros. Where zeros were cut off, nothing is lost, and the file may hold.
         let lost = closed.main[length..].iter().any(|&byte| byte != 0);
         for mark in [closed.mark.clone(), None] {
             let image = Image { main: closed.main[..length].to_vec(), mark, journal: None };
-            let whence = format!("{length} of {} bytes, mark {}", closed.main.len(), image.mark.is_some());
+            let whence =
+                format!("{length} of {} bytes, mark {}", closed.main.len(), image.mark.is_some());
             let refused = holds_or_refuses(&image, &scratch.file(), &expected, &whence);
             assert!(refused || !lost, "{whence}");
         }
@@ -697,7 +722,10 @@ fn a_ledger_that_vanished_is_not_begun_anew_behind_its_users_back() {
     fs::remove_file(scratch.file()).expect("there was one");
     let refused = CampaignFile::open(&scratch.file()).expect_err("something was acknowledged");
     let lost = LedgerCorruption::Lost { acknowledged: 1, found: 0 };
-    assert!(matches!(&refused, LedgerError::Damaged { damage, .. } if *damage == lost), "{refused}");
+    assert!(
+        matches!(&refused, LedgerError::Damaged { damage, .. } if *damage == lost),
+        "{refused}"
+    );
     fs::remove_file(beside(&scratch.file(), ".lock")).expect("there was one");
     assert_eq!(CampaignFile::open(&scratch.file()).expect("on purpose").entries(), 0);
 }
@@ -780,7 +808,10 @@ fn another_ledger_in_the_place_of_one_is_noticed() {
     exchanged.put(&scratch.file());
     let refused = CampaignFile::open(&scratch.file()).expect_err("another history");
     let another = LedgerCorruption::AnotherHistory(1);
-    assert!(matches!(&refused, LedgerError::Damaged { damage, .. } if *damage == another), "{refused}");
+    assert!(
+        matches!(&refused, LedgerError::Damaged { damage, .. } if *damage == another),
+        "{refused}"
+    );
 }
 
 #[test]
@@ -797,7 +828,11 @@ fn what_is_no_ledger_is_refused_and_left_alone() {
         assert!(check(&scratch.file()).is_err() && show(&scratch.file()).is_err());
     }
     for path in [scratch.0.clone(), scratch.0.join("no/such/folder/ledger")] {
-        assert!(matches!(CampaignFile::open(&path), Err(LedgerError::Io { .. })), "{}", path.display());
+        assert!(
+            matches!(CampaignFile::open(&path), Err(LedgerError::Io { .. })),
+            "{}",
+            path.display()
+        );
     }
     assert!(check(&scratch.0.join("nothing")).is_err(), "a check makes no file");
     assert!(!scratch.0.join("nothing").exists());
@@ -821,7 +856,9 @@ fn what_may_not_follow_is_refused_and_takes_its_batch_with_it() {
         Entry::UnitDone(unit)
     };
     let other_text = match submitted(9) {
-        Entry::JobSubmitted(s) => Entry::JobSubmitted(JobSubmitted { text: job(10).to_string(), ..s }),
+        Entry::JobSubmitted(s) => {
+            Entry::JobSubmitted(JobSubmitted { text: job(10).to_string(), ..s })
+        }
         _ => unreachable!(),
     };
     let duplicate = InvalidEntry::DuplicateUnit { job: a, unit: 0 };
@@ -856,7 +893,8 @@ fn what_may_not_follow_is_refused_and_takes_its_batch_with_it() {
             InvalidEntry::Unfinished { job: a, missing: UNITS - 2, units: UNITS },
         ),
     ];
-    let right = [done(a, 9, 1), recount(a, 0, 92, true), voided(a, 1), submitted(10), done(a, 5, 4)];
+    let right =
+        [done(a, 9, 1), recount(a, 0, 92, true), voided(a, 1), submitted(10), done(a, 5, 4)];
     let is = |error: LedgerError, place: usize, because: &InvalidEntry| {
         assert!(!error.to_string().contains('\n'));
         matches!(&error, LedgerError::Refused { place: p, refusal, .. } if *p == place && **refusal == *because)
@@ -898,7 +936,8 @@ fn a_job_is_finished_only_when_all_of_it_is_there_and_open_again_when_a_result_i
     file.append(&model.0).expect("all of it");
     model.assert_is(&mut file);
     let overview = show(&scratch.file()).expect("readable");
-    let solutions = ((1 << 90) * u128::from(UNITS) + u128::from(UNITS * (UNITS - 1) / 2)).to_string();
+    let solutions =
+        ((1 << 90) * u128::from(UNITS) + u128::from(UNITS * (UNITS - 1) / 2)).to_string();
     assert_eq!(overview.jobs[0].solutions.as_ref(), Some(&solutions));
     model.0.push(voided(a, 7));
     file.append(&model.0[model.0.len() - 1..]).expect("taken back");
@@ -916,8 +955,11 @@ fn a_total_in_broken_thirds_finishes_no_job() {
     file.append(&[submitted(8)]).expect("right");
     for unit in 0..UNITS {
         let Entry::UnitDone(mut result) = done(JOBS[0], unit, 1) else { unreachable!() };
-        result.tally =
-            Tally::from_parts(1 + u128::from(unit == 0), Residues::of(1 + u128::from(unit == 0)), 1);
+        result.tally = Tally::from_parts(
+            1 + u128::from(unit == 0),
+            Residues::of(1 + u128::from(unit == 0)),
+            1,
+        );
         file.append(&[Entry::UnitDone(result)]).expect("a unit may have broken thirds");
     }
     let error = file.append(&[state(JOBS[0], Phase::Finished)]).expect_err("25 thirds");
@@ -1000,7 +1042,8 @@ fn child_whose_disk_is_full() {
             // No file may grow past this: any write that would is refused, the first part of it may be made.
             let longest = fs::metadata(beside(&path, "-wal")).expect("a journal").len();
             let room = seed % 9000 + number as u64 * 7;
-            setrlimit(Resource::Fsize, Rlimit { current: Some(longest + room), maximum }).expect("lower");
+            setrlimit(Resource::Fsize, Rlimit { current: Some(longest + room), maximum })
+                .expect("lower");
         }
         if let Err(error) = file.append(batch) {
             refusals += 1;
@@ -1029,7 +1072,10 @@ fn a_full_disk_refuses_a_batch_whole_and_takes_it_when_there_is_room() {
     let plain = child("child_whose_disk_is_full", &scratch.file(), seed.0);
     // A process that writes past its limit is killed, unless it ignores the signal; the shell can say so for it.
     let mut command = Command::new("sh");
-    command.args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""]).arg(plain.get_program()).args(plain.get_args());
+    command
+        .args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""])
+        .arg(plain.get_program())
+        .args(plain.get_args());
     command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
     let output = command.output().expect("a shell");
     let said = String::from_utf8_lossy(&output.stdout);
@@ -1049,7 +1095,8 @@ fn where_nothing_can_be_written_a_ledger_is_refused_with_the_reason() {
     let mut file = CampaignFile::open(&scratch.file()).expect("a new file");
     file.append(&[submitted(8)]).expect("right");
     drop(file);
-    let allow = |mode| fs::set_permissions(&scratch.0, fs::Permissions::from_mode(mode)).expect("ours");
+    let allow =
+        |mode| fs::set_permissions(&scratch.0, fs::Permissions::from_mode(mode)).expect("ours");
     fs::remove_file(beside(&scratch.file(), ".lock")).expect("there");
     allow(0o555);
     let is_root = fs::write(scratch.0.join("probe"), "x").is_ok();
@@ -1063,14 +1110,18 @@ fn where_nothing_can_be_written_a_ledger_is_refused_with_the_reason() {
 // ---------------------------------------------------------------- the command
 
 fn nqueens(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_nqueens")).args(arguments).output().expect("the program starts")
+    Command::new(env!("CARGO_BIN_EXE_nqueens"))
+        .args(arguments)
+        .output()
+        .expect("the program starts")
 }
 
 #[test]
 fn the_command_reads_a_ledger_that_is_being_written() {
     let scratch = Scratch::new("command");
     let mut file = CampaignFile::open(&scratch.file()).expect("a new file");
-    let history = [submitted(8), submitted(9), done(JOBS[0], 1, 5), done(JOBS[1], 2, 6), voided(JOBS[1], 2)];
+    let history =
+        [submitted(8), submitted(9), done(JOBS[0], 1, 5), done(JOBS[1], 2, 6), voided(JOBS[1], 2)];
     file.append(&history).expect("right");
     let path = scratch.text();
     let json = |arguments: &[&str]| -> Value {

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use nqueens::board::{Piece, Problem};
 use nqueens::cluster::campaign::{
-    ArbiterTask, Assignment, COORDINATOR, Campaign, CampaignKey, Event, HeldLease, JobState, Ruling,
-    Settings, Source, SubRangeSet, SyncRequest, SyncResponse, UnitId, UnitResult, Verdict,
+    ArbiterTask, Assignment, COORDINATOR, Campaign, CampaignKey, Event, HeldLease, JobState,
+    Ruling, Settings, Source, SubRangeSet, SyncRequest, SyncResponse, UnitId, UnitResult, Verdict,
 };
 use nqueens::decomposition::{Job, JobHash, Scheme};
 use nqueens::tally::{Parts, Residues, Tally};
@@ -52,7 +52,9 @@ const LIARS: [Honesty; 8] = [
 /// A result with residues that need not be its own.
 fn parts_of(solutions: u64, shadow: u64) -> Parts {
     let mut parts = Parts::default();
-    parts.add(24, solutions / 2, Residues::of((solutions / 2).into()), solutions + 1).expect("a small sum");
+    parts
+        .add(24, solutions / 2, Residues::of((solutions / 2).into()), solutions + 1)
+        .expect("a small sum");
     let (rest, shadow) = (solutions - solutions / 2, shadow - solutions / 2);
     parts.add(12, 2 * rest, Residues::of((2 * shadow).into()), 0u64).expect("a small sum");
     parts
@@ -239,7 +241,9 @@ struct World {
 }
 
 fn job(n: usize) -> JobHash {
-    Job::new(Problem::empty(Piece::Queen, n), Scheme::CentreCross, None, 1).expect("a small board").hash()
+    Job::new(Problem::empty(Piece::Queen, n), Scheme::CentreCross, None, 1)
+        .expect("a small board")
+        .hash()
 }
 
 fn submitted(job: JobHash, units: u64) -> Event {
@@ -264,7 +268,13 @@ impl World {
         Self::with_owners(seed, units, workers, owners, faults)
     }
 
-    fn with_owners(seed: u64, units: u64, workers: Vec<Honesty>, owners: usize, faults: bool) -> Self {
+    fn with_owners(
+        seed: u64,
+        units: u64,
+        workers: Vec<Honesty>,
+        owners: usize,
+        faults: bool,
+    ) -> Self {
         // Here leases expire all the time; poison has a test of its own.
         let poison_failures = u32::MAX;
         let settings = Settings {
@@ -275,7 +285,8 @@ impl World {
             ..Settings::default()
         };
         let named = workers.into_iter().enumerate().map(|(i, honesty)| {
-            let worker = Worker::new(&format!("worker-{i}"), &format!("owner-{}", i % owners), honesty);
+            let worker =
+                Worker::new(&format!("worker-{i}"), &format!("owner-{}", i % owners), honesty);
             Worker { crashes: faults, ..worker }
         });
         let mut world = Self {
@@ -386,7 +397,8 @@ impl World {
             Message::Answered(worker, unit, attempt) => {
                 let worker = &mut self.workers[worker];
                 worker.outbox.retain(|result| (result.unit, result.attempt) != (unit, attempt));
-                let finished = worker.held.get(&attempt).is_some_and(|(_, waiting)| waiting.is_empty());
+                let finished =
+                    worker.held.get(&attempt).is_some_and(|(_, waiting)| waiting.is_empty());
                 if finished && worker.unacknowledged(attempt) == 0 {
                     worker.held.remove(&attempt);
                 }
@@ -396,7 +408,8 @@ impl World {
 
     /// The campaign that the ledger tells of.
     fn reread(&self) -> Campaign {
-        let mut campaign = Campaign::new(self.settings, self.epoch, CampaignKey::from_seed(self.seed));
+        let mut campaign =
+            Campaign::new(self.settings, self.epoch, CampaignKey::from_seed(self.seed));
         self.ledger.iter().for_each(|event| campaign.apply(event));
         campaign
     }
@@ -412,7 +425,8 @@ impl World {
         if let Some(task) = self.task.take() {
             let sums = chosen(&truth(task.unit.unit), task.sub_ranges);
             let (tally, sub_sums) = (tally_of(sums.iter().sum()), thirds(&sums));
-            let events = self.campaign.ruled(&Ruling { task, tally, sub_sums, elapsed_s: 1.0 }, &arbiter());
+            let events =
+                self.campaign.ruled(&Ruling { task, tally, sub_sums, elapsed_s: 1.0 }, &arbiter());
             self.record(events);
         }
         self.task = self.campaign.next_for_arbiter(self.now_ms, |_| false);
@@ -571,7 +585,8 @@ fn a_worker_alone_is_checked_by_the_coordinator_and_never_by_itself() {
     for (owners, seed) in [(1, 7), (1, 8), (1, 9)] {
         // Another of its owner is no other.
         for workers in [1, 2] {
-            let mut world = World::with_owners(seed, 60, vec![Honesty::Honest; workers], owners, false);
+            let mut world =
+                World::with_owners(seed, 60, vec![Honesty::Honest; workers], owners, false);
             world.run();
             assert_eq!(world.total(), world.right_total());
             world.assert_counted_once();
@@ -599,8 +614,9 @@ fn a_liar_alone_is_caught_by_the_coordinator() {
         }
         assert!(world.campaign.quarantined().contains_key("worker-0"));
         let progress = world.campaign.progress(&world.job).expect("a job");
-        let confirmed =
-            (0..60).filter_map(|unit| Some((unit, world.campaign.outcome(UnitId { job: world.job, unit })?)));
+        let confirmed = (0..60).filter_map(|unit| {
+            Some((unit, world.campaign.outcome(UnitId { job: world.job, unit })?))
+        });
         let right = |(unit, (_, tally)): (u64, (&Source, &Tally))| {
             tally.thirds() == thirds(&truth(unit)).iter().sum::<u128>()
         };
@@ -611,13 +627,17 @@ fn a_liar_alone_is_caught_by_the_coordinator() {
 /// All of a campaign that a ledger tells of.
 fn essence(world: &World, campaign: &Campaign) -> String {
     let progress = campaign.progress(&world.job).expect("a job");
-    let counts = (progress.state, progress.done, progress.checked, progress.audited, progress.spot_checked);
+    let counts =
+        (progress.state, progress.done, progress.checked, progress.audited, progress.spot_checked);
     let more = (progress.self_checked, progress.poisoned, progress.disputes, progress.total);
     let outcomes: Vec<_> =
         (0..world.units).map(|unit| campaign.outcome(UnitId { job: world.job, unit })).collect();
     let quarantined: BTreeMap<_, _> = campaign.quarantined().iter().collect();
     let assurance = campaign.assurance(&world.job);
-    format!("{counts:?} {more:?} {:?} {outcomes:?} {quarantined:?} {assurance}", campaign.shares(&world.job))
+    format!(
+        "{counts:?} {more:?} {:?} {outcomes:?} {quarantined:?} {assurance}",
+        campaign.shares(&world.job)
+    )
 }
 
 #[test]
@@ -627,7 +647,11 @@ fn replaying_the_ledger_gives_the_same_campaign() {
         let mut world = World::new(seed, 20, vec![Honesty::Honest, liar, Honesty::Honest], true);
         for step in 0..400_000 {
             if step % 50 == 0 || world.finished() {
-                assert_eq!(essence(&world, &world.campaign), essence(&world, &world.reread()), "step {step}");
+                assert_eq!(
+                    essence(&world, &world.campaign),
+                    essence(&world, &world.reread()),
+                    "step {step}"
+                );
             }
             if world.finished() {
                 break;
@@ -647,7 +671,11 @@ fn an_expired_worker_that_returns_late_is_believed_once() {
     let events = world.campaign.tick(world.now_ms);
     world.record(events);
     let told = world.sync_now(1);
-    let again = told.desired.iter().find(|other| other.units.start == lease.units.start).expect("open again");
+    let again = told
+        .desired
+        .iter()
+        .find(|other| other.units.start == lease.units.start)
+        .expect("open again");
     let (again, both) = (again.clone(), lease.units.start..lease.units.end.min(again.units.end));
     assert!(!both.is_empty());
     for unit in both.clone() {
@@ -703,8 +731,11 @@ fn a_result_without_a_lease_of_its_own_is_not_taken() {
             // Of a lease that was another's, by its number, and by its grant, too.
             forged(&|r| r.source.worker = "worker-2".into()),
             forged(&|r| {
-                r.source =
-                    Source { worker: "worker-2".into(), device: "worker-2:cpu".into(), ..r.source.clone() };
+                r.source = Source {
+                    worker: "worker-2".into(),
+                    device: "worker-2:cpu".into(),
+                    ..r.source.clone()
+                };
                 r.source.owner = "owner-2".into();
             }),
             forged(&|r| (r.attempt, r.grant) = (other.attempt, other.grant.clone())),
@@ -759,7 +790,9 @@ fn a_check_that_is_handed_in_again_is_written_once() {
             }
         }
         for event in &world.ledger {
-            if let Event::SpotCheck { unit, source, .. } | Event::Recount { unit, source, .. } = event {
+            if let Event::SpotCheck { unit, source, .. } | Event::Recount { unit, source, .. } =
+                event
+            {
                 assert!(written.insert((unit.unit, source.clone())), "{event:?}");
             }
         }
@@ -791,7 +824,12 @@ fn a_restart_of_the_coordinator_leaves_leases_to_those_who_have_their_grants() {
     assert_eq!((&kept, &told.cancel[..]), (&units, &[][..]));
     // Nobody else gets them meanwhile, and they count.
     let told = world.sync_now(1);
-    assert!(told.desired.iter().flat_map(|lease| lease.units.clone()).all(|unit| !units.contains(&unit)));
+    assert!(
+        told.desired
+            .iter()
+            .flat_map(|lease| lease.units.clone())
+            .all(|unit| !units.contains(&unit))
+    );
     for lease in leases {
         for unit in lease.units.clone() {
             let result = world.count(0, &lease, unit);
@@ -831,7 +869,8 @@ fn a_unit_that_kills_its_workers_is_set_aside_and_the_others_are_counted() {
 }
 
 #[test]
-fn a_unit_that_fails_on_one_worker_again_and_again_is_left_to_others_and_keeps_nobody_from_the_rest() {
+fn a_unit_that_fails_on_one_worker_again_and_again_is_left_to_others_and_keeps_nobody_from_the_rest()
+ {
     let mut world = World::new(1, 6, vec![Honesty::Honest; 2], false);
     world.set(Settings { poison_failures: 5, ..world.settings });
     let mut failures = 0;
@@ -894,7 +933,8 @@ fn a_drained_worker_is_asked_for_nothing_and_its_checks_go_to_others() {
 }
 
 #[test]
-fn a_check_that_is_kept_for_a_worker_that_vanishes_goes_to_another_once_its_lease_would_have_expired() {
+fn a_check_that_is_kept_for_a_worker_that_vanishes_goes_to_another_once_its_lease_would_have_expired()
+ {
     let mut world = World::new(1, 8, vec![Honesty::Honest; 3], false);
     world.set(Settings { lease_s: 600.0, ..world.settings });
     let lease = world.sync_now(0).desired[0].clone();
@@ -960,14 +1000,18 @@ fn a_recount_of_what_was_taken_back_is_no_first_result() {
         world.record(events);
         let validation = world.campaign.validate(&recount, None);
         assert_eq!((validation.verdict, validation.events), (Verdict::StaleJob, vec![]));
-        assert_eq!(world.campaign.progress(&world.job).map(|p| (p.done, p.checks_due)), Some((0, 0)));
+        assert_eq!(
+            world.campaign.progress(&world.job).map(|p| (p.done, p.checks_due)),
+            Some((0, 0))
+        );
     }
 }
 
 #[test]
 fn what_a_liar_disputes_is_no_work_for_the_arbiter_once_the_liar_is_caught() {
     for itemises in [false, true] {
-        let (mut world, lie) = a_unit_and_its_recount(&[Honesty::Honest, Honesty::PlusOne], itemises);
+        let (mut world, lie) =
+            a_unit_and_its_recount(&[Honesty::Honest, Honesty::PlusOne], itemises);
         assert_eq!(world.hand_in(&lie), Verdict::Conflict);
         assert_eq!(world.campaign.disputes().count(), 1);
         let task = world.campaign.next_for_arbiter(world.now_ms, |_| false).expect("a dispute");
@@ -976,7 +1020,10 @@ fn what_a_liar_disputes_is_no_work_for_the_arbiter_once_the_liar_is_caught() {
         world.record(events);
         // The first result stands, and somebody else will count it again.
         let progress = world.campaign.progress(&world.job).expect("a job");
-        assert_eq!((progress.disputes, progress.done, progress.checked, progress.checks_due), (0, 1, 0, 1));
+        assert_eq!(
+            (progress.disputes, progress.done, progress.checked, progress.checks_due),
+            (0, 1, 0, 1)
+        );
     }
 }
 

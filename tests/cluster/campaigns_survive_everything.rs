@@ -15,7 +15,9 @@ use std::time::Duration;
 
 use nqueens::cluster::protocol::{Link, v1};
 use nqueens::engine::find_every_device;
-use support::{Coordinator, NQUEENS, PATIENCE, Process, Scratch, authority, eventually, printed, run};
+use support::{
+    Coordinator, NQUEENS, PATIENCE, Process, Scratch, authority, eventually, printed, run,
+};
 use support::{solutions, submit};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -32,7 +34,10 @@ fn random() -> fastrand::Rng {
 /// A worker in a process of its own.
 fn worker(data: &Path, join: &str, arguments: &[&str]) -> Process {
     let mut command = Command::new(NQUEENS);
-    command.args(["worker", "--join", join, "--log-level", "error", "--data"]).arg(data).args(arguments);
+    command
+        .args(["worker", "--join", join, "--log-level", "error", "--data"])
+        .arg(data)
+        .args(arguments);
     Process(command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("starts"))
 }
 
@@ -51,7 +56,8 @@ fn done(coordinator: &Coordinator) -> u64 {
 fn all_done(coordinator: &Coordinator) -> u64 {
     let output = run(&["jobs", "--data", coordinator.data(), "--json"]);
     let jobs = String::from_utf8(output.stdout).expect("text");
-    let units = |line: &str| serde_json::from_str::<serde_json::Value>(line).ok()?["units_done"].as_u64();
+    let units =
+        |line: &str| serde_json::from_str::<serde_json::Value>(line).ok()?["units_done"].as_u64();
     jobs.lines().filter_map(units).sum()
 }
 
@@ -80,8 +86,18 @@ fn three_kinds_of_workers_with_tls_count_two_jobs_at_once_and_the_report_says_ho
     let join = coordinator.address.to_string();
     let all = printed(&["submit", "count", "14", "--data", coordinator.data()]);
     assert!(all.contains("submitted"), "{all}");
-    let some =
-        ["submit", "count", "12", "--place", "1,2 4,5", "--block", "12,12", "--priority", "1", "--data"];
+    let some = [
+        "submit",
+        "count",
+        "12",
+        "--place",
+        "1,2 4,5",
+        "--block",
+        "12,12",
+        "--priority",
+        "1",
+        "--data",
+    ];
     printed(&[&some[..], &[coordinator.data()]].concat());
 
     let start = |name: &str, arguments: &[&str]| {
@@ -103,14 +119,16 @@ fn three_kinds_of_workers_with_tls_count_two_jobs_at_once_and_the_report_says_ho
     workers.push(("simd", start("simd", &["--threads", "1"])));
     let wait = |n: &str, more: &[&str]| {
         let report = printed(
-            &[&["submit", "count", n], more, &["--wait", "--json", "--data", coordinator.data()]].concat(),
+            &[&["submit", "count", n], more, &["--wait", "--json", "--data", coordinator.data()]]
+                .concat(),
         );
         serde_json::from_str::<serde_json::Value>(&report).expect("an object")
     };
     let all = wait("14", &[]);
     let some = wait("12", &["--place", "1,2 4,5", "--block", "12,12"]);
     assert_eq!((&all["solutions"], &all["published"]), (&"365596".into(), &"agrees".into()));
-    let alone = printed(&["count", "12", "--place", "1,2 4,5", "--block", "12,12", "--json", "--quiet"]);
+    let alone =
+        printed(&["count", "12", "--place", "1,2 4,5", "--block", "12,12", "--json", "--quiet"]);
     let alone: serde_json::Value = serde_json::from_str(&alone).expect("an object");
     assert_eq!(some["solutions"], alone["solutions"]);
     // Some of each of the first units of each worker were counted again by another, or by the coordinator.
@@ -159,7 +177,11 @@ fn disturbed(
     }
     let job = finished(&coordinator);
     assert_eq!(job["solutions"], "95815104", "{job}");
-    assert_eq!((&job["recounts_differed"], &job["units_poisoned"]), (&0.into(), &0.into()), "{job}");
+    assert_eq!(
+        (&job["recounts_differed"], &job["units_poisoned"]),
+        (&0.into(), &0.into()),
+        "{job}"
+    );
     audit(&mut coordinator);
 }
 
@@ -208,7 +230,10 @@ async fn bad_network(to: SocketAddr, mut random: fastrand::Rng) -> SocketAddr {
                         carry(near, to, up, down, Duration::ZERO).await;
                     }
                     // It is slow.
-                    1 => carry(near, to, u64::MAX, u64::MAX, Duration::from_millis(random.u64(..60))).await,
+                    1 => {
+                        carry(near, to, u64::MAX, u64::MAX, Duration::from_millis(random.u64(..60)))
+                            .await
+                    }
                     // Somebody answers the call and then says nothing, for ever.
                     2 => {
                         tokio::time::sleep(PATIENCE).await;
@@ -262,7 +287,8 @@ async fn a_network_that_drops_delays_and_goes_silent_changes_no_count() {
     let to: SocketAddr = coordinator.address.to_string().parse().expect("an address");
     let join = bad_network(to, random.fork()).await.to_string();
     let arguments = ["--kernel", "scalar", "--threads", "1", "--deadline", "1s"];
-    let _workers = [0, 1].map(|number| worker(&scratch.path(&format!("w{number}")), &join, &arguments));
+    let _workers =
+        [0, 1].map(|number| worker(&scratch.path(&format!("w{number}")), &join, &arguments));
     let job = tokio::task::spawn_blocking(move || {
         let job = finished(&coordinator);
         audit(&mut coordinator);
@@ -270,7 +296,11 @@ async fn a_network_that_drops_delays_and_goes_silent_changes_no_count() {
     });
     let job = job.await.expect("no panic");
     assert_eq!(job["solutions"], "73712", "{job}");
-    assert_eq!((&job["recounts_differed"], &job["units_poisoned"]), (&0.into(), &0.into()), "{job}");
+    assert_eq!(
+        (&job["recounts_differed"], &job["units_poisoned"]),
+        (&0.into(), &0.into()),
+        "{job}"
+    );
 }
 
 #[cfg(unix)]
@@ -283,12 +313,16 @@ async fn an_expired_worker_that_returns_late_changes_nothing() {
     submit(&link, 17, 0).await;
     let join = coordinator.address.to_string();
     let arguments = ["--kernel", "scalar", "--threads", "1"];
-    let late = worker(&scratch.path("late"), &join, &[&arguments[..], &["--name", "late"]].concat());
+    let late =
+        worker(&scratch.path("late"), &join, &[&arguments[..], &["--name", "late"]].concat());
     let pid = Pid::from_raw(late.0.id().try_into().expect("a pid")).expect("a pid");
     // It has units in hand and goes to sleep.
     loop {
-        let workers = link.operations().workers(v1::WorkersRequest {}).await.expect("told").into_inner();
-        if workers.workers.iter().any(|worker| worker.held > 0) && coordinator.last_job().await.done > 0 {
+        let workers =
+            link.operations().workers(v1::WorkersRequest {}).await.expect("told").into_inner();
+        if workers.workers.iter().any(|worker| worker.held > 0)
+            && coordinator.last_job().await.done > 0
+        {
             break;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;

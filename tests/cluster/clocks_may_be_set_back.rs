@@ -14,7 +14,9 @@ use nqueens::cluster::auth::{
 use nqueens::cluster::coordinator::{now_ms, operator_folder};
 use nqueens::cluster::protocol::v1::enrolment_server::{Enrolment, EnrolmentServer};
 use nqueens::cluster::protocol::v1::work_server::{Work, WorkServer};
-use nqueens::cluster::protocol::{Link, Security, is_not_valid_yet, not_valid_yet, peer, renew, v1};
+use nqueens::cluster::protocol::{
+    Link, Security, is_not_valid_yet, not_valid_yet, peer, renew, v1,
+};
 use nqueens::cluster::worker::{self, Options};
 use nqueens::engine::{DeviceChoice, DeviceName};
 use rustls::pki_types::UnixTime;
@@ -31,10 +33,12 @@ const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 /// Credentials, as enrolment at that time gave them.
 fn credentials(authority: &Authority, name: &str, role: Role, at_ms: u64) -> Credentials {
     let name: Name = name.parse().expect("a name");
-    let token = authority.create_token(role, 1.try_into().expect("one"), DAY_MS, at_ms).expect("a token");
+    let token =
+        authority.create_token(role, 1.try_into().expect("one"), DAY_MS, at_ms).expect("a token");
     let key = KeyRequest::new(&name).expect("a key");
     let issued = authority.enroll(&token, &name, key.request(), at_ms).expect("enrolled");
-    key.answered(authority.fingerprint(), &issued.certificate_pem, &issued.authority_pem).expect("an answer")
+    key.answered(authority.fingerprint(), &issued.certificate_pem, &issued.authority_pem)
+        .expect("an answer")
 }
 
 /// A coordinator whose clock is a day behind, in this process.
@@ -61,16 +65,25 @@ fn shown<T>(request: &Request<T>) -> Option<Vec<u8>> {
 
 #[tonic::async_trait]
 impl Work for Behind {
-    async fn listen(&self, _: Request<v1::ListenRequest>) -> Result<Response<v1::ListenResponse>, Status> {
+    async fn listen(
+        &self,
+        _: Request<v1::ListenRequest>,
+    ) -> Result<Response<v1::ListenResponse>, Status> {
         Err(Status::unimplemented("as an older coordinator"))
     }
 
-    async fn sync(&self, request: Request<v1::SyncRequest>) -> Result<Response<v1::SyncResponse>, Status> {
-        let known = self.authority.authorize(shown(&request).as_deref(), Action::Sync, day_before_ms());
+    async fn sync(
+        &self,
+        request: Request<v1::SyncRequest>,
+    ) -> Result<Response<v1::SyncResponse>, Status> {
+        let known =
+            self.authority.authorize(shown(&request).as_deref(), Action::Sync, day_before_ms());
         let said = known.as_ref().map(|who| who.name.to_string()).map_err(ToString::to_string);
         self.syncs.lock().expect("no test panics with it").push(said);
         match known {
-            Ok(_) => Ok(Response::new(v1::SyncResponse { next_sync_ms: 100, ..Default::default() })),
+            Ok(_) => {
+                Ok(Response::new(v1::SyncResponse { next_sync_ms: 100, ..Default::default() }))
+            }
             Err(error @ AccessError::NotYetValid) => Err(not_valid_yet(error.to_string())),
             Err(error) => Err(Status::unauthenticated(error.to_string())),
         }
@@ -83,7 +96,10 @@ impl Work for Behind {
         Err(Status::unimplemented("there is nothing to complete"))
     }
 
-    async fn fail(&self, _request: Request<v1::FailRequest>) -> Result<Response<v1::FailResponse>, Status> {
+    async fn fail(
+        &self,
+        _request: Request<v1::FailRequest>,
+    ) -> Result<Response<v1::FailResponse>, Status> {
         Err(Status::unimplemented("there is nothing that could fail"))
     }
 }
@@ -113,7 +129,8 @@ impl Enrolment for Behind {
 impl Behind {
     /// Serves behind the handshakes of a coordinator, which see the same clock.
     async fn serve(&self) -> String {
-        let identity = Arc::new(ServerIdentity::new(&self.authority, day_before_ms()).expect("an identity"));
+        let identity =
+            Arc::new(ServerIdentity::new(&self.authority, day_before_ms()).expect("an identity"));
         let mut config = identity.config(&self.authority).expect("a configuration");
         config.time_provider = Arc::new(self.clone());
         let acceptor = TlsAcceptor::from(Arc::new(config));
@@ -153,7 +170,8 @@ async fn a_worker_replaces_its_certificate_when_the_coordinators_clock_alone_was
     let worked = tokio::time::timeout(PATIENCE, worker::run(options, std::future::pending())).await;
     worked.expect("it goes on by itself").expect("it ends well");
     let syncs = behind.syncs.lock().expect("no test panics with it").clone();
-    let is_refused = |sync: &Result<_, String>| sync.as_ref().is_err_and(|why| why.contains("not valid yet"));
+    let is_refused =
+        |sync: &Result<_, String>| sync.as_ref().is_err_and(|why| why.contains("not valid yet"));
     assert!(is_refused(&syncs[0]) && syncs.last() == Some(&Ok("w".into())), "{syncs:?}");
     assert_eq!(behind.renewals.load(Ordering::Relaxed), 1);
     let after = Credentials::load(&home).expect("kept");
@@ -191,7 +209,11 @@ async fn certificates_that_are_not_valid_yet_are_replaced_and_let_in_nobody_mean
     let early = credentials(&authority, "early", Role::Worker, now_ms() + DAY_MS);
     assert!(matches!(early.renewal(now_ms()), Some(Renewal::ClockSetBack { .. })));
     let refused = Worker::new("early", link(&early)).sync().await.expect_err("not valid yet");
-    assert_eq!((refused.code(), is_not_valid_yet(&refused)), (Code::Unavailable, true), "{refused:?}");
+    assert_eq!(
+        (refused.code(), is_not_valid_yet(&refused)),
+        (Code::Unavailable, true),
+        "{refused:?}"
+    );
     let home = scratch.path("early");
     let renewed = renew(&coordinator.address, &early, &home, PATIENCE).await.expect("renewed");
     Worker::new("early", link(&renewed)).sync().await.expect("let in");
@@ -210,9 +232,12 @@ async fn a_person_elsewhere_is_told_to_give_the_command_again() {
     let scratch = Scratch::new("person");
     let (authority, coordinator) = set_back(&scratch.path("data"));
     let folder = scratch.path("viewer");
-    credentials(&authority, "viewer", Role::Viewer, now_ms() + DAY_MS).save(&folder).expect("saved");
+    credentials(&authority, "viewer", Role::Viewer, now_ms() + DAY_MS)
+        .save(&folder)
+        .expect("saved");
     let address = coordinator.address.to_string();
-    let command = ["jobs", "--coordinator", &address, "--credentials", folder.to_str().expect("plain")];
+    let command =
+        ["jobs", "--coordinator", &address, "--credentials", folder.to_str().expect("plain")];
     let first = run(&command);
     let said = String::from_utf8_lossy(&first.stderr).into_owned();
     assert_eq!((first.status.code(), said.lines().count()), (Some(8), 1), "{said}");
@@ -227,9 +252,13 @@ fn a_worker_on_a_machine_whose_clock_was_set_back_too_says_so_and_works() {
     let home = scratch.path("worker");
     credentials(&authority, "w", Role::Worker, now_ms() + DAY_MS).save(&home).expect("saved");
     let (address, home) = (coordinator.address.to_string(), home.to_str().expect("plain"));
-    let fixed = ["worker", "--device", "cpu", "--threads", "1", "--exit-when-idle", "--log-level", "warn"];
+    let fixed =
+        ["worker", "--device", "cpu", "--threads", "1", "--exit-when-idle", "--log-level", "warn"];
     let worked = run(&[&fixed[..], &["--join", &address, "--data", home]].concat());
     let said = String::from_utf8_lossy(&worked.stderr).into_owned();
     assert_eq!(worked.status.code(), Some(0), "{said}");
-    assert!(said.contains("the clock was set back by at least 2") && said.contains(" h: the cert"), "{said}");
+    assert!(
+        said.contains("the clock was set back by at least 2") && said.contains(" h: the cert"),
+        "{said}"
+    );
 }

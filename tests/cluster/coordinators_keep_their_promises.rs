@@ -8,7 +8,9 @@ use nqueens::cluster::auth::Role;
 use nqueens::cluster::protocol::{Link, Security, peer, v1};
 use nqueens::tally::{Parts, Residues};
 use prost::Message;
-use support::{Coordinator, PATIENCE, Scratch, Worker, authority, credentials, eventually, printed, run};
+use support::{
+    Coordinator, PATIENCE, Scratch, Worker, authority, credentials, eventually, printed, run,
+};
 use support::{solutions, submit};
 use tonic::Code;
 
@@ -20,7 +22,8 @@ async fn codes(link: &Link) -> Vec<(&'static str, Code)> {
         answer.err().map_or(Code::Ok, |status| status.code())
     }
     let some = || "nobody".to_owned();
-    let (mut work, mut operations, mut enrolment) = (link.work(), link.operations(), link.enrolment());
+    let (mut work, mut operations, mut enrolment) =
+        (link.work(), link.operations(), link.enrolment());
     let sync = v1::SyncRequest { peer: peer(), ..Default::default() };
     let complete = v1::CompleteRequest { peer: peer(), ..Default::default() };
     let fail = v1::FailRequest { peer: peer(), job: vec![0; 16], ..Default::default() };
@@ -37,8 +40,14 @@ async fn codes(link: &Link) -> Vec<(&'static str, Code)> {
         ("watch", code(operations.watch(v1::StatusRequest::default()).await)),
         ("workers", code(operations.workers(v1::WorkersRequest {}).await)),
         ("events", code(operations.events(v1::EventsRequest { after: 0 }).await)),
-        ("unit map", code(operations.unit_map(v1::UnitMapRequest { job: some(), version: 0 }).await)),
-        ("history", code(operations.history(v1::HistoryRequest { job: some(), after_ms: 0 }).await)),
+        (
+            "unit map",
+            code(operations.unit_map(v1::UnitMapRequest { job: some(), version: 0 }).await),
+        ),
+        (
+            "history",
+            code(operations.history(v1::HistoryRequest { job: some(), after_ms: 0 }).await),
+        ),
         ("submit", code(operations.submit(submit).await)),
         ("set state", code(operations.set_job_state(state).await)),
         ("drain", code(operations.drain(v1::DrainRequest { worker: some() }).await)),
@@ -58,7 +67,8 @@ async fn each_role_gets_its_calls_and_strangers_get_nothing() {
         let security = Security::Tls(pin, Some(Box::new(credentials)));
         Link::new(&coordinator.address, &security, PATIENCE).expect("a link")
     };
-    let (no, ok, gone, bad) = (Code::PermissionDenied, Code::Ok, Code::NotFound, Code::InvalidArgument);
+    let (no, ok, gone, bad) =
+        (Code::PermissionDenied, Code::Ok, Code::NotFound, Code::InvalidArgument);
     for (role, expected) in [
         (Role::Worker, [ok, ok, ok, ok, no, no, no, no, no, no, no, no, no, no, bad]),
         (Role::Viewer, [no, no, no, no, ok, ok, ok, ok, gone, gone, no, no, no, no, bad]),
@@ -67,11 +77,15 @@ async fn each_role_gets_its_calls_and_strangers_get_nothing() {
     ] {
         let link = link(credentials(&ours, role.name(), role));
         for ((call, code), expected) in codes(&link).await.into_iter().zip(expected) {
-            assert!(code == expected || (call == "set state" && code == ok), "{role} {call}: {code:?}");
+            assert!(
+                code == expected || (call == "set state" && code == ok),
+                "{role} {call}: {code:?}"
+            );
         }
     }
     // Without a certificate, every call is refused alike; with one of another authority there is no connection.
-    let nobody = Link::new(&coordinator.address, &Security::Tls(pin, None), PATIENCE).expect("a link");
+    let nobody =
+        Link::new(&coordinator.address, &Security::Tls(pin, None), PATIENCE).expect("a link");
     for (call, code) in codes(&nobody).await {
         assert_eq!(code, Code::Unauthenticated, "{call}");
     }
@@ -95,7 +109,8 @@ async fn a_name_in_a_message_is_not_believed_where_a_certificate_says_another() 
     let data = scratch.path("data");
     let ours = authority(&data);
     let coordinator = Coordinator::start(&data, &[]);
-    let security = Security::Tls(ours.fingerprint(), Some(Box::new(credentials(&ours, "w1", Role::Worker))));
+    let security =
+        Security::Tls(ours.fingerprint(), Some(Box::new(credentials(&ours, "w1", Role::Worker))));
     let link = Link::new(&coordinator.address, &security, PATIENCE).expect("a link");
     let mut worker = Worker::new("somebody-else", link);
     worker.sync().await.expect("answered");
@@ -114,7 +129,9 @@ async fn another_version_is_told_what_to_install_and_unknown_fields_are_ignored(
     let refused = coordinator.link().work().sync(request).await.expect_err("another version");
     assert_eq!(refused.code(), Code::FailedPrecondition);
     assert!(
-        refused.message().contains(&format!("install nqueens {}", nqueens::cluster::protocol::BUILD)),
+        refused
+            .message()
+            .contains(&format!("install nqueens {}", nqueens::cluster::protocol::BUILD)),
         "{refused:?}"
     );
     // A message of tomorrow: the same with one more field.
@@ -142,9 +159,15 @@ async fn messages_beyond_a_limit_are_refused_and_change_nothing() {
     let mut half = nqueens::cluster::protocol::messages::result(&good);
     half.tally = None;
     let request = v1::CompleteRequest { peer: peer(), worker: "w".into(), results: vec![half] };
-    assert_eq!(link.work().complete(request).await.expect_err("no tally").code(), Code::InvalidArgument);
+    assert_eq!(
+        link.work().complete(request).await.expect_err("no tally").code(),
+        Code::InvalidArgument
+    );
     let request = v1::SubmitRequest { piece: "queen".into(), n: 33, ..Default::default() };
-    assert_eq!(link.operations().submit(request).await.expect_err("too large").code(), Code::InvalidArgument);
+    assert_eq!(
+        link.operations().submit(request).await.expect_err("too large").code(),
+        Code::InvalidArgument
+    );
     assert_eq!(coordinator.last_job().await.done, 0);
 }
 
@@ -218,12 +241,16 @@ async fn jobs_go_by_priority_then_age_and_people_can_stop_them() {
         worker.held.first().map(|lease| lease.job.to_string())
     };
     assert_eq!(first_job(&mut worker).await, Some(urgent.clone()));
-    assert!(printed(&["pause", &urgent[..8], "--data", data]).contains("is paused; it was running"));
+    assert!(
+        printed(&["pause", &urgent[..8], "--data", data]).contains("is paused; it was running")
+    );
     assert_eq!(first_job(&mut worker).await, Some(old.clone()));
     assert!(printed(&["cancel", &old, "--data", data]).contains("is cancelled"));
     assert_eq!(first_job(&mut worker).await, Some(young.clone()));
     // Its result comes too late, and nothing happens.
-    assert!(printed(&["resume", &urgent[..8], "--data", data]).contains("is running; it was paused"));
+    assert!(
+        printed(&["resume", &urgent[..8], "--data", data]).contains("is running; it was paused")
+    );
     assert_eq!(first_job(&mut worker).await, Some(urgent));
     let refused = run(&["pause", &old, "--data", data]);
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
@@ -325,7 +352,8 @@ async fn a_unit_that_nobody_can_count_is_set_aside_and_shown_and_the_rest_goes_o
     }
     let report = printed(&["status", &job[..6], "--data", coordinator.data()]);
     assert!(
-        report.contains("unit 3 is set aside: failed 5 times on 2 workers") && report.contains("it"),
+        report.contains("unit 3 is set aside: failed 5 times on 2 workers")
+            && report.contains("it"),
         "{report}"
     );
     assert!(report.contains("nqueens resume"), "{report}");
@@ -367,13 +395,17 @@ async fn liars_are_quarantined_and_named_and_the_total_is_right() {
         let coordinator = Coordinator::start(&scratch.path("data"), &FAST);
         let link = coordinator.link();
         submit(&link, 9, 0).await;
-        let (mut liar, mut honest) = (Worker::new(name, link.clone()), Worker::new("honest", link.clone()));
+        let (mut liar, mut honest) =
+            (Worker::new(name, link.clone()), Worker::new("honest", link.clone()));
         let mut caught = false;
         loop {
             liar.sync().await.expect("answered");
             let verdicts = liar.work(lie).await.expect("answered");
-            caught |= verdicts.iter().any(|v| matches!(v, v1::Verdict::Refused | v1::Verdict::Quarantined));
-            let running = link.work().sync(honest.sync_request()).await.expect("answered").into_inner();
+            caught |= verdicts
+                .iter()
+                .any(|v| matches!(v, v1::Verdict::Refused | v1::Verdict::Quarantined));
+            let running =
+                link.work().sync(honest.sync_request()).await.expect("answered").into_inner();
             if running.running_jobs == 0 {
                 break;
             }
@@ -383,9 +415,14 @@ async fn liars_are_quarantined_and_named_and_the_total_is_right() {
         }
         let job = coordinator.last_job().await;
         assert_eq!(solutions(&job), 352, "{name}");
-        let answer = link.operations().workers(v1::WorkersRequest {}).await.expect("told").into_inner();
-        let quarantined: Vec<&str> =
-            answer.workers.iter().filter(|w| !w.quarantined.is_empty()).map(|w| &w.name[..]).collect();
+        let answer =
+            link.operations().workers(v1::WorkersRequest {}).await.expect("told").into_inner();
+        let quarantined: Vec<&str> = answer
+            .workers
+            .iter()
+            .filter(|w| !w.quarantined.is_empty())
+            .map(|w| &w.name[..])
+            .collect();
         assert_eq!(quarantined, [name]);
         let report = printed(&["status", "--data", coordinator.data()]);
         assert!(report.contains(&format!("{name} is in quarantine: ")), "{report}");
@@ -447,8 +484,13 @@ async fn a_ledger_has_one_coordinator_and_a_damaged_one_is_refused_in_one_line()
     worker.sync().await.expect("answered");
     worker.work(|_| ()).await.expect("answered");
     let second = || {
-        let output =
-            run(&["coordinator", "--listen", "127.0.0.1:0", "--data", data.to_str().expect("plain")]);
+        let output = run(&[
+            "coordinator",
+            "--listen",
+            "127.0.0.1:0",
+            "--data",
+            data.to_str().expect("plain"),
+        ]);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(said.lines().count(), 1, "{said}");
         (output.status.code(), said)
@@ -545,7 +587,11 @@ async fn a_worker_cannot_grant_itself_a_recount_of_its_own_results() {
                     tamper(&mut again);
                     again.source.kernel = "another".into();
                     let verdicts = forger.complete(&[again]).await.expect("answered");
-                    assert_ne!(verdicts, [v1::Verdict::Accepted], "lies: {lies}, attempt {attempt}");
+                    assert_ne!(
+                        verdicts,
+                        [v1::Verdict::Accepted],
+                        "lies: {lies}, attempt {attempt}"
+                    );
                 }
             }
         }
@@ -569,7 +615,8 @@ async fn a_worker_cannot_grant_itself_a_recount_of_its_own_results() {
 async fn a_worker_that_listens_is_told_that_a_recount_is_kept_for_it() {
     let scratch = Scratch::new("listens");
     // Nobody syncs because it is time.
-    let coordinator = Coordinator::start(&scratch.path("data"), &["--sync", "600s", "--lease", "1200s"]);
+    let coordinator =
+        Coordinator::start(&scratch.path("data"), &["--sync", "600s", "--lease", "1200s"]);
     let link = coordinator.link();
     // Far more than this test counts.
     submit(&link, 16, 0).await;
@@ -663,7 +710,10 @@ async fn screens_are_told_the_units_the_history_and_what_has_happened_also_after
     coordinator.restart();
     let link = coordinator.link();
     let after = map(&link, before.version).await;
-    assert_eq!((done(&after), after.leased.iter().all(|&share| share == 0)), (counted.clone(), true));
+    assert_eq!(
+        (done(&after), after.leased.iter().all(|&share| share == 0)),
+        (counted.clone(), true)
+    );
     let points = history(&link).await;
     assert_eq!(points.last().expect("the past").done, counted.len() as u64);
     assert!(points.windows(2).all(|two| two[0].at_ms < two[1].at_ms && two[0].done <= two[1].done));
@@ -710,8 +760,14 @@ async fn on_a_full_disk_a_coordinator_starts_reads_and_says_so_and_writes_once_t
         // No file takes a byte more, until the limit is lifted.
         let mut command = Command::new("sh");
         command.args(["-c", "trap '' XFSZ; ulimit -S -f 0; exec \"$0\" \"$@\"", support::NQUEENS]);
-        command.args(["coordinator", "--listen", &coordinator.address.to_string(), "--data"]).arg(&data);
-        command.args(["--log-level", "error"]).args(FAST).stdin(Stdio::null()).stdout(Stdio::null());
+        command
+            .args(["coordinator", "--listen", &coordinator.address.to_string(), "--data"])
+            .arg(&data);
+        command
+            .args(["--log-level", "error"])
+            .args(FAST)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
         coordinator.process = Process(command.stderr(Stdio::piped()).spawn().expect("a shell"));
         let link = coordinator.link();
         let status = async || link.operations().status(v1::StatusRequest::default()).await;

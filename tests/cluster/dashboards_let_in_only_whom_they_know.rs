@@ -15,8 +15,8 @@ use nqueens::cluster::protocol::{Link, Security};
 use nqueens::tally::{Parts, Residues};
 use support::program::assert_refused;
 use support::{
-    Coordinator, NQUEENS, PATIENCE, Process, Scratch, Worker, authority, credentials, eventually, printed,
-    submit,
+    Coordinator, NQUEENS, PATIENCE, Process, Scratch, Worker, authority, credentials, eventually,
+    printed, submit,
 };
 
 const AT_ANY_PORT: [&str; 4] = ["--dashboard", "127.0.0.1:0", "--sync", "1s"];
@@ -55,7 +55,8 @@ impl Browser {
     fn new(data: &Path, pin: Option<Fingerprint>) -> Self {
         let url = AddressFile::read(data).expect("it runs").dashboard.expect("it has one");
         let scheme = if pin.is_some() { "https://" } else { "http://" };
-        let address = url.strip_prefix(scheme).and_then(|rest| rest.strip_suffix('/')).expect("a URL");
+        let address =
+            url.strip_prefix(scheme).and_then(|rest| rest.strip_suffix('/')).expect("a URL");
         Self { address: address.to_owned(), pin, cookie: None }
     }
 
@@ -73,7 +74,8 @@ impl Browser {
                 let mut config = client_config(pin, None).expect("a configuration");
                 config.alpn_protocols = vec![b"http/1.1".to_vec()];
                 let name = "127.0.0.1".try_into().expect("a name");
-                let client = rustls::ClientConnection::new(Arc::new(config), name).expect("a client");
+                let client =
+                    rustls::ClientConnection::new(Arc::new(config), name).expect("a client");
                 Box::new(rustls::StreamOwned::new(client, stream))
             }
         };
@@ -82,8 +84,10 @@ impl Browser {
     }
 
     fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
-        let mut request =
-            format!("{method} {path} HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
+        let mut request = format!(
+            "{method} {path} HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n",
+            body.len()
+        );
         if headers.iter().all(|(name, _)| *name != "Host") {
             request += &format!("Host: {}\r\n", self.address);
         }
@@ -117,8 +121,14 @@ impl Browser {
         let body = serde_json::json!({ "token": token, "name": name }).to_string();
         let answer = self.post("/sign-in", &body);
         if let Some(cookie) = answer.header("set-cookie") {
-            for word in ["__Host-nqueens-", "; Path=/;", "HttpOnly", "Secure", "SameSite=Strict", "Max-Age="]
-            {
+            for word in [
+                "__Host-nqueens-",
+                "; Path=/;",
+                "HttpOnly",
+                "Secure",
+                "SameSite=Strict",
+                "Max-Age=",
+            ] {
                 assert!(cookie.contains(word), "{cookie}");
             }
             self.cookie = Some(cookie.split(';').next().expect("a pair").to_owned());
@@ -137,7 +147,8 @@ fn head(stream: &mut impl BufRead) -> (u16, Vec<(String, String)>) {
             line => lines.push(line.to_owned()),
         }
     }
-    let code = lines.first().and_then(|line| line.split(' ').nth(1)?.parse().ok()).expect("a status");
+    let code =
+        lines.first().and_then(|line| line.split(' ').nth(1)?.parse().ok()).expect("a status");
     let pairs = lines[1..].iter().filter_map(|line| line.split_once(": "));
     (code, pairs.map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned())).collect())
 }
@@ -149,7 +160,8 @@ fn token(coordinator: &Coordinator, role: &str) -> String {
 /// What wants a session, and what changes something.
 fn routes(job: &str) -> (Vec<String>, Vec<String>) {
     let looks = ["/app.js", "/pictures.js", "/api/me", "/api/live", "/nothing"].map(str::to_owned);
-    let of_job = ["", "/map/0", "/history/0", "/certificate"].map(|part| format!("/api/jobs/{job}{part}"));
+    let of_job =
+        ["", "/map/0", "/history/0", "/certificate"].map(|part| format!("/api/jobs/{job}{part}"));
     let changes = ["pause", "resume", "cancel"].map(|action| format!("/api/jobs/{job}/{action}"));
     let of_worker = ["drain", "release"].map(|action| format!("/api/workers/nobody/{action}"));
     (looks.into_iter().chain(of_job).collect(), changes.into_iter().chain(of_worker).collect())
@@ -195,11 +207,18 @@ async fn without_a_session_there_is_nothing_but_the_door_and_every_answer_has_it
     // A cookie that was made up, one of another dashboard, one of no form.
     for cookie in [
         format!("__Host-nqueens-1={}", "a".repeat(52)),
-        format!("__Host-nqueens-{}={}", browser.address.rsplit_once(':').expect("a port").1, "a".repeat(52)),
+        format!(
+            "__Host-nqueens-{}={}",
+            browser.address.rsplit_once(':').expect("a port").1,
+            "a".repeat(52)
+        ),
         "__Host-nqueens-=; =;;".to_owned(),
     ] {
-        let browser =
-            Browser { cookie: Some(cookie.clone()), address: browser.address.clone(), pin: Some(pin) };
+        let browser = Browser {
+            cookie: Some(cookie.clone()),
+            address: browser.address.clone(),
+            pin: Some(pin),
+        };
         checked(browser.get("/api/me"), 401, &cookie);
     }
     // Another name, bound to this address, gets nothing, not even the door.
@@ -216,7 +235,8 @@ async fn viewers_look_operators_steer_and_nobody_else_posts_for_them() {
     let coordinator = Coordinator::start(&data, &AT_ANY_PORT);
     let job = submit(&coordinator.link(), 10, 0).await;
     let (looks, changes) = routes(&job);
-    let (mut viewer, mut operator) = (Browser::new(&data, Some(pin)), Browser::new(&data, Some(pin)));
+    let (mut viewer, mut operator) =
+        (Browser::new(&data, Some(pin)), Browser::new(&data, Some(pin)));
     assert_eq!(Browser::new(&data, Some(pin)).sign_in(&coordinator, "worker", ""), 401);
     assert_eq!(viewer.sign_in(&coordinator, "viewer", "watcher"), 204);
     assert_eq!(operator.sign_in(&coordinator, "operator", "watcher"), 401, "the name is another's");
@@ -251,16 +271,30 @@ async fn viewers_look_operators_steer_and_nobody_else_posts_for_them() {
     ] {
         assert_eq!(operator.ask("POST", &pause, &headers, "{}").code, code, "{headers:?}");
     }
-    assert_eq!(coordinator.last_job().await.state(), nqueens::cluster::protocol::v1::JobState::Running);
+    assert_eq!(
+        coordinator.last_job().await.state(),
+        nqueens::cluster::protocol::v1::JobState::Running
+    );
     assert_eq!(operator.get(&pause).code, 405, "looking changes nothing");
     let changed = operator.post(&pause, "{}");
     assert_eq!((changed.code, &changed.json()["job"]), (200, &job[..].into()));
-    assert_eq!(coordinator.last_job().await.state(), nqueens::cluster::protocol::v1::JobState::Paused);
+    assert_eq!(
+        coordinator.last_job().await.state(),
+        nqueens::cluster::protocol::v1::JobState::Paused
+    );
     for action in ["drain", "release"] {
-        assert_eq!(operator.post(&format!("/api/workers/nobody/{action}"), "{}").code, 404, "{action}");
+        assert_eq!(
+            operator.post(&format!("/api/workers/nobody/{action}"), "{}").code,
+            404,
+            "{action}"
+        );
     }
     assert_eq!(operator.post(&format!("/api/jobs/{}/pause", "0".repeat(32)), "{}").code, 404);
-    assert_eq!(operator.post(&format!("/api/jobs/{}/pause", &job[..8]), "{}").code, 404, "whole names only");
+    assert_eq!(
+        operator.post(&format!("/api/jobs/{}/pause", &job[..8]), "{}").code,
+        404,
+        "whole names only"
+    );
     assert_eq!(operator.post("/sign-in", &"x".repeat(10_000)).code, 413);
 }
 
@@ -275,13 +309,18 @@ async fn sessions_survive_a_restart_and_end_by_revocation_and_by_signing_out() {
     let one_use = token(&coordinator, "viewer");
     let body = serde_json::json!({ "token": one_use }).to_string();
     let bought = bert.post("/sign-in", &body);
-    bert.cookie = bought.header("set-cookie").and_then(|cookie| Some(cookie.split(';').next()?.to_owned()));
+    bert.cookie =
+        bought.header("set-cookie").and_then(|cookie| Some(cookie.split(';').next()?.to_owned()));
     assert_eq!((bought.code, bert.get("/api/me").code), (204, 200));
     assert_eq!(bert.post("/sign-in", &body).code, 401, "the token is used up");
     assert_eq!(anna.sign_in(&coordinator, "operator", "anna"), 204);
-    let register = std::fs::read_to_string(data.join("authority").join("register")).expect("readable");
-    let secret =
-        anna.cookie.as_ref().and_then(|cookie| Some(cookie.split_once('=')?.1.to_owned())).expect("one");
+    let register =
+        std::fs::read_to_string(data.join("authority").join("register")).expect("readable");
+    let secret = anna
+        .cookie
+        .as_ref()
+        .and_then(|cookie| Some(cookie.split_once('=')?.1.to_owned()))
+        .expect("one");
     assert!(!register.contains(&secret), "the secret is on no disk");
     let listed: serde_json::Value =
         serde_json::from_str(&printed(&["token", "list", "--data", coordinator.data(), "--json"]))
@@ -301,11 +340,14 @@ async fn sessions_survive_a_restart_and_end_by_revocation_and_by_signing_out() {
 
     // The stream of one who was revoked ends, too.
     let cookie = anna.cookie.clone().expect("one");
-    let request = format!("GET /api/live HTTP/1.1\r\nHost: {}\r\nCookie: {cookie}\r\n\r\n", anna.address);
+    let request =
+        format!("GET /api/live HTTP/1.1\r\nHost: {}\r\nCookie: {cookie}\r\n\r\n", anna.address);
     let mut stream = anna.send(&request);
     let (code, headers) = head(&mut stream);
     assert_eq!(code, 200);
-    assert!(headers.iter().any(|(name, value)| name == "content-type" && value == "text/event-stream"));
+    assert!(
+        headers.iter().any(|(name, value)| name == "content-type" && value == "text/event-stream")
+    );
     let mut next_event = || loop {
         let mut line = String::new();
         assert!(stream.read_line(&mut line).expect("a line") > 0, "the stream has ended");
@@ -321,7 +363,10 @@ async fn sessions_survive_a_restart_and_end_by_revocation_and_by_signing_out() {
     assert_eq!(anna.get("/api/me").code, 401);
 
     let out = bert.post("/sign-out", "{}");
-    assert_eq!((out.code, out.header("set-cookie").map(|c| c.contains("Max-Age=0"))), (204, Some(true)));
+    assert_eq!(
+        (out.code, out.header("set-cookie").map(|c| c.contains("Max-Age=0"))),
+        (204, Some(true))
+    );
     assert_eq!(bert.get("/api/me").code, 401, "the cookie that is left is worth nothing");
 }
 
@@ -334,7 +379,8 @@ async fn an_operator_releases_who_is_in_quarantine() {
     submit(&coordinator.link(), 9, 0).await;
     let liar = credentials(&authority, "liar", Role::Worker);
     let security = Security::Tls(authority.fingerprint(), Some(Box::new(liar)));
-    let mut liar = Worker::new("liar", Link::new(&coordinator.address, &security, PATIENCE).expect("a link"));
+    let mut liar =
+        Worker::new("liar", Link::new(&coordinator.address, &security, PATIENCE).expect("a link"));
     liar.sync().await.expect("leases");
     // A count that its own residues contradict.
     let lie = |completion: &mut UnitResult| {
@@ -361,10 +407,23 @@ fn a_viewer_keeps_the_certificate_of_what_is_proved() {
     let token = token(&coordinator, "worker");
     let join = coordinator.address.to_string();
     let mut worker = Command::new(NQUEENS);
-    worker.args(["worker", "--threads", "1", "--device", "cpu", "--join", &join, "--token", &token]);
+    worker.args([
+        "worker",
+        "--threads",
+        "1",
+        "--device",
+        "cpu",
+        "--join",
+        &join,
+        "--token",
+        &token,
+    ]);
     worker.args(["--log-level", "error", "--data"]).arg(scratch.path("worker"));
-    let _worker = Process(worker.stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("starts"));
-    for (what, n, name) in [("first", "20", "first-20.proof"), ("beautiful", "20", "beautiful-20.proof")] {
+    let _worker =
+        Process(worker.stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("starts"));
+    for (what, n, name) in
+        [("first", "20", "first-20.proof"), ("beautiful", "20", "beautiful-20.proof")]
+    {
         let submit = ["submit", what, n, "--data", coordinator.data(), "--json"];
         let report: serde_json::Value = serde_json::from_str(&printed(&submit)).expect("JSON");
         let path = format!("/api/jobs/{}/certificate", report["job"].as_str().expect("a name"));
@@ -393,8 +452,9 @@ fn whole(answer: &Answer) -> Vec<u8> {
     let (mut whole, mut rest) = (Vec::new(), &answer.bytes[..]);
     loop {
         let end = rest.windows(2).position(|two| two == b"\r\n").expect("a line");
-        let size =
-            std::str::from_utf8(&rest[..end]).ok().and_then(|size| usize::from_str_radix(size, 16).ok());
+        let size = std::str::from_utf8(&rest[..end])
+            .ok()
+            .and_then(|size| usize::from_str_radix(size, 16).ok());
         let size = size.expect("a size");
         if size == 0 {
             return whole;

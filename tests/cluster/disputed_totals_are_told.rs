@@ -23,7 +23,8 @@ fn json(output: &Output) -> Value {
 /// wrong in the same way.
 fn miscount(data: &str) -> JobHash {
     let ledger = format!("{data}/ledger.db");
-    let shown: Value = serde_json::from_str(&printed(&["ledger", "show", &ledger, "--json"])).expect("JSON");
+    let shown: Value =
+        serde_json::from_str(&printed(&["ledger", "show", &ledger, "--json"])).expect("JSON");
     let name = shown["jobs"][0]["job"].as_str().expect("a name").to_owned();
     let job = JobHash::try_from(name).expect("a hash");
     let units = shown["jobs"][0]["units"].as_u64().expect("a number");
@@ -70,7 +71,8 @@ fn miscount(data: &str) -> JobHash {
 #[test]
 fn a_total_that_contradicts_the_published_one_is_disputed_for_everybody() {
     let scratch = Scratch::new("disputed");
-    let metrics = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("one");
+    let metrics =
+        std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("one");
     let heard = scratch.file("heard");
     let command = format!("echo \"$NQUEENS_NEWS_KIND: $NQUEENS_NEWS_TEXT\" >> '{heard}'");
     let metrics = metrics.to_string();
@@ -96,9 +98,12 @@ fn a_total_that_contradicts_the_published_one_is_disputed_for_everybody() {
     // Only who asks for that one job by name is told by the exit code.
     let named = run(&["status", &job[..8], "--data", &data]);
     assert_eq!(named.status.code(), Some(6), "{named:?}");
-    for line in
-        ["count of 8 queens, disputed", "DIFFERS from OEIS A000170", "DISPUTED", "  dispute     the total 93"]
-    {
+    for line in [
+        "count of 8 queens, disputed",
+        "DIFFERS from OEIS A000170",
+        "DISPUTED",
+        "  dispute     the total 93",
+    ] {
         assert!(text(&named.stdout).contains(line), "{line}: {}", text(&named.stdout));
     }
     let watched = run(&["status", &job[..8], "--watch", "--json", "--data", &data]);
@@ -155,7 +160,11 @@ fn shares_that_are_none_are_refused() {
         for flag in ["--audit", "--assurance"] {
             for share in ["2", "-0.1", "101%", "nan", "much"] {
                 let arguments = [command, &[flag, share]].concat();
-                assert_refused(&arguments, 2, &[&format!("'{share}' is not a share"), "from 0 to 1"]);
+                assert_refused(
+                    &arguments,
+                    2,
+                    &[&format!("'{share}' is not a share"), "from 0 to 1"],
+                );
             }
         }
     }

@@ -54,7 +54,10 @@ fn cell(workers: usize, spread: f64, ideal_s: f64, usual: u64) -> f64 {
     });
     let worst = over.iter().fold(0.0f64, |worst, &over| worst.max(over));
     let mean = over.iter().sum::<f64>() / over.len() as f64;
-    let _ = writeln!(std::io::stderr(), "| {ideal_s} s | {workers} | {spread} | {mean:.3} | {worst:.3} |");
+    let _ = writeln!(
+        std::io::stderr(),
+        "| {ideal_s} s | {workers} | {spread} | {mean:.3} | {worst:.3} |"
+    );
     mean
 }
 

@@ -81,11 +81,24 @@ fn certificates_are_accepted_and_files_of_refutations_continued() {
     ] {
         let resume = copied(&scratch, resume);
         let written = scratch.file("written.proof");
-        let report = json(&[command, n, "--resume", &resume, "--certificate", &written, "--json", "--quiet"]);
+        let report = json(&[
+            command,
+            n,
+            "--resume",
+            &resume,
+            "--certificate",
+            &written,
+            "--json",
+            "--quiet",
+        ]);
         assert_eq!(report["proven"], true, "{command} {n}");
         if let Some(certificate) = certificate {
             let (written, known) = (fs::read(&written), fs::read(kept(certificate)));
-            assert_eq!(written.expect("it was written"), known.expect("it is kept"), "{certificate}");
+            assert_eq!(
+                written.expect("it was written"),
+                known.expect("it is kept"),
+                "{certificate}"
+            );
         }
     }
 }
@@ -111,7 +124,8 @@ fn a_ledger_and_the_outboxes_of_its_workers_are_continued() {
     let before = printed(&["ledger", "export", &ledger]);
     assert_eq!(before.lines().count(), 32);
     let coordinator = Coordinator::start(Path::new(&data), &["--insecure"]);
-    let mut workers = ["worker-one", "worker-two"].map(|name| worker(&coordinator, &copied(&scratch, name)));
+    let mut workers =
+        ["worker-one", "worker-two"].map(|name| worker(&coordinator, &copied(&scratch, name)));
     for worker in &mut workers {
         assert_eq!(worker.wait("worker that is done"), 0);
     }

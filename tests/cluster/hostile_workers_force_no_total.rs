@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use nqueens::cluster::auth::{Authority, Credentials, KeyRequest, Name, Role};
 use nqueens::cluster::campaign::{
-    ArbiterTask, Assignment, COORDINATOR, Campaign, CampaignKey, Event, HeldLease, Ruling, Settings, Source,
-    SubRangeSet, SyncRequest, UnitId, UnitResult,
+    ArbiterTask, Assignment, COORDINATOR, Campaign, CampaignKey, Event, HeldLease, Ruling,
+    Settings, Source, SubRangeSet, SyncRequest, UnitId, UnitResult,
 };
 use nqueens::cluster::coordinator::now_ms;
 use nqueens::cluster::protocol::v1::{JobState, Verdict};
@@ -130,7 +130,11 @@ async fn workers(coordinator: &Coordinator) -> Vec<v1::WorkerStatus> {
 /// The workers in quarantine, by name.
 async fn quarantined(coordinator: &Coordinator) -> Vec<String> {
     let workers = workers(coordinator).await;
-    workers.into_iter().filter(|worker| !worker.quarantined.is_empty()).map(|worker| worker.name).collect()
+    workers
+        .into_iter()
+        .filter(|worker| !worker.quarantined.is_empty())
+        .map(|worker| worker.name)
+        .collect()
 }
 
 /// Bytes of the ledger with its journal.
@@ -177,8 +181,9 @@ async fn what_was_never_leased_is_not_taken_from_a_worker_that_is_alone_after_a_
     // It may be asked for a recount, too.
     let own = liar.held.iter().find(|lease| !lease.mirrored).expect("open units").clone();
     let before = coordinator.last_job().await;
-    let never: Vec<u64> =
-        (0..before.units).filter(|unit| !liar.held.iter().any(|l| l.units.contains(unit))).collect();
+    let never: Vec<u64> = (0..before.units)
+        .filter(|unit| !liar.held.iter().any(|l| l.units.contains(unit)))
+        .collect();
     assert!(never.len() > 20, "{never:?}");
     let mut forged_grant = own.grant.clone();
     // All units, and the code that was given for some.
@@ -231,8 +236,14 @@ async fn what_was_never_leased_is_not_taken_from_a_worker_that_is_alone_after_a_
     assert!(verdicts.iter().all(|verdict| worth_nothing.contains(verdict)), "{verdicts:?}");
     let after = coordinator.last_job().await;
     assert!(after.done <= before.done + results.len() as u64);
-    assert!(after.sources.iter().all(|source| source.worker != "liar" || source.confirmations == 0));
-    assert!(after.sources.iter().all(|source| !source.kernel.starts_with("phantom")), "{:?}", after.sources);
+    assert!(
+        after.sources.iter().all(|source| source.worker != "liar" || source.confirmations == 0)
+    );
+    assert!(
+        after.sources.iter().all(|source| !source.kernel.starts_with("phantom")),
+        "{:?}",
+        after.sources
+    );
 
     let honest = ["a", "b"].map(|name| Player::honest(name, coordinator.link()));
     let mut players = Vec::from(honest);
@@ -273,7 +284,10 @@ async fn two_of_three_lie_alike(seed: u64) {
         players.push(player);
     }
     let job = play(&coordinator, &mut players, 14200).await;
-    assert!(job.state() == JobState::Disputed || is_right(&job, 14200), "NQUEENS_SEED={seed}: {job:?}");
+    assert!(
+        job.state() == JobState::Disputed || is_right(&job, 14200),
+        "NQUEENS_SEED={seed}: {job:?}"
+    );
     let convicted = quarantined(&coordinator).await;
     assert!(!convicted.is_empty() && !convicted.contains(&"honest".to_owned()), "{convicted:?}");
 }
@@ -302,8 +316,11 @@ async fn one_of_three_lies_late(seed: u64) {
             lies += 1;
         }
     });
-    let mut players =
-        vec![liar, Player::honest("a", coordinator.link()), Player::honest("b", coordinator.link())];
+    let mut players = vec![
+        liar,
+        Player::honest("a", coordinator.link()),
+        Player::honest("b", coordinator.link()),
+    ];
     let job = play(&coordinator, &mut players, 14200).await;
     drop(players);
     assert!(lies > 0, "NQUEENS_SEED={seed}: it had no chance to lie in {honestly} units");
@@ -338,7 +355,8 @@ async fn leases_that_a_worker_invents_keep_nobody_from_work() {
         unstarted: 0,
     };
     let held: Vec<v1::Held> = (0..4096).map(claim).collect();
-    let claims = |capacity| v1::SyncRequest { capacity, held: held.clone(), ..ghost.sync_request() };
+    let claims =
+        |capacity| v1::SyncRequest { capacity, held: held.clone(), ..ghost.sync_request() };
     let answer = ghost.link.work().sync(claims(0)).await.expect("answered").into_inner();
     assert!(answer.desired.is_empty(), "{:?}", answer.desired);
     assert_eq!(answer.cancel.len(), held.len());
@@ -357,7 +375,9 @@ async fn leases_that_a_worker_invents_keep_nobody_from_work() {
     printed(&["drain", "ghost", "--data", coordinator.data()]);
     let answer = ghost.link.work().sync(claims(4)).await.expect("answered").into_inner();
     assert!(answer.desired.is_empty(), "{:?}", answer.desired);
-    assert!(workers(&coordinator).await.iter().any(|worker| worker.name == "ghost" && worker.draining));
+    assert!(
+        workers(&coordinator).await.iter().any(|worker| worker.name == "ghost" && worker.draining)
+    );
     let mut players = [honest];
     let job = play(&coordinator, &mut players, 724).await;
     assert_eq!(solutions(&job), 724);
@@ -376,7 +396,11 @@ async fn a_worker_that_contradicts_itself_without_end_is_judged_once() {
     let mut contradictions = vec![truth.clone()];
     for number in 1..1000 {
         let mut result = truth.clone();
-        assert!(inflate(&lease, &mut result, 1 + number % 3), "no orbit of eight in {}", truth.unit);
+        assert!(
+            inflate(&lease, &mut result, 1 + number % 3),
+            "no orbit of eight in {}",
+            truth.unit
+        );
         contradictions.push(result);
     }
     let before = ledger_bytes(&coordinator);
@@ -449,7 +473,8 @@ async fn invented_names_of_kernels_and_devices_do_not_pile_up() {
     assert!(coordinator.last_job().await.sources.is_empty());
     // What it says that it has: as many as it may name, other ones each time, for the same units again and again.
     for round in 0..12 {
-        namer.kernels = (0..64).map(|number| format!("{round}-{number}-{}", "k".repeat(200))).collect();
+        namer.kernels =
+            (0..64).map(|number| format!("{round}-{number}-{}", "k".repeat(200))).collect();
         let device = |number| v1::Device {
             id: format!("{round}-{number}-{}", "d".repeat(180)),
             name: "x".repeat(1000),
@@ -478,11 +503,17 @@ async fn invented_names_of_kernels_and_devices_do_not_pile_up() {
     let job = coordinator.last_job().await;
     assert!(job.sources.len() <= 1, "{} sources", job.sources.len());
     for words in [&["jobs"][..], &["status"], &["workers"]] {
-        let arguments: Vec<&str> = words.iter().copied().chain(["--data", coordinator.data()]).collect();
+        let arguments: Vec<&str> =
+            words.iter().copied().chain(["--data", coordinator.data()]).collect();
         let shown = printed(&arguments);
-        assert!(!shown.is_empty() && shown.len() < 200_000, "{words:?} prints {} bytes", shown.len());
+        assert!(
+            !shown.is_empty() && shown.len() < 200_000,
+            "{words:?} prints {} bytes",
+            shown.len()
+        );
     }
-    let mut players = [Player::honest("a", coordinator.link()), Player::honest("b", coordinator.link())];
+    let mut players =
+        [Player::honest("a", coordinator.link()), Player::honest("b", coordinator.link())];
     let job = play(&coordinator, &mut players, 724).await;
     assert_eq!(solutions(&job), 724);
     assert!(quarantined(&coordinator).await.is_empty(), "names are no lies");
@@ -510,7 +541,8 @@ async fn results_that_would_overflow_the_total_are_refused() {
         liar.sync().await.expect("answered");
         let lease = liar.held[0].clone();
         let mut result = liar.count(&lease, lease.units.start);
-        let thirds = parts.iter().next().map_or(0, |part| part.completions.wrapping_mul(part.weight.into()));
+        let thirds =
+            parts.iter().next().map_or(0, |part| part.completions.wrapping_mul(part.weight.into()));
         result.tally = Tally::from_parts(thirds, Residues::of(thirds), 1);
         result.parts = parts;
         result.sub_sums = Vec::new();
@@ -519,7 +551,8 @@ async fn results_that_would_overflow_the_total_are_refused() {
         assert!(quarantined(&coordinator).await.contains(&name.to_owned()), "{name}");
         assert_eq!(coordinator.last_job().await.done, 0);
     }
-    let mut players = [Player::honest("a", coordinator.link()), Player::honest("b", coordinator.link())];
+    let mut players =
+        [Player::honest("a", coordinator.link()), Player::honest("b", coordinator.link())];
     let job = play(&coordinator, &mut players, 724).await;
     assert_eq!(solutions(&job), 724);
     assert_eq!(quarantined(&coordinator).await.len(), 5);
@@ -557,7 +590,8 @@ async fn workers_of_before_finish_their_job_and_are_not_mistaken_for_liars() {
         let scratch = Scratch::new("hostile-old");
         let coordinator = Coordinator::start_quietly(&scratch.path("data"), &FAST);
         submit(&coordinator.link(), 10, 0).await;
-        let mut old = [Worker::new("old-1", coordinator.link()), Worker::new("old-2", coordinator.link())];
+        let mut old =
+            [Worker::new("old-1", coordinator.link()), Worker::new("old-2", coordinator.link())];
         let mut new: Vec<Player<'_>> =
             (0..newer).map(|_| Player::honest("new", coordinator.link())).collect();
         let (began, mut spots) = (Instant::now(), 0);
@@ -697,7 +731,13 @@ fn campaign_with(other: impl Fn(u64) -> bool) -> (u64, usize) {
     let mut campaign = Campaign::new(settings, 1, CampaignKey::from_seed(1));
     campaign.tick(0);
     sync(&mut campaign, "other", &[], 1_000);
-    campaign.apply(&Event::JobSubmitted { job: JOB, units: 5, priority: 0, at_ms: 0, published: Some(0) });
+    campaign.apply(&Event::JobSubmitted {
+        job: JOB,
+        units: 5,
+        priority: 0,
+        at_ms: 0,
+        published: Some(0),
+    });
     let (mut kept, mut recounts) = (Vec::new(), 0);
     for second in 1..2_000 {
         let now_ms = second * 1_000;
@@ -796,7 +836,10 @@ fn a_total_that_was_impossible_for_a_moment_needs_its_checks_all_the_same() {
     let due = campaign.progress(&JOB).expect("a job").checks_due;
     assert!(due > 0, "several owners count a total that nobody has published");
     // As if a unit that makes the sum impossible had come, and was repaired at once.
-    campaign.apply(&Event::JobState { job: JOB, state: nqueens::cluster::campaign::JobState::Disputed });
+    campaign.apply(&Event::JobState {
+        job: JOB,
+        state: nqueens::cluster::campaign::JobState::Disputed,
+    });
     let events = campaign.conclude();
     assert!(!events.iter().any(|event| matches!(event, Event::JobState { .. })), "{events:?}");
     assert!(campaign.progress(&JOB).expect("a job").checks_due >= due);
@@ -832,7 +875,11 @@ fn a_check_that_a_new_owner_waits_for_and_nobody_holds_is_the_arbiters() {
     rule(&mut campaign, task, 1.0);
     assert_eq!(campaign.next_for_arbiter(2_000, |_| false), None);
     let progress = campaign.progress(&JOB).expect("a job");
-    assert_eq!((progress.done, progress.spot_checked, progress.checks_due), (1, 1, 0), "{progress:?}");
+    assert_eq!(
+        (progress.done, progress.spot_checked, progress.checks_due),
+        (1, 1, 0),
+        "{progress:?}"
+    );
 }
 
 #[test]
@@ -878,7 +925,11 @@ fn audits_of_whole_units_wait_for_a_slow_coordinator_no_longer_than_is_documente
             let mut full = 0;
             while let Some(task) = campaign.next_for_arbiter(now_ms, |_| false) {
                 full += u32::from(task.sub_ranges.is_empty());
-                let share = if task.sub_ranges.is_empty() { 1.0 } else { task.sub_ranges.len() as f64 / 4.0 };
+                let share = if task.sub_ranges.is_empty() {
+                    1.0
+                } else {
+                    task.sub_ranges.len() as f64 / 4.0
+                };
                 rule(&mut campaign, task, share * unit_s);
             }
             waited.push(full);
@@ -975,12 +1026,16 @@ fn a_published_total_that_is_finished_is_not_opened_again() {
     assert!(!first.is_empty());
     first.iter().for_each(|lease| count(&mut campaign, lease, "a", 1));
     count_all(&mut campaign, &["a", "b"], 4, &mut now_ms);
-    campaign.apply(&Event::JobState { job: JOB, state: nqueens::cluster::campaign::JobState::Finished });
+    campaign.apply(&Event::JobState {
+        job: JOB,
+        state: nqueens::cluster::campaign::JobState::Finished,
+    });
     // Another answer to what it had counted, and a conviction for something else.
     let other = hand_in(&mut campaign, &result(&first[0], first[0].units.start, "a", 2));
     assert!(matches!(
         other,
-        nqueens::cluster::campaign::Verdict::Refused | nqueens::cluster::campaign::Verdict::Quarantined
+        nqueens::cluster::campaign::Verdict::Refused
+            | nqueens::cluster::campaign::Verdict::Quarantined
     ));
     let events = campaign.quarantine("b", "it lied elsewhere", true);
     events.iter().for_each(|event| campaign.apply(event));
@@ -1021,14 +1076,18 @@ fn a_recount_confirms_nothing_but_the_result_that_it_was_leased_for() {
         nqueens::cluster::campaign::Verdict::Accepted
     );
     let held = sync(&mut campaign, "second", &[], 2_000);
-    let recount =
-        held.iter().find(|lease| lease.mirrored && lease.units.contains(&unit)).expect("nobody else may");
+    let recount = held
+        .iter()
+        .find(|lease| lease.mirrored && lease.units.contains(&unit))
+        .expect("nobody else may");
     // The first is sacrificed; a third that lies takes its place.
     let events = campaign.quarantine("first", "it was found out", true);
     events.iter().for_each(|event| campaign.apply(event));
     let third = sync(&mut campaign, "third", &[], 3_000);
-    let third =
-        third.iter().find(|lease| !lease.mirrored && lease.units.contains(&unit)).expect("it is open");
+    let third = third
+        .iter()
+        .find(|lease| !lease.mirrored && lease.units.contains(&unit))
+        .expect("it is open");
     assert_eq!(
         hand_in(&mut campaign, &result(third, unit, "third", 2)),
         nqueens::cluster::campaign::Verdict::Accepted

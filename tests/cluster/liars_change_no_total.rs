@@ -18,7 +18,12 @@ fn scenario(seed: u64, crowd: Crowd, strategy: Strategy, published: bool) -> Sce
         seed,
         units: 64,
         workers: crowd.workers(&mut random, strategy),
-        settings: Settings { sync_ms: 1_000, lease_ms: 10_000, lease_s: 20.0, ..Settings::default() },
+        settings: Settings {
+            sync_ms: 1_000,
+            lease_ms: 10_000,
+            lease_s: 20.0,
+            ..Settings::default()
+        },
         published,
         arbiter_rate: 2.0,
         restarts: 2 * u32::from(seed.is_multiple_of(3)),
@@ -60,7 +65,11 @@ fn cell(name: &str, usual: u64, make: impl Fn(u64) -> Scenario + Sync) -> Cell {
             (true, true) => None,
         };
         let extra = (outcome.recounted + outcome.audited) / units;
-        (outcome, extra, complaint.map(|complaint| format!("{name}: NQUEENS_SEED={seed} {complaint}")))
+        (
+            outcome,
+            extra,
+            complaint.map(|complaint| format!("{name}: NQUEENS_SEED={seed} {complaint}")),
+        )
     };
     for (outcome, extra, complaint) in of_each_seed(&seeds, run) {
         cell.campaigns += 1;
@@ -75,7 +84,10 @@ fn cell(name: &str, usual: u64, make: impl Fn(u64) -> Scenario + Sync) -> Cell {
     }
     let Cell { campaigns, wrong, unfinished, extra, .. } = cell;
     let percent = 100.0 * extra;
-    let _ = writeln!(std::io::stderr(), "| {name} | {campaigns} | {wrong} | {unfinished} | {percent:.0} % |");
+    let _ = writeln!(
+        std::io::stderr(),
+        "| {name} | {campaigns} | {wrong} | {unfinished} | {percent:.0} % |"
+    );
     cell
 }
 
@@ -186,7 +198,8 @@ fn owners_that_lie_together_succeed_no_more_often_than_is_stated() {
             let found = |&lies: &u64| 1.0 - stands.powi(lies as i32);
             let wrong = |outcome: &Outcome| 1.0 - outcome.lies.values().map(found).product::<f64>();
             let stated: f64 = cell.outcomes.iter().map(wrong).sum();
-            let _ = writeln!(std::io::stderr(), "stated: {stated:.1} wrong, {stands:.3} for one lie");
+            let _ =
+                writeln!(std::io::stderr(), "stated: {stated:.1} wrong, {stands:.3} for one lie");
             assert_eq!(cell.unfinished, 0, "{name}");
             // Five standard deviations of so many draws.
             let most = stated + 5.0 * stated.max(1.0).sqrt();
@@ -198,7 +211,9 @@ fn owners_that_lie_together_succeed_no_more_often_than_is_stated() {
 #[test]
 fn a_lone_owner_is_found_as_often_as_its_report_says() {
     let lone = crowd(0, 1, 1, 1.0);
-    for (published, assurance) in [(true, None), (false, None), (false, Some(0.5)), (false, Some(1.0))] {
+    for (published, assurance) in
+        [(true, None), (false, None), (false, Some(0.5)), (false, Some(1.0))]
+    {
         let name = format!("Rare, {lone}, published: {published}, assurance {assurance:?}");
         let cell = cell(&name, 50, |seed| {
             let mut scenario = scenario(seed, lone, Strategy::Rare, published);
@@ -207,10 +222,13 @@ fn a_lone_owner_is_found_as_often_as_its_report_says() {
         });
         // Whoever was found counts nothing more, and there is nobody else.
         let unfinished = cell.outcomes.iter().filter(|outcome| outcome.state != JobState::Finished);
-        unfinished.for_each(|outcome| assert!(!outcome.quarantined.is_empty(), "{name}: {outcome:?}"));
-        let finished = || cell.outcomes.iter().filter(|outcome| outcome.state == JobState::Finished);
+        unfinished
+            .for_each(|outcome| assert!(!outcome.quarantined.is_empty(), "{name}: {outcome:?}"));
+        let finished =
+            || cell.outcomes.iter().filter(|outcome| outcome.state == JobState::Finished);
         // What the reports of those that were not found say is true of all.
-        let missed = finished().map(|outcome| 1.0 - outcome.assurance).sum::<f64>() * cell.campaigns as f64
+        let missed = finished().map(|outcome| 1.0 - outcome.assurance).sum::<f64>()
+            * cell.campaigns as f64
             / finished().count().max(1) as f64;
         let _ = writeln!(std::io::stderr(), "stated: at most {missed:.1} wrong");
         let most = if published { 0.0 } else { missed + 5.0 * missed.sqrt() };

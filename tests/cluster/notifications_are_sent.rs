@@ -34,7 +34,8 @@ fn web() -> (String, mpsc::Receiver<serde_json::Value>) {
             let mut body = vec![0; length];
             stream.read_exact(&mut body).expect("the body");
             let status = if number == 0 { "503 Service Unavailable" } else { "200 OK" };
-            let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+            let answer =
+                format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
             stream.get_mut().write_all(answer.as_bytes()).expect("written");
             if number > 0 && sender.send(serde_json::from_slice(&body).expect("JSON")).is_err() {
                 return;
@@ -55,8 +56,16 @@ fn a_finished_job_and_a_quarantine_are_told_to_a_command_and_posted_until_they_a
 
     printed(&["submit", "count", "8", "--data", coordinator.data()]);
     let mut worker = Command::new(NQUEENS);
-    worker.args(["worker", "--join", &coordinator.address.to_string(), "--log-level", "error", "--data"]);
-    let worker = worker.arg(scratch.path("worker")).stdin(Stdio::null()).stdout(Stdio::null()).spawn();
+    worker.args([
+        "worker",
+        "--join",
+        &coordinator.address.to_string(),
+        "--log-level",
+        "error",
+        "--data",
+    ]);
+    let worker =
+        worker.arg(scratch.path("worker")).stdin(Stdio::null()).stdout(Stdio::null()).spawn();
     let mut worker = Process(worker.expect("starts"));
     let first = posted.recv_timeout(support::PATIENCE).expect("news");
     assert_eq!(first["kind"], "finished");
@@ -73,7 +82,8 @@ fn a_finished_job_and_a_quarantine_are_told_to_a_command_and_posted_until_they_a
         let lease = liar.held[0].clone();
         let mut result = messages::result(&liar.count(&lease, lease.units.start));
         result.tally.as_mut().expect("a sum").residues = vec![1, 2];
-        let request = v1::CompleteRequest { peer: peer(), worker: liar.name, results: vec![result] };
+        let request =
+            v1::CompleteRequest { peer: peer(), worker: liar.name, results: vec![result] };
         link.work().complete(request).await.expect("a verdict");
     });
     let second = posted.recv_timeout(support::PATIENCE).expect("news");

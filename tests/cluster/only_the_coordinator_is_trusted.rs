@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
 
 use nqueens::cluster::auth::{
-    AccessError, Action, Authority, Credentials, Fingerprint, KeyRequest, Name, PinnedAuthority, Renewal,
-    Role, ServerIdentity, client_config,
+    AccessError, Action, Authority, Credentials, Fingerprint, KeyRequest, Name, PinnedAuthority,
+    Renewal, Role, ServerIdentity, client_config,
 };
 use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, Issuer, KeyPair};
 use rustls::pki_types::pem::PemObject;
@@ -47,7 +47,8 @@ impl Made {
     fn new() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let folder = std::env::temp_dir().join(format!("nqueens-tls-{}-{count}", std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("nqueens-tls-{}-{count}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         let authority =
             Authority::init(&folder, &["coordinator.test".into()], now_ms()).expect("an authority");
@@ -60,10 +61,12 @@ impl Made {
 
     fn credentials(&self, name: &str, role: Role, now_ms: u64) -> Credentials {
         let name: Name = name.parse().expect("a name");
-        let token = self.authority.create_token(role, NonZeroU32::MIN, DAY_MS, now_ms).expect("a token");
+        let token =
+            self.authority.create_token(role, NonZeroU32::MIN, DAY_MS, now_ms).expect("a token");
         let key = KeyRequest::new(&name).expect("a key");
         let issued = self.authority.enroll(&token, &name, key.request(), now_ms).expect("enrolled");
-        let answer = key.answered(token.authority(), &issued.certificate_pem, &issued.authority_pem);
+        let answer =
+            key.answered(token.authority(), &issued.certificate_pem, &issued.authority_pem);
         answer.expect("an answer")
     }
 
@@ -76,15 +79,18 @@ impl Made {
     async fn serve(&self, config: ServerConfig) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("bound");
-        let (acceptor, authority) = (TlsAcceptor::from(Arc::new(config)), Arc::clone(&self.authority));
+        let (acceptor, authority) =
+            (TlsAcceptor::from(Arc::new(config)), Arc::clone(&self.authority));
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let (acceptor, authority) = (acceptor.clone(), Arc::clone(&authority));
                 tokio::spawn(async move {
                     let mut stream: TlsStream<TcpStream> = acceptor.accept(stream).await?;
-                    let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first).cloned();
+                    let shown =
+                        stream.get_ref().1.peer_certificates().and_then(<[_]>::first).cloned();
                     let answer = authority.authorize(shown.as_deref(), Action::Sync, now_ms());
-                    let answer = answer.map_or_else(|e| e.to_string(), |who| format!("welcome {}", who.name));
+                    let answer = answer
+                        .map_or_else(|e| e.to_string(), |who| format!("welcome {}", who.name));
                     stream.write_all(answer.as_bytes()).await?;
                     stream.shutdown().await
                 });
@@ -141,14 +147,19 @@ async fn a_worker_with_its_certificate_is_known_by_name_under_every_name_of_the_
 async fn who_has_no_certificate_reaches_the_handlers_and_is_refused_there() {
     let made = Made::new();
     let address = made.serve(made.server_config(now_ms())).await;
-    let answer = call(address, "localhost", config(made.pin(), None)).await.expect("a conversation");
+    let answer =
+        call(address, "localhost", config(made.pin(), None)).await.expect("a conversation");
     assert!(answer.contains("no client certificate was shown"), "{answer}");
     let viewer = made.credentials("v", Role::Viewer, now_ms());
-    let answer = call(address, "localhost", config(made.pin(), Some(&viewer))).await.expect("a conversation");
+    let answer = call(address, "localhost", config(made.pin(), Some(&viewer)))
+        .await
+        .expect("a conversation");
     assert_eq!(answer, "the role viewer may not sync");
     let worker = made.credentials("a", Role::Worker, now_ms());
     made.authority.revoke(worker.name(), now_ms()).expect("revoked");
-    let answer = call(address, "localhost", config(made.pin(), Some(&worker))).await.expect("a conversation");
+    let answer = call(address, "localhost", config(made.pin(), Some(&worker)))
+        .await
+        .expect("a conversation");
     assert_eq!(answer, "the client certificate was revoked");
 }
 
@@ -169,8 +180,10 @@ async fn expired_certificates_and_those_of_another_authority_end_the_handshake()
 #[tokio::test]
 async fn on_first_contact_only_the_authority_of_the_token_is_trusted() {
     let (made, another) = (Made::new(), Made::new());
-    let token =
-        made.authority.create_token(Role::Worker, NonZeroU32::MIN, DAY_MS, now_ms()).expect("a token");
+    let token = made
+        .authority
+        .create_token(Role::Worker, NonZeroU32::MIN, DAY_MS, now_ms())
+        .expect("a token");
     let address = made.serve(made.server_config(now_ms())).await;
     assert!(call(address, "localhost", config(token.authority(), None)).await.is_ok());
     let wrong = call(address, "localhost", config(another.pin(), None)).await;
@@ -188,13 +201,15 @@ impl ResolvesServerCert for Impostor {
 }
 
 fn impostor(chain_pem: &str, key_pem: &str) -> ServerConfig {
-    let chain =
-        CertificateDer::pem_slice_iter(chain_pem.as_bytes()).collect::<Result<Vec<_>, _>>().expect("PEM");
+    let chain = CertificateDer::pem_slice_iter(chain_pem.as_bytes())
+        .collect::<Result<Vec<_>, _>>()
+        .expect("PEM");
     let key = PrivateKeyDer::from_pem_slice(key_pem.as_bytes()).expect("PEM");
     let key = rustls::crypto::ring::sign::any_supported_type(&key).expect("a key");
     let shown = Arc::new(Impostor(Arc::new(CertifiedKey::new(chain, key))));
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let builder =
+        ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
     builder.expect("versions").with_no_client_auth().with_cert_resolver(shown)
 }
 
@@ -208,12 +223,20 @@ async fn no_impostor_is_taken_for_the_coordinator() {
     let worker = made.credentials("a", Role::Worker, now_ms());
     let with_authority = |chain: &str| format!("{chain}{}", made.authority.certificate_pem());
 
-    let own =
-        call(made.serve(impostor(&real_chain, &real_key)).await, "localhost", config(made.pin(), None)).await;
+    let own = call(
+        made.serve(impostor(&real_chain, &real_key)).await,
+        "localhost",
+        config(made.pin(), None),
+    )
+    .await;
     assert!(own.is_ok(), "{own:?}");
     for (what, chain, key) in [
         ("another authority's server", strange_chain.clone(), &strange_key),
-        ("the same with our authority's certificate beside it", with_authority(&strange_chain), &strange_key),
+        (
+            "the same with our authority's certificate beside it",
+            with_authority(&strange_chain),
+            &strange_key,
+        ),
         ("the real chain without its key", real_chain.clone(), &strange_key),
         (
             "a worker's certificate as a server's",
@@ -236,8 +259,10 @@ async fn no_impostor_is_taken_for_the_coordinator() {
 async fn an_expired_server_is_refused_and_one_near_its_end_is_renewed_while_it_serves() {
     let made = Made::new();
     let long_ago_ms = now_ms() - 91 * DAY_MS;
-    let identity = Arc::new(ServerIdentity::new(&made.authority, long_ago_ms).expect("an identity"));
-    let address = made.serve(Arc::clone(&identity).config(&made.authority).expect("a configuration")).await;
+    let identity =
+        Arc::new(ServerIdentity::new(&made.authority, long_ago_ms).expect("an identity"));
+    let address =
+        made.serve(Arc::clone(&identity).config(&made.authority).expect("a configuration")).await;
     assert_refused(&call(address, "localhost", config(made.pin(), None)).await, "expired");
     let renew = |now_ms| identity.renew_if_due(&made.authority, now_ms).expect("renewed");
     assert_eq!(renew(long_ago_ms + 59 * DAY_MS), None);
@@ -254,7 +279,8 @@ async fn a_server_whose_clock_was_set_back_replaces_its_certificate() {
     let made = Made::new();
     let ahead_ms = now_ms() + 3 * DAY_MS;
     let identity = Arc::new(ServerIdentity::new(&made.authority, ahead_ms).expect("an identity"));
-    let address = made.serve(Arc::clone(&identity).config(&made.authority).expect("a configuration")).await;
+    let address =
+        made.serve(Arc::clone(&identity).config(&made.authority).expect("a configuration")).await;
     assert_refused(&call(address, "localhost", config(made.pin(), None)).await, "not valid yet");
     let renew = |now_ms| identity.renew_if_due(&made.authority, now_ms).expect("renewed");
     // It is dated back by a day.
@@ -270,12 +296,14 @@ async fn a_server_whose_clock_was_set_back_replaces_its_certificate() {
 }
 
 #[tokio::test]
-async fn a_certificate_that_is_not_valid_yet_gets_as_far_as_the_handlers_and_a_strangers_does_not() {
+async fn a_certificate_that_is_not_valid_yet_gets_as_far_as_the_handlers_and_a_strangers_does_not()
+{
     let (made, another) = (Made::new(), Made::new());
     let address = made.serve(made.server_config(now_ms())).await;
     let ahead_ms = now_ms() + DAY_MS;
     let early = made.credentials("early", Role::Worker, ahead_ms);
-    let answer = call(address, "localhost", config(made.pin(), Some(&early))).await.expect("a conversation");
+    let answer =
+        call(address, "localhost", config(made.pin(), Some(&early))).await.expect("a conversation");
     assert!(answer.contains("not valid yet"), "{answer}");
     let strange = another.credentials("early", Role::Worker, ahead_ms);
     let answer = call(address, "localhost", config(made.pin(), Some(&strange))).await;
@@ -300,8 +328,9 @@ async fn a_certificate_that_is_not_valid_yet_gets_as_far_as_the_handlers_and_a_s
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = ClientConfig::builder_with_provider(provider);
         let builder = builder.with_protocol_versions(&[&rustls::version::TLS13]).expect("TLS 1.3");
-        let builder =
-            builder.dangerous().with_custom_certificate_verifier(Arc::new(PinnedAuthority::new(made.pin())));
+        let builder = builder
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(PinnedAuthority::new(made.pin())));
         let mut config = builder.with_client_auth_cert(vec![certificate], key).expect("they fit");
         config.alpn_protocols = vec![b"h2".to_vec()];
         let answer = call(address, "localhost", config).await;
@@ -312,8 +341,11 @@ async fn a_certificate_that_is_not_valid_yet_gets_as_far_as_the_handlers_and_a_s
 /// Lets workers through to the service behind, as a handler would.
 fn only_workers(
     authority: &Arc<Authority>,
-) -> impl Fn(tonic::Request<()>) -> Result<tonic::Request<()>, tonic::Status> + Clone + Send + Sync + 'static
-{
+) -> impl Fn(tonic::Request<()>) -> Result<tonic::Request<()>, tonic::Status>
++ Clone
++ Send
++ Sync
++ 'static {
     let authority = Arc::clone(authority);
     move |request| {
         let shown = request.peer_certs();
@@ -337,11 +369,15 @@ async fn serve_grpc(made: &Made, config: Option<ServerConfig>) -> SocketAddr {
     let Some(config) = config else {
         let identity = ServerIdentity::new(&made.authority, now_ms()).expect("an identity");
         let (chain, key) = identity.chain_and_key_pem();
-        let tls = ServerTlsConfig::new().identity(Identity::from_pem(chain, key)).client_auth_optional(true);
+        let tls = ServerTlsConfig::new()
+            .identity(Identity::from_pem(chain, key))
+            .client_auth_optional(true);
         let tls = tls.client_ca_root(Certificate::from_pem(made.authority.certificate_pem()));
         let server = Server::builder().tls_config(tls).expect("a configuration");
         let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
-        tokio::spawn(async { server.layer(workers).add_service(health).serve_with_incoming(incoming).await });
+        tokio::spawn(async {
+            server.layer(workers).add_service(health).serve_with_incoming(incoming).await
+        });
         return address;
     };
     let (sender, receiver) = tokio::sync::mpsc::channel::<io::Result<TlsStream<TcpStream>>>(8);
@@ -369,16 +405,19 @@ async fn check(
 ) -> Result<(), String> {
     let mut tls = ClientTlsConfig::new();
     if let Some(credentials) = credentials {
-        tls = tls.identity(Identity::from_pem(credentials.certificate_pem(), credentials.key_pem()));
+        tls =
+            tls.identity(Identity::from_pem(credentials.certificate_pem(), credentials.key_pem()));
     }
     let endpoint =
         Endpoint::from_shared(format!("https://localhost:{}", address.port())).expect("an address");
-    let endpoint = endpoint.tls_config_with_verifier(tls, Arc::new(PinnedAuthority::new(pin))).expect("TLS");
+    let endpoint =
+        endpoint.tls_config_with_verifier(tls, Arc::new(PinnedAuthority::new(pin))).expect("TLS");
     ask(endpoint).await
 }
 
 async fn ask(endpoint: Endpoint) -> Result<(), String> {
-    let channel = endpoint.timeout(Duration::from_secs(20)).connect().await.map_err(|e| format!("{e:?}"))?;
+    let channel =
+        endpoint.timeout(Duration::from_secs(20)).connect().await.map_err(|e| format!("{e:?}"))?;
     let answer = HealthClient::new(channel).check(HealthCheckRequest::default()).await;
     answer.map(drop).map_err(|status| format!("{:?}: {}", status.code(), status.message()))
 }
@@ -397,8 +436,8 @@ async fn grpc_sees_who_calls_with_tls_of_its_own_or_ours() {
         let tls = ClientTlsConfig::new()
             .ca_certificate(Certificate::from_pem(worker.authority_pem()))
             .identity(Identity::from_pem(worker.certificate_pem(), worker.key_pem()));
-        let endpoint =
-            Endpoint::from_shared(format!("https://localhost:{}", address.port())).expect("an address");
+        let endpoint = Endpoint::from_shared(format!("https://localhost:{}", address.port()))
+            .expect("an address");
         ask(endpoint.tls_config(tls).expect("TLS")).await.expect("a worker");
 
         let refused = check(address, made.pin(), Some(&viewer)).await.expect_err("a viewer");
@@ -420,8 +459,9 @@ async fn a_connection_that_is_open_is_refused_from_the_next_call_after_a_revocat
     let tls = ClientTlsConfig::new().identity(identity);
     let endpoint =
         Endpoint::from_shared(format!("https://localhost:{}", address.port())).expect("an address");
-    let endpoint =
-        endpoint.tls_config_with_verifier(tls, Arc::new(PinnedAuthority::new(made.pin()))).expect("TLS");
+    let endpoint = endpoint
+        .tls_config_with_verifier(tls, Arc::new(PinnedAuthority::new(made.pin())))
+        .expect("TLS");
     let mut client = HealthClient::new(endpoint.connect().await.expect("a connection"));
     client.check(HealthCheckRequest::default()).await.expect("let in");
     // By another process.

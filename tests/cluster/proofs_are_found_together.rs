@@ -9,7 +9,9 @@ use std::process::{Command, Stdio};
 use nqueens::cluster::protocol::{TaskQuery, peer, v1};
 use nqueens::solver::beautiful::{CancelToken, Searcher, SubtreeAnswer};
 use support::program::{assert_refused, text};
-use support::{Coordinator, NQUEENS, Process, Scratch, Worker, authority, eventually, printed, run};
+use support::{
+    Coordinator, NQUEENS, Process, Scratch, Worker, authority, eventually, printed, run,
+};
 
 const FAST: [&str; 2] = ["--sync", "1s"];
 
@@ -17,7 +19,9 @@ const FAST: [&str; 2] = ["--sync", "1s"];
 fn worker(coordinator: &Coordinator, data: &Path, arguments: &[&str]) -> Process {
     let join = coordinator.address.to_string();
     let mut command = Command::new(NQUEENS);
-    command.args(["worker", "--threads", "1", "--join", &join, "--log-level", "error", "--data"]).arg(data);
+    command
+        .args(["worker", "--threads", "1", "--join", &join, "--log-level", "error", "--data"])
+        .arg(data);
     command.args(arguments);
     Process(command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("starts"))
 }
@@ -108,16 +112,31 @@ fn two_workers_prove_the_most_beautiful_solution_and_both_are_of_use() {
         worker(&coordinator, &scratch.path(name), &["--name", name, "--token", token.trim()])
     });
     let file = scratch.file("certificate");
-    let submit =
-        ["submit", "beautiful", "84", "--certificate", &file, "--json", "--data", coordinator.data()];
+    let submit = [
+        "submit",
+        "beautiful",
+        "84",
+        "--certificate",
+        &file,
+        "--json",
+        "--data",
+        coordinator.data(),
+    ];
     let report = object(&printed(&submit));
     assert_eq!((&report["state"], &report["proven"]), (&"finished".into(), &true.into()));
-    assert_eq!((&report["what"], &report["fingerprint"]), (&"beautiful".into(), &fingerprint("84")));
+    assert_eq!(
+        (&report["what"], &report["fingerprint"]),
+        (&"beautiful".into(), &fingerprint("84"))
+    );
     let by = report["by"].as_array().expect("shares");
-    let searched = |name: &str| by.iter().any(|share| share["worker"] == name && share["nodes"] != "0");
+    let searched =
+        |name: &str| by.iter().any(|share| share["worker"] == name && share["nodes"] != "0");
     assert!(searched("one") && searched("two"), "{by:?}");
     let checked = object(&printed(&["check", &file, "--json"]));
-    assert_eq!((&checked["solution"], &checked["kind"]), (&report["solution"], &"beautiful".into()));
+    assert_eq!(
+        (&checked["solution"], &checked["kind"]),
+        (&report["solution"], &"beautiful".into())
+    );
 
     let told = printed(&["status", "--data", coordinator.data()]);
     assert!(told.contains("most beautiful solution of 84 queens, finished"), "{told}");
@@ -132,7 +151,8 @@ fn a_worker_that_is_sent_home_gets_no_more_of_a_proof() {
     let coordinator = Coordinator::start(&scratch.path("data"), &FAST);
     printed(&["submit", "first", "30", "--data", coordinator.data()]);
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    let start = || runtime.block_on(async { Worker::new("weary", coordinator.link()).sync().await });
+    let start =
+        || runtime.block_on(async { Worker::new("weary", coordinator.link()).sync().await });
     start().expect("it is known now");
     let mut number = 0;
     let mut ask = |worker: &str, holding: &[u64]| {
@@ -225,12 +245,13 @@ fn who_lies_about_a_part_is_found_out_and_changes_nothing() {
     prove(&coordinator, "grafter", number, &[first.task], vec![answer(&first, altered)]);
     assert!(is_quarantined("grafter", &mut number).contains("its tree is wrong"));
     let (second, mut number) = task("painter");
-    let mut columns: Vec<u32> = object(&printed(&["beautiful", "84", "--json", "--quiet"]))["solution"]
-        .as_array()
-        .expect("a solution")
-        .iter()
-        .map(|column| column.as_u64().expect("a column") as u32)
-        .collect();
+    let mut columns: Vec<u32> =
+        object(&printed(&["beautiful", "84", "--json", "--quiet"]))["solution"]
+            .as_array()
+            .expect("a solution")
+            .iter()
+            .map(|column| column.as_u64().expect("a column") as u32)
+            .collect();
     columns.swap(0, 1);
     number += 1;
     let altered = v1::task_answer::Answer::Completion(v1::Columns { columns });
@@ -239,12 +260,23 @@ fn who_lies_about_a_part_is_found_out_and_changes_nothing() {
 
     let _honest = worker(&coordinator, &scratch.path("honest"), &[]);
     let file = scratch.file("certificate");
-    let submit =
-        ["submit", "beautiful", "84", "--certificate", &file, "--json", "--data", coordinator.data()];
+    let submit = [
+        "submit",
+        "beautiful",
+        "84",
+        "--certificate",
+        &file,
+        "--json",
+        "--data",
+        coordinator.data(),
+    ];
     let report = object(&printed(&submit));
     assert_eq!(report["fingerprint"], fingerprint("84"));
     let notes = report["notes"].to_string();
-    assert!(notes.contains("grafter is not believed any more") && notes.contains("painter"), "{notes}");
+    assert!(
+        notes.contains("grafter is not believed any more") && notes.contains("painter"),
+        "{notes}"
+    );
     printed(&["check", &file]);
 }
 
@@ -263,7 +295,11 @@ fn most_beautiful_proofs_are_paused_resumed_and_cancelled_like_other_jobs() {
     assert_eq!((&again["known"], &again["state"]), (&true.into(), &"paused".into()));
     assert!(with(&["resume", job]).contains("is running; it was paused"));
     assert!(with(&["cancel", job]).contains("is cancelled; it was running"));
-    assert_refused(&[&["pause", job], &data[..]].concat(), 2, &["is cancelled; it cannot be paused"]);
+    assert_refused(
+        &[&["pause", job], &data[..]].concat(),
+        2,
+        &["is cancelled; it cannot be paused"],
+    );
     // The first solution of as many queens is another job.
     let first = object(&with(&["submit", "first", "112", "--json"]));
     assert_ne!(first["job"], submitted["job"]);
@@ -348,8 +384,9 @@ fn a_coordinator_that_is_asked_to_stop_loses_nothing() {
     let mut coordinator = Coordinator::start(&scratch.path("data"), &FAST);
     printed(&["submit", "first", "44", "--data", coordinator.data()]);
     let mut one = worker(&coordinator, &scratch.path("one"), &[]);
-    let refuted =
-        |coordinator: &Coordinator| proof(coordinator)["prefixes_refuted"].as_u64().expect("a number");
+    let refuted = |coordinator: &Coordinator| {
+        proof(coordinator)["prefixes_refuted"].as_u64().expect("a number")
+    };
     eventually("refuted prefixes", || (refuted(&coordinator) >= 3).then_some(()));
     one.kill();
     // What it had handed in is still being checked.
@@ -361,7 +398,8 @@ fn a_coordinator_that_is_asked_to_stop_loses_nothing() {
     coordinator.process.terminate();
     assert_eq!(coordinator.process.wait("end of the coordinator"), 0);
     coordinator.restart();
-    let after = eventually("what was refuted", || Some(refuted(&coordinator)).filter(|&after| after > 0));
+    let after =
+        eventually("what was refuted", || Some(refuted(&coordinator)).filter(|&after| after > 0));
     assert_eq!(after, before);
 }
 
@@ -373,7 +411,8 @@ fn who_lies_is_found_out_and_believed_no_more() {
     let call = |worker: &str, number, holding: &[u64], answers| {
         prove(&coordinator, worker, number, holding, answers)
     };
-    let lie = |task: &v1::Task, answer| v1::TaskAnswer { task: task.task, answer, ..Default::default() };
+    let lie =
+        |task: &v1::Task, answer| v1::TaskAnswer { task: task.task, answer, ..Default::default() };
     // Says that there is no completion, with something else than a refutation; says that there is one that is none.
     let refutation = v1::task_answer::Answer::Refutation(vec![3, 0, 0]);
     let attacked = v1::task_answer::Answer::Completion(v1::Columns { columns: (1..=20).collect() });
@@ -382,7 +421,9 @@ fn who_lies_is_found_out_and_believed_no_more() {
         let query = TaskQuery::try_from(&task).expect("of a board");
         assert!(matches!(query, TaskQuery::Completion(query) if query.n == 20));
         call(name, 2, &[], vec![lie(&task, Some(answer))]);
-        eventually("verdict", || (!call(name, 3, &[], vec![]).quarantined.is_empty()).then_some(()));
+        eventually("verdict", || {
+            (!call(name, 3, &[], vec![]).quarantined.is_empty()).then_some(())
+        });
         let told = printed(&["workers", "--data", coordinator.data()]);
         assert!(!told.is_empty());
     }
@@ -391,11 +432,15 @@ fn who_lies_is_found_out_and_believed_no_more() {
     call("idler", 2, &[idler.task], vec![lie(&idler, None)]);
 
     let _honest = worker(&coordinator, &scratch.path("honest"), &[]);
-    let report = printed(&["submit", "first", "20", "--wait", "--json", "--data", coordinator.data()]);
+    let report =
+        printed(&["submit", "first", "20", "--wait", "--json", "--data", coordinator.data()]);
     let report = object(&report);
     assert_eq!(report["solution"], alone("20"));
     let notes = report["notes"].to_string();
-    assert!(notes.contains("refuter is not believed any more") && notes.contains("completer"), "{notes}");
+    assert!(
+        notes.contains("refuter is not believed any more") && notes.contains("completer"),
+        "{notes}"
+    );
     // A lie about a proof makes all that its worker says doubtful.
     let status = object(&printed(&["status", "--json", "--data", coordinator.data()]));
     assert_eq!(status["proofs"][0]["state"], "finished");
@@ -417,7 +462,11 @@ fn proofs_are_paused_resumed_and_cancelled_like_other_jobs() {
     assert_eq!((&again["known"], &again["state"]), (&true.into(), &"paused".into()));
     assert!(with(&["resume", job]).contains("is running; it was paused"));
     assert!(with(&["cancel", job]).contains("is cancelled; it was running"));
-    assert_refused(&[&["pause", job], &data[..]].concat(), 2, &["is cancelled; it cannot be paused"]);
+    assert_refused(
+        &[&["pause", job], &data[..]].concat(),
+        2,
+        &["is cancelled; it cannot be paused"],
+    );
     // Whoever submits it again wants it.
     let again = object(&with(&["submit", "first", "26", "--json"]));
     assert_eq!((&again["known"], &again["state"]), (&true.into(), &"running".into()));
@@ -454,7 +503,8 @@ fn a_worker_of_a_newer_version_is_told_and_never_quarantined() {
     let scratch = Scratch::new("newer");
     let coordinator = Coordinator::start(&scratch.path("data"), &FAST);
     printed(&["submit", "first", "20", "--data", coordinator.data()]);
-    let call = |number, holding: &[u64], answers| prove(&coordinator, "newer", number, holding, answers);
+    let call =
+        |number, holding: &[u64], answers| prove(&coordinator, "newer", number, holding, answers);
     // A step of a refutation that this version does not know.
     let task = call(1, &[], vec![]).tasks.pop().expect("a task");
     let answer = Some(v1::task_answer::Answer::Refutation(vec![200]));
@@ -467,11 +517,16 @@ fn a_worker_of_a_newer_version_is_told_and_never_quarantined() {
         (!reply.unreadable.is_empty()).then_some(reply)
     });
     let version = env!("CARGO_PKG_VERSION");
-    assert!(told.unreadable.contains("kind 200") && told.unreadable.contains(version), "{}", told.unreadable);
+    assert!(
+        told.unreadable.contains("kind 200") && told.unreadable.contains(version),
+        "{}",
+        told.unreadable
+    );
     // It is asked for no more of this kind, however often it asks.
     assert_eq!(told.tasks.len() + call(number + 1, &[], vec![]).tasks.len(), 0);
     let _honest = worker(&coordinator, &scratch.path("honest"), &[]);
-    let report = printed(&["submit", "first", "20", "--wait", "--json", "--data", coordinator.data()]);
+    let report =
+        printed(&["submit", "first", "20", "--wait", "--json", "--data", coordinator.data()]);
     let report = object(&report);
     assert_eq!(report["solution"], alone("20"));
     assert!(report["notes"].to_string().contains("answers of newer cannot be read"), "{report}");

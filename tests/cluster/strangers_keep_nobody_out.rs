@@ -143,21 +143,28 @@ fn go_on(to: SocketAddr) -> JoinSet<()> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn held_connections_keep_out_no_certified_worker_no_local_command_and_nobody_with_a_token() {
     // All attackers are of other machines and we are of this one; all are of other machines; all are of this one.
-    let who: [fn(IpAddr) -> bool; 3] =
-        [|address| address == IpAddr::from([127, 0, 0, 1]), |_| false, |address| address.is_loopback()];
+    let who: [fn(IpAddr) -> bool; 3] = [
+        |address| address == IpAddr::from([127, 0, 0, 1]),
+        |_| false,
+        |address| address.is_loopback(),
+    ];
     for (case, is_local) in who.into_iter().enumerate() {
         let scratch = Scratch::new("held");
         let data = scratch.path("data");
         let ours = authority(&data);
         let pin = ours.fingerprint();
         let serving = Serving::start(&data, small(is_local)).await;
-        let mut before = Worker::new("w1", serving.link(pin, Some(credentials(&ours, "w1", Role::Worker))));
+        let mut before =
+            Worker::new("w1", serving.link(pin, Some(credentials(&ours, "w1", Role::Worker))));
         before.sync().await.expect("answered");
 
         let held = hold(serving.address, pin).await;
         let attackers = go_on(serving.address);
 
-        before.sync().await.unwrap_or_else(|error| panic!("case {case}: it was here before: {error}"));
+        before
+            .sync()
+            .await
+            .unwrap_or_else(|error| panic!("case {case}: it was here before: {error}"));
         for number in 0..4 {
             let name = format!("new-{number}");
             let link = serving.link(pin, Some(credentials(&ours, &name, Role::Worker)));
@@ -171,11 +178,17 @@ async fn held_connections_keep_out_no_certified_worker_no_local_command_and_nobo
             })
         };
         let output = command.await.expect("it ran");
-        assert!(output.status.success(), "case {case}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "case {case}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         let one = 1.try_into().expect("one");
-        let token = ours.create_token(Role::Worker, one, 60_000, coordinator::now_ms()).expect("a token");
+        let token =
+            ours.create_token(Role::Worker, one, 60_000, coordinator::now_ms()).expect("a token");
         let name = "enrolled".parse().expect("a name");
-        let enrolled = enrol(&serving.to(), &token, &name, &scratch.path("enrolled"), PATIENCE).await;
+        let enrolled =
+            enrol(&serving.to(), &token, &name, &scratch.path("enrolled"), PATIENCE).await;
         enrolled.unwrap_or_else(|error| panic!("case {case}: {error}"));
 
         drop((held, attackers));
@@ -211,7 +224,9 @@ async fn a_connection_without_a_certificate_has_a_moment_for_a_call_that_is_allo
 
     // One that does not shake hands, one that shakes hands and is silent, one that sends the preface and is silent.
     assert!(is_closed(connect(serving.address, 1).await.expect("it listens")).await);
-    assert!(is_closed(shake_hands(serving.address, 1, pin, None).await.expect("a handshake")).await);
+    assert!(
+        is_closed(shake_hands(serving.address, 1, pin, None).await.expect("a handshake")).await
+    );
     let mut begun = shake_hands(serving.address, 1, pin, None).await.expect("a handshake");
     begun.write_all(BEGIN).await.expect("taken");
     assert!(is_closed(begun).await);
@@ -258,7 +273,8 @@ async fn calls_that_are_refused_win_a_stranger_no_time_and_an_enrolment_wins_lit
     let (mut sender, connection) = h2::client::handshake(stream).await.expect("HTTP/2");
     let calls = async {
         let mut refused = 0;
-        while let Some(headers) = call(&mut sender, "Operations/Status", &v1::StatusRequest::default()).await
+        while let Some(headers) =
+            call(&mut sender, "Operations/Status", &v1::StatusRequest::default()).await
         {
             // Without credentials; and, after the first of them, too many.
             let code = headers.get("grpc-status").expect("refused at once");
@@ -273,7 +289,8 @@ async fn calls_that_are_refused_win_a_stranger_no_time_and_an_enrolment_wins_lit
     assert!(refused > 0, "it was closed before its first call");
 
     let one = 1.try_into().expect("one");
-    let token = ours.create_token(Role::Worker, one, 60_000, coordinator::now_ms()).expect("a token");
+    let token =
+        ours.create_token(Role::Worker, one, 60_000, coordinator::now_ms()).expect("a token");
     let name = "enrolled".parse().expect("a name");
     let key = KeyRequest::new(&name).expect("a key");
     let request = v1::EnrollRequest {
@@ -332,7 +349,8 @@ fn under(shell: &str, data: &Path) -> Process {
 fn a_coordinator_may_open_as_many_files_as_the_system_allows_and_says_if_they_are_few() {
     let scratch = Scratch::new("files");
     let mut process = under("ulimit -Sn 256", &scratch.path("many"));
-    let limits = std::fs::read_to_string(format!("/proc/{}/limits", process.0.id())).expect("it runs");
+    let limits =
+        std::fs::read_to_string(format!("/proc/{}/limits", process.0.id())).expect("it runs");
     let line = limits.lines().find(|line| line.starts_with("Max open files")).expect("there");
     let words: Vec<&str> = line.split_whitespace().collect();
     assert!(words[3] == words[4] && words[3] != "256", "{line}");
@@ -347,6 +365,7 @@ fn a_coordinator_may_open_as_many_files_as_the_system_allows_and_says_if_they_ar
     support::printed(&["status", "--data", data.to_str().expect("plain")]);
     process.kill();
     let mut said = String::new();
-    io::Read::read_to_string(&mut process.0.stderr.take().expect("piped"), &mut said).expect("read");
+    io::Read::read_to_string(&mut process.0.stderr.take().expect("piped"), &mut said)
+        .expect("read");
     assert!(said.contains("2000 files open"), "{said}");
 }

@@ -165,7 +165,10 @@ impl Work for Calls {
         Ok(Response::new(v1::ListenResponse { kept: true }))
     }
 
-    async fn sync(&self, request: Request<v1::SyncRequest>) -> Result<Response<v1::SyncResponse>, Status> {
+    async fn sync(
+        &self,
+        request: Request<v1::SyncRequest>,
+    ) -> Result<Response<v1::SyncResponse>, Status> {
         let request = request.into_inner();
         let waits = self.0.change(|script| {
             script.syncs.push(request.clone());
@@ -198,7 +201,10 @@ impl Work for Calls {
         })
     }
 
-    async fn fail(&self, request: Request<v1::FailRequest>) -> Result<Response<v1::FailResponse>, Status> {
+    async fn fail(
+        &self,
+        request: Request<v1::FailRequest>,
+    ) -> Result<Response<v1::FailResponse>, Status> {
         self.0.change(|script| script.failures.push(request.into_inner()));
         Ok(Response::new(v1::FailResponse {}))
     }
@@ -247,7 +253,8 @@ impl Stage {
         let service = WorkServer::new(Calls(Arc::clone(&coordinator)));
         let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
         tokio::spawn(Server::builder().add_service(service).serve_with_incoming(incoming));
-        let folder = std::env::temp_dir().join(format!("nqueens-leases-{}-{name}", std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("nqueens-leases-{}-{name}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         let data = folder.clone();
         let options = move || Options {
@@ -267,7 +274,8 @@ impl Stage {
         let image = itself.mirrored();
         let mut oracle = KernelKind::Reference.build(Piece::Queen).expect("runs everywhere");
         for result in results {
-            let lease = leases.iter().find(|lease| lease.attempt == result.attempt).expect("asked for");
+            let lease =
+                leases.iter().find(|lease| lease.attempt == result.attempt).expect("asked for");
             let result: UnitResult =
                 messages::unit_result(result.clone(), ("w", "o"), "0").expect("well-formed");
             let decomposition = if lease.mirrored { &image } else { &itself };
@@ -275,7 +283,9 @@ impl Stage {
             let ranges = decomposition.sub_ranges(result.unit.unit).zip(0u32..);
             let naive: Vec<u128> = ranges
                 .filter(|&(_, number)| asked(number))
-                .map(|(range, _)| count_range(&mut *oracle, decomposition, range).expect("counts").thirds())
+                .map(|(range, _)| {
+                    count_range(&mut *oracle, decomposition, range).expect("counts").thirds()
+                })
                 .collect();
             assert_eq!(result.sub_sums, naive, "{:?}", result.unit);
             assert_eq!(result.tally.thirds(), naive.iter().sum::<u128>());
@@ -330,8 +340,10 @@ async fn sums_of_sub_ranges_come_with_every_result_and_only_what_was_asked_for_i
     assert_eq!((summary.units, summary.recounts, summary.undelivered), (3, 2, 0));
     let results = coordinator.script().results.clone();
     // What was on its way when it was told to stop may have come twice.
-    let sums: BTreeMap<(u64, u64), usize> =
-        results.iter().map(|result| ((result.attempt, result.unit), result.sub_sums.len() / 16)).collect();
+    let sums: BTreeMap<(u64, u64), usize> = results
+        .iter()
+        .map(|result| ((result.attempt, result.unit), result.sub_sums.len() / 16))
+        .collect();
     assert_eq!((sums.len(), sums.values().sum::<usize>()), (5, 4 * 32 + 3));
     stage.check(&results, &leases);
 }
@@ -435,7 +447,11 @@ async fn results_do_not_wait_for_a_sync_that_waits() {
     });
     let running = Running::start((stage.options)());
     let counted = |script: &Script| {
-        script.syncs.iter().flat_map(|sync| &sync.held).any(|held| held.unstarted == 0 && held.left == 1)
+        script
+            .syncs
+            .iter()
+            .flat_map(|sync| &sync.held)
+            .any(|held| held.unstarted == 0 && held.left == 1)
     };
     coordinator.until("a unit that is begun", counted).await;
     // A result is on disk when it is sent; a unit that was not finished by now is counted again.
@@ -484,16 +500,21 @@ async fn a_coordinator_of_before_gets_its_work_done_and_is_asked_ever_more_seldo
     let stage = Stage::new("before", queens(10, 100), Waits::Never).await;
     let coordinator = &stage.coordinator;
     // It names no grants and knows no sub-ranges, but a kernel that must not be used.
-    let lease = |attempt, units| v1::Lease { grant: Vec::new(), ..coordinator.lease(attempt, units) };
-    let leases =
-        vec![lease(1, 0..2), v1::Lease { mirrored: true, not_kernel: "scalar".into(), ..lease(2, 0..1) }];
+    let lease =
+        |attempt, units| v1::Lease { grant: Vec::new(), ..coordinator.lease(attempt, units) };
+    let leases = vec![
+        lease(1, 0..2),
+        v1::Lease { mirrored: true, not_kernel: "scalar".into(), ..lease(2, 0..1) },
+    ];
     let running = Running::start((stage.options)());
     coordinator.until("it is idle", |script| script.syncs.len() >= 3).await;
     coordinator.change(|script| script.to_grant.extend(leases.clone()));
     coordinator.until("results", |script| script.results.len() >= 3).await;
     stage.check(&coordinator.script().results, &leases);
     let recount = |result: &v1::Result| result.attempt == 2;
-    assert!(coordinator.script().results.iter().filter(|r| recount(r)).all(|r| r.kernel == "generic"));
+    assert!(
+        coordinator.script().results.iter().filter(|r| recount(r)).all(|r| r.kernel == "generic")
+    );
     let before = coordinator.script().syncs.len();
     tokio::time::sleep(Duration::from_secs(3)).await;
     // 50, 100, 200, … ms; without pace there would be sixty.
@@ -510,13 +531,15 @@ async fn a_lease_that_nothing_here_can_count_is_given_back_and_why_is_said() {
     let job = Job::new(problem, scheme, None, 100).expect("a board that can be counted");
     let stage = Stage::new("unsuited", job, Waits::ForWork).await;
     let coordinator = &stage.coordinator;
-    let recount = v1::Lease { mirrored: true, not_kernel: "generic".into(), ..coordinator.lease(1, 0..1) };
+    let recount =
+        v1::Lease { mirrored: true, not_kernel: "generic".into(), ..coordinator.lease(1, 0..1) };
     coordinator.change(|script| script.to_grant.push_back(recount));
     let running = Running::start((stage.options)());
     coordinator.until("it is told", |script| !script.failures.is_empty()).await;
     coordinator.until("it is not held", |script| script.waiting == 1).await;
     let summary = running.stop().await;
     let script = coordinator.script();
-    let reasons: Vec<v1::FailReason> = script.failures.iter().map(v1::FailRequest::reason).collect();
+    let reasons: Vec<v1::FailReason> =
+        script.failures.iter().map(v1::FailRequest::reason).collect();
     assert_eq!((reasons, summary.recounts), (vec![v1::FailReason::Unsuited], 0));
 }

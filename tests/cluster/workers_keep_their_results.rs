@@ -146,15 +146,22 @@ impl Fake {
                 Self::apply(&mut desk, events);
             }
         };
-        tokio::time::timeout(LONG, wait).await.unwrap_or_else(|_| panic!("waited in vain for: {what}"));
+        tokio::time::timeout(LONG, wait)
+            .await
+            .unwrap_or_else(|_| panic!("waited in vain for: {what}"));
     }
 
     fn is_finished(desk: &Desk, job: &Job) -> bool {
-        desk.campaign.progress(&job.hash()).is_some_and(|progress| progress.state == JobState::Finished)
+        desk.campaign
+            .progress(&job.hash())
+            .is_some_and(|progress| progress.state == JobState::Finished)
     }
 
     async fn finished(&self, jobs: &[Job]) {
-        self.until("the jobs are finished", |desk| jobs.iter().all(|job| Self::is_finished(desk, job))).await;
+        self.until("the jobs are finished", |desk| {
+            jobs.iter().all(|job| Self::is_finished(desk, job))
+        })
+        .await;
     }
 
     fn solutions(&self, job: &Job) -> u128 {
@@ -185,11 +192,17 @@ struct Calls(Arc<Fake>);
 
 #[tonic::async_trait]
 impl Work for Calls {
-    async fn listen(&self, _: Request<v1::ListenRequest>) -> Result<Response<v1::ListenResponse>, Status> {
+    async fn listen(
+        &self,
+        _: Request<v1::ListenRequest>,
+    ) -> Result<Response<v1::ListenResponse>, Status> {
         Err(Status::unimplemented("as an older coordinator"))
     }
 
-    async fn sync(&self, request: Request<v1::SyncRequest>) -> Result<Response<v1::SyncResponse>, Status> {
+    async fn sync(
+        &self,
+        request: Request<v1::SyncRequest>,
+    ) -> Result<Response<v1::SyncResponse>, Status> {
         let request = request.into_inner();
         self.0.admit(request.peer.as_ref())?;
         self.0.desk().seen.syncs.push(request.clone());
@@ -204,7 +217,8 @@ impl Work for Calls {
                 let response = desk.campaign.sync(&sync, self.0.now_ms());
                 (response, desk.campaign.quarantined().get(&sync.worker).cloned())
             };
-            let nothing = response.desired.is_empty() && response.cancel.is_empty() && quarantined.is_none();
+            let nothing =
+                response.desired.is_empty() && response.cancel.is_empty() && quarantined.is_none();
             if !nothing || Instant::now() >= until {
                 break (messages::sync_response(&response), quarantined.unwrap_or_default());
             }
@@ -251,7 +265,10 @@ impl Work for Calls {
             let result = result.expect("a worker makes sense");
             let limits = desk.jobs[&result.unit.job].unit_limits(result.unit.unit);
             let validation = desk.campaign.validate(&result, Some(&limits));
-            assert!(!matches!(validation.verdict, Verdict::Conflict | Verdict::Refused), "{validation:?}");
+            assert!(
+                !matches!(validation.verdict, Verdict::Conflict | Verdict::Refused),
+                "{validation:?}"
+            );
             Fake::apply(&mut desk, validation.events);
             verdicts.push(v1::Verdict::from(validation.verdict).into());
         }
@@ -264,7 +281,10 @@ impl Work for Calls {
         Ok(Response::new(v1::CompleteResponse { verdicts }))
     }
 
-    async fn fail(&self, request: Request<v1::FailRequest>) -> Result<Response<v1::FailResponse>, Status> {
+    async fn fail(
+        &self,
+        request: Request<v1::FailRequest>,
+    ) -> Result<Response<v1::FailResponse>, Status> {
         let request = request.into_inner();
         self.0.admit(request.peer.as_ref())?;
         let mut desk = self.0.desk();
@@ -299,8 +319,9 @@ impl Serving {
         let task = tokio::spawn(async move {
             let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
             let stopped = async { drop(stopped.await) };
-            let serving =
-                Server::builder().add_service(service).serve_with_incoming_shutdown(incoming, stopped);
+            let serving = Server::builder()
+                .add_service(service)
+                .serve_with_incoming_shutdown(incoming, stopped);
             serving.await.expect("it serves");
         });
         Self { address, stop: Some(stop), task }
@@ -325,7 +346,8 @@ struct Scratch(PathBuf);
 
 impl Scratch {
     fn new(name: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!("nqueens-worker-{}-{name}", std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("nqueens-worker-{}-{name}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         Self(folder)
     }
@@ -396,8 +418,8 @@ fn queens(n: usize, unit_prefixes: u64) -> Job {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lone_worker_counts_every_board_right_and_ends_when_there_is_nothing_to_count() {
-    let corner =
-        Problem::new(Piece::Queen, 10, vec![Square::new(0, 3)], vec![Square::new(9, 9)]).expect("a board");
+    let corner = Problem::new(Piece::Queen, 10, vec![Square::new(0, 3)], vec![Square::new(9, 9)])
+        .expect("a board");
     let jobs = [
         queens(8, 10),
         queens(9, 10),
@@ -410,7 +432,8 @@ async fn a_lone_worker_counts_every_board_right_and_ends_when_there_is_nothing_t
     let running = start(Options { exit_when_idle: true, ..options(&scratch, &serving) });
     fake.finished(&jobs).await;
     let summary = running.end().await.expect("it ends well when nothing is to be counted");
-    let oracle = nqueens::engine::CountOptions { kernel: Some(KernelKind::Reference), ..Default::default() };
+    let oracle =
+        nqueens::engine::CountOptions { kernel: Some(KernelKind::Reference), ..Default::default() };
     let of_corner = nqueens::engine::count(&corner, &oracle).expect("counts").solutions;
     let counted: Vec<u128> = jobs.iter().map(|job| fake.solutions(job)).collect();
     assert_eq!(counted, [92, 352, 724, of_corner, 28]);
@@ -428,7 +451,9 @@ async fn a_lone_worker_counts_every_board_right_and_ends_when_there_is_nothing_t
     assert_eq!((first.capacity, first.devices.len()), (2, 1));
     assert_eq!(first.kernels[0], KernelKind::fastest(Piece::Queen).name());
     // Rates are told once they are known.
-    assert!(desk.seen.syncs.iter().any(|sync| sync.rates.iter().any(|rate| rate.units_per_s > 0.0)));
+    assert!(
+        desk.seen.syncs.iter().any(|sync| sync.rates.iter().any(|rate| rate.units_per_s > 0.0))
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -443,7 +468,11 @@ async fn replies_that_are_lost_after_the_commit_cost_nothing() {
     assert_eq!(fake.solutions(&jobs[0]), 724);
     let results = fake.results();
     let same = |a: &v1::Result, b: &v1::Result| (a.attempt, a.unit) == (b.attempt, b.unit);
-    let again = results.iter().enumerate().filter(|(i, a)| results[..*i].iter().any(|b| same(a, b))).count();
+    let again = results
+        .iter()
+        .enumerate()
+        .filter(|(i, a)| results[..*i].iter().any(|b| same(a, b)))
+        .count();
     assert!(again > 0, "what was lost was sent again");
 }
 
@@ -452,7 +481,8 @@ async fn a_coordinator_that_restarts_without_its_leases_gets_every_result() {
     let jobs = [queens(12, 20)];
     let (fake, mut serving) = listen(&jobs).await;
     let scratch = Scratch::new("restart");
-    let running = start(Options { kernel: Some(KernelKind::Generic), ..options(&scratch, &serving) });
+    let running =
+        start(Options { kernel: Some(KernelKind::Generic), ..options(&scratch, &serving) });
     for results in [3, 20, 60] {
         fake.until("some results", |desk| desk.seen.results.len() >= results).await;
         let address = serving.stop().await;
@@ -519,12 +549,18 @@ async fn a_cancelled_job_is_dropped_and_the_next_one_counted() {
     let jobs = [queens(17, 10), queens(9, 10)];
     let (fake, serving) = listen(&jobs).await;
     let scratch = Scratch::new("cancelled");
-    let running = start(Options { kernel: Some(KernelKind::Generic), ..options(&scratch, &serving) });
+    let running =
+        start(Options { kernel: Some(KernelKind::Generic), ..options(&scratch, &serving) });
     fake.until("a lease", |desk| desk.seen.syncs.iter().any(|sync| !sync.held.is_empty())).await;
-    Fake::apply(&mut fake.desk(), vec![Event::JobState { job: jobs[0].hash(), state: JobState::Cancelled }]);
+    Fake::apply(
+        &mut fake.desk(),
+        vec![Event::JobState { job: jobs[0].hash(), state: JobState::Cancelled }],
+    );
     fake.finished(&jobs[1..]).await;
-    fake.until("nothing is held", |desk| desk.seen.syncs.last().is_some_and(|sync| sync.held.is_empty()))
-        .await;
+    fake.until("nothing is held", |desk| {
+        desk.seen.syncs.last().is_some_and(|sync| sync.held.is_empty())
+    })
+    .await;
     running.stop().await;
     assert_eq!(fake.solutions(&jobs[1]), 352);
 }
@@ -534,7 +570,8 @@ async fn a_worker_that_is_told_to_stop_hands_in_what_it_has_and_gives_the_rest_b
     let jobs = [queens(17, 50)];
     let (fake, serving) = listen(&jobs).await;
     let scratch = Scratch::new("drains");
-    let running = start(Options { kernel: Some(KernelKind::Generic), ..options(&scratch, &serving) });
+    let running =
+        start(Options { kernel: Some(KernelKind::Generic), ..options(&scratch, &serving) });
     fake.until("some results", |desk| desk.seen.results.len() >= 5).await;
     let summary = running.stop().await;
     assert_eq!((summary.dropped, summary.undelivered), (0, 0));
@@ -575,14 +612,18 @@ async fn a_worker_in_quarantine_ends_and_says_why() {
         Fake::apply(&mut desk, events);
     }
     let error = running.end().await.expect_err("it is not believed any more");
-    assert!(matches!(&error, WorkerError::Quarantined(why) if why == "its result is wrong"), "{error}");
+    assert!(
+        matches!(&error, WorkerError::Quarantined(why) if why == "its result is wrong"),
+        "{error}"
+    );
 }
 
 #[test]
 fn a_sync_with_a_field_of_tomorrow_is_understood() {
     use prost::Message;
     let lease = v1::Lease { attempt: 3, job: vec![7; 16], units: 2, ..v1::Lease::default() };
-    let response = v1::SyncResponse { desired: vec![lease], next_sync_ms: 5, ..v1::SyncResponse::default() };
+    let response =
+        v1::SyncResponse { desired: vec![lease], next_sync_ms: 5, ..v1::SyncResponse::default() };
     let mut bytes = response.encode_to_vec();
     // Field 1000, a string.
     bytes.extend([0xc2, 0x3e, 3, b'n', b'e', b'w']);
@@ -599,8 +640,10 @@ async fn a_folder_has_one_worker_and_an_address_off_loopback_needs_a_certificate
     assert!(matches!(error, WorkerError::InUse(_)), "{error:?}");
     running.stop().await;
     let join = "192.0.2.1:1".parse().expect("an address");
-    let error =
-        start(Options { join, ..options(&scratch, &serving) }).end().await.expect_err("nobody knows it");
+    let error = start(Options { join, ..options(&scratch, &serving) })
+        .end()
+        .await
+        .expect_err("nobody knows it");
     assert!(
         matches!(error, WorkerError::NoCertificate(_)) && error.to_string().contains("--token"),
         "{error}"
@@ -635,10 +678,14 @@ async fn a_worker_rests_outside_its_hours_and_holds_nothing_then() {
     });
     fake.until("some results", |desk| desk.seen.results.len() >= 3).await;
     clock.0.store(9 * 60, Ordering::SeqCst);
-    let rests = |sync: &v1::SyncRequest| sync.capacity == 0 && sync.held.is_empty() && !sync.draining;
+    let rests =
+        |sync: &v1::SyncRequest| sync.capacity == 0 && sync.held.is_empty() && !sync.draining;
     fake.until("a sync at rest", |desk| desk.seen.syncs.last().is_some_and(rests)).await;
     // The next morning there is something shorter to do.
-    Fake::apply(&mut fake.desk(), vec![Event::JobState { job: jobs[0].hash(), state: JobState::Cancelled }]);
+    Fake::apply(
+        &mut fake.desk(),
+        vec![Event::JobState { job: jobs[0].hash(), state: JobState::Cancelled }],
+    );
     clock.0.store(18 * 60, Ordering::SeqCst);
     fake.finished(&jobs[1..]).await;
     running.stop().await;
@@ -704,14 +751,26 @@ async fn a_device_counts_beside_the_cpu() {
     let jobs = [queens(11, 10)];
     let (fake, serving) = listen(&jobs).await;
     let scratch = Scratch::new("device");
-    let running =
-        start(Options { opened: vec![device("mirror-0", usize::MAX)], ..options(&scratch, &serving) });
+    let running = start(Options {
+        opened: vec![device("mirror-0", usize::MAX)],
+        ..options(&scratch, &serving)
+    });
     fake.finished(&jobs).await;
     running.stop().await;
     assert_eq!(fake.solutions(&jobs[0]), 2680);
     let desk = fake.desk();
-    assert!(desk.seen.results.iter().all(|result| result.grant == desk.seen.granted[&result.attempt].grant));
-    assert!(desk.seen.syncs.iter().any(|sync| sync.devices.iter().any(|device| device.id == "mirror-0")));
+    assert!(
+        desk.seen
+            .results
+            .iter()
+            .all(|result| result.grant == desk.seen.granted[&result.attempt].grant)
+    );
+    assert!(
+        desk.seen
+            .syncs
+            .iter()
+            .any(|sync| sync.devices.iter().any(|device| device.id == "mirror-0"))
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -725,7 +784,8 @@ async fn a_device_alone_counts_all() {
     fake.finished(&jobs).await;
     assert_eq!(running.stop().await.undelivered, 0);
     assert_eq!((fake.solutions(&jobs[0]), fake.solutions(&jobs[1])), (724, 2680));
-    let by_device = |result: &v1::Result| (&result.kernel[..], &result.device[..]) == ("wgsl", "mirror-0");
+    let by_device =
+        |result: &v1::Result| (&result.kernel[..], &result.device[..]) == ("wgsl", "mirror-0");
     assert!(fake.results().iter().all(by_device));
 }
 

@@ -10,7 +10,9 @@ use nqueens::cluster::auth::{
     AccessError, Action, Authority, AuthorityError, Credentials, EnrollError, HolderError, Issued,
     KeyRequest, Name, Renewal, Role, Token,
 };
-use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair, SanType};
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair, SanType,
+};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use x509_parser::prelude::FromDer;
@@ -28,7 +30,8 @@ impl Folder {
     fn new() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("nqueens-credentials-{}-{count}", std::process::id()));
+        let path = std::env::temp_dir()
+            .join(format!("nqueens-credentials-{}-{count}", std::process::id()));
         let _ = fs::remove_dir_all(&path);
         fs::create_dir_all(&path).expect("a folder");
         Self(path)
@@ -82,9 +85,13 @@ fn a_token_buys_as_many_certificates_as_it_has_uses() {
         let token = token(&authority, Role::Worker, uses);
         for use_ in 0..uses {
             let name = name(&format!("worker-{uses}-{use_}"));
-            let issued = authority.enroll(&token, &name, &request(), NOW_MS).expect("a use is left");
+            let issued =
+                authority.enroll(&token, &name, &request(), NOW_MS).expect("a use is left");
             assert_eq!((&issued.identity.name, issued.identity.role), (&name, Role::Worker));
-            assert_eq!(authority.identify(&certificate(&issued), NOW_MS).expect("known"), issued.identity);
+            assert_eq!(
+                authority.identify(&certificate(&issued), NOW_MS).expect("known"),
+                issued.identity
+            );
         }
         for again in ["other", "worker-1-x"] {
             let refused = authority.enroll(&token, &name(again), &request(), NOW_MS);
@@ -106,7 +113,9 @@ fn of_many_at_once_as_many_enrol_as_the_token_has_uses() {
             .map(|i| {
                 let (handle, token) = (&others[i % 2], &token);
                 scope.spawn(move || {
-                    usize::from(handle.enroll(token, &name(&format!("w{i}")), &request(), NOW_MS).is_ok())
+                    usize::from(
+                        handle.enroll(token, &name(&format!("w{i}")), &request(), NOW_MS).is_ok(),
+                    )
                 })
             })
             .collect();
@@ -121,7 +130,9 @@ fn a_token_is_good_until_it_expires() {
     let folder = Folder::new();
     let authority = made(&folder);
     let token = token(&authority, Role::Worker, 2);
-    authority.enroll(&token, &name("a"), &request(), NOW_MS + HOUR_MS - 1).expect("the last moment");
+    authority
+        .enroll(&token, &name("a"), &request(), NOW_MS + HOUR_MS - 1)
+        .expect("the last moment");
     for later_ms in [HOUR_MS, HOUR_MS + 1, 400 * DAY_MS] {
         let refused = authority.enroll(&token, &name("b"), &request(), NOW_MS + later_ms);
         assert!(matches!(refused, Err(EnrollError::TokenExpired)), "{refused:?}");
@@ -138,7 +149,8 @@ fn a_wrong_secret_or_fingerprint_buys_nothing_and_writes_nothing() {
 
     for at in text.len() - 40..text.len() {
         let letter = if &text[at..=at] == "a" { "b" } else { "a" };
-        let forged: Token = [&text[..at], letter, &text[at + 1..]].concat().parse().expect("a token");
+        let forged: Token =
+            [&text[..at], letter, &text[at + 1..]].concat().parse().expect("a token");
         let refused = authority.enroll(&forged, &name("a"), &request(), NOW_MS);
         assert!(matches!(refused, Err(EnrollError::UnknownToken)), "{refused:?}");
     }
@@ -164,7 +176,10 @@ fn a_revoked_token_buys_nothing() {
     authority.revoke_token(token.id(), NOW_MS).expect("revoked");
     let refused = authority.enroll(&token, &name("a"), &request(), NOW_MS);
     assert!(matches!(refused, Err(EnrollError::UnknownToken)), "{refused:?}");
-    assert!(matches!(authority.revoke_token(token.id(), NOW_MS), Err(AuthorityError::NoSuchToken(_))));
+    assert!(matches!(
+        authority.revoke_token(token.id(), NOW_MS),
+        Err(AuthorityError::NoSuchToken(_))
+    ));
 }
 
 #[test]
@@ -174,7 +189,8 @@ fn an_answer_that_was_lost_is_given_again_to_the_same_key_without_another_use() 
     let token = token(&authority, Role::Worker, 2);
     let request_a = request();
     let lost = authority.enroll(&token, &name("a"), &request_a, NOW_MS).expect("enrolled");
-    let found = authority.enroll(&token, &name("a"), &request_a, NOW_MS + MINUTE_MS).expect("once more");
+    let found =
+        authority.enroll(&token, &name("a"), &request_a, NOW_MS + MINUTE_MS).expect("once more");
     assert_ne!(lost.identity.serial, found.identity.serial);
     assert!(matches!(authority.identify(&certificate(&lost), NOW_MS), Err(AccessError::Unknown)));
     assert_eq!(authority.tokens().expect("readable")[0].1.uses_left, 1);
@@ -194,19 +210,22 @@ fn of_a_request_only_the_public_key_counts() {
     greedy.distinguished_name.push(DnType::CommonName, "boss");
     greedy.subject_alt_names.push(SanType::URI("nqueens:role:operator".try_into().expect("a URI")));
     greedy.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    greedy.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::Any];
+    greedy.extended_key_usages =
+        vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::Any];
     let request = greedy.serialize_request(&key).expect("a request");
 
     let token = token(&authority, Role::Worker, 1);
     let issued = authority.enroll(&token, &name("small"), request.der(), NOW_MS).expect("enrolled");
     assert_eq!((issued.identity.name.as_str(), issued.identity.role), ("small", Role::Worker));
     let bytes = certificate(&issued);
-    let (_, read) = x509_parser::certificate::X509Certificate::from_der(&bytes).expect("a certificate");
+    let (_, read) =
+        x509_parser::certificate::X509Certificate::from_der(&bytes).expect("a certificate");
     assert_eq!(read.subject().to_string(), "CN=small");
     assert!(!read.is_ca());
     let usage = read.extended_key_usage().expect("readable").expect("there").value;
     assert!(usage.client_auth && !usage.server_auth && !usage.any);
-    let names = &read.subject_alternative_name().expect("readable").expect("there").value.general_names;
+    let names =
+        &read.subject_alternative_name().expect("readable").expect("there").value.general_names;
     assert_eq!(names.len(), 1);
     assert_eq!(names[0].to_string(), "URI(nqueens:role:worker)");
 
@@ -255,7 +274,8 @@ fn a_name_in_use_is_free_once_it_is_revoked_or_has_expired() {
     assert_eq!(authority.tokens().expect("readable").len(), 2);
 
     let later_ms = NOW_MS + 8 * DAY_MS;
-    let new = authority.create_token(Role::Viewer, NonZeroU32::MIN, HOUR_MS, later_ms).expect("a token");
+    let new =
+        authority.create_token(Role::Viewer, NonZeroU32::MIN, HOUR_MS, later_ms).expect("a token");
     authority.enroll(&new, &name("a"), &request(), later_ms).expect("free");
 }
 
@@ -313,13 +333,20 @@ fn a_certificate_that_is_not_valid_yet_is_good_for_its_renewal_alone() {
             let answer = authority.authorize(Some(&certificate(&issued)), action, early_ms);
             match action {
                 Action::Renew => assert_eq!(answer.expect("let in"), issued.identity),
-                _ => assert!(matches!(answer, Err(AccessError::NotYetValid)), "{role} {action}: {answer:?}"),
+                _ => assert!(
+                    matches!(answer, Err(AccessError::NotYetValid)),
+                    "{role} {action}: {answer:?}"
+                ),
             }
         }
-        let renewed = authority.renew(&certificate(&issued), &request(), early_ms).expect("renewed");
+        let renewed =
+            authority.renew(&certificate(&issued), &request(), early_ms).expect("renewed");
         let known = authority.identify(&certificate(&renewed), early_ms).expect("valid");
         let Issued { identity, .. } = issued;
-        assert_eq!((known.name, known.role, known.owner), (identity.name, identity.role, identity.owner));
+        assert_eq!(
+            (known.name, known.role, known.owner),
+            (identity.name, identity.role, identity.owner)
+        );
     }
 
     // Whoever has been shut out is so at any time.
@@ -374,11 +401,16 @@ fn every_call_is_let_in_by_role_and_never_without_a_certificate() {
         for action in Action::ALL {
             let answer = authority.authorize(Some(&certificate(&issued)), action, NOW_MS);
             match answer {
-                Ok(identity) => assert!(role.may(action) && identity.role == role, "{role} {action}"),
+                Ok(identity) => {
+                    assert!(role.may(action) && identity.role == role, "{role} {action}")
+                }
                 Err(AccessError::Forbidden { .. }) => assert!(!role.may(action), "{role} {action}"),
                 Err(error) => panic!("{role} {action}: {error}"),
             }
-            assert!(matches!(authority.authorize(None, action, NOW_MS), Err(AccessError::NoCertificate)));
+            assert!(matches!(
+                authority.authorize(None, action, NOW_MS),
+                Err(AccessError::NoCertificate)
+            ));
         }
     }
 }
@@ -390,19 +422,25 @@ fn a_renewal_keeps_name_and_role_and_replaces_what_was_never_received() {
     let first = enrolled(&authority, "a", Role::Viewer);
     let later_ms = NOW_MS + 4 * DAY_MS;
     let lost = authority.renew(&certificate(&first), &request(), later_ms).expect("renewed");
-    let second = authority.renew(&certificate(&first), &request(), later_ms).expect("renewed again");
+    let second =
+        authority.renew(&certificate(&first), &request(), later_ms).expect("renewed again");
     assert_eq!((second.identity.name.as_str(), second.identity.role), ("a", Role::Viewer));
     assert_eq!(second.identity.not_after_ms, later_ms + 7 * DAY_MS);
     authority.identify(&certificate(&first), later_ms).expect("the answer may be lost");
     assert!(matches!(authority.identify(&certificate(&lost), later_ms), Err(AccessError::Unknown)));
     authority.renew(&certificate(&second), &request(), later_ms).expect("renewed");
-    assert!(matches!(authority.identify(&certificate(&first), later_ms), Err(AccessError::Unknown)));
+    assert!(matches!(
+        authority.identify(&certificate(&first), later_ms),
+        Err(AccessError::Unknown)
+    ));
     assert_eq!(authority.certificates().expect("readable").len(), 2);
 }
 
 fn token_of(authority: &Authority, owner: &str, uses: u32) -> Token {
     let uses = NonZeroU32::new(uses).expect("some");
-    authority.create_token_for(Some(&name(owner)), Role::Worker, uses, HOUR_MS, NOW_MS).expect("a token")
+    authority
+        .create_token_for(Some(&name(owner)), Role::Worker, uses, HOUR_MS, NOW_MS)
+        .expect("a token")
 }
 
 #[test]
@@ -454,7 +492,8 @@ fn nobody_becomes_the_owner_of_anothers_workers_by_choosing_a_name() {
 fn an_owner_stays_through_lost_answers_and_renewals_and_when_the_token_is_forgotten() {
     let folder = Folder::new();
     let authority = made(&folder);
-    let enrolled = [(token_of(&authority, "anna", 1), "a"), (token(&authority, Role::Worker, 1), "b")];
+    let enrolled =
+        [(token_of(&authority, "anna", 1), "a"), (token(&authority, Role::Worker, 1), "b")];
     let mut held = enrolled.map(|(token, who)| {
         let asked = request();
         let lost = authority.enroll(&token, &name(who), &asked, NOW_MS).expect("enrolled");
@@ -490,7 +529,10 @@ fn a_name_that_is_enrolled_again_by_another_token_has_that_ones_owner() {
     authority.revoke(&name("w"), NOW_MS).expect("revoked");
     let second = authority.enroll(&bert, &name("w"), &request(), NOW_MS).expect("enrolled");
     assert_eq!(second.identity.owner.as_str(), "bert");
-    assert_eq!(authority.identify(&certificate(&second), NOW_MS).expect("known").owner.as_str(), "bert");
+    assert_eq!(
+        authority.identify(&certificate(&second), NOW_MS).expect("known").owner.as_str(),
+        "bert"
+    );
 }
 
 #[test]
@@ -583,7 +625,8 @@ fn keys_and_the_register_are_for_their_owner_alone() {
     assert_eq!(mode(&worker.join("enrolment.key")), 0o600);
     let token = token(&authority, Role::Worker, 1);
     let issued = authority.enroll(&token, &name("a"), key.request(), NOW_MS).expect("enrolled");
-    let answer = key.answered(authority.fingerprint(), &issued.certificate_pem, &issued.authority_pem);
+    let answer =
+        key.answered(authority.fingerprint(), &issued.certificate_pem, &issued.authority_pem);
     answer.expect("an answer").save(&worker).expect("saved");
 
     assert_eq!((mode(&path), mode(&worker)), (0o700, 0o700));
@@ -592,11 +635,16 @@ fn keys_and_the_register_are_for_their_owner_alone() {
     }
     assert_eq!(mode(&worker.join("credentials.json")), 0o600);
 
-    let set = |path: &Path, mode| fs::set_permissions(path, PermissionsExt::from_mode(mode)).expect("ours");
+    let set = |path: &Path, mode| {
+        fs::set_permissions(path, PermissionsExt::from_mode(mode)).expect("ours")
+    };
     for file in ["authority.key", "register"] {
         set(&path.join(file), 0o644);
         let error = Authority::open(&path).expect_err("refused").to_string();
-        assert!(error.contains(file) && error.contains("mode 644") && error.contains("chmod 600"), "{error}");
+        assert!(
+            error.contains(file) && error.contains("mode 644") && error.contains("chmod 600"),
+            "{error}"
+        );
         // A group of its own is how container platforms open volumes.
         set(&path.join(file), 0o660);
         Authority::open(&path).expect("opens");
@@ -620,14 +668,18 @@ fn credentials_survive_on_disk_or_are_refused() {
     drop(killed);
     let key = KeyRequest::for_enrolment(&worker, &name("a")).expect("the same key");
     let issued = authority.enroll(&token, &name("a"), key.request(), NOW_MS).expect("the same use");
-    let answer = key.answered(authority.fingerprint(), &issued.certificate_pem, &issued.authority_pem);
+    let answer =
+        key.answered(authority.fingerprint(), &issued.certificate_pem, &issued.authority_pem);
     let credentials = answer.expect("an answer");
     credentials.save(&worker).expect("saved");
     assert!(!worker.join("enrolment.key").exists());
 
     let loaded = Credentials::load(&worker).expect("there");
     assert_eq!((loaded.name(), loaded.role()), (&name("a"), Role::Worker));
-    assert_eq!((loaded.authority(), loaded.not_after_ms()), (authority.fingerprint(), NOW_MS + 7 * DAY_MS));
+    assert_eq!(
+        (loaded.authority(), loaded.not_after_ms()),
+        (authority.fingerprint(), NOW_MS + 7 * DAY_MS)
+    );
     for (at_ms, renewal) in [
         (NOW_MS, None),
         (NOW_MS + 3 * DAY_MS, None),
@@ -643,7 +695,9 @@ fn credentials_survive_on_disk_or_are_refused() {
 
     damaged(&worker.join("credentials.json"), |damage| match Credentials::load(&worker) {
         Err(error) => assert!(matches!(error, HolderError::Damaged(_)), "{damage}: {error}"),
-        Ok(read) => assert_eq!(der(read.certificate_pem()), der(loaded.certificate_pem()), "{damage}"),
+        Ok(read) => {
+            assert_eq!(der(read.certificate_pem()), der(loaded.certificate_pem()), "{damage}")
+        }
     });
 }
 
@@ -651,7 +705,8 @@ fn credentials_survive_on_disk_or_are_refused() {
 fn an_answer_for_another_key_or_from_another_authority_is_refused() {
     let (folder, another_folder) = (Folder::new(), Folder::new());
     let (authority, another) = (made(&folder), made(&another_folder));
-    let (issued, strange) = (enrolled(&authority, "a", Role::Worker), enrolled(&another, "a", Role::Worker));
+    let (issued, strange) =
+        (enrolled(&authority, "a", Role::Worker), enrolled(&another, "a", Role::Worker));
     let key = || KeyRequest::new(&name("a")).expect("a key");
     let token = token(&authority, Role::Worker, 1);
     let mine = key();
@@ -673,11 +728,16 @@ fn a_token_for_people_buys_a_session_that_ends_in_its_time() {
     let folder = Folder::new();
     let authority = made(&folder);
     let (watcher, anna) = (name("watcher"), name("anna"));
-    let bought = |role, who: Option<&Name>| authority.sign_in(&token(&authority, role, 1), who, NOW_MS);
+    let bought =
+        |role, who: Option<&Name>| authority.sign_in(&token(&authority, role, 1), who, NOW_MS);
     let (secret, session) = bought(Role::Viewer, Some(&watcher)).expect("bought");
     assert_eq!((session.name, session.role), (watcher.clone(), Role::Viewer));
-    let until = |secret, ms| authority.session(secret, NOW_MS + ms).map(|session| session.role).ok();
-    assert_eq!((until(&secret, 30 * DAY_MS), until(&secret, 30 * DAY_MS + 1)), (Some(Role::Viewer), None));
+    let until =
+        |secret, ms| authority.session(secret, NOW_MS + ms).map(|session| session.role).ok();
+    assert_eq!(
+        (until(&secret, 30 * DAY_MS), until(&secret, 30 * DAY_MS + 1)),
+        (Some(Role::Viewer), None)
+    );
     assert!(authority.session(&secret, NOW_MS - 1).is_err(), "before it was bought");
     let (operator, _) = bought(Role::Operator, None).expect("bought");
     assert_eq!(
@@ -691,7 +751,10 @@ fn a_token_for_people_buys_a_session_that_ends_in_its_time() {
     assert!(matches!(refused, Err(EnrollError::NameInUse(_))), "{refused:?}");
     enrolled(&authority, "anna", Role::Operator);
     let refused = bought(Role::Operator, Some(&anna));
-    assert!(matches!(refused, Err(EnrollError::NameInUse(_))), "a certificate has the name: {refused:?}");
+    assert!(
+        matches!(refused, Err(EnrollError::NameInUse(_))),
+        "a certificate has the name: {refused:?}"
+    );
     let used = token(&authority, Role::Viewer, 1);
     authority.sign_in(&used, None, NOW_MS).expect("bought");
     let refused = authority.sign_in(&used, None, NOW_MS);

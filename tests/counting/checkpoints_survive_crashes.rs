@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use nqueens::board::{Piece, Problem, Square};
-use nqueens::checkpoint::{BookError, Checkpoint, CheckpointError, Corruption, FinishedUnit, Storage};
+use nqueens::checkpoint::{
+    Checkpoint, CheckpointError, Corruption, EnterError, FinishedUnit, Storage,
+};
 use nqueens::decomposition::{Job, Scheme};
 use nqueens::engine::{CountError, CountOptions, CountTask, Event};
 use nqueens::kernel::KernelKind;
@@ -18,7 +20,8 @@ use sha2::{Digest, Sha256};
 const UNITS: u64 = 6;
 
 fn job() -> Job {
-    Job::new(Problem::empty(Piece::Queen, 9), Scheme::CentreCross, None, 100).expect("a small board")
+    Job::new(Problem::empty(Piece::Queen, 9), Scheme::CentreCross, None, 100)
+        .expect("a small board")
 }
 
 fn finished(unit: u64) -> FinishedUnit {
@@ -69,7 +72,11 @@ impl Disk {
 
 impl CrashingDisk {
     fn holding(bytes: &[u8]) -> Self {
-        Self(Rc::new(RefCell::new(Disk { synced: bytes.to_vec(), written: bytes.to_vec(), left: None })))
+        Self(Rc::new(RefCell::new(Disk {
+            synced: bytes.to_vec(),
+            written: bytes.to_vec(),
+            left: None,
+        })))
     }
 }
 
@@ -153,8 +160,8 @@ fn an_acknowledged_unit_survives_a_power_loss_at_any_byte() {
 /// A crashed file holds what was acknowledged, nothing twice, and the count goes on from it to the end.
 fn goes_on(bytes: &[u8], acknowledged: &[u64], whence: &str) {
     let disk = CrashingDisk::holding(bytes);
-    let mut file =
-        Checkpoint::open_in(Path::new("run"), disk.clone()).unwrap_or_else(|e| panic!("{whence}: {e}"));
+    let mut file = Checkpoint::open_in(Path::new("run"), disk.clone())
+        .unwrap_or_else(|e| panic!("{whence}: {e}"));
     for &unit in acknowledged {
         assert!(file.book().has(unit), "{whence}: unit {unit} is lost");
     }
@@ -165,19 +172,22 @@ fn goes_on(bytes: &[u8], acknowledged: &[u64], whence: &str) {
     }
     let missing: Vec<u64> = file.book().missing().collect();
     file.append(&missing.into_iter().map(finished).collect::<Vec<_>>()).expect("the disk works");
-    let again = open(&disk.0.borrow().synced).unwrap_or_else(|e| panic!("{whence}, once more: {e}"));
+    let again =
+        open(&disk.0.borrow().synced).unwrap_or_else(|e| panic!("{whence}, once more: {e}"));
     assert_eq!(again.book().total().map(Tally::thirds), Ok(thirds(0..UNITS)), "{whence}");
 }
 
 #[test]
 fn a_second_crash_while_a_torn_line_is_overwritten_loses_nothing_either() {
     let whole = whole_file();
-    let last_line = whole[..whole.len() - 1].iter().rposition(|&byte| byte == b'\n').expect("lines") + 1;
+    let last_line =
+        whole[..whole.len() - 1].iter().rposition(|&byte| byte == b'\n').expect("lines") + 1;
     // Every seventh length tears all the fields.
     for torn_at in (last_line + 1..whole.len()).step_by(7) {
         for left in 0..whole.len() - last_line + 3 {
             let disk = CrashingDisk::holding(&whole[..torn_at]);
-            let mut file = Checkpoint::open_in(Path::new("run"), disk.clone()).expect("a torn last line");
+            let mut file =
+                Checkpoint::open_in(Path::new("run"), disk.clone()).expect("a torn last line");
             disk.0.borrow_mut().left = Some(left);
             let mut acknowledged = vec![0, 1, 2, 5];
             // Another unit than the torn one comes first this time.
@@ -186,7 +196,9 @@ fn a_second_crash_while_a_torn_line_is_overwritten_loses_nothing_either() {
             }
             let disk = disk.0.borrow().clone();
             let survivors = disk.survivors();
-            for bytes in [&survivors[0], &survivors[survivors.len() / 2], &survivors[survivors.len() - 1]] {
+            for bytes in
+                [&survivors[0], &survivors[survivors.len() / 2], &survivors[survivors.len() - 1]]
+            {
                 goes_on(bytes, &acknowledged, &format!("torn at {torn_at}, left {left}"));
             }
         }
@@ -196,10 +208,13 @@ fn a_second_crash_while_a_torn_line_is_overwritten_loses_nothing_either() {
 #[test]
 fn a_torn_header_of_other_units_is_written_anew() {
     let of = |unit_prefixes| {
-        Job::new(Problem::empty(Piece::Queen, 9), Scheme::CentreCross, None, unit_prefixes).expect("small")
+        Job::new(Problem::empty(Piece::Queen, 9), Scheme::CentreCross, None, unit_prefixes)
+            .expect("small")
     };
     let disk = CrashingDisk::default();
-    Checkpoint::open_in(Path::new("run"), disk.clone()).and_then(|mut f| f.begin(&of(7), 50)).expect("works");
+    Checkpoint::open_in(Path::new("run"), disk.clone())
+        .and_then(|mut f| f.begin(&of(7), 50))
+        .expect("works");
     let header = disk.0.borrow().synced.clone();
     let disk = CrashingDisk::holding(&header[..header.len() - 1]);
     let mut file = Checkpoint::open_in(Path::new("run"), disk.clone()).expect("a torn header");
@@ -215,9 +230,9 @@ fn a_unit_that_the_file_would_refuse_on_reading_is_never_written() {
     lying.add(3, 92u64, Residues::of(93), 0).expect("fits");
     let other = FinishedUnit { tally: finished(9).tally, ..finished(0) };
     for (wrong, because) in [
-        (finished(UNITS), BookError::NoSuchUnit { unit: UNITS, units: UNITS }),
-        (other, BookError::Conflict(0)),
-        (FinishedUnit { elapsed_s: f64::NAN, ..finished(3) }, BookError::Elapsed(3)),
+        (finished(UNITS), EnterError::NoSuchUnit { unit: UNITS, units: UNITS }),
+        (other, EnterError::Conflict(0)),
+        (FinishedUnit { elapsed_s: f64::NAN, ..finished(3) }, EnterError::Elapsed(3)),
     ] {
         let refused = file.append(&[finished(3), wrong]).expect_err("may not be kept");
         assert!(
@@ -226,19 +241,26 @@ fn a_unit_that_the_file_would_refuse_on_reading_is_never_written() {
         );
     }
     let lying = file.append(&[FinishedUnit { tally: lying, ..finished(3) }]);
-    assert!(matches!(lying, Err(CheckpointError::Refused { source: BookError::Tally { unit: 3, .. }, .. })));
+    assert!(matches!(
+        lying,
+        Err(CheckpointError::Refused { source: EnterError::Tally { unit: 3, .. }, .. })
+    ));
     assert_eq!(disk.0.borrow().written, whole_file());
     // The file goes on, and writes a unit once however often it comes.
     file.append(&[finished(3), finished(3), finished(0)]).expect("right ones");
     file.append(&[finished(3)]).expect("kept already");
     let bytes = disk.0.borrow().synced.clone();
     assert_eq!(bytes.iter().filter(|&&byte| byte == b'\n').count() as u64, 1 + UNITS);
-    assert_eq!(open(&bytes).expect("whole").book().total().map(Tally::thirds), Ok(thirds(0..UNITS)));
+    assert_eq!(
+        open(&bytes).expect("whole").book().total().map(Tally::thirds),
+        Ok(thirds(0..UNITS))
+    );
 }
 
 /// `json` as a line with the right checksum.
 fn line(json: &str) -> String {
-    let digits: String = Sha256::digest(json)[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+    let digits: String =
+        Sha256::digest(json)[..8].iter().map(|byte| format!("{byte:02x}")).collect();
     format!("{digits} {json}\n")
 }
 
@@ -246,12 +268,15 @@ fn line(json: &str) -> String {
 fn a_line_with_a_right_checksum_is_still_not_believed_blindly() {
     let (text, hash) = (job().to_string(), job().hash());
     let header = |format: &str, job: &str, hash: &str, units: u64| {
-        line(&format!(r#"{{"format":"{format}","job":"{job}","job_hash":"{hash}","units":{units}}}"#))
+        line(&format!(
+            r#"{{"format":"{format}","job":"{job}","job_hash":"{hash}","units":{units}}}"#
+        ))
     };
     let hash = hash.to_string();
     let good = header("nqueens-run/1", &text, &hash, UNITS);
     let unit = |unit, thirds: u64, residue: u64| {
-        let tally = format!(r#"{{"thirds":"{thirds}","residues":[{residue},{residue}],"nodes":"1"}}"#);
+        let tally =
+            format!(r#"{{"thirds":"{thirds}","residues":[{residue},{residue}],"nodes":"1"}}"#);
         line(&format!(r#"{{"unit":{unit},"tally":{tally},"elapsed_s":0.5,"kernel":"scalar"}}"#))
     };
     let damage = |text: &str| {
@@ -260,7 +285,10 @@ fn a_line_with_a_right_checksum_is_still_not_believed_blindly() {
             Err(error @ CheckpointError::Damaged { .. }) => {
                 assert_eq!(disk.0.borrow().written, text.as_bytes());
                 let message = error.to_string();
-                assert!(message.contains("some/file, line ") && !message.contains('\n'), "{message}");
+                assert!(
+                    message.contains("some/file, line ") && !message.contains('\n'),
+                    "{message}"
+                );
                 let CheckpointError::Damaged { line, damage, .. } = error else { unreachable!() };
                 (line, damage)
             }
@@ -269,20 +297,24 @@ fn a_line_with_a_right_checksum_is_still_not_believed_blindly() {
     };
     assert!(open(format!("{good}{}{}", unit(1, 9, 9), unit(1, 9, 9)).as_bytes()).is_ok());
     let (at, of) = damage(&format!("{good}{}{}", unit(1, 9, 9), unit(1, 12, 12)));
-    assert!(at == 3 && matches!(of, Corruption::Book(BookError::Conflict(1))));
+    assert!(at == 3 && matches!(of, Corruption::Book(EnterError::Conflict(1))));
     let (at, of) = damage(&format!("{good}{}", unit(1, 9, 12)));
-    assert!(at == 2 && matches!(of, Corruption::Book(BookError::Tally { unit: 1, .. })));
+    assert!(at == 2 && matches!(of, Corruption::Book(EnterError::Tally { unit: 1, .. })));
     let (at, of) = damage(&format!("{good}{}", unit(UNITS, 9, 9)));
-    assert!(at == 2 && matches!(of, Corruption::Book(BookError::NoSuchUnit { .. })));
+    assert!(at == 2 && matches!(of, Corruption::Book(EnterError::NoSuchUnit { .. })));
     assert!(matches!(damage(&format!("{good}{good}")), (2, Corruption::Unknown(_))));
     assert!(matches!(damage(&format!("{good}{}", line("{"))), (2, Corruption::Unknown(_))));
     let (_, of) = damage(&line(r#"{"format":"nqueens-run/2","more":1}"#));
     assert!(of.to_string().contains("nqueens-run/2"), "{of}");
     assert!(matches!(damage(&header("nqueens-run/1", "x", &hash, 6)), (1, Corruption::Unknown(_))));
     let zeros = "0".repeat(32);
-    assert!(matches!(damage(&header("nqueens-run/1", &text, &zeros, 6)), (1, Corruption::JobHash(_))));
+    assert!(matches!(
+        damage(&header("nqueens-run/1", &text, &zeros, 6)),
+        (1, Corruption::JobHash(_))
+    ));
     // A number of units that no memory holds is no reason to fall over.
-    let endless = open(header("nqueens-run/1", &text, &hash, u64::MAX).as_bytes()).expect("a header");
+    let endless =
+        open(header("nqueens-run/1", &text, &hash, u64::MAX).as_bytes()).expect("a header");
     assert_eq!((endless.book().units(), endless.book().done()), (u64::MAX, 0));
 }
 
@@ -295,7 +327,10 @@ fn a_torn_line_is_overwritten_and_the_file_reads_back_whole() {
     file.append(&[finished(4), finished(3)]).expect("the disk works");
     drop(file);
     let again = open(&disk.0.borrow().synced).expect("nothing is torn");
-    assert_eq!((again.torn_bytes(), again.book().total().map(Tally::thirds)), (0, Ok(thirds(0..UNITS))));
+    assert_eq!(
+        (again.torn_bytes(), again.book().total().map(Tally::thirds)),
+        (0, Ok(thirds(0..UNITS)))
+    );
 }
 
 #[test]
@@ -319,7 +354,11 @@ fn a_flipped_bit_anywhere_is_refused_or_costs_no_more_than_the_last_unit() {
                 Err(CheckpointError::Damaged { .. }) => {}
                 Err(other) => panic!("byte {position}, bit {bit}: {other}"),
                 Ok(file) => {
-                    assert_eq!(position, bytes.len() - 1, "byte {position}, bit {bit} was believed");
+                    assert_eq!(
+                        position,
+                        bytes.len() - 1,
+                        "byte {position}, bit {bit} was believed"
+                    );
                     assert_eq!(file.book().so_far().thirds(), thirds([0, 1, 2, 5]));
                 }
             }
@@ -329,8 +368,14 @@ fn a_flipped_bit_anywhere_is_refused_or_costs_no_more_than_the_last_unit() {
 
 #[test]
 fn a_file_that_is_no_run_file_is_refused_and_left_alone() {
-    let texts: [&[u8]; 6] =
-        [b"hello\n", b"\n", b"{\"unit\":0}\n", &[0xff; 40], b"deadbeef", b"0123456789abcdef {\"a\":1}"];
+    let texts: [&[u8]; 6] = [
+        b"hello\n",
+        b"\n",
+        b"{\"unit\":0}\n",
+        &[0xff; 40],
+        b"deadbeef",
+        b"0123456789abcdef {\"a\":1}",
+    ];
     for bytes in texts {
         let disk = CrashingDisk::holding(bytes);
         let opened = Checkpoint::open_in(Path::new("run"), disk.clone())
@@ -345,7 +390,8 @@ struct Scratch(PathBuf);
 
 impl Scratch {
     fn new(name: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!("nqueens-test-{}-{name}", std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("nqueens-test-{}-{name}", std::process::id()));
         fs::create_dir_all(&folder).expect("a folder for temporary files");
         Self(folder)
     }
@@ -399,7 +445,8 @@ fn a_count_that_was_stopped_goes_on_where_it_was() {
         // Each session is stopped after some units.
         let stop_at = before + 9;
         let outcome = task.run(|event| {
-            let enough = matches!(event, Event::Progress(progress) if progress.units_done >= stop_at);
+            let enough =
+                matches!(event, Event::Progress(progress) if progress.units_done >= stop_at);
             if enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         match outcome {
@@ -424,9 +471,12 @@ fn a_run_file_of_another_job_is_refused_and_left_alone() {
         CountTask::resume(problem, &options, &scratch.file())
     };
     let eight = Problem::empty(Piece::Queen, 8);
-    resume(&eight, KernelKind::Scalar).and_then(|t| t.run(|_| ControlFlow::Continue(()))).expect("counts");
+    resume(&eight, KernelKind::Scalar)
+        .and_then(|t| t.run(|_| ControlFlow::Continue(())))
+        .expect("counts");
     let before = fs::read(scratch.file()).expect("the file is there");
-    let placed = Problem::new(Piece::Queen, 8, vec![Square::new(0, 0)], vec![]).expect("on the board");
+    let placed =
+        Problem::new(Piece::Queen, 8, vec![Square::new(0, 0)], vec![]).expect("on the board");
     for (problem, kernel) in [
         (Problem::empty(Piece::Queen, 9), KernelKind::Scalar),
         (placed, KernelKind::Scalar),
@@ -434,7 +484,10 @@ fn a_run_file_of_another_job_is_refused_and_left_alone() {
         (eight.clone(), KernelKind::Textbook),
     ] {
         let refused = resume(&problem, kernel).expect_err("another job");
-        assert!(matches!(refused, CountError::Checkpoint(CheckpointError::AnotherJob { .. })), "{refused}");
+        assert!(
+            matches!(refused, CountError::Checkpoint(CheckpointError::AnotherJob { .. })),
+            "{refused}"
+        );
     }
     assert_eq!(fs::read(scratch.file()).expect("the file is there"), before);
     // Another kernel of the same scheme may go on with it.
@@ -454,6 +507,10 @@ fn a_run_file_in_use_or_out_of_reach_is_refused() {
         out_of_reach.push("/dev/zero".into());
     }
     for path in out_of_reach {
-        assert!(matches!(Checkpoint::open(&path), Err(CheckpointError::Io { .. })), "{}", path.display());
+        assert!(
+            matches!(Checkpoint::open(&path), Err(CheckpointError::Io { .. })),
+            "{}",
+            path.display()
+        );
     }
 }

@@ -28,7 +28,11 @@ impl Collector {
 impl AnswerSink for Collector {
     fn answer(&mut self, columns: &[usize]) -> ControlFlow<()> {
         self.answers.push(columns.to_owned());
-        if self.answers.len() == self.enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if self.answers.len() == self.enough {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
     }
 
     fn look(&mut self, _: u64) -> ControlFlow<()> {
@@ -98,7 +102,10 @@ fn all_solutions_of_small_boards_come_once_and_in_order() {
             let problem = Problem::empty(piece, n);
             let expected = oracle(&problem);
             let published = lookup(sequence, n);
-            assert!(published.is_none_or(|count| count == expected.len() as u128), "{piece}, n = {n}");
+            assert!(
+                published.is_none_or(|count| count == expected.len() as u128),
+                "{piece}, n = {n}"
+            );
             assert!(expected.is_sorted());
             for method in COMPLETE {
                 assert_complete(method, &problem, &expected);
@@ -137,7 +144,8 @@ fn the_first_answer_by_backtracking_is_the_lexicographically_first_solution() {
         let mut collector = Collector::new(1, usize::MAX);
         let outcome = Method::Backtracking.run(&Problem::empty(Piece::Queen, n), &mut collector);
         assert_eq!(outcome.map(|o| o.ending), Ok(Ending::Stopped));
-        let found: Vec<String> = collector.answers[0].iter().map(|col| (col + 1).to_string()).collect();
+        let found: Vec<String> =
+            collector.answers[0].iter().map(|col| (col + 1).to_string()).collect();
         assert_eq!(found.join(" "), first);
     }
 }
@@ -154,7 +162,10 @@ fn wide_boards_are_completed_like_narrow_ones() {
             longer.insert(at, first);
             longer
         };
-        shorter.iter().flat_map(|rest| (0..=rest.len()).map(move |at| with_first(rest, at))).collect()
+        shorter
+            .iter()
+            .flat_map(|rest| (0..=rest.len()).map(move |at| with_first(rest, at)))
+            .collect()
     }
     // 3 row mod n attacks nothing, by any of the pieces, if n has no factor 2 or 3.
     for n in [61, 65, 121, 127, 131, 253, 259, 1001, 1021] {
@@ -176,7 +187,9 @@ fn wide_boards_are_completed_like_narrow_ones() {
                 }
             }
             expected.sort();
-            assert!(expected.contains(&solution) && (piece != Piece::Rook || expected.len() == 120));
+            assert!(
+                expected.contains(&solution) && (piece != Piece::Rook || expected.len() == 120)
+            );
             assert_complete(Method::Backtracking, &problem, &expected);
             if n < 256 {
                 assert_complete(Method::Columns, &problem, &expected);
@@ -190,7 +203,9 @@ fn the_formula_gives_one_solution_or_proves_that_there_is_none() {
     for n in 0..=100 {
         let (answers, outcome) = run(Method::Formula, &Problem::empty(Piece::Queen, n));
         assert_eq!(answers.is_empty(), n == 2 || n == 3, "n = {n}");
-        assert!(answers.iter().all(|columns| columns.len() == n && is_solution(Piece::Queen, columns)));
+        assert!(
+            answers.iter().all(|columns| columns.len() == n && is_solution(Piece::Queen, columns))
+        );
         let sure = if n <= 3 { Ending::Exhausted } else { Ending::GaveUp };
         assert_eq!(outcome.ending, sure, "n = {n}");
     }
@@ -203,7 +218,10 @@ fn local_search_solves_boards_of_all_sizes_and_repeats_itself() {
         let (answers, outcome) = run(Method::LocalSearch { seed: 7, moves: 1_000_000 }, &problem);
         if n == 2 || n == 3 {
             let queens = outcome.best.map(|best| best.iter().flatten().count());
-            assert_eq!((answers.len(), outcome.ending, outcome.tried), (0, Ending::GaveUp, 1_000_000));
+            assert_eq!(
+                (answers.len(), outcome.ending, outcome.tried),
+                (0, Ending::GaveUp, 1_000_000)
+            );
             assert_eq!(queens, Some(n - 1));
             continue;
         }
@@ -222,7 +240,8 @@ fn local_search_solves_boards_of_all_sizes_and_repeats_itself() {
 #[test]
 fn local_search_gives_up_after_its_moves_and_not_before() {
     for moves in [0, 1, 99, 100_000] {
-        let outcome = run(Method::LocalSearch { seed: 1, moves }, &Problem::empty(Piece::Queen, 3)).1;
+        let outcome =
+            run(Method::LocalSearch { seed: 1, moves }, &Problem::empty(Piece::Queen, 3)).1;
         assert_eq!((outcome.ending, outcome.tried), (Ending::GaveUp, moves));
         assert!(outcome.best.is_some());
     }
@@ -243,13 +262,15 @@ fn every_method_ends_when_it_is_told_to() {
         }
         // At the first look, long before the end.
         let mut collector = Collector::new(usize::MAX, 0);
-        let outcome =
-            method.run(&Problem::empty(Piece::Toroidal, 15), &mut collector).expect("a small board");
+        let outcome = method
+            .run(&Problem::empty(Piece::Toroidal, 15), &mut collector)
+            .expect("a small board");
         assert_eq!(outcome.ending, Ending::Stopped, "{method}");
         assert!(outcome.tried < 100_000, "{method}: {}", outcome.tried);
     }
     let endless = Method::LocalSearch { seed: 1, moves: u64::MAX };
-    let outcome = endless.run(&Problem::empty(Piece::Queen, 3), &mut Collector::new(1, 3)).expect("queens");
+    let outcome =
+        endless.run(&Problem::empty(Piece::Queen, 3), &mut Collector::new(1, 3)).expect("queens");
     assert_eq!(outcome.ending, Ending::Stopped);
     assert_eq!(outcome.best.map(|best| best.iter().flatten().count()), Some(2));
 }
@@ -258,7 +279,8 @@ fn every_method_ends_when_it_is_told_to() {
 fn methods_refuse_what_they_are_not_made_for() {
     let queens = |n| Problem::empty(Piece::Queen, n);
     let rooks = Problem::empty(Piece::Rook, 8);
-    let placed = Problem::new(Piece::Queen, 8, vec![Square::new(0, 0)], vec![]).expect("on the board");
+    let placed =
+        Problem::new(Piece::Queen, 8, vec![Square::new(0, 0)], vec![]).expect("on the board");
     let local = Method::LocalSearch { seed: 1, moves: 1 };
     for (method, problem, refusal) in [
         (Method::Formula, &placed, Unsuitable::DecidedSquares),
@@ -266,7 +288,11 @@ fn methods_refuse_what_they_are_not_made_for() {
         (local, &rooks, Unsuitable::QueensOnly("local-search", Piece::Rook)),
         (Method::BruteForce, &queens(16), Unsuitable::TooLarge { method: "brute-force", most: 15 }),
         (Method::Columns, &queens(257), Unsuitable::TooLarge { method: "columns", most: 256 }),
-        (Method::Backtracking, &queens(1025), Unsuitable::TooLarge { method: "backtracking", most: 1024 }),
+        (
+            Method::Backtracking,
+            &queens(1025),
+            Unsuitable::TooLarge { method: "backtracking", most: 1024 },
+        ),
     ] {
         let mut collector = Collector::new(1, 0);
         assert_eq!(method.run(problem, &mut collector), Err(refusal), "{method}");

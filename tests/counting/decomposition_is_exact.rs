@@ -19,7 +19,8 @@ fn completions(problem: &Problem) -> Vec<Vec<usize>> {
         }
         for col in 0..n {
             let new = Square::new(row, col);
-            let attacked = (0..row).any(|r| problem.piece().attacks(n, Square::new(r, columns[r]), new));
+            let attacked =
+                (0..row).any(|r| problem.piece().attacks(n, Square::new(r, columns[r]), new));
             if !attacked {
                 columns.push(col);
                 extend(problem, columns, found);
@@ -99,19 +100,22 @@ fn every_scheme_weighs_orbits_right_on_every_small_empty_board() {
 fn boards_with_decided_squares_keep_the_symmetry_they_have_left() {
     let corners = |n: usize| vec![(0, 0), (0, n - 1), (n - 1, 0), (n - 1, n - 1)];
     let ring = |n: usize| -> Vec<(usize, usize)> {
-        (0..n * n).map(|i| (i / n, i % n)).filter(|&(r, c)| r.min(c) == 1 && r.max(c) == n - 2).collect()
+        (0..n * n)
+            .map(|i| (i / n, i % n))
+            .filter(|&(r, c)| r.min(c) == 1 && r.max(c) == n - 2)
+            .collect()
     };
     for n in 5..=10 {
         let m = n / 2;
         let cases = [
-            queens(n, &[], &corners(n)),                                       // all 8
-            queens(n, &[], &ring(n)),                                          // not all
+            queens(n, &[], &corners(n)), // all 8
+            queens(n, &[], &ring(n)),    // not all
             queens(n, &[], &[(0, 1), (1, n - 1), (n - 1, n - 2), (n - 2, 0)]), // rotations
-            queens(n, &[], &[(0, 1), (n - 1, n - 2)]),                         // half turn
-            queens(n, &[], &[(0, 1), (0, n - 2)]),                             // mirror of columns
-            queens(n, &[], &[(1, 0), (n - 2, 0)]),                             // mirror of rows
-            queens(n, &[], &[(1, 1)]),                                         // transposition
-            queens(n, &[], &[(0, 1)]),                                         // none
+            queens(n, &[], &[(0, 1), (n - 1, n - 2)]), // half turn
+            queens(n, &[], &[(0, 1), (0, n - 2)]), // mirror of columns
+            queens(n, &[], &[(1, 0), (n - 2, 0)]), // mirror of rows
+            queens(n, &[], &[(1, 1)]),   // transposition
+            queens(n, &[], &[(0, 1)]),   // none
             queens(n, &[(0, 1)], &[]),
             queens(n, &[(m, 0)], &[(0, 0)]),
             queens(n, &[(m - 1, 1), (m, 3)], &[]),
@@ -160,13 +164,15 @@ fn any_machine_regenerates_the_same_prefixes_from_any_range() {
             let decomposition = decomposition(&problem, scheme, Some(depth));
             let list = |range| {
                 let mut prefixes = Vec::new();
-                decomposition.for_each(range, |plan, prefix| prefixes.push((plan.clone(), *prefix)));
+                decomposition
+                    .for_each(range, |plan, prefix| prefixes.push((plan.clone(), *prefix)));
                 prefixes
             };
             let all = list(0..decomposition.prefixes());
             assert_eq!(all.len() as u64, decomposition.prefixes());
-            let by_unit: Vec<_> =
-                (0..decomposition.units()).flat_map(|unit| list(decomposition.unit(unit))).collect();
+            let by_unit: Vec<_> = (0..decomposition.units())
+                .flat_map(|unit| list(decomposition.unit(unit)))
+                .collect();
             assert!(all == by_unit, "{problem:?} at depth {depth}");
             let different: std::collections::BTreeSet<String> =
                 all.iter().map(|(plan, prefix)| format!("{plan:?} {prefix:?}")).collect();
@@ -185,8 +191,14 @@ fn an_index_names_the_same_subproblem_in_every_version() {
         let decomposition = decomposition(&problem, scheme, None);
         let mut hash = Sha256::new();
         decomposition.for_each(0..decomposition.prefixes(), |plan, prefix| {
-            let squares: Vec<Square> = plan.block().iter().copied().chain(prefix.squares(plan)).collect();
-            hash.update(format!("{} {squares:?} {:?} {:?};", plan.weight(), plan.allowed(), plan.rules()));
+            let squares: Vec<Square> =
+                plan.block().iter().copied().chain(prefix.squares(plan)).collect();
+            hash.update(format!(
+                "{} {squares:?} {:?} {:?};",
+                plan.weight(),
+                plan.allowed(),
+                plan.rules()
+            ));
         });
         hash.finalize()[..4].iter().map(|byte| format!("{byte:02x}")).collect::<String>()
     };

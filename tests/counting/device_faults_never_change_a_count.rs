@@ -309,7 +309,8 @@ fn batches_of_the_self_test() -> usize {
         }
     }
     let counting = Counting(Mirror::default(), std::sync::Arc::clone(&loaded));
-    self_test(&mut DeviceKernel::new(Box::new(counting), SHAPE, false), false).expect("a sound device");
+    self_test(&mut DeviceKernel::new(Box::new(counting), SHAPE, false), false)
+        .expect("a sound device");
     loaded.load(std::sync::atomic::Ordering::Relaxed)
 }
 
@@ -329,7 +330,8 @@ fn a_batch_with_any_fault_is_refused() {
     let units: Vec<u64> = (0..decomposition.units()).collect();
     for failing in ALL.into_iter().filter(|&failing| failing != Failing::Panics) {
         // The second batch fails, so that there is one before it to be stale.
-        let mut kernel = FailingDevice::kernel(failing, if failing == Failing::OutOfMemory { 0 } else { 2 });
+        let mut kernel =
+            FailingDevice::kernel(failing, if failing == Failing::OutOfMemory { 0 } else { 2 });
         let outcome = kernel.open(&decomposition).and_then(|mut job| job.count(&units, &|| true));
         let fault = outcome.expect_err(&format!("{failing:?} is noticed"));
         let expected = match failing {
@@ -351,8 +353,14 @@ fn a_device_that_fails_its_self_test_counts_nothing() {
         let (outcome, notes) = count(vec![FailingDevice::kernel(failing, 0)], false);
         assert_eq!(outcome.solutions, 2680, "{failing:?}");
         assert_eq!(outcome.devices, ["cpu"], "{failing:?}");
-        assert!(notes.iter().any(|note| note.contains("failing-0 is out of use")), "{failing:?}: {notes:?}");
-        assert!(notes.iter().any(|note| note.contains("counting on the CPU")), "{failing:?}: {notes:?}");
+        assert!(
+            notes.iter().any(|note| note.contains("failing-0 is out of use")),
+            "{failing:?}: {notes:?}"
+        );
+        assert!(
+            notes.iter().any(|note| note.contains("counting on the CPU")),
+            "{failing:?}: {notes:?}"
+        );
     }
 }
 
@@ -364,8 +372,13 @@ fn a_device_that_fails_at_work_costs_nothing_but_time() {
             let (outcome, notes) = count(vec![FailingDevice::kernel(failing, sound + 2)], with_cpu);
             assert_eq!(outcome.solutions, 2680, "{failing:?}, CPU: {with_cpu}");
             if !with_cpu {
-                assert!(outcome.devices.contains(&"cpu".to_owned()), "{failing:?}: {:?}", outcome.devices);
-                let told = notes.iter().any(|note| note.contains("its units are counted elsewhere"));
+                assert!(
+                    outcome.devices.contains(&"cpu".to_owned()),
+                    "{failing:?}: {:?}",
+                    outcome.devices
+                );
+                let told =
+                    notes.iter().any(|note| note.contains("its units are counted elsewhere"));
                 assert!(told, "{failing:?}: {notes:?}");
             }
         }
@@ -376,7 +389,8 @@ fn a_device_that_fails_at_work_costs_nothing_but_time() {
 fn a_sound_device_goes_on_where_another_fails() {
     let sound = batches_of_the_self_test();
     for failing in [Failing::Lost, Failing::ZeroSlots, Failing::LosesALowerState] {
-        let devices = vec![FailingDevice::kernel(failing, sound + 1), FailingDevice::kernel(Failing::No, 0)];
+        let devices =
+            vec![FailingDevice::kernel(failing, sound + 1), FailingDevice::kernel(Failing::No, 0)];
         let (outcome, _) = count(devices, false);
         assert_eq!(outcome.solutions, 2680, "{failing:?}");
         assert!(!outcome.devices.contains(&"cpu".to_owned()), "{failing:?}: {:?}", outcome.devices);

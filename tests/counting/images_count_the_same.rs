@@ -4,7 +4,9 @@ use std::io::Write;
 use std::sync::Once;
 
 use nqueens::board::{Piece, Problem, Square};
-use nqueens::decomposition::{Decomposition, Image, Job, Prefix, Scheme, State, SymmetryCase, columns_of};
+use nqueens::decomposition::{
+    Decomposition, Image, Job, Prefix, Scheme, State, SymmetryCase, columns_of,
+};
 use nqueens::kernel::gpu::{Adapters, Backend, DeviceKernel, Mirror, Shape};
 use nqueens::kernel::{Kernel, KernelKind, count_range};
 use nqueens::symmetry::{Group, Symmetry};
@@ -21,7 +23,10 @@ fn kernels(piece: Piece) -> Vec<KernelKind> {
     NAME_THE_SKIPPED.call_once(|| {
         for kind in KernelKind::ALL.into_iter().filter(|kind| !kind.runs_here()) {
             // Straight to stderr: the test runner hides what passing tests print.
-            let _ = writeln!(std::io::stderr(), "skipped: kernel {kind} does not run on this processor");
+            let _ = writeln!(
+                std::io::stderr(),
+                "skipped: kernel {kind} does not run on this processor"
+            );
         }
     });
     KernelKind::ALL.into_iter().filter(|kind| kind.build(piece).is_ok()).collect()
@@ -42,19 +47,27 @@ fn devices() -> Vec<(String, DeviceKernel)> {
         assert!(!expected, "an adapter is expected here, and there is none");
         let _ = writeln!(std::io::stderr(), "skipped: no adapter");
     }
-    backends.into_iter().map(|(id, backend)| (id, DeviceKernel::new(backend, SMALL, true))).collect()
+    backends
+        .into_iter()
+        .map(|(id, backend)| (id, DeviceKernel::new(backend, SMALL, true)))
+        .collect()
 }
 
 /// The tallies of all units.
 fn tallies(kernel: &mut dyn Kernel, decomposition: &Decomposition) -> Vec<Tally> {
     (0..decomposition.units())
-        .map(|unit| count_range(kernel, decomposition, decomposition.unit(unit)).expect("a small sum"))
+        .map(|unit| {
+            count_range(kernel, decomposition, decomposition.unit(unit)).expect("a small sum")
+        })
         .collect()
 }
 
 fn tallies_of_device(kernel: &mut DeviceKernel, decomposition: &Decomposition) -> Vec<Tally> {
     let units: Vec<u64> = (0..decomposition.units()).collect();
-    kernel.open(decomposition).and_then(|mut job| job.count(&units, &|| true)).expect("a device that works")
+    kernel
+        .open(decomposition)
+        .and_then(|mut job| job.count(&units, &|| true))
+        .expect("a device that works")
 }
 
 fn thirds(tallies: &[Tally]) -> Vec<u128> {
@@ -77,7 +90,11 @@ fn assert_every_unit_agrees(kind: KernelKind, decomposition: &Decomposition) {
     }
 }
 
-fn assert_every_unit_agrees_on_a_device(id: &str, kernel: &mut DeviceKernel, decomposition: &Decomposition) {
+fn assert_every_unit_agrees_on_a_device(
+    id: &str,
+    kernel: &mut DeviceKernel,
+    decomposition: &Decomposition,
+) {
     let original = thirds(&tallies_of_device(kernel, decomposition));
     let image = thirds(&tallies_of_device(kernel, &decomposition.mirrored()));
     assert_eq!(original, image, "{id}, {}", decomposition.job());
@@ -87,11 +104,15 @@ fn assert_every_unit_agrees_on_a_device(id: &str, kernel: &mut DeviceKernel, dec
 fn every_unit_of_the_image_counts_the_same_on_empty_boards() {
     for piece in Piece::ALL {
         for kind in kernels(piece) {
-            let largest = if (piece, kind) == (Piece::Rook, KernelKind::Reference) { 7 } else { 12 };
+            let largest =
+                if (piece, kind) == (Piece::Rook, KernelKind::Reference) { 7 } else { 12 };
             for n in 6..=largest {
                 let problem = Problem::empty(piece, n);
                 let unit = n as u64 % 7 + 1;
-                assert_every_unit_agrees(kind, &decompose(&problem, kind.scheme(&problem), None, unit));
+                assert_every_unit_agrees(
+                    kind,
+                    &decompose(&problem, kind.scheme(&problem), None, unit),
+                );
             }
         }
     }
@@ -158,18 +179,20 @@ fn every_unit_of_the_image_counts_the_same_on_devices_and_decided_boards() {
     for (id, kernel) in devices() {
         let kernel = std::cell::RefCell::new(kernel);
         let config = ProptestConfig { cases: 40, ..ProptestConfig::default() };
-        let outcome = proptest::test_runner::TestRunner::new(config).run(&cases, |(problem, depth, unit)| {
-            let decomposition = decompose(&problem, Scheme::best(&problem), Some(depth), unit);
-            assert_every_unit_agrees_on_a_device(&id, &mut kernel.borrow_mut(), &decomposition);
-            Ok(())
-        });
+        let outcome =
+            proptest::test_runner::TestRunner::new(config).run(&cases, |(problem, depth, unit)| {
+                let decomposition = decompose(&problem, Scheme::best(&problem), Some(depth), unit);
+                assert_every_unit_agrees_on_a_device(&id, &mut kernel.borrow_mut(), &decomposition);
+                Ok(())
+            });
         outcome.expect("agreement");
     }
 }
 
 /// By the definition of the symmetry, whatever the plans say.
 fn mirrored(n: usize, squares: &[Square]) -> Vec<Square> {
-    let mut image: Vec<Square> = squares.iter().map(|&s| Symmetry::MirrorColumns.apply(n, s)).collect();
+    let mut image: Vec<Square> =
+        squares.iter().map(|&s| Symmetry::MirrorColumns.apply(n, s)).collect();
     image.sort_unstable();
     image
 }
@@ -178,14 +201,17 @@ fn mirrored(n: usize, squares: &[Square]) -> Vec<Square> {
 fn prefixes(decomposition: &Decomposition) -> Vec<(u64, &SymmetryCase, Prefix)> {
     let mut prefixes = Vec::new();
     for unit in 0..decomposition.units() {
-        decomposition.for_each(decomposition.unit(unit), |plan, prefix| prefixes.push((unit, plan, *prefix)));
+        decomposition.for_each(decomposition.unit(unit), |plan, prefix| {
+            prefixes.push((unit, plan, *prefix))
+        });
     }
     prefixes
 }
 
 /// The queens of a prefix, with those of its plan.
 fn queens(plan: &SymmetryCase, prefix: &Prefix) -> Vec<Square> {
-    let mut queens: Vec<Square> = plan.block().iter().copied().chain(prefix.squares(plan)).collect();
+    let mut queens: Vec<Square> =
+        plan.block().iter().copied().chain(prefix.squares(plan)).collect();
     queens.sort_unstable();
     queens
 }
@@ -196,17 +222,29 @@ fn assert_every_prefix_is_the_image(decomposition: &Decomposition) {
     let n = decomposition.job().problem().n();
     let (originals, images) = (prefixes(decomposition), prefixes(&image));
     assert_eq!(originals.len(), images.len(), "{}", decomposition.job());
-    for ((unit, plan, prefix), (unit_of_image, plan_image, prefix_image)) in originals.iter().zip(&images) {
+    for ((unit, plan, prefix), (unit_of_image, plan_image, prefix_image)) in
+        originals.iter().zip(&images)
+    {
         assert_eq!(unit, unit_of_image);
         assert_eq!(plan.weight(), plan_image.weight());
         let squares = queens(plan_image, prefix_image);
-        assert_eq!(squares, mirrored(n, &queens(plan, prefix)), "{}, {prefix:?}", decomposition.job());
+        assert_eq!(
+            squares,
+            mirrored(n, &queens(plan, prefix)),
+            "{}, {prefix:?}",
+            decomposition.job()
+        );
         let problem = plan_image.problem();
         assert_eq!(problem.placed(), mirrored(n, decomposition.job().problem().placed()));
         assert_eq!(problem.blocked(), mirrored(n, decomposition.job().problem().blocked()));
         let seen = squares.iter().fold(State::default(), |s, q| s.with_queen(n, q.row, 1 << q.col));
         let columns = problem.placed().iter().fold(seen.columns, |columns, s| columns | 1 << s.col);
-        assert_eq!(prefix_image.state(), State { columns, ..seen }, "{}, {prefix:?}", decomposition.job());
+        assert_eq!(
+            prefix_image.state(),
+            State { columns, ..seen },
+            "{}, {prefix:?}",
+            decomposition.job()
+        );
     }
 }
 
@@ -264,7 +302,8 @@ fn completions(problem: &Problem) -> Vec<Vec<usize>> {
         }
         for new in (0..n).map(|col| Square::new(row, col)) {
             let decided = problem.placed().iter().any(|s| s.row == row && *s != new);
-            let attacked = (0..row).any(|r| problem.piece().attacks(n, Square::new(r, columns[r]), new));
+            let attacked =
+                (0..row).any(|r| problem.piece().attacks(n, Square::new(r, columns[r]), new));
             if !decided && !attacked && !problem.blocked().contains(&new) {
                 columns.push(new.col);
                 extend(problem, columns, found);
@@ -290,7 +329,11 @@ fn assert_images_of_plans_count_the_images(problem: &Problem, scheme: Scheme) {
     for columns in found {
         let original = Symmetry::MirrorColumns.apply_to_columns(&columns);
         for (plan, plan_image) in decomposition.plans().iter().zip(image.plans()) {
-            assert_eq!(plan_image.counts(&columns), plan.counts(&original), "{plan:?}, {columns:?}");
+            assert_eq!(
+                plan_image.counts(&columns),
+                plan.counts(&original),
+                "{plan:?}, {columns:?}"
+            );
         }
     }
 }

@@ -98,11 +98,15 @@ fn options(kernel: Option<KernelKind>, threads: usize) -> CountOptions {
 }
 
 fn plan(n: usize, kernel: KernelKind, threads: usize) -> CountTask {
-    CountTask::plan(&Problem::empty(Piece::Queen, n), &options(Some(kernel), threads)).expect("plans")
+    CountTask::plan(&Problem::empty(Piece::Queen, n), &options(Some(kernel), threads))
+        .expect("plans")
 }
 
 /// Counts, and tells of its progress. Returns the notes, too.
-fn run(task: CountTask, mut watch: impl FnMut(&Progress)) -> (Result<CountOutcome, CountError>, Vec<String>) {
+fn run(
+    task: CountTask,
+    mut watch: impl FnMut(&Progress),
+) -> (Result<CountOutcome, CountError>, Vec<String>) {
     let mut notes = Vec::new();
     let outcome = task.run(|event| {
         match event {
@@ -137,7 +141,10 @@ fn a_unit_that_a_kernel_fails_on_is_counted_again_by_another_one() {
                     notes.iter().partition(|note| note.contains("out of use"));
                 assert_eq!(dropped.len(), usize::from(units.len() > 2), "{what}");
                 assert!(others.len() == 1 || others.is_empty() && units.len() > 2, "{what}");
-                assert!(notes.iter().all(|note| note.starts_with("kernel scalar failed on ")), "{what}");
+                assert!(
+                    notes.iter().all(|note| note.starts_with("kernel scalar failed on ")),
+                    "{what}"
+                );
             }
         }
     }
@@ -161,7 +168,10 @@ fn a_kernel_that_always_fails_is_not_used_again_and_leaves_no_trace_but_a_note()
                 assert_eq!(outcome.solutions, SOLUTIONS_11, "{fault:?}");
                 assert!(!outcome.kernel.contains(kernel.name()), "{fault:?}: {}", outcome.kernel);
                 assert_eq!(notes.len(), 1, "{notes:?}");
-                assert!(notes[0].starts_with(&format!("kernel {kernel} on this machine: ")), "{notes:?}");
+                assert!(
+                    notes[0].starts_with(&format!("kernel {kernel} on this machine: ")),
+                    "{notes:?}"
+                );
             }
         }
     }
@@ -177,7 +187,9 @@ fn miscounting(task: &mut CountTask) -> Arc<AtomicBool> {
         if !last(plan, prefixes) {
             return Some(Fault::Miscounts);
         }
-        eventually("count of all others", || kept.load(Ordering::Relaxed).then_some(Some(Fault::Panics)))
+        eventually("count of all others", || {
+            kept.load(Ordering::Relaxed).then_some(Some(Fault::Panics))
+        })
     });
     others_are_kept
 }
@@ -254,7 +266,9 @@ fn a_unit_that_every_kernel_fails_on_ends_the_count_with_one_line_that_says_how(
         for threads in [1, 3] {
             let mut task = plan(11, KernelKind::Scalar, threads);
             let hit = on_units(&task, &[17]);
-            inject(&mut task, &KernelKind::ALL, move |plan, prefixes| hit(plan, prefixes).then_some(fault));
+            inject(&mut task, &KernelKind::ALL, move |plan, prefixes| {
+                hit(plan, prefixes).then_some(fault)
+            });
             let (outcome, _) = run(task, |_| ());
             let error = outcome.expect_err("unit 17 cannot be counted");
             assert!(matches!(error, CountError::Unit { unit: 17, .. }), "{error}");

@@ -18,14 +18,18 @@ fn kernels(piece: Piece) -> Vec<KernelKind> {
     NAME_THE_SKIPPED.call_once(|| {
         for kind in KernelKind::ALL.into_iter().filter(|kind| !kind.runs_here()) {
             // Straight to stderr: the test runner hides what passing tests print.
-            let _ = writeln!(std::io::stderr(), "skipped: kernel {kind} does not run on this processor");
+            let _ = writeln!(
+                std::io::stderr(),
+                "skipped: kernel {kind} does not run on this processor"
+            );
         }
     });
     KernelKind::ALL.into_iter().filter(|kind| kind.build(piece).is_ok()).collect()
 }
 
 fn decompose(problem: &Problem, kind: KernelKind, depth: usize) -> Decomposition {
-    let job = Job::new(problem.clone(), kind.scheme(problem), Some(depth), 1).expect("a small board");
+    let job =
+        Job::new(problem.clone(), kind.scheme(problem), Some(depth), 1).expect("a small board");
     Decomposition::new(job)
 }
 
@@ -38,10 +42,12 @@ fn assert_every_subproblem_agrees(problem: &Problem, kind: KernelKind, depth: us
         expected.push(u128::from(completions(plan, prefix).0) * u128::from(plan.weight()));
     });
     for (index, &thirds) in (0..).zip(&expected) {
-        let tally = count_range(&mut *kernel, &decomposition, index..index + 1).expect("a small sum");
+        let tally =
+            count_range(&mut *kernel, &decomposition, index..index + 1).expect("a small sum");
         assert_eq!(tally.thirds(), thirds, "{kind}, {problem:?}, depth {depth}, prefix {index}");
     }
-    let whole = count_range(&mut *kernel, &decomposition, 0..decomposition.prefixes()).expect("a small sum");
+    let whole = count_range(&mut *kernel, &decomposition, 0..decomposition.prefixes())
+        .expect("a small sum");
     assert_eq!(whole.thirds(), expected.iter().sum(), "{kind}, {problem:?}, depth {depth}");
     assert!(whole.solutions().is_ok(), "{kind}, {problem:?}");
 }
@@ -74,7 +80,8 @@ fn a_sample_of_subproblems_of_larger_boards_agrees() {
                 decomposition.for_each(range.clone(), |plan, prefix| {
                     expected += u128::from(completions(plan, prefix).0) * u128::from(plan.weight());
                 });
-                let tally = count_range(&mut *kernel, &decomposition, range.clone()).expect("a small sum");
+                let tally =
+                    count_range(&mut *kernel, &decomposition, range.clone()).expect("a small sum");
                 assert_eq!(tally.thirds(), expected, "{kind}, n = {n}, prefixes {range:?}");
             }
         }
@@ -118,7 +125,10 @@ fn expected(decomposition: &Decomposition, range: Range<u64>) -> BTreeMap<Thirds
 }
 
 fn assert_within(limits: &UnitLimits, parts: &Parts, what: &str) {
-    assert!(parts.iter().all(|part| limits.weights.contains(&part.weight)), "{what}: a weight of no plan");
+    assert!(
+        parts.iter().all(|part| limits.weights.contains(&part.weight)),
+        "{what}: a weight of no plan"
+    );
     let total = parts.total().expect("agrees with its residues");
     assert!(total.thirds() <= limits.most_thirds, "{what}: {total:?} in {limits:?}");
     let nodes = limits.least_nodes..=limits.most_nodes;
@@ -133,10 +143,12 @@ fn assert_sub_ranges_add_up(problem: &Problem, kind: KernelKind, depth: usize, u
         for unit in 0..decomposition.units() {
             let what = format!("{kind}, {problem:?}, {}, unit {unit}", decomposition.job());
             let range = decomposition.unit(unit);
-            let whole = count_parts(&mut *kernel, decomposition, range.clone()).expect("a small sum");
+            let whole =
+                count_parts(&mut *kernel, decomposition, range.clone()).expect("a small sum");
             assert_within(&decomposition.unit_limits(unit), &whole, &what);
             let ranges: Vec<Range<u64>> = decomposition.sub_ranges(unit).collect();
-            let counted = count_sub_ranges(&mut *kernel, decomposition, ranges.clone()).expect("a small sum");
+            let counted =
+                count_sub_ranges(&mut *kernel, decomposition, ranges.clone()).expect("a small sum");
             assert_eq!(counted.len(), ranges.len(), "{what}");
             let mut sum = Parts::default();
             for (range, parts) in ranges.into_iter().zip(counted) {
@@ -145,7 +157,11 @@ fn assert_sub_ranges_add_up(problem: &Problem, kind: KernelKind, depth: usize, u
                     .into_iter()
                     .map(|(weight, (completions, _))| (weight, completions))
                     .collect();
-                assert_eq!(found, expected(decomposition, range.clone()), "{what}, prefixes {range:?}");
+                assert_eq!(
+                    found,
+                    expected(decomposition, range.clone()),
+                    "{what}, prefixes {range:?}"
+                );
                 sum.merge(&parts).expect("a small sum");
             }
             assert_eq!(by_weight(&sum), by_weight(&whole), "{what}");
@@ -190,14 +206,21 @@ fn sub_ranges_cut_a_unit_into_ranges_as_equal_as_possible() {
     let decomposition = decompose(&Problem::empty(Piece::Queen, 11), KernelKind::Scalar, 4);
     for unit_prefixes in [1, 2, 31, 32, 33, 63, 64, 100, decomposition.prefixes()] {
         let decomposition = decomposition.clone().with_unit_prefixes(unit_prefixes);
-        for unit in [0, decomposition.units() / 2, decomposition.units() - 1, decomposition.units()] {
+        for unit in [0, decomposition.units() / 2, decomposition.units() - 1, decomposition.units()]
+        {
             let whole = decomposition.unit(unit);
             let ranges: Vec<Range<u64>> = decomposition.sub_ranges(unit).collect();
             let length = |range: &Range<u64>| range.end - range.start;
             assert_eq!(ranges.len() as u64, sub_ranges_of(length(&whole)));
             assert!(ranges.len() as u64 <= MOST_SUB_RANGES);
-            assert_eq!(ranges.first().map(|first| first.start), (!whole.is_empty()).then_some(whole.start));
-            assert_eq!(ranges.last().map(|last| last.end), (!whole.is_empty()).then_some(whole.end));
+            assert_eq!(
+                ranges.first().map(|first| first.start),
+                (!whole.is_empty()).then_some(whole.start)
+            );
+            assert_eq!(
+                ranges.last().map(|last| last.end),
+                (!whole.is_empty()).then_some(whole.end)
+            );
             assert!(ranges.windows(2).all(|pair| pair[0].end == pair[1].start), "{ranges:?}");
             assert!(ranges.iter().all(|range| !range.is_empty()), "{ranges:?}");
             let lengths = ranges.iter().map(length);

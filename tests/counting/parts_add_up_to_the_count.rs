@@ -58,7 +58,8 @@ fn parts_in_any_order_add_up_to_the_count_of_every_piece() {
     for (number, (words, known)) in boards.into_iter().enumerate() {
         let folder = planned(&format!("any-order-{number}"), words);
         let plan: serde_json::Value =
-            serde_json::from_str(&fs::read_to_string(&folder.plan).expect("there")).expect("an object");
+            serde_json::from_str(&fs::read_to_string(&folder.plan).expect("there"))
+                .expect("an object");
         let parts = plan["parts"].as_u64().expect("a number");
         (0..parts).rev().for_each(|index| folder.count(index));
         let merged = folder.merge(&["--recount", "5"]);
@@ -80,11 +81,18 @@ fn a_total_is_not_said_while_parts_are_missing() {
     let folder = planned("gaps", &["11", "--units", "4"]);
     fs::create_dir(&folder.results).expect("a folder");
     let none = folder.merge(&[]);
-    assert_eq!((none.status.code(), &object(&none)["solutions"]), (Some(6), &serde_json::Value::Null));
+    assert_eq!(
+        (none.status.code(), &object(&none)["solutions"]),
+        (Some(6), &serde_json::Value::Null)
+    );
     [0, 2].into_iter().for_each(|index| folder.count(index));
     let some = folder.merge(&["--recount", "3"]);
     assert_eq!(some.status.code(), Some(6));
-    assert!(text(&some.stderr).contains("of 2 parts: 1,3; run them again"), "{}", text(&some.stderr));
+    assert!(
+        text(&some.stderr).contains("of 2 parts: 1,3; run them again"),
+        "{}",
+        text(&some.stderr)
+    );
     assert_eq!(object(&some)["missing_parts"], serde_json::json!([1, 3]));
     [3, 1].into_iter().for_each(|index| folder.count(index));
     assert_eq!(object(&folder.merge(&[]))["published"], "agrees");
@@ -156,12 +164,18 @@ fn schedulers_say_which_part_it_is_and_hear_whether_to_try_again() {
         let output = command.env(name, index).output().expect("runs");
         (output.status.code(), text(&output.stderr).to_owned())
     };
-    for (index, name) in ["SLURM_ARRAY_TASK_ID", "JOB_COMPLETION_INDEX", "NQUEENS_INDEX"].iter().enumerate() {
+    for (index, name) in
+        ["SLURM_ARRAY_TASK_ID", "JOB_COMPLETION_INDEX", "NQUEENS_INDEX"].iter().enumerate()
+    {
         assert_eq!(by(name, &index.to_string()).0, Some(0), "{name}");
     }
     assert_eq!(object(&folder.merge(&[]))["solutions"], "92");
     assert_refused(&unit, 42, &["which part?", "--index"]);
-    assert_refused(&[&unit[..], &["--index", "3"]].concat(), 42, &["3 parts, numbered from 0 to 2"]);
+    assert_refused(
+        &[&unit[..], &["--index", "3"]].concat(),
+        42,
+        &["3 parts, numbered from 0 to 2"],
+    );
     assert_refused(&[&unit[..], &["--index", "-1"]].concat(), 42, &["'-1' is no part"]);
     assert_eq!(by("SLURM_ARRAY_TASK_ID", "x").0, Some(42));
     let nowhere = folder.scratch.file("no-plan");
@@ -173,17 +187,28 @@ fn schedulers_say_which_part_it_is_and_hear_whether_to_try_again() {
     // A folder that cannot be used may be there again on the next try.
     let file = folder.scratch.file("file");
     fs::write(&file, "").expect("written");
-    assert_refused(&["run-unit", &folder.plan, "--index", "0", "--out", &file], 75, &["cannot be used"]);
+    assert_refused(
+        &["run-unit", &folder.plan, "--index", "0", "--out", &file],
+        75,
+        &["cannot be used"],
+    );
     // A plan that was changed is none.
     let plan = fs::read_to_string(&folder.plan).expect("there");
-    for (from, to) in
-        [("n=8", "n=9"), ("\"units\":", "\"units\":1"), ("nqueens-plan/1", "nqueens-plan/2"), ("{", "[")]
-    {
+    for (from, to) in [
+        ("n=8", "n=9"),
+        ("\"units\":", "\"units\":1"),
+        ("nqueens-plan/1", "nqueens-plan/2"),
+        ("{", "["),
+    ] {
         let changed = folder.scratch.file("changed");
         fs::write(&changed, plan.replacen(from, to, 1)).expect("written");
         let command = ["run-unit", &changed, "--index", "0", "--out", &folder.results];
         assert_refused(&command, 42, &["is not a plan that can be used"]);
-        assert_refused(&["merge", &changed, &folder.results], 7, &["is not a plan that can be used"]);
+        assert_refused(
+            &["merge", &changed, &folder.results],
+            7,
+            &["is not a plan that can be used"],
+        );
     }
 }
 
@@ -209,13 +234,16 @@ fn scripts_for_batch_systems_say_what_was_asked() {
     ]);
     assert!(said.contains("submit.sh"), "{said}");
     let array = fs::read_to_string(format!("{folder}/array.sbatch")).expect("there");
-    for line in ["--array=0-6%3", "--cpus-per-task=2", "--time=00:10:00", "--partition=short", "--requeue"] {
+    for line in
+        ["--array=0-6%3", "--cpus-per-task=2", "--time=00:10:00", "--partition=short", "--requeue"]
+    {
         assert!(array.contains(&format!("#SBATCH {line}\n")), "{line}: {array}");
     }
     let folder = scratch.file("kubernetes");
     printed(&["kubernetes", "12", "--units", "7", "--image", "queens:1", "--out", &folder]);
     let job = fs::read_to_string(format!("{folder}/job.yaml")).expect("there");
-    for line in ["completions: 7", "completionMode: Indexed", "image: \"queens:1\"", "values: [42]"] {
+    for line in ["completions: 7", "completionMode: Indexed", "image: \"queens:1\"", "values: [42]"]
+    {
         assert!(job.contains(line), "{line}: {job}");
     }
     let folder = scratch.file("htcondor");

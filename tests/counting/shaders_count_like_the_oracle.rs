@@ -9,10 +9,12 @@ use std::io::Write;
 
 use nqueens::board::{Piece, Problem, Square};
 use nqueens::decomposition::{Decomposition, Job, Scheme};
-use nqueens::kernel::gpu::layout::{Control, LEVELS, Lane, LowerState, SHADOW_LIMIT, Slot, UpperState};
+use nqueens::kernel::gpu::layout::{
+    Control, LEVELS, Lane, LowerState, SHADOW_LIMIT, Slot, UpperState,
+};
 use nqueens::kernel::gpu::{
-    Adapters, Backend, Batch, DeviceKernel, Fault, JobMemory, Memory, Mirror, Order, Seen, Shape, expand,
-    schedule, search, self_test,
+    Adapters, Backend, Batch, DeviceKernel, Fault, JobMemory, Memory, Mirror, Order, Seen, Shape,
+    expand, schedule, search, self_test,
 };
 use nqueens::kernel::reference::completions;
 use nqueens::kernel::{KernelKind, count_range};
@@ -42,7 +44,10 @@ const SMALL: Shape = Shape { lanes: 512, chunk: 512, ring: 1 << 15, prefixes: 30
 
 /// A kernel on each adapter.
 fn kernels() -> Vec<(String, DeviceKernel)> {
-    backends().into_iter().map(|(id, backend)| (id, DeviceKernel::new(backend, SMALL, true))).collect()
+    backends()
+        .into_iter()
+        .map(|(id, backend)| (id, DeviceKernel::new(backend, SMALL, true)))
+        .collect()
 }
 
 fn decompose(problem: &Problem, depth: Option<usize>, unit_prefixes: u64) -> Decomposition {
@@ -53,7 +58,10 @@ fn decompose(problem: &Problem, depth: Option<usize>, unit_prefixes: u64) -> Dec
 /// The tallies of all units.
 fn count(kernel: &mut DeviceKernel, decomposition: &Decomposition) -> Vec<Tally> {
     let units: Vec<u64> = (0..decomposition.units()).collect();
-    kernel.open(decomposition).and_then(|mut job| job.count(&units, &|| true)).expect("a device that works")
+    kernel
+        .open(decomposition)
+        .and_then(|mut job| job.count(&units, &|| true))
+        .expect("a device that works")
 }
 
 fn assert_every_subproblem_agrees(
@@ -80,7 +88,8 @@ fn totals_of_n_8_to_14_are_the_known_ones() {
     for (id, mut kernel) in kernels() {
         for n in 0..=14 {
             let mut total = Tally::default();
-            for tally in count(&mut kernel, &decompose(&Problem::empty(Piece::Queen, n), None, 100)) {
+            for tally in count(&mut kernel, &decompose(&Problem::empty(Piece::Queen, n), None, 100))
+            {
                 total.merge(&tally).expect("a small sum");
             }
             assert_eq!(total.solutions().ok(), lookup(Sequence::Total, n), "{id}, n = {n}");
@@ -92,14 +101,20 @@ fn totals_of_n_8_to_14_are_the_known_ones() {
 fn every_subproblem_of_n_9_and_10_agrees_with_the_oracle() {
     for (id, mut kernel) in kernels() {
         for n in [9, 10] {
-            assert_every_subproblem_agrees(&id, &mut kernel, &Problem::empty(Piece::Queen, n), None);
+            assert_every_subproblem_agrees(
+                &id,
+                &mut kernel,
+                &Problem::empty(Piece::Queen, n),
+                None,
+            );
         }
     }
 }
 
 #[test]
 fn completions_with_placed_and_blocked_squares_agree_with_the_oracle() {
-    let squares = |list: &[(usize, usize)]| list.iter().map(|&(row, col)| Square::new(row, col)).collect();
+    let squares =
+        |list: &[(usize, usize)]| list.iter().map(|&(row, col)| Square::new(row, col)).collect();
     type Squares = &'static [(usize, usize)];
     let cases: [(usize, Squares, Squares); 4] = [
         (10, &[(0, 3)], &[]),
@@ -110,8 +125,8 @@ fn completions_with_placed_and_blocked_squares_agree_with_the_oracle() {
     ];
     for (id, mut kernel) in kernels() {
         for (n, placed, blocked) in cases {
-            let problem =
-                Problem::new(Piece::Queen, n, squares(placed), squares(blocked)).expect("a problem");
+            let problem = Problem::new(Piece::Queen, n, squares(placed), squares(blocked))
+                .expect("a problem");
             // With few rows in the prefixes the gaps are crossed by the shaders.
             for depth in [None, Some(0), Some(1)] {
                 assert_every_subproblem_agrees(&id, &mut kernel, &problem, depth);
@@ -150,17 +165,26 @@ fn large_boards_with_few_open_squares_agree_on_every_level_and_at_every_depth() 
             let placed: Vec<usize> = (0..n).filter(|_| random.usize(..n) < 3).collect();
             let mut blocked = Vec::new();
             for row in (0..n).filter(|row| !placed.contains(row)) {
-                let open: Vec<usize> = (0..4).map(|_| random.usize(..n)).chain([solution[row]]).collect();
-                blocked.extend((0..n).filter(|col| !open.contains(col)).map(|col| Square::new(row, col)));
+                let open: Vec<usize> =
+                    (0..4).map(|_| random.usize(..n)).chain([solution[row]]).collect();
+                blocked.extend(
+                    (0..n).filter(|col| !open.contains(col)).map(|col| Square::new(row, col)),
+                );
             }
             let placed = placed.into_iter().map(|row| Square::new(row, solution[row])).collect();
             let problem = Problem::new(Piece::Queen, n, placed, blocked).expect("a problem");
             let decomposition = decompose(&problem, Some(random.usize(..5)), random.u64(1..50));
-            let mut scalar = KernelKind::Scalar.build(Piece::Queen).expect("a kernel for all machines");
+            let mut scalar =
+                KernelKind::Scalar.build(Piece::Queen).expect("a kernel for all machines");
             for (unit, found) in (0..).zip(count(&mut kernel, &decomposition)) {
                 let expected = count_range(&mut *scalar, &decomposition, decomposition.unit(unit));
                 let expected = expected.expect("a small sum").thirds();
-                assert_eq!(found.thirds(), expected, "{id}, unit {unit} of {}", decomposition.job());
+                assert_eq!(
+                    found.thirds(),
+                    expected,
+                    "{id}, unit {unit} of {}",
+                    decomposition.job()
+                );
                 with_completions += usize::from(expected > 0);
             }
         }
@@ -199,12 +223,18 @@ impl Backend for Watched {
                 expand(&mut self.memory, &order.params);
                 let control = &self.memory.control;
                 let filled = control.ring_write.wrapping_sub(control.ring_read);
-                assert!(filled + order.params.ring_reserve <= size, "the ring holds {filled} of {size}");
+                assert!(
+                    filled + order.params.ring_reserve <= size,
+                    "the ring holds {filled} of {size}"
+                );
                 self.fullest.fetch_max(filled, std::sync::atomic::Ordering::Relaxed);
                 for level in (1..LEVELS).filter(|&level| control.level_count[level] > 0) {
                     let later = control.level_first[level + 1..].iter().find(|&&first| first > 0);
                     let end = later.copied().unwrap_or(self.memory.levels.len() as u32);
-                    assert!(control.level_first[level] + control.level_count[level] <= end, "level {level}");
+                    assert!(
+                        control.level_first[level] + control.level_count[level] <= end,
+                        "level {level}"
+                    );
                 }
             }
             search(&mut self.memory, &order.params, order.special);
@@ -250,9 +280,14 @@ fn nothing_outgrows_its_room_also_where_the_rings_indices_wrap() {
                 };
                 let shape = Shape { lanes, chunk, ring, prefixes: 1 << 14 };
                 let mut total = Tally::default();
-                let tallies = count(&mut DeviceKernel::new(Box::new(watched), shape, true), &decomposition);
+                let tallies =
+                    count(&mut DeviceKernel::new(Box::new(watched), shape, true), &decomposition);
                 tallies.iter().for_each(|tally| total.merge(tally).expect("a small sum"));
-                assert_eq!(total.solutions().ok(), lookup(Sequence::Total, n), "n = {n}, depth {depth}");
+                assert_eq!(
+                    total.solutions().ok(),
+                    lookup(Sequence::Total, n),
+                    "n = {n}, depth {depth}"
+                );
             }
         }
     }
@@ -273,10 +308,16 @@ fn random_boards_with_decided_squares_agree_with_the_oracle() {
     for (id, kernel) in kernels() {
         let kernel = std::cell::RefCell::new(kernel);
         let config = ProptestConfig { cases: 40, ..ProptestConfig::default() };
-        let outcome = proptest::test_runner::TestRunner::new(config).run(&problems, |(problem, depth)| {
-            assert_every_subproblem_agrees(&id, &mut kernel.borrow_mut(), &problem, Some(depth));
-            Ok(())
-        });
+        let outcome =
+            proptest::test_runner::TestRunner::new(config).run(&problems, |(problem, depth)| {
+                assert_every_subproblem_agrees(
+                    &id,
+                    &mut kernel.borrow_mut(),
+                    &problem,
+                    Some(depth),
+                );
+                Ok(())
+            });
         outcome.expect("agreement");
     }
 }
@@ -307,8 +348,9 @@ fn shadow_of(slot: &Slot) -> u64 {
 }
 
 fn likeness(memory: &Memory) -> Likeness {
-    let Control { ring_write, ring_read, ring_returned, busy, expanded, appended, expansions, .. } =
-        memory.control;
+    let Control {
+        ring_write, ring_read, ring_returned, busy, expanded, appended, expansions, ..
+    } = memory.control;
     let Control { lower_put, lower_taken, ring_put, ring_taken, faults, .. } = memory.control;
     let sorted = |mut states: Vec<LowerState>| {
         states.sort_unstable();
@@ -320,7 +362,8 @@ fn likeness(memory: &Memory) -> Likeness {
     };
     let waiting = ring_write.wrapping_sub(ring_read).cast_signed().max(0).cast_unsigned();
     let at = |index: u32| memory.ring[index as usize % memory.ring.len()];
-    let mut ring: Vec<UpperState> = (0..waiting).map(|i| at(ring_write.wrapping_sub(i + 1))).collect();
+    let mut ring: Vec<UpperState> =
+        (0..waiting).map(|i| at(ring_write.wrapping_sub(i + 1))).collect();
     ring.extend((0..ring_returned).map(|i| at(ring_write.wrapping_add(i))));
     ring.sort_unstable();
     let lanes = memory.lanes.len();
@@ -329,7 +372,9 @@ fn likeness(memory: &Memory) -> Likeness {
     };
     let working = memory.lanes.iter().enumerate().filter(|(_, lane)| lane.open != 0);
     let mut states: Vec<_> = working
-        .map(|(i, lane)| ([lane.free, lane.left, lane.right, lane.open], lane.label, stack(i, lane)))
+        .map(|(i, lane)| {
+            ([lane.free, lane.left, lane.right, lane.open], lane.label, stack(i, lane))
+        })
         .collect();
     states.sort_unstable();
     let pair = |low: u32, high: u32| u64::from(high) << 32 | u64::from(low);
@@ -451,7 +496,8 @@ fn shaders_follow_their_mirrors_state_by_state() {
         };
         let mut kernel = DeviceKernel::new(Box::new(side_by_side), shape, true);
         kernel.set_in_flight(1);
-        let blocked = Problem::new(Piece::Queen, 9, vec![Square::new(1, 2)], vec![Square::new(8, 8)]);
+        let blocked =
+            Problem::new(Piece::Queen, 9, vec![Square::new(1, 2)], vec![Square::new(8, 8)]);
         for (problem, solutions) in [
             (Problem::empty(Piece::Queen, 10), Some(724)),
             (Problem::empty(Piece::Queen, 11), Some(2680)),
@@ -459,7 +505,9 @@ fn shaders_follow_their_mirrors_state_by_state() {
         ] {
             let decomposition = decompose(&problem, Some(2), 3);
             let mut total = Tally::default();
-            count(&mut kernel, &decomposition).iter().for_each(|t| total.merge(t).expect("a small sum"));
+            count(&mut kernel, &decomposition)
+                .iter()
+                .for_each(|t| total.merge(t).expect("a small sum"));
             let found = total.solutions().expect("whole solutions");
             assert!(solutions.is_none_or(|known| found == known), "{id}: {found}");
         }

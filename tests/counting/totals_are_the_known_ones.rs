@@ -10,7 +10,8 @@ use nqueens::oeis::{Sequence, lookup};
 fn assert_totals(kernel: KernelKind) {
     if !kernel.runs_here() {
         // Straight to stderr: the test runner hides what passing tests print.
-        let _ = writeln!(std::io::stderr(), "skipped: kernel {kernel} does not run on this processor");
+        let _ =
+            writeln!(std::io::stderr(), "skipped: kernel {kernel} does not run on this processor");
         return;
     }
     let options = CountOptions { kernel: Some(kernel), ..CountOptions::default() };

@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 
 use nqueens::board::{Piece, Problem};
 use nqueens::cluster::campaign::{
-    Assignment, COORDINATOR, Campaign, CampaignKey, Event, HeldLease, JobState, Ruling, Settings, Source,
-    SubRangeSet, SyncRequest, UnitId, UnitResult, Verdict,
+    Assignment, COORDINATOR, Campaign, CampaignKey, Event, HeldLease, JobState, Ruling, Settings,
+    Source, SubRangeSet, SyncRequest, UnitId, UnitResult, Verdict,
 };
 use nqueens::decomposition::{Job, JobHash, Scheme};
 use nqueens::tally::{Parts, Residues, Tally};
@@ -146,7 +146,10 @@ fn tally_of(sums: &[u64]) -> (Tally, Parts) {
 }
 
 pub fn right_total(units: u64) -> u128 {
-    (0..units).map(|unit| truth(unit).iter().map(|&sum| u128::from(sum)).sum::<u128>()).sum::<u128>() * 8
+    (0..units)
+        .map(|unit| truth(unit).iter().map(|&sum| u128::from(sum)).sum::<u128>())
+        .sum::<u128>()
+        * 8
 }
 
 pub fn job() -> JobHash {
@@ -311,7 +314,9 @@ impl World {
             Strategy::Constant => true,
             Strategy::Rare | Strategy::ColludingOnce => worker.counted == worker.rare,
             Strategy::Late => worker.counted >= 20 && random.u8(..10) == 0,
-            Strategy::Colluding | Strategy::ColludingPolling | Strategy::Shirker => random.u8(..10) == 0,
+            Strategy::Colluding | Strategy::ColludingPolling | Strategy::Shirker => {
+                random.u8(..10) == 0
+            }
             _ => false,
         };
         let first = self.campaign.outcome(UnitId { job: self.job, unit });
@@ -367,7 +372,9 @@ impl World {
     /// The sums that the unit's first result came with, as friends know them.
     fn claimed(&self, unit: u64) -> Option<Vec<u64>> {
         let done = self.ledger.iter().rev().find_map(|event| match event {
-            Event::UnitDone { unit: u, tally, sub_sums, .. } if u.unit == unit => Some((tally, sub_sums)),
+            Event::UnitDone { unit: u, tally, sub_sums, .. } if u.unit == unit => {
+                Some((tally, sub_sums))
+            }
             _ => None,
         })?;
         let (tally, sums) = done;
@@ -419,7 +426,11 @@ impl World {
                         grant: vec![7; 37],
                     };
                     if !self.workers[which].held.contains_key(&lease.attempt) {
-                        request.held.push(HeldLease { lease, left: units.end, unstarted: units.end });
+                        request.held.push(HeldLease {
+                            lease,
+                            left: units.end,
+                            unstarted: units.end,
+                        });
                     }
                 }
             }
@@ -454,7 +465,8 @@ impl World {
                     let unit = self.random.u64(..self.scenario.units);
                     let attempt = self.workers[which].held.keys().next().copied().unwrap_or(1);
                     let (tally, parts) = tally_of(&[self.random.u64(1..1000)]);
-                    let (name, owner) = (&self.workers[which].name, &self.workers[which].spec.owner);
+                    let (name, owner) =
+                        (&self.workers[which].name, &self.workers[which].spec.owner);
                     let result = UnitResult {
                         unit: UnitId { job: self.job, unit },
                         attempt,
@@ -594,7 +606,8 @@ impl World {
     /// How long a thread of a worker takes for a unit of a lease.
     fn takes_s(&self, which: usize, lease: &Assignment, unit: u64) -> f64 {
         let spec = &self.workers[which].spec;
-        let took = share_of(lease.sub_ranges) * self.unit_work(unit) * f64::from(spec.capacity) / spec.rate;
+        let took = share_of(lease.sub_ranges) * self.unit_work(unit) * f64::from(spec.capacity)
+            / spec.rate;
         // Who counts nothing needs no time.
         if spec.strategy == Strategy::Lazy { took / 100.0 } else { took }
     }
@@ -604,7 +617,9 @@ impl World {
         let now_s = self.now_s;
         for thread in 0..self.workers[which].threads.len() {
             let is_done = |&(_, _, at_s): &(Assignment, u64, f64)| at_s <= now_s;
-            let Some((lease, unit, _)) = self.workers[which].threads[thread].take_if(|at| is_done(at)) else {
+            let Some((lease, unit, _)) =
+                self.workers[which].threads[thread].take_if(|at| is_done(at))
+            else {
                 continue;
             };
             // A lease that was cancelled meanwhile does not undo what was counted.
@@ -665,7 +680,8 @@ impl World {
             && let Some(task) = self.campaign.next_for_arbiter(self.now_ms(), |_| false)
         {
             let share = share_of(task.sub_ranges);
-            let work = share * self.unit_work(task.unit.unit) * if task.dispute { 2.0 } else { 1.0 };
+            let work =
+                share * self.unit_work(task.unit.unit) * if task.dispute { 2.0 } else { 1.0 };
             self.audited += work;
             let took = work / self.scenario.arbiter_rate;
             self.arbiter = Some((task, took, self.now_s + took));
@@ -709,7 +725,8 @@ impl World {
             // Those are told at once.
             let newly_kept = self.campaign.take_newly_kept();
             let now_s = self.now_s;
-            for worker in self.workers.iter_mut().filter(|worker| newly_kept.contains(&worker.name)) {
+            for worker in self.workers.iter_mut().filter(|worker| newly_kept.contains(&worker.name))
+            {
                 // Once a second at most.
                 worker.told_s = (now_s + 0.05).max(worker.told_s + 1.0);
                 worker.next_sync_s = worker.next_sync_s.min(worker.told_s);
@@ -739,7 +756,15 @@ impl World {
             let held: Vec<_> = worker
                 .held
                 .values()
-                .map(|h| (h.lease.attempt, h.lease.units.clone(), h.lease.mirrored, h.left, h.waiting.len()))
+                .map(|h| {
+                    (
+                        h.lease.attempt,
+                        h.lease.units.clone(),
+                        h.lease.mirrored,
+                        h.left,
+                        h.waiting.len(),
+                    )
+                })
                 .collect();
             let _ = writeln!(
                 text,
@@ -747,7 +772,12 @@ impl World {
                 worker.name,
                 worker.spec.strategy,
                 worker.stopped,
-                worker.threads.iter().flatten().map(|(l, u, s)| (l.attempt, u, s)).collect::<Vec<_>>(),
+                worker
+                    .threads
+                    .iter()
+                    .flatten()
+                    .map(|(l, u, s)| (l.attempt, u, s))
+                    .collect::<Vec<_>>(),
                 worker.outbox.len()
             );
         }
@@ -808,7 +838,12 @@ impl Crowd {
         let mut specs = Vec::new();
         for i in 0..self.honest {
             let rate = 0.5 + 1.5 * random.f64();
-            specs.push(Spec { owner: format!("honest-{i}"), strategy: Strategy::Honest, rate, capacity: 2 });
+            specs.push(Spec {
+                owner: format!("honest-{i}"),
+                strategy: Strategy::Honest,
+                rate,
+                capacity: 2,
+            });
         }
         let honest: f64 = specs.iter().map(|spec| spec.rate).sum();
         let all = if self.honest == 0 { 2.0 } else { honest * self.share / (1.0 - self.share) };

@@ -94,7 +94,12 @@ impl Coordinator {
         Self { process, data: data.to_owned(), arguments, is_quiet, address }
     }
 
-    fn launch(data: &Path, arguments: &[String], listen: &str, is_quiet: bool) -> (Process, Address) {
+    fn launch(
+        data: &Path,
+        arguments: &[String],
+        listen: &str,
+        is_quiet: bool,
+    ) -> (Process, Address) {
         let _ = std::fs::remove_file(data.join("address.json"));
         // Writes beyond a limit fail instead of ending it, where a test sets one.
         let mut command = Command::new("sh");
@@ -154,10 +159,13 @@ pub fn authority(data: &Path) -> Authority {
 /// Credentials, as enrolment gives them.
 pub fn credentials(authority: &Authority, name: &str, role: Role) -> Credentials {
     let name: Name = name.parse().expect("a name");
-    let token = authority.create_token(role, 1.try_into().expect("one"), 60_000, now_ms()).expect("a token");
+    let token = authority
+        .create_token(role, 1.try_into().expect("one"), 60_000, now_ms())
+        .expect("a token");
     let key = KeyRequest::new(&name).expect("a key");
     let issued = authority.enroll(&token, &name, key.request(), now_ms()).expect("enrolled");
-    key.answered(authority.fingerprint(), &issued.certificate_pem, &issued.authority_pem).expect("an answer")
+    key.answered(authority.fingerprint(), &issued.certificate_pem, &issued.authority_pem)
+        .expect("an answer")
 }
 
 /// A worker that is made of the library: it counts with the scalar kernel and does what its test says.
@@ -222,19 +230,23 @@ impl Worker {
         } else {
             KernelKind::Scalar
         };
-        let job = self.jobs.iter().find(|job| job.hash() == lease.job).expect("its text came with it");
+        let job =
+            self.jobs.iter().find(|job| job.hash() == lease.job).expect("its text came with it");
         let decomposition =
             self.decompositions.entry(lease.job).or_insert_with(|| Decomposition::new(job.clone()));
         let image = lease.mirrored.then(|| decomposition.mirrored());
         let decomposition = image.as_ref().unwrap_or(decomposition);
         let mut counting = kernel.build(job.problem().piece()).expect("for queens");
-        let named = |number| lease.sub_ranges.is_empty() || lease.sub_ranges.numbers().any(|n| n == number);
-        let ranges = decomposition.sub_ranges(unit).zip(0u32..).filter(|&(_, number)| named(number));
+        let named =
+            |number| lease.sub_ranges.is_empty() || lease.sub_ranges.numbers().any(|n| n == number);
+        let ranges =
+            decomposition.sub_ranges(unit).zip(0u32..).filter(|&(_, number)| named(number));
         let ranges = ranges.map(|(range, _)| range);
         let counted = count_sub_ranges(&mut *counting, decomposition, ranges).expect("counts");
         let mut parts = Parts::default();
         counted.iter().try_for_each(|sub_range| parts.merge(sub_range)).expect("small");
-        let sub_sums = counted.iter().map(|sub_range| sub_range.total().expect("agrees").thirds()).collect();
+        let sub_sums =
+            counted.iter().map(|sub_range| sub_range.total().expect("agrees").thirds()).collect();
         let source = Source {
             worker: self.name.clone(),
             // The coordinator knows it.
@@ -249,7 +261,10 @@ impl Worker {
         UnitResult { unit, attempt, grant, tally, parts, sub_sums, source, elapsed_s: 0.01 }
     }
 
-    pub async fn complete(&self, results: &[UnitResult]) -> Result<Vec<v1::Verdict>, tonic::Status> {
+    pub async fn complete(
+        &self,
+        results: &[UnitResult],
+    ) -> Result<Vec<v1::Verdict>, tonic::Status> {
         let results = results.iter().map(messages::result).collect();
         let request = v1::CompleteRequest { peer: peer(), worker: self.name.clone(), results };
         let answer = self.link.work().complete(request).await?.into_inner();
@@ -275,7 +290,8 @@ impl Worker {
     /// Syncs and counts until the coordinator has no job that runs.
     pub async fn work_until_done(&mut self) {
         loop {
-            let answer = self.link.work().sync(self.sync_request()).await.expect("answered").into_inner();
+            let answer =
+                self.link.work().sync(self.sync_request()).await.expect("answered").into_inner();
             if answer.running_jobs == 0 {
                 return;
             }
@@ -289,7 +305,8 @@ impl Worker {
 
 /// Submits the count of a board.
 pub async fn submit(link: &Link, n: u32, priority: i32) -> String {
-    let request = v1::SubmitRequest { piece: "queen".into(), n, priority, ..v1::SubmitRequest::default() };
+    let request =
+        v1::SubmitRequest { piece: "queen".into(), n, priority, ..v1::SubmitRequest::default() };
     let answer = link.operations().submit(request).await.expect("submitted").into_inner();
     answer.job.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -297,6 +314,7 @@ pub async fn submit(link: &Link, n: u32, priority: i32) -> String {
 /// The solutions of a job whose every unit is done.
 pub fn solutions(job: &v1::JobStatus) -> u128 {
     assert_eq!(job.done, job.units, "units that are missing");
-    let tally = nqueens::tally::Tally::try_from(job.total.as_ref().expect("a total")).expect("whole");
+    let tally =
+        nqueens::tally::Tally::try_from(job.total.as_ref().expect("a total")).expect("whole");
     tally.solutions().expect("agrees with its residues")
 }

@@ -14,7 +14,8 @@ impl Scratch {
     pub fn new(name: &str) -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let folder = std::env::temp_dir().join(format!("nqueens-{name}-{}-{number}", std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("nqueens-{name}-{}-{number}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder for temporary files");
         Self(folder)
     }

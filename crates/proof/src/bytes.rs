@@ -1,23 +1,24 @@
-//! Numbers as bytes: seven bits a byte, the lowest first; signed ones with their sign in the lowest bit.
+//! The encoding of numbers as bytes: seven bits per byte, the lowest first (LEB128). Signed numbers
+//! are zigzag-encoded, with the sign in the lowest bit.
 
 use super::ProofError;
 
-/// Writes numbers.
+/// A writer of encoded numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Writer(Vec<u8>);
 
 impl Writer {
-    /// Nothing is written yet.
+    /// Creates an empty writer.
     pub const fn new() -> Self {
         Self(Vec::new())
     }
 
-    /// One byte.
+    /// Writes one byte.
     pub fn byte(&mut self, byte: u8) {
         self.0.push(byte);
     }
 
-    /// A whole number from 0.
+    /// Writes an unsigned integer.
     pub fn number(&mut self, mut number: u64) {
         while number >= 0x80 {
             self.0.push(number as u8 | 0x80);
@@ -26,61 +27,61 @@ impl Writer {
         self.0.push(number as u8);
     }
 
-    /// A size, an index.
+    /// Writes a size or an index.
     pub fn size(&mut self, size: usize) {
         self.number(size as u64);
     }
 
-    /// A whole number.
+    /// Writes a signed integer.
     pub fn signed(&mut self, number: i64) {
         self.number((number << 1 ^ number >> 63) as u64);
     }
 
-    /// What others have written.
+    /// Appends bytes that are already encoded.
     pub fn bytes(&mut self, bytes: &[u8]) {
         self.0.extend_from_slice(bytes);
     }
 
-    /// What was written so far.
+    /// Returns the bytes written so far.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// Takes back everything after the first `length` bytes.
+    /// Removes everything after the first `length` bytes.
     pub fn truncate(&mut self, length: usize) {
         self.0.truncate(length);
     }
 
-    /// What was written.
+    /// Returns the bytes written.
     pub fn finish(self) -> Vec<u8> {
         self.0
     }
 }
 
-/// Reads what [`Writer`] writes. Every error is [`ProofError::Damaged`].
+/// A reader of the output of [`Writer`]. Every error is [`ProofError::Damaged`].
 #[derive(Clone, Debug)]
 pub struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
-    /// Reads from the beginning of `bytes`.
+    /// Creates a reader at the beginning of `bytes`.
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
 
-    /// One byte.
+    /// Reads one byte.
     ///
     /// # Errors
-    /// There is none left.
+    /// Returns an error if no byte is left.
     pub fn byte(&mut self) -> Result<u8, ProofError> {
         let (&byte, rest) = self.0.split_first().ok_or(ProofError::Damaged("it ends too early"))?;
         self.0 = rest;
         Ok(byte)
     }
 
-    /// A whole number from 0.
+    /// Reads an unsigned integer.
     ///
     /// # Errors
-    /// It ends too early, or has more than 64 bits.
+    /// Returns an error if the bytes end too early, or if the number has more than 64 bits.
     pub fn number(&mut self) -> Result<u64, ProofError> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {
@@ -97,28 +98,28 @@ impl<'a> Reader<'a> {
         Err(ProofError::Damaged("a number has more than 64 bits"))
     }
 
-    /// A whole number from 0, at most `largest`.
+    /// Reads an unsigned integer of at most `largest`.
     ///
     /// # Errors
-    /// It ends too early, or is larger.
+    /// Returns an error if the bytes end too early, or if the number is larger.
     pub fn size(&mut self, largest: usize) -> Result<usize, ProofError> {
         let size = usize::try_from(self.number()?).ok().filter(|&size| size <= largest);
         size.ok_or(ProofError::Damaged("a number is too large"))
     }
 
-    /// A whole number.
+    /// Reads a signed integer.
     ///
     /// # Errors
-    /// It ends too early, or has more than 64 bits.
+    /// Returns an error if the bytes end too early, or if the number has more than 64 bits.
     pub fn signed(&mut self) -> Result<i64, ProofError> {
         let number = self.number()?;
         Ok((number >> 1) as i64 ^ -((number & 1) as i64))
     }
 
-    /// So many bytes.
+    /// Reads `length` bytes.
     ///
     /// # Errors
-    /// There are fewer.
+    /// Returns an error if fewer bytes are left.
     pub fn bytes(&mut self, length: usize) -> Result<&'a [u8], ProofError> {
         let (bytes, rest) =
             self.0.split_at_checked(length).ok_or(ProofError::Damaged("it ends too early"))?;
@@ -126,12 +127,12 @@ impl<'a> Reader<'a> {
         Ok(bytes)
     }
 
-    /// What is not read yet.
+    /// Returns the bytes that have not been read yet.
     pub const fn rest(&self) -> &'a [u8] {
         self.0
     }
 
-    /// Whether everything is read.
+    /// Returns whether all bytes have been read.
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

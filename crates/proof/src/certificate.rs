@@ -1,18 +1,19 @@
-//! Certificates: files with which an answer is proved again, in integers, by code that shares nothing with the
-//! engine that found it but the definition of the board.
+//! Certificates: files from which an answer is proved again, in integers, by code that shares only
+//! the definition of the board with the engine that found it.
 //!
-//! A file is
+//! A file consists of
 //!
-//! | bytes | what |
+//! | bytes | content |
 //! |---|---|
 //! | 8 | `NQPROOF` and a line feed |
 //! | 1 | the version of the format: [`FORMAT`] |
-//! | 1 | what is proved: 1 the lexicographically first solution ([`first`](crate::first)), 2 the most beautiful one ([`beautiful`](crate::beautiful)) |
+//! | 1 | the kind of proof: 1 for the lexicographically first solution ([`first`](crate::first)), 2 for the most beautiful one ([`beautiful`](crate::beautiful)) |
 //! | … | the board size n, a number as in [`bytes`](crate::bytes) |
 //! | … | the proof, in the form of its kind |
 //! | 32 | SHA-256 of everything before |
 //!
-//! The checksum only tells accidents from lies: what convinces is the proof alone.
+//! The checksum only tells accidental damage from false claims. The statement rests on the proof
+//! alone.
 
 use std::fmt;
 
@@ -23,24 +24,25 @@ use crate::bytes::{Reader, Writer};
 use crate::meter::Meter;
 use crate::{beautiful, first};
 
-/// The version of the format that is written. Version 1 is read, too: it has no dead squares in first solutions.
+/// The format version that is written. Version 1 can also be read; it has no eliminated squares in
+/// proofs of first solutions.
 pub const FORMAT: u8 = 2;
 
 const MAGIC: &[u8; 8] = b"NQPROOF\n";
 
 const CHECKSUM: usize = 32;
 
-/// What a certificate proves.
+/// The kind of statement that a certificate proves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// The lexicographically first solution.
     First,
-    /// A solution of the smallest fingerprint.
+    /// A solution with the smallest fingerprint.
     Beautiful,
 }
 
 impl Kind {
-    /// Its name, for people and for JSON.
+    /// Returns the name used in messages and in JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::First => "first",
@@ -56,23 +58,23 @@ impl Kind {
     }
 }
 
-/// What was proved.
+/// The statement that a certificate proved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proved {
-    /// The question.
+    /// The kind of statement.
     pub kind: Kind,
-    /// Which beauty, if that is the question.
+    /// The norm and the set of solutions considered, for [`Kind::Beautiful`].
     pub beauty: Option<Beauty>,
     /// The board size.
     pub n: usize,
-    /// The 0-based column of the queen in each row; `None`: there is no solution at all.
+    /// The 0-based column of the queen in each row; `None` if there is no solution at all.
     pub solution: Option<Vec<usize>>,
-    /// How much the checker had to do, in steps of a [`Meter`].
+    /// The work of the checker, in steps of a [`Meter`].
     pub work: u64,
 }
 
 impl fmt::Display for Proved {
-    /// Writes what was proved as a sentence; columns are counted from 1.
+    /// Writes the statement as a sentence; columns are 1-based.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { kind, beauty, n, solution, .. } = self;
         let Beauty { norm, turning } = beauty.unwrap_or_default();
@@ -92,33 +94,33 @@ impl fmt::Display for Proved {
     }
 }
 
-/// What is called beautiful, and among which solutions.
+/// The meaning of "most beautiful": the norm and the set of solutions considered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Beauty {
-    /// What a square costs.
+    /// The norm that gives the cost of a square.
     pub norm: Norm,
-    /// Among the solutions only that do not change under quarter turns.
+    /// The restriction to solutions invariant under quarter turns.
     pub turning: bool,
 }
 
-/// Why a certificate proves nothing.
+/// The reason why a certificate proves nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProofError {
-    /// It is something else.
+    /// The file is not a certificate.
     NoCertificate,
-    /// It was written by another version.
+    /// The certificate has a format version that cannot be read.
     Version(u8),
-    /// The checksum is wrong, or what it says cannot be read.
+    /// The checksum is wrong, or the content cannot be read.
     Damaged(&'static str),
-    /// It can be read, and does not prove what it says.
+    /// The certificate can be read, but does not prove its statement.
     Refused(String),
-    /// To check it takes more work than it states itself.
+    /// The check takes more work than the certificate states.
     TooMuchWork(u64),
-    /// It has a step of a kind that this version does not know, so it may be right.
+    /// The certificate has a step of a kind unknown to this version, so it may be valid.
     UnknownStep(u64),
-    /// To check it takes more steps than the checker may do, so it may be right.
+    /// The check exceeds the checker's step limit, so the certificate may be valid.
     LimitReached(u64),
-    /// The check was stopped, so it may be right.
+    /// The check was stopped, so the certificate may be valid.
     Stopped,
 }
 
@@ -148,16 +150,16 @@ impl fmt::Display for ProofError {
 impl std::error::Error for ProofError {}
 
 impl ProofError {
-    /// Returns whether nothing is known to be wrong: the check was not carried to its end.
+    /// Returns whether the check ended without a decision, so the certificate may be valid.
     pub const fn is_undecided(&self) -> bool {
         matches!(self, Self::UnknownStep(_) | Self::LimitReached(_) | Self::Stopped)
     }
 }
 
-/// Checks a certificate of any kind, with at most [`MOST_WORK`](crate::MOST_WORK) steps.
+/// Checks a certificate of any kind, within [`MOST_WORK`](crate::MOST_WORK) steps.
 ///
 /// # Errors
-/// It is none, or it proves nothing, or that takes too long.
+/// Returns an error if it is not a certificate, proves nothing, or exceeds the step limit.
 pub fn check(certificate: &[u8]) -> Result<Proved, ProofError> {
     check_within(certificate, &mut Meter::default())
 }
@@ -165,7 +167,7 @@ pub fn check(certificate: &[u8]) -> Result<Proved, ProofError> {
 /// Checks a certificate of any kind under this meter.
 ///
 /// # Errors
-/// It is none, or it proves nothing, or the meter ends the check.
+/// Returns an error if it is not a certificate or proves nothing, or if the meter ends the check.
 pub fn check_within(certificate: &[u8], meter: &mut Meter<'_>) -> Result<Proved, ProofError> {
     let (kind, n, proof) = open(certificate)?;
     match kind {
@@ -174,7 +176,7 @@ pub fn check_within(certificate: &[u8], meter: &mut Meter<'_>) -> Result<Proved,
     }
 }
 
-/// A certificate with this proof.
+/// Creates a certificate with this proof.
 pub fn seal(kind: Kind, n: usize, proof: &[u8]) -> Vec<u8> {
     let mut writer = Writer::new();
     writer.bytes(MAGIC);
@@ -188,10 +190,10 @@ pub fn seal(kind: Kind, n: usize, proof: &[u8]) -> Vec<u8> {
     certificate
 }
 
-/// Kind, board size and proof of a certificate whose checksum is right.
+/// Returns the kind, board size and proof of a certificate, after verifying its checksum.
 ///
 /// # Errors
-/// It is none, of another version, or damaged.
+/// Returns an error if it is not a certificate, has an unknown version, or is damaged.
 pub fn open(certificate: &[u8]) -> Result<(Kind, usize, &[u8]), ProofError> {
     let sealed = certificate.strip_prefix(MAGIC).ok_or(ProofError::NoCertificate)?;
     match sealed.first() {
@@ -199,7 +201,8 @@ pub fn open(certificate: &[u8]) -> Result<(Kind, usize, &[u8]), ProofError> {
         Some(&other) => return Err(ProofError::Version(other)),
         None => return Err(ProofError::Damaged("it ends too early")),
     }
-    let length = sealed.len().checked_sub(CHECKSUM).ok_or(ProofError::Damaged("it ends too early"))?;
+    let length =
+        sealed.len().checked_sub(CHECKSUM).ok_or(ProofError::Damaged("it ends too early"))?;
     let (sealed, checksum) = sealed.split_at(length);
     if Hash::hash(&certificate[..MAGIC.len() + length])[..] != *checksum {
         return Err(ProofError::Damaged("its checksum is wrong"));
@@ -209,7 +212,9 @@ pub fn open(certificate: &[u8]) -> Result<(Kind, usize, &[u8]), ProofError> {
     let kind = match reader.byte()? {
         1 => Kind::First,
         2 => Kind::Beautiful,
-        _ => return Err(ProofError::Damaged("it proves something that this program does not know")),
+        _ => {
+            return Err(ProofError::Damaged("it proves something that this program does not know"));
+        }
     };
     let n = reader.size(usize::MAX)?;
     Ok((kind, n, reader.rest()))

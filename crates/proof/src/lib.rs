@@ -1,9 +1,9 @@
-//! Certificates of the lexicographically first (OEIS A141843) and of a most beautiful placement of n non-attacking
-//! queens, and the checkers that accept them.
+//! Certificates of the lexicographically first (OEIS A141843) and of a most beautiful placement of
+//! n non-attacking queens, and the checkers of these certificates.
 //!
-//! [`check`] reads a certificate and proves its statement again, in integers. It shares no code with the search that
-//! found the answer but the definitions in [`board`]. This crate has no `unsafe` code and one dependency, which computes
-//! SHA-256 and has none itself.
+//! [`check`] reads a certificate and proves its statement again, in integers. It shares only the
+//! definitions in [`board`] with the search that found the answer. This crate has no `unsafe` code
+//! and one dependency, which computes SHA-256 and has no dependencies itself.
 //!
 //! ```
 //! use nqueens_proof::{check, first};

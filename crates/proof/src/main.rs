@@ -1,4 +1,4 @@
-//! `nqueens-check`: checks certificates, and does nothing else.
+//! `nqueens-check`: a checker for certificates.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _, stderr, stdout};
@@ -18,7 +18,7 @@ Exit codes: 0 all are proved; 2 wrong usage; 4 a check was not carried to its en
 it says; 7 a file cannot be read, or is no certificate that this version knows. Of several, the largest.
 ";
 
-/// Larger files are not read, in bytes.
+/// The size in bytes of the largest file that is read.
 const LARGEST_FILE: u64 = 1 << 30;
 
 fn main() -> ExitCode {
@@ -36,8 +36,14 @@ fn main() -> ExitCode {
                 let steps = arguments.next();
                 limit = match steps.as_deref().and_then(|steps| steps.to_str()) {
                     Some("unlimited") => None,
-                    Some(steps) if steps.parse().is_ok_and(|steps: u64| steps > 0) => steps.parse().ok(),
-                    _ => return usage("--max-work takes a whole number of steps from 1 on, or unlimited"),
+                    Some(steps) if steps.parse().is_ok_and(|steps: u64| steps > 0) => {
+                        steps.parse().ok()
+                    }
+                    _ => {
+                        return usage(
+                            "--max-work takes a whole number of steps from 1 on, or unlimited",
+                        );
+                    }
                 };
             }
             Some(flag) if flag.starts_with('-') && flag != "-" => {
@@ -54,8 +60,11 @@ fn main() -> ExitCode {
         let name = file.to_string_lossy();
         let code = match prove(file, limit) {
             Ok(sentence) => {
-                let line =
-                    if files.len() == 1 { format!("{sentence}\n") } else { format!("{name}: {sentence}\n") };
+                let line = if files.len() == 1 {
+                    format!("{sentence}\n")
+                } else {
+                    format!("{name}: {sentence}\n")
+                };
                 if stdout().write_all(line.as_bytes()).is_err() { 7 } else { 0 }
             }
             Err((code, message)) => {
@@ -68,7 +77,7 @@ fn main() -> ExitCode {
     ExitCode::from(worst)
 }
 
-/// Returns what a file proves, or the exit code and why it proves nothing.
+/// Returns the statement that a file proves, or the exit code and the reason why it proves nothing.
 fn prove(file: &std::ffi::OsStr, limit: Option<u64>) -> Result<String, (u8, String)> {
     let unreadable = |error| (7, format!("cannot be read: {error}"));
     let certificate = read(file).map_err(unreadable)?;
@@ -89,7 +98,7 @@ fn prove(file: &std::ffi::OsStr, limit: Option<u64>) -> Result<String, (u8, Stri
 }
 
 fn read(file: &std::ffi::OsStr) -> std::io::Result<Vec<u8>> {
-    // Opening a pipe would wait for its writer.
+    // Opening a named pipe would block until it has a writer.
     if !std::fs::metadata(file)?.is_file() {
         return Err(std::io::Error::other("it is not a regular file"));
     }

@@ -1,19 +1,21 @@
-//! What a check may cost: its work is counted, and ends at a limit of the checker's own, whatever a certificate asks for.
+//! A meter for the work of checks. It ends a check at the checker's own limit, whatever work a
+//! certificate asks for.
 
 use super::ProofError;
 
-/// Operations of a step. An operation takes about a nanosecond, so a step takes about a microsecond.
+/// Operations per step. An operation takes about a nanosecond, so a step takes about a microsecond.
 const OPERATIONS: u64 = 1000;
 
-/// Whoever may stop a check is asked after so many operations: about a millisecond.
+/// Operations between two calls of the function that may stop a check: about a millisecond.
 const ASK_EVERY: u64 = 1_000_000;
 
-/// The steps of [`check`](super::check) at most: some ten minutes, three times as long as any certificate takes that is known.
+/// The step limit of [`check`](super::check): about ten minutes, three times as long as any known
+/// certificate takes.
 pub const MOST_WORK: u64 = 500_000_000;
 
-/// Counts the work of checks, and ends them at a limit or when they are not wanted any more.
+/// A meter that counts the work of checks, and ends them at a limit or on request.
 ///
-/// Work is counted in *steps*, each about a microsecond of a processor of 2024.
+/// Work is counted in *steps*, each about a microsecond on a processor of 2024.
 pub struct Meter<'a> {
     done: u64,
     most: u64,
@@ -29,7 +31,7 @@ impl Default for Meter<'_> {
 }
 
 impl<'a> Meter<'a> {
-    /// Creates a meter for so many steps; `None` for any number.
+    /// Creates a meter with a limit in steps; `None` for no limit.
     pub const fn new(limit: Option<u64>) -> Self {
         let (most, limit) = match limit {
             Some(limit) => (limit.saturating_mul(OPERATIONS), limit),
@@ -38,20 +40,20 @@ impl<'a> Meter<'a> {
         Self { done: 0, most, limit, ask_at: 0, is_stopped: None }
     }
 
-    /// Ends checks with [`ProofError::Stopped`] once this says so.
+    /// Makes checks end with [`ProofError::Stopped`] once `is_stopped` returns true.
     pub const fn stopped_by(self, is_stopped: &'a dyn Fn() -> bool) -> Self {
         Self { is_stopped: Some(is_stopped), ..self }
     }
 
-    /// Returns the steps so far; one that was begun counts.
+    /// Returns the number of steps so far, rounded up.
     pub const fn work(&self) -> u64 {
         self.done.div_ceil(OPERATIONS)
     }
 
-    /// Counts operations that were done, or are about to be.
+    /// Counts operations that were done or are about to be done.
     ///
     /// # Errors
-    /// There were too many of them, or the check is not wanted any more.
+    /// Returns an error if the limit is exceeded, or if the check was stopped.
     pub(super) fn add(&mut self, operations: u64) -> Result<(), ProofError> {
         self.done = self.done.saturating_add(operations);
         if self.done > self.most {

@@ -1,11 +1,11 @@
-//! The dihedral group of the square and its subgroups as stabilisers of a problem.
+//! The dihedral group of the square, and its subgroups as stabilisers of a problem.
 
 use crate::board::{Problem, Square};
 
 /// One of the 8 symmetries of the square board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Symmetry {
-    /// Leaves every square where it is.
+    /// Leaves every square in place.
     Identity,
     /// A quarter turn clockwise.
     Rotate90,
@@ -13,18 +13,18 @@ pub enum Symmetry {
     Rotate180,
     /// A quarter turn counter-clockwise.
     Rotate270,
-    /// Exchanges left and right: every row stays.
+    /// Exchanges left and right; every row stays in place.
     MirrorColumns,
-    /// Exchanges top and bottom: every column stays.
+    /// Exchanges top and bottom; every column stays in place.
     MirrorRows,
-    /// Exchanges rows with columns: the main diagonal stays.
+    /// Exchanges rows with columns; the main diagonal stays in place.
     Transpose,
-    /// Mirrors in the antidiagonal.
+    /// Mirrors in the main antidiagonal.
     AntiTranspose,
 }
 
 impl Symmetry {
-    /// All of them.
+    /// All 8 symmetries.
     pub const ALL: [Self; 8] = [
         Self::Identity,
         Self::Rotate90,
@@ -36,7 +36,7 @@ impl Symmetry {
         Self::AntiTranspose,
     ];
 
-    /// The image of `square` on the board of size `n`.
+    /// Returns the image of `square` on the board of size `n`.
     pub const fn apply(self, n: usize, square: Square) -> Square {
         let Square { row, col } = square;
         let (row_back, col_back) = (n - 1 - row, n - 1 - col);
@@ -52,7 +52,8 @@ impl Symmetry {
         }
     }
 
-    /// The image of a full placement, given and returned as the column of the piece in each row.
+    /// Returns the image of a full placement; both are given as the column of the piece in each
+    /// row.
     pub fn apply_to_columns(self, columns: &[usize]) -> Vec<usize> {
         let mut image = vec![0; columns.len()];
         for (row, &col) in columns.iter().enumerate() {
@@ -63,16 +64,16 @@ impl Symmetry {
     }
 }
 
-/// A set of symmetries that is a subgroup: those that leave something unchanged.
+/// A subgroup of the symmetries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Group(u8);
 
 impl Group {
-    /// All 8 symmetries.
+    /// The group of all 8 symmetries.
     pub const FULL: Self = Self(0xff);
 
-    /// The symmetries that map the placed squares of `problem` to placed ones and the blocked ones to
-    /// blocked ones. They permute its completions.
+    /// Returns the symmetries that map the placed squares of `problem` to placed ones and the
+    /// blocked ones to blocked ones. They permute its completions.
     pub fn of(problem: &Problem) -> Self {
         let keeps = |g: Symmetry, squares: &[Square]| {
             squares.iter().all(|&s| squares.binary_search(&g.apply(problem.n(), s)).is_ok())
@@ -80,35 +81,39 @@ impl Group {
         Self::from_fn(|g| keeps(g, problem.placed()) && keeps(g, problem.blocked()))
     }
 
-    /// The symmetries of this group that leave the set of the centre rows unchanged: those that map rows
-    /// to rows.
+    /// Returns the symmetries of this group that map rows to rows.
     #[must_use]
     pub fn row_preserving(self) -> Self {
         use Symmetry::{Identity, MirrorColumns, MirrorRows, Rotate180};
-        Self::from_fn(|g| self.contains(g) && matches!(g, Identity | Rotate180 | MirrorColumns | MirrorRows))
+        Self::from_fn(|g| {
+            self.contains(g) && matches!(g, Identity | Rotate180 | MirrorColumns | MirrorRows)
+        })
     }
 
-    /// Whether a full placement, given as the column of the piece in each row, is the lexicographically least of its
-    /// images under the group. In each orbit exactly one is.
+    /// Returns whether a full placement, given as the column of the piece in each row, is the
+    /// lexicographically least of its images under the group. Each orbit contains exactly one such
+    /// placement.
     pub fn is_least(self, columns: &[usize]) -> bool {
         self.elements().all(|g| g.apply_to_columns(columns).as_slice() >= columns)
     }
 
     fn from_fn(contains: impl Fn(Symmetry) -> bool) -> Self {
-        Self(Symmetry::ALL.into_iter().filter(|&g| contains(g)).fold(0, |set, g| set | 1 << g as u8))
+        Self(
+            Symmetry::ALL.into_iter().filter(|&g| contains(g)).fold(0, |set, g| set | 1 << g as u8),
+        )
     }
 
-    /// Whether `symmetry` belongs to the group.
+    /// Returns whether `symmetry` belongs to the group.
     pub const fn contains(self, symmetry: Symmetry) -> bool {
         self.0 >> symmetry as u8 & 1 == 1
     }
 
-    /// Its elements.
+    /// Returns the elements of the group.
     pub fn elements(self) -> impl Iterator<Item = Symmetry> {
         Symmetry::ALL.into_iter().filter(move |&g| self.contains(g))
     }
 
-    /// How many elements it has.
+    /// Returns the number of elements.
     pub const fn order(self) -> u32 {
         self.0.count_ones()
     }
@@ -141,7 +146,8 @@ mod tests {
     #[test]
     fn a_problem_keeps_the_symmetry_that_its_squares_leave() {
         let order = |placed: &[(usize, usize)], blocked: &[(usize, usize)]| {
-            let squares = |list: &[(usize, usize)]| list.iter().map(|&(r, c)| Square::new(r, c)).collect();
+            let squares =
+                |list: &[(usize, usize)]| list.iter().map(|&(r, c)| Square::new(r, c)).collect();
             let problem = Problem::new(Piece::Queen, 5, squares(placed), squares(blocked));
             Group::of(&problem.expect("squares on the board")).order()
         };

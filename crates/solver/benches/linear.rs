@@ -69,7 +69,10 @@ impl Sequence {
                 &Step::Cost(column, cost) => simplex.set_cost(column, cost),
                 Step::Column(cost, bounds, terms) => simplex.add_column(*cost, *bounds, terms),
                 Step::Solve => {
-                    assert!(matches!(simplex.run(&mut Unobserved), Ended::Optimal | Ended::Infeasible))
+                    assert!(matches!(
+                        simplex.run(&mut Unobserved),
+                        Ended::Optimal | Ended::Infeasible
+                    ))
                 }
             }
         }
@@ -99,7 +102,8 @@ fn rivals() -> Vec<Rival> {
 }
 
 fn main() {
-    let mut words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    let mut words: Vec<String> =
+        std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     let alone = words.iter().any(|word| word == "alone");
     words.retain(|word| word != "alone");
     let rivals = if alone { Vec::new() } else { rivals() };
@@ -131,8 +135,12 @@ fn compare(sequence: &Sequence, rivals: &[Rival]) {
         sequence.solves()
     );
     if rivals.is_empty() {
-        let times = (0..ROUNDS).map(|_| timed(|| sequence.play(OURS(&sequence.model), usize::MAX)).1);
-        println!("  ours {} ms a solve", spread(times.map(|time| 1e3 * time / sequence.solves() as f64)));
+        let times =
+            (0..ROUNDS).map(|_| timed(|| sequence.play(OURS(&sequence.model), usize::MAX)).1);
+        println!(
+            "  ours {} ms a solve",
+            spread(times.map(|time| 1e3 * time / sequence.solves() as f64))
+        );
     }
     for &(name, relaxation, solves) in rivals {
         let mut runs = Vec::new();
@@ -245,7 +253,8 @@ fn residual(n: usize, solves: usize) -> Sequence {
     let mut diagonals = Vec::new();
     for row in full.rows {
         let among = |&(k, _): &(usize, i64)| rest.iter().position(|&(i, j)| i * n + j == k);
-        let mut terms: Vec<(usize, i64)> = row.terms.iter().filter_map(among).map(|k| (k, 1)).collect();
+        let mut terms: Vec<(usize, i64)> =
+            row.terms.iter().filter_map(among).map(|k| (k, 1)).collect();
         if !terms.is_empty() {
             if row.relation == Relation::AtMost {
                 // A diagonal with a queen holds no other, and is left out: its last variable becomes 1.
@@ -348,7 +357,8 @@ fn columns(n: usize) -> Sequence {
             let mut priced: Vec<(f64, usize)> =
                 family.iter().map(|&row| (duals[row] + 0.05 * random.f64(), row)).collect();
             priced.sort_by(|a, b| a.0.total_cmp(&b.0));
-            let mut terms: Vec<(usize, f64)> = priced[..n].iter().map(|&(_, row)| (row, -1.0)).collect();
+            let mut terms: Vec<(usize, f64)> =
+                priced[..n].iter().map(|&(_, row)| (row, -1.0)).collect();
             terms.push((chosen + number, 1.0));
             simplex.add_column(0.0, (0.0, 1.0), &terms);
             steps.push(Step::Column(0.0, (0.0, 1.0), terms));
@@ -360,7 +370,8 @@ fn columns(n: usize) -> Sequence {
 /// The most beautiful solution's quotient by the symmetries of the square: a variable an orbit; the outer levels have
 /// the counts of a known solution; then one orbit after the other is maximised.
 fn probing(n: usize, solves: usize) -> Sequence {
-    let level = |(i, j): (usize, usize)| (2 * i).abs_diff(n - 1).pow(2) + (2 * j).abs_diff(n - 1).pow(2);
+    let level =
+        |(i, j): (usize, usize)| (2 * i).abs_diff(n - 1).pow(2) + (2 * j).abs_diff(n - 1).pow(2);
     // Even columns, then odd ones: a solution if n is even and leaves no 2 when divided by 6.
     assert!(n.is_multiple_of(2) && n % 6 != 2);
     let queens: Vec<(usize, usize)> = (0..n).map(|i| (i, (2 * i + 1) % (n + 1))).collect();
@@ -389,7 +400,8 @@ fn probing(n: usize, solves: usize) -> Sequence {
         });
         Row { name: String::new(), terms: terms.collect(), relation, bound }
     };
-    let mut rows: Vec<Row> = (0..half).map(|row| count(&|(i, _)| i == row, Relation::Equal, 1)).collect();
+    let mut rows: Vec<Row> =
+        (0..half).map(|row| count(&|(i, _)| i == row, Relation::Equal, 1)).collect();
     rows.extend((0..n - 1).map(|d| count(&|(i, j)| i + d == j, Relation::AtMost, 1)));
     let mut levels: Vec<usize> = orbits.iter().map(|orbit| level(orbit[0])).collect();
     levels.sort_unstable_by(|a, b| b.cmp(a));
@@ -473,7 +485,8 @@ impl Linear for Micro {
             .map(|(&cost, &bounds)| problem.add_var(cost, bounds))
             .collect();
         for (terms, comparison, bound) in &self.rows {
-            let terms: Vec<(Variable, f64)> = terms.iter().map(|&(j, a)| (variables[j], a)).collect();
+            let terms: Vec<(Variable, f64)> =
+                terms.iter().map(|&(j, a)| (variables[j], a)).collect();
             problem.add_constraint(terms, *comparison, *bound);
         }
         match problem.solve() {

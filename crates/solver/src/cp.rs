@@ -1,35 +1,40 @@
-//! Constraint programming: p(i) is the column of the queen on row i, and p, p + i and p − i are all different.
+//! Constraint programming: p(i) is the column of the queen on row i. The values p(i) are all
+//! different, and so are p(i) + i and p(i) − i.
 //!
 //! Depth-first search with propagation to a fixed point after each decision:
-//! - a row that is decided takes its column and its two diagonals from the domains of all others;
-//! - p is a permutation, so a column that is left in one domain only decides that row, and one in none is a failure.
+//! - a decided row removes its column and its two diagonals from the domains of all other rows;
+//! - p is a permutation, so a column that remains in a single domain decides that row, and a column
+//!   in no domain is a failure.
 //!
-//! Everything is integers and nothing is cut off but what is impossible, so what the search says is proved.
+//! All arithmetic is in integers and only impossible values are pruned, so the results are proofs.
 //!
-//! (pumpkin-solver 0.5 was tried and not taken: through enum-map 3.1 it needs Rust 1.95, its build script runs git
-//! and a C++ compiler, and with its clause learning the first solution for n = 24 took 7.5 s.)
+//! (pumpkin-solver 0.5 was evaluated and rejected: through enum-map 3.1 it needs Rust 1.95, its
+//! build script runs git and a C++ compiler, and with its clause learning the first solution for
+//! n = 24 took 7.5 s.)
 
 use std::ops::ControlFlow;
 
 use crate::progress::{Progress, ProgressSink};
 use nqueens_proof::board::{Piece, Problem};
 
-/// Which row is decided next.
+/// The rule that selects the next decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Branching {
     /// The first open row: solutions come in lexicographic order.
     FirstRow,
-    /// A row with the smallest domain, any column of it: a solution comes soon, or not at all. See [`one`].
+    /// A random column of a row with the smallest domain: finds one solution quickly. See [`one`].
     SmallestDomain {
-        /// Of the random choices.
+        /// Seed of the random choices.
         seed: u64,
     },
 }
 
-/// One solution of `problem`, for queens or rooks, or the word that there is none; and the nodes it took.
+/// Finds one solution of `problem`, for queens or rooks, or proves that there is none. Returns the
+/// result and the number of nodes searched.
 ///
-/// Run times of such a search have heavy tails, so it begins anew with other choices after some nodes, twice as many
-/// each time; sooner or later they are enough for all of it.
+/// The run times of such a search are heavy-tailed, so it is restarted with other random choices
+/// after a node limit that doubles each time. Eventually the limit suffices for an exhaustive
+/// search.
 pub fn one(problem: &Problem, watch: &mut dyn ProgressSink) -> (Event, u64) {
     let mut nodes = 0;
     for seed in 0.. {
@@ -44,23 +49,23 @@ pub fn one(problem: &Problem, watch: &mut dyn ProgressSink) -> (Event, u64) {
     unreachable!("2^64 restarts take longer than anybody waits")
 }
 
-/// A search that yields one solution after the other.
+/// A search that yields the solutions one by one.
 #[derive(Clone, Debug)]
 pub struct Search {
     n: usize,
-    /// Words of 64 columns in a domain.
+    /// Number of 64-bit words per domain.
     words: usize,
     diagonals: bool,
     branching: Branching,
-    /// The domains of the rows, one after the other.
+    /// The domains of the rows, concatenated.
     domains: Vec<u64>,
     decided: Vec<Option<usize>>,
     trail: Vec<Change>,
     decisions: Vec<Decision>,
-    /// Rows that were decided and have not been propagated.
+    /// Rows that are decided but not yet propagated.
     pending: Vec<(usize, usize)>,
     nodes: u64,
-    /// It stops after so many.
+    /// Node count at which the search stops.
     stop_after: u64,
     random: fastrand::Rng,
     state: State,
@@ -68,11 +73,11 @@ pub struct Search {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Nothing was searched yet.
+    /// The search has not started.
     Fresh,
-    /// A solution was just handed out.
+    /// A solution was just returned.
     AtSolution,
-    /// The watch said stop, at a node that is consistent.
+    /// The progress sink stopped the search at a consistent node.
     Paused,
     /// All solutions were found.
     Exhausted,
@@ -88,32 +93,32 @@ enum Change {
 struct Decision {
     row: usize,
     column: usize,
-    /// The trail's length before it.
+    /// Length of the trail before the decision.
     trail: usize,
 }
 
-/// What the search has to say next.
+/// The result of one search step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A solution: the 0-based column of each row.
     Solution(Vec<usize>),
-    /// There are no more.
+    /// There are no more solutions.
     Exhausted,
-    /// The watch said stop; the search can go on.
+    /// The progress sink stopped the search. The search can be resumed.
     Stopped,
 }
 
-/// A domain became empty, or a column has no row left.
+/// A domain is empty, or a column is in no domain.
 struct Failure;
 
-/// Nodes between two looks of the watch.
+/// Nodes between two reports to the progress sink.
 const LOOK_EVERY: u64 = 1024;
 
 impl Search {
-    /// A search for the solutions of `problem`, for queens or rooks.
+    /// Creates a search for the solutions of `problem`, for queens or rooks.
     ///
     /// # Panics
-    /// For other pieces.
+    /// If the pieces are neither queens nor rooks.
     pub fn new(problem: &Problem, branching: Branching) -> Self {
         assert!(matches!(problem.piece(), Piece::Queen | Piece::Rook), "queens and rooks only");
         let n = problem.n();
@@ -145,19 +150,20 @@ impl Search {
             search.domains[square.row * words + square.col / 64] &= !(1 << (square.col % 64));
         }
         for square in problem.placed() {
-            for (word, bits) in search.domains[square.row * words..][..words].iter_mut().enumerate() {
+            for (word, bits) in search.domains[square.row * words..][..words].iter_mut().enumerate()
+            {
                 *bits &= if word == square.col / 64 { 1 << (square.col % 64) } else { 0 };
             }
         }
         search
     }
 
-    /// Decisions made so far.
+    /// Returns the number of decisions made so far.
     pub fn nodes(&self) -> u64 {
         self.nodes
     }
 
-    /// Goes on to the next solution.
+    /// Searches for the next solution.
     pub fn next(&mut self, watch: &mut dyn ProgressSink) -> Event {
         let mut consistent = match self.state {
             State::Exhausted => return Event::Exhausted,
@@ -201,7 +207,7 @@ impl Search {
         if late { ControlFlow::Break(()) } else { look }
     }
 
-    /// Takes a decision back and excludes it. Whether what is left is consistent.
+    /// Undoes a decision and removes its value. Returns whether the remaining state is consistent.
     fn refute(&mut self, last: Decision) -> bool {
         while self.trail.len() > last.trail {
             match self.trail.pop() {
@@ -214,7 +220,7 @@ impl Search {
         self.remove(last.row, last.column).and_then(|()| self.propagate()).is_ok()
     }
 
-    /// What the decided squares of the problem entail.
+    /// Propagates the initially decided rows. Returns whether the state is consistent.
     fn propagate_roots(&mut self) -> bool {
         for row in 0..self.n {
             match self.size(row) {
@@ -234,19 +240,21 @@ impl Search {
         &self.domains[row * self.words..(row + 1) * self.words]
     }
 
-    /// The least column of a domain that is not empty.
+    /// Returns the least column of a non-empty domain.
     fn least(&self, row: usize) -> usize {
         let words = self.domain(row).iter().enumerate();
-        let first =
-            words.filter(|(_, bits)| **bits != 0).map(|(w, bits)| 64 * w + bits.trailing_zeros() as usize);
+        let first = words
+            .filter(|(_, bits)| **bits != 0)
+            .map(|(w, bits)| 64 * w + bits.trailing_zeros() as usize);
         first.min().expect("the domain of an open row is not empty")
     }
 
-    /// Any column of a domain that is not empty.
+    /// Returns a random column of a non-empty domain.
     fn any(&mut self, row: usize) -> usize {
         let mut skip = self.random.u32(..self.size(row));
         let all = 0..self.n;
-        let mut inside = all.filter(|column| self.domain(row)[column / 64] >> (column % 64) & 1 == 1);
+        let mut inside =
+            all.filter(|column| self.domain(row)[column / 64] >> (column % 64) & 1 == 1);
         loop {
             match (inside.next(), skip) {
                 (Some(column), 0) => return column,
@@ -256,7 +264,7 @@ impl Search {
         }
     }
 
-    /// The row to decide next, if any is open.
+    /// Returns the next row to decide, if any row is open.
     fn open_row(&self) -> Option<usize> {
         let mut open = (0..self.n).filter(|&row| self.decided[row].is_none());
         match self.branching {
@@ -300,7 +308,7 @@ impl Search {
         Ok(())
     }
 
-    /// To the fixed point of both rules.
+    /// Propagates both rules to a fixed point.
     fn propagate(&mut self) -> Result<(), Failure> {
         loop {
             while let Some((row, column)) = self.pending.pop() {
@@ -313,7 +321,7 @@ impl Search {
         }
     }
 
-    /// The piece on `row` takes its column and its diagonals from all other rows.
+    /// Removes the column and the diagonals of the piece on `row` from all other domains.
     fn take_lines(&mut self, row: usize, column: usize) -> Result<(), Failure> {
         for other in (0..self.n).filter(|&other| other != row) {
             self.remove(other, column)?;
@@ -330,7 +338,7 @@ impl Search {
         Ok(())
     }
 
-    /// A column in no domain is a failure; one in a single open domain decides that row.
+    /// Fails if a column is in no domain. Decides each row that is the only one left for a column.
     fn look_for_lonely_columns(&mut self) -> Result<(), Failure> {
         for word in 0..self.words {
             let (mut once, mut twice) = (0u64, 0u64);
@@ -378,7 +386,7 @@ mod tests {
         found
     }
 
-    /// All placements with one piece a row, judged by the checker, in lexicographic order.
+    /// All placements with one piece per row that the checker accepts, in lexicographic order.
     fn oracle(problem: &Problem) -> Vec<Vec<usize>> {
         let n = problem.n();
         let columns = |code: usize| (0..n).map(|i| code / n.pow((n - 1 - i) as u32) % n).collect();
@@ -406,9 +414,11 @@ mod tests {
         let mut random = fastrand::Rng::with_seed(7);
         for _ in 0..200 {
             let n = random.usize(4..=6);
-            let square = |random: &mut fastrand::Rng| Square::new(random.usize(..n), random.usize(..n));
+            let square =
+                |random: &mut fastrand::Rng| Square::new(random.usize(..n), random.usize(..n));
             let placed: Vec<Square> = (0..random.usize(..3)).map(|_| square(&mut random)).collect();
-            let blocked: Vec<Square> = (0..random.usize(..6)).map(|_| square(&mut random)).collect();
+            let blocked: Vec<Square> =
+                (0..random.usize(..6)).map(|_| square(&mut random)).collect();
             let Ok(problem) = Problem::new(Piece::Queen, n, placed, blocked) else { continue };
             assert_eq!(all(&problem, Branching::FirstRow), oracle(&problem), "{problem:?}");
         }

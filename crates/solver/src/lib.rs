@@ -5,11 +5,11 @@
 //! | [`classical`] | one or all placements by the classical methods: closed form, backtracking, min-conflicts, brute force |
 //! | [`first`] | the lexicographically first solution (OEIS A141843), with a certificate |
 //! | [`beautiful`] | the most beautiful solutions (Knuth), with a certificate |
-//! | [`ilp`] | the 0-1 programmes of Fischetti and Salvagnin, solvers for them, and searches for counterexamples to what these claim |
-//! | [`simplex`] | a bounded dual and primal simplex method that is warm-started, with duals and Farkas rays |
-//! | [`cp`] | a propagating search |
+//! | [`ilp`] | the 0-1 programs of Fischetti and Salvagnin, solvers for them, and counterexample searches that check the solvers' claims |
+//! | [`simplex`] | a warm-started dual and primal simplex method for bounded variables, with duals and Farkas rays |
+//! | [`cp`] | constraint programming: a search with propagation |
 //!
-//! Certificates are those of [`nqueens_proof`], which shares no code with the searches.
+//! Certificates are checked by [`nqueens_proof`], which shares no code with the searches.
 
 pub mod beautiful;
 pub mod classical;

@@ -1,32 +1,33 @@
-//! What a long run tells while it runs, and how it is stopped.
+//! Progress reports and cancellation of long runs.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-/// How far a run is.
+/// The progress of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Progress {
-    /// Rows that are decided, levels of cost that are fixed, or solutions found: what the method advances by.
+    /// Number of rows decided, cost levels fixed or solutions found, depending on the method.
     pub level: usize,
-    /// The bound that the solver has proved for the programme in hand, if it tells.
+    /// The bound that the solver has proved for the current program, if it reports one.
     pub bound: Option<f64>,
-    /// Nodes of all searches so far, those of the solver included.
+    /// Nodes of all searches so far, including those of the solver.
     pub nodes: u64,
 }
 
-/// Whoever started a run. Every method asks often (well below a second apart) whether it may go on.
+/// The receiver of progress reports. Every method calls it often (well below a second apart) and
+/// stops when told to.
 pub trait ProgressSink {
-    /// Is told how far the run is. [`ControlFlow::Break`] ends it soon.
+    /// Receives the progress. Returning [`ControlFlow::Break`] ends the run soon afterwards.
     fn look(&mut self, progress: &Progress) -> ControlFlow<()>;
 
-    /// The time that is left to the run; `None` if there is no limit.
+    /// Returns the time left for the run, or `None` if there is no limit.
     fn time_left(&self) -> Option<Duration>;
 
-    /// Is told in words where the run is, for people, whenever that changes.
+    /// Receives a human-readable description of the run's position whenever that changes.
     fn tell(&mut self, _place: &dyn Fn() -> String) {}
 }
 
-/// Nobody watches: the run goes on until it is done.
+/// A progress sink that ignores all reports and never stops the run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unobserved;
 
@@ -40,7 +41,7 @@ impl ProgressSink for Unobserved {
     }
 }
 
-/// The watch of one step of a method: it adds the level, and the nodes of the steps before.
+/// The progress sink for one step of a method. It adds the level and the nodes of earlier steps.
 #[derive(Debug)]
 pub(super) struct Step<'a, W: ?Sized> {
     pub(super) watch: &'a mut W,

@@ -1,41 +1,41 @@
-//! What may be claimed about an answer.
+//! Answers and the extent to which they are proved.
 
 use std::fmt;
 
-/// An answer, and what may be said about it.
+/// An answer together with its verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer<T> {
-    /// The best that was found; every one has passed the checker.
+    /// The best answer that was found. It has passed the checker.
     pub found: Option<T>,
-    /// Whether it is proved to be the best, or, if nothing was found, that there is nothing.
+    /// Whether `found` is proved to be the best or, if it is `None`, that no answer exists.
     pub verdict: Verdict,
-    /// Nodes of all searches, those of solvers included.
+    /// Nodes of all searches, including those of external solvers.
     pub nodes: u64,
-    /// Linear and 0-1 programmes that were solved.
+    /// Number of linear and 0-1 programs solved.
     pub programmes: u64,
 }
 
-/// Whether an answer is proved.
+/// The proof status of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// In integers: by the method itself, or by the referee.
+    /// Proved in integers, by the method itself or by a counterexample search.
     Proven,
-    /// Not, and why.
+    /// Not proved, with the reason.
     NotProven(Unproven),
 }
 
-/// Why an answer is the best that was found and no more.
+/// The reason why an answer is only the best one found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unproven {
-    /// The run was stopped, by its watch or by a time limit.
+    /// The run was stopped by its progress sink or by a time limit.
     Stopped,
     /// The solver gave up or contradicted itself.
     SolverFailed(String),
-    /// The solver claimed an answer, and the referee found a better one, which is the one shown.
+    /// The counterexample search found a better answer than the solver's. The answer is that one.
     Refuted,
-    /// The solver claims the answer, which is too hard for the referee to confirm.
+    /// The solver claims the answer, but the counterexample search was too hard to finish.
     Unchecked,
-    /// The proof is complete, and the run was stopped before its certificate was checked.
+    /// The proof is complete, but the run was stopped before the certificate was checked.
     NotChecked,
 }
 
@@ -47,9 +47,9 @@ impl fmt::Display for Unproven {
             Self::Refuted => {
                 f.write_str("the solver's claim was wrong: a better one was found by checking it")
             }
-            Self::Unchecked => {
-                f.write_str("the solver claims it, in floating point, and it is too hard to check by search")
-            }
+            Self::Unchecked => f.write_str(
+                "the solver claims it, in floating point, and it is too hard to check by search",
+            ),
             Self::NotChecked => {
                 f.write_str("stopped before the certificate was checked, so it is not written")
             }
@@ -58,13 +58,13 @@ impl fmt::Display for Unproven {
 }
 
 impl<T> Answer<T> {
-    /// The same about what `of` makes of it.
+    /// Maps the answer with `of` and keeps everything else.
     pub fn map<U>(self, of: impl FnOnce(T) -> U) -> Answer<U> {
         let Self { found, verdict, nodes, programmes } = self;
         Answer { found: found.map(of), verdict, nodes, programmes }
     }
 
-    /// Whether it is proved.
+    /// Returns whether the answer is proved.
     pub fn is_proven(&self) -> bool {
         self.verdict == Verdict::Proven
     }

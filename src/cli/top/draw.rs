@@ -38,8 +38,10 @@ pub(super) fn draw(frame: &mut Frame<'_>, screen: &Screen, at_ms: u64) {
     let area = frame.area();
     if area.width < LEAST.0 || area.height < LEAST.1 {
         let (width, height) = LEAST;
-        return frame
-            .render_widget(Paragraph::new(format!("a terminal of {width} x {height}, please")), area);
+        return frame.render_widget(
+            Paragraph::new(format!("a terminal of {width} x {height}, please")),
+            area,
+        );
     }
     let rows = Rows::of(area.height - 2, screen.jobs.len(), screen.workers.len());
     let [top, jobs, middle, workers, log, bottom] = Layout::vertical([
@@ -57,7 +59,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, screen: &Screen, at_ms: u64) {
     if rows.middle > 0 && screen.job().is_some_and(|job| job.shares.is_none()) {
         draw_proof(frame, middle, screen, ink);
     } else if rows.middle > 0 {
-        let [map, rate] = Layout::horizontal([Constraint::Fill(1), Constraint::Fill(1)]).areas(middle);
+        let [map, rate] =
+            Layout::horizontal([Constraint::Fill(1), Constraint::Fill(1)]).areas(middle);
         draw_map(frame, map, screen, ink);
         draw_rate(frame, rate, screen, ink);
     }
@@ -84,7 +87,8 @@ struct Rows {
 impl Rows {
     fn of(height: u16, jobs: usize, workers: usize) -> Self {
         const BORDERS: u16 = 2;
-        let wanted = |rows: usize| u16::try_from(rows.max(1)).unwrap_or(u16::MAX).saturating_add(BORDERS);
+        let wanted =
+            |rows: usize| u16::try_from(rows.max(1)).unwrap_or(u16::MAX).saturating_add(BORDERS);
         let (middle, log) = match height {
             0..14 => (0, 0),
             14..22 => (0, 5),
@@ -120,15 +124,19 @@ impl Ink {
 
     /// The frame of a part; of the table in which keys choose it is bold.
     fn frame<'a>(self, title: String, chosen: bool) -> Block<'a> {
-        let style =
-            if chosen { Style::new().add_modifier(Modifier::BOLD) } else { self.colour(Color::DarkGray) };
+        let style = if chosen {
+            Style::new().add_modifier(Modifier::BOLD)
+        } else {
+            self.colour(Color::DarkGray)
+        };
         Block::bordered().title(format!(" {title} ")).border_style(style)
     }
 }
 
 fn draw_head(frame: &mut Frame<'_>, area: Rect, screen: &Screen, at_ms: u64, ink: Ink) {
     let Screen { address, build, at_work, .. } = screen;
-    let who = format!(" {address}  nqueens {build}, {} at work", counted((*at_work).into(), "worker"));
+    let who =
+        format!(" {address}  nqueens {build}, {} at work", counted((*at_work).into(), "worker"));
     let mut spans = vec![Span::styled(who, Style::new().add_modifier(Modifier::BOLD))];
     if let Some((since_ms, why)) = &screen.lost {
         let ago = predicted(std::time::Duration::from_millis(at_ms.saturating_sub(*since_ms)));
@@ -169,7 +177,8 @@ fn draw_jobs(frame: &mut Frame<'_>, area: Rect, screen: &Screen, ink: Ink) {
         let nothing = "no jobs; nqueens submit count N, submit first N or beautiful N begins one";
         return frame.render_widget(Paragraph::new(nothing), inside);
     }
-    let width = screen.jobs.iter().map(|job| job.title.chars().count()).max().unwrap_or(0).min(MOST_TITLE);
+    let width =
+        screen.jobs.iter().map(|job| job.title.chars().count()).max().unwrap_or(0).min(MOST_TITLE);
     for (row, place) in inside.rows().zip(seen) {
         draw_job(frame, row, &screen.jobs[place], chosen == Some(place), width, ink);
     }
@@ -183,15 +192,17 @@ fn draw_job(frame: &mut Frame<'_>, area: Rect, job: &JobRow, chosen: bool, width
         "disputed" => ink.bad(),
         _ => ink.colour(Color::Yellow),
     };
-    let name = Style::new().add_modifier(if chosen { Modifier::REVERSED } else { Modifier::empty() });
+    let name =
+        Style::new().add_modifier(if chosen { Modifier::REVERSED } else { Modifier::empty() });
     let mut spans = vec![
         Span::raw(if chosen { "> " } else { "  " }),
         Span::styled(job.short().to_owned(), name),
         Span::styled(format!(" {:<9} ", job.state), state),
         Span::raw(format!("{:<width$} ", job.title)),
     ];
-    if let Some((done, verified)) =
-        job.shares.filter(|_| matches!(job.state, "running" | "paused" | "disputed") && area.width >= 100)
+    if let Some((done, verified)) = job
+        .shares
+        .filter(|_| matches!(job.state, "running" | "paused" | "disputed") && area.width >= 100)
     {
         spans.extend(bar(20, done, verified, ink));
         spans.push(Span::raw(" "));
@@ -208,7 +219,11 @@ fn bar(cells: usize, done: f64, verified: f64, ink: Ink) -> [Span<'static>; 3] {
     let part = |mark: Mark, length: usize| {
         Span::styled(mark.symbol().to_string().repeat(length), ink.colour(mark.colour()))
     };
-    [part(Mark::Verified, verified), part(Mark::Counted, done - verified), part(Mark::Open, cells - done)]
+    [
+        part(Mark::Verified, verified),
+        part(Mark::Counted, done - verified),
+        part(Mark::Open, cells - done),
+    ]
 }
 
 fn draw_map(frame: &mut Frame<'_>, area: Rect, screen: &Screen, ink: Ink) {
@@ -224,8 +239,9 @@ fn draw_map(frame: &mut Frame<'_>, area: Rect, screen: &Screen, ink: Ink) {
         ]
     };
     let shown = Mark::ALL.iter().filter(|&&mark| mark != Mark::Aside);
-    block =
-        block.title_bottom(Line::from(shown.flat_map(legend).chain([Span::raw(" ")]).collect::<Vec<_>>()));
+    block = block.title_bottom(Line::from(
+        shown.flat_map(legend).chain([Span::raw(" ")]).collect::<Vec<_>>(),
+    ));
     let inside = block.inner(area);
     frame.render_widget(block, area);
     let width = usize::from(inside.width).max(1);
@@ -246,10 +262,15 @@ fn draw_proof(frame: &mut Frame<'_>, area: Rect, screen: &Screen, ink: Ink) {
 fn draw_rate(frame: &mut Frame<'_>, area: Rect, screen: &Screen, ink: Ink) {
     let rates = rates(screen.history(), usize::from(area.width.saturating_sub(2)));
     let most = rates.iter().copied().fold(0.0, f64::max);
-    let title = if most > 0.0 { format!("Rate, up to {} units/s", rounded(most)) } else { "Rate".to_owned() };
+    let title = if most > 0.0 {
+        format!("Rate, up to {} units/s", rounded(most))
+    } else {
+        "Rate".to_owned()
+    };
     let mut block = ink.frame(title, false);
     if let [first, .., last] = screen.history() {
-        let span = predicted(std::time::Duration::from_millis(last.at_ms.saturating_sub(first.at_ms)));
+        let span =
+            predicted(std::time::Duration::from_millis(last.at_ms.saturating_sub(first.at_ms)));
         block = block.title_bottom(format!(
             " {} to {}: {span} ",
             clock(screen, first.at_ms),
@@ -276,7 +297,14 @@ fn draw_workers(frame: &mut Frame<'_>, area: Rect, screen: &Screen, at_ms: u64, 
     let now_ms = screen.now_ms(at_ms);
     let width = screen.workers.iter().map(|worker| worker.name.len()).max().unwrap_or(0);
     for (row, place) in inside.rows().zip(seen) {
-        draw_worker(frame, row, &screen.workers[place], chosen == Some(place), (width, now_ms), ink);
+        draw_worker(
+            frame,
+            row,
+            &screen.workers[place],
+            chosen == Some(place),
+            (width, now_ms),
+            ink,
+        );
     }
 }
 
@@ -288,13 +316,15 @@ fn draw_worker(
     (width, now_ms): (usize, u64),
     ink: Ink,
 ) {
-    let name = Style::new().add_modifier(if chosen { Modifier::REVERSED } else { Modifier::empty() });
+    let name =
+        Style::new().add_modifier(if chosen { Modifier::REVERSED } else { Modifier::empty() });
     let state = match worker.health {
         Health::Well => Style::new(),
         Health::Resting | Health::Draining => ink.colour(Color::Yellow),
         Health::Faulty(_) | Health::Quarantined(_) => ink.bad(),
     };
-    let temperature = worker.temperature_c.map(|degrees| format!("{degrees:.0} °C")).unwrap_or_default();
+    let temperature =
+        worker.temperature_c.map(|degrees| format!("{degrees:.0} °C")).unwrap_or_default();
     let done = format!("{} done", counted(worker.units_done.into(), "unit"));
     let line = Line::from(vec![
         Span::raw(if chosen { "> " } else { "  " }),
@@ -332,9 +362,9 @@ fn draw_foot(frame: &mut Frame<'_>, area: Rect, screen: &Screen, ink: Ink) {
         }
         (_, Said::Well(said)) => Line::raw(format!(" {said}")),
         (_, Said::Badly(said)) => Line::styled(format!(" {said}"), ink.bad()),
-        (_, Said::Nothing) => {
-            Line::raw(" q end  ↑↓ Tab choose  Enter more  p pause  r resume  c cancel  d drain  ? keys")
-        }
+        (_, Said::Nothing) => Line::raw(
+            " q end  ↑↓ Tab choose  Enter more  p pause  r resume  c cancel  d drain  ? keys",
+        ),
     };
     frame.render_widget(line, area);
 }
@@ -353,7 +383,10 @@ fn draw_keys(frame: &mut Frame<'_>, area: Rect, ink: Ink) {
     let lines: Vec<Line<'_>> = KEYS
         .iter()
         .map(|(keys, what)| {
-            Line::from(vec![Span::styled(format!(" {keys:<9} "), ink.colour(Color::Cyan)), Span::raw(*what)])
+            Line::from(vec![
+                Span::styled(format!(" {keys:<9} "), ink.colour(Color::Cyan)),
+                Span::raw(*what),
+            ])
         })
         .chain([Line::raw(""), Line::from(" any key goes back")])
         .collect();
@@ -375,5 +408,7 @@ fn draw_report(frame: &mut Frame<'_>, area: Rect, screen: &Screen, line: u16) {
 /// A time of day where the user is: "19:26:59".
 fn clock(screen: &Screen, at_ms: u64) -> String {
     let at_ms = i64::try_from(at_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
-    at_ms.map(|at| at.to_zoned(screen.zone.clone()).strftime("%H:%M:%S").to_string()).unwrap_or_default()
+    at_ms
+        .map(|at| at.to_zoned(screen.zone.clone()).strftime("%H:%M:%S").to_string())
+        .unwrap_or_default()
 }

@@ -27,7 +27,11 @@ pub(super) struct Feed {
 
 impl Feed {
     /// Feeds `inputs`, from `coordinator` at first, and from what `remote` finds when that is lost.
-    pub(super) fn start(remote: Remote, coordinator: Coordinator, inputs: mpsc::Sender<Input>) -> Self {
+    pub(super) fn start(
+        remote: Remote,
+        coordinator: Coordinator,
+        inputs: mpsc::Sender<Input>,
+    ) -> Self {
         let (shown, to_show) = watch::channel(String::new());
         let (orders, ordered) = mpsc::unbounded_channel();
         // Whoever finds the coordinator again tells the others.
@@ -137,8 +141,10 @@ async fn ask(
             let request = v1::HistoryRequest { job: job.clone(), after_ms };
             if let Ok(answer) = operations.history(request).await {
                 let points = answer.into_inner().points;
-                let points: Vec<Point> =
-                    points.iter().map(|point| Point { at_ms: point.at_ms, done: point.done }).collect();
+                let points: Vec<Point> = points
+                    .iter()
+                    .map(|point| Point { at_ms: point.at_ms, done: point.done })
+                    .collect();
                 after_ms = points.last().map_or(after_ms, |point| point.at_ms);
                 news.push(Input::History { job, points });
             }
@@ -184,7 +190,11 @@ async fn obeyed(coordinator: &Coordinator, order: Order) -> Result<String, Strin
             let answer = coordinator.call(operations.set_job_state(request)).await;
             answer.map(|answer| {
                 let name = job_name(answer.job.get(..4).unwrap_or_default());
-                format!("job {name} is {}; it was {}", state_name(state), state_name(answer.before()))
+                format!(
+                    "job {name} is {}; it was {}",
+                    state_name(state),
+                    state_name(answer.before())
+                )
             })
         }
         Order::Drain(worker) => {

@@ -16,7 +16,9 @@ pub(super) fn demand_terminal() -> Result<(), Failure> {
     if io::stdout().is_terminal() && !dumb {
         return Ok(());
     }
-    Err(Failure::usage("top draws on a terminal, and stdout is none; nqueens status --watch prints lines"))
+    Err(Failure::usage(
+        "top draws on a terminal, and stdout is none; nqueens status --watch prints lines",
+    ))
 }
 
 /// The terminal, drawn upon.
@@ -46,7 +48,10 @@ impl Console {
             // The terminal is gone.
             let _ = inputs.blocking_send(Input::Key(Key::End));
         };
-        std::thread::Builder::new().name("keys".into()).spawn(listen).map_err(|error| unusable(&error))?;
+        std::thread::Builder::new()
+            .name("keys".into())
+            .spawn(listen)
+            .map_err(|error| unusable(&error))?;
         Ok(console)
     }
 

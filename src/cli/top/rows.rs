@@ -107,7 +107,8 @@ pub(super) enum Health {
 
 impl WorkerRow {
     pub(super) fn new(status: v1::WorkerStatus) -> Self {
-        let devices = status.devices.iter().map(|device| format!("{} on {}", device.kernel, device.id));
+        let devices =
+            status.devices.iter().map(|device| format!("{} on {}", device.kernel, device.id));
         let fault = status.devices.iter().find(|device| !device.fault.is_empty());
         let health = if !status.quarantined.is_empty() {
             Health::Quarantined(plain(&status.quarantined))
@@ -125,7 +126,11 @@ impl WorkerRow {
             units_done: status.units_done,
             held: status.held,
             seen_ms: status.seen_ms,
-            temperature_c: status.devices.iter().filter_map(|device| device.temperature_c).reduce(f64::max),
+            temperature_c: status
+                .devices
+                .iter()
+                .filter_map(|device| device.temperature_c)
+                .reduce(f64::max),
             health,
             name: plain(&status.name),
         }

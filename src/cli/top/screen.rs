@@ -230,8 +230,10 @@ impl Screen {
         self.at_work = status.workers;
         let age = |job: &v1::JobStatus| job.submitted_ms;
         let counts = status.jobs.into_iter().map(|job| (age(&job), JobRow::of_count(job, now_ms)));
-        let proofs =
-            status.proofs.into_iter().map(|proof| (proof.submitted_ms, JobRow::of_proof(proof, now_ms)));
+        let proofs = status
+            .proofs
+            .into_iter()
+            .map(|proof| (proof.submitted_ms, JobRow::of_proof(proof, now_ms)));
         let mut jobs: Vec<(u64, JobRow)> = counts.chain(proofs).collect();
         // What goes on first, then the newest.
         let rank = |job: &JobRow| match job.state {
@@ -239,7 +241,9 @@ impl Screen {
             "paused" => 1,
             _ => 2,
         };
-        jobs.sort_by(|(a_ms, a), (b_ms, b)| (rank(a), b_ms, &a.name).cmp(&(rank(b), a_ms, &b.name)));
+        jobs.sort_by(|(a_ms, a), (b_ms, b)| {
+            (rank(a), b_ms, &a.name).cmp(&(rank(b), a_ms, &b.name))
+        });
         self.jobs = jobs.into_iter().map(|(_, job)| job).collect();
         self.choose_what_is_there();
     }
@@ -287,11 +291,17 @@ impl Screen {
             return Some(Wish::End);
         }
         match (std::mem::take(&mut self.overlay), key) {
-            (Overlay::Question(_, order), Key::Letter('y' | 'Y')) => return Some(Wish::Order(order)),
+            (Overlay::Question(_, order), Key::Letter('y' | 'Y')) => {
+                return Some(Wish::Order(order));
+            }
             // Whatever is not a yes is a no.
             (Overlay::Question(..), _) => self.said = Said::Well("nothing was changed".to_owned()),
-            (Overlay::Report(line), Key::Down) => self.overlay = Overlay::Report(line.saturating_add(1)),
-            (Overlay::Report(line), Key::Up) => self.overlay = Overlay::Report(line.saturating_sub(1)),
+            (Overlay::Report(line), Key::Down) => {
+                self.overlay = Overlay::Report(line.saturating_add(1))
+            }
+            (Overlay::Report(line), Key::Up) => {
+                self.overlay = Overlay::Report(line.saturating_sub(1))
+            }
             (Overlay::Keys | Overlay::Report(_), Key::Letter('q')) => return Some(Wish::End),
             (Overlay::Keys | Overlay::Report(_), _) => {}
             (Overlay::None, key) => return self.press_on_tables(key),

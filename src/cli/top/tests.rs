@@ -42,8 +42,10 @@ fn count(job: u8, n: usize, state: v1::JobState, units: [u64; 3]) -> v1::JobStat
 
 fn status() -> v1::StatusResponse {
     let left = v1::TimeLeft { s: 65.0, least_s: Some(60.0), most_s: Some(72.0) };
-    let running =
-        v1::JobStatus { left: Some(left), ..count(0xa9, 21, v1::JobState::Running, [1500, 690, 230]) };
+    let running = v1::JobStatus {
+        left: Some(left),
+        ..count(0xa9, 21, v1::JobState::Running, [1500, 690, 230])
+    };
     let ailing = v1::JobStatus {
         poisoned: 2,
         notes: vec!["unit 7 is set aside: a device failed: out of memory".into()],
@@ -71,7 +73,8 @@ fn status() -> v1::StatusResponse {
 }
 
 fn worker(name: &str, kernel: &str, id: &str) -> v1::WorkerStatus {
-    let device = v1::Device { id: id.into(), kernel: kernel.into(), capacity: 2, ..v1::Device::default() };
+    let device =
+        v1::Device { id: id.into(), kernel: kernel.into(), capacity: 2, ..v1::Device::default() };
     v1::WorkerStatus {
         name: name.into(),
         build: "0.1.0".into(),
@@ -91,8 +94,11 @@ fn workers() -> v1::WorkersResponse {
         quarantined: "its result for unit 3 is wrong".into(),
         ..worker("worker-3", "avx2", "cpu")
     };
-    let draining = v1::WorkerStatus { draining: true, held: 1, ..worker("laptop", "scalar", "cpu") };
-    v1::WorkersResponse { workers: vec![quarantined, hot, worker("worker-1", "avx512", "cpu"), draining] }
+    let draining =
+        v1::WorkerStatus { draining: true, held: 1, ..worker("laptop", "scalar", "cpu") };
+    v1::WorkersResponse {
+        workers: vec![quarantined, hot, worker("worker-1", "avx512", "cpu"), draining],
+    }
 }
 
 fn map() -> UnitMap {
@@ -212,8 +218,11 @@ fn it_says_what_to_do_where_there_is_nothing() {
         assert!(press(&mut empty, &[Key::Letter(key)]).is_empty());
     }
     assert!(
-        press(&mut empty, &[Key::Up, Key::Down, Key::First, Key::Last, Key::Enter, Key::OtherTable])
-            .is_empty()
+        press(
+            &mut empty,
+            &[Key::Up, Key::Down, Key::First, Key::Last, Key::Enter, Key::OtherTable]
+        )
+        .is_empty()
     );
 }
 
@@ -275,7 +284,10 @@ fn keys_choose_and_order() {
     assert_eq!(screen.said, Said::Badly("job 92929292 (count of 17 queens) is cancelled".into()));
     assert!(press(&mut screen, &[Letter('c'), Letter('y')]).is_empty());
     assert_eq!(press(&mut screen, &[Letter('r')]), set("92", v1::JobState::Running));
-    assert_eq!(press(&mut screen, &[Down, Up, Up, Up, Up, Letter('p')]), set("a9", v1::JobState::Paused));
+    assert_eq!(
+        press(&mut screen, &[Down, Up, Up, Up, Up, Letter('p')]),
+        set("a9", v1::JobState::Paused)
+    );
     // Workers by name: laptop, worker-1, worker-2, worker-3.
     let drained = press(&mut screen, &[OtherTable, Down, Down, Letter('d'), Letter('y')]);
     assert_eq!(drained, [Wish::Order(Order::Drain("worker-2".into()))]);
@@ -349,8 +361,9 @@ fn hostile_text_moves_nothing() {
     press(&mut screen, &[Key::Enter]);
     for overlay in 0..2 {
         let shown = text(&drawn(&screen, (120, 40), 0));
-        let bad =
-            |letter: char| letter != '\n' && (letter.is_control() || "\u{202e}\u{200b}".contains(letter));
+        let bad = |letter: char| {
+            letter != '\n' && (letter.is_control() || "\u{202e}\u{200b}".contains(letter))
+        };
         assert!(!shown.contains(bad), "overlay {overlay}: {shown:?}");
         assert!(shown.contains("\u{fffd}[2J"), "{shown}");
         press(&mut screen, &[Key::Escape]);
@@ -362,7 +375,9 @@ fn without_colours_there_are_none_and_all_can_be_read() {
     let (with, without) = (drawn(&screen(true), (120, 32), 0), drawn(&screen(false), (120, 32), 0));
     assert_eq!(text(&with), text(&without));
     assert!(with.content().iter().any(|cell| cell.fg != Color::Reset));
-    assert!(without.content().iter().all(|cell| cell.fg == Color::Reset && cell.bg == Color::Reset));
+    assert!(
+        without.content().iter().all(|cell| cell.fg == Color::Reset && cell.bg == Color::Reset)
+    );
 }
 
 #[test]

@@ -147,7 +147,8 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_no_map() {
-        let told = v1::UnitMapResponse { done: vec![1, 2], verified: vec![1], ..Default::default() };
+        let told =
+            v1::UnitMapResponse { done: vec![1, 2], verified: vec![1], ..Default::default() };
         assert_eq!(UnitMap::new(told), None);
         assert_eq!(UnitMap::new(v1::UnitMapResponse::default()), None);
     }

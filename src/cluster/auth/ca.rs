@@ -1,4 +1,5 @@
-//! The authority: it makes tokens, issues certificates for them, and says who shows one.
+//! The certificate authority: it creates tokens, issues certificates for them, and identifies their
+//! holders.
 
 use std::fmt;
 use std::fs;
@@ -27,9 +28,10 @@ const CERTIFICATE: &str = "authority.crt";
 /// Keys and certificates are far smaller.
 const MOST_PEM_BYTES: u64 = 64 << 10;
 
-/// A certificate authority with its register, in a folder. Threads may share it, and processes the folder.
+/// A certificate authority with its register, in a directory. Threads may share the value, and
+/// processes the directory.
 ///
-/// All that writes waits for the disk: from async code, call it where blocking is allowed.
+/// Every method that writes waits for the disk: in async code, call it where blocking is allowed.
 pub struct Authority {
     certificate_pem: String,
     certificate: CertificateDer<'static>,
@@ -38,22 +40,22 @@ pub struct Authority {
     register: Register,
 }
 
-/// Why an authority cannot be made or opened.
+/// The reason why an authority cannot be created or used.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthorityError {
-    /// The system refused.
+    /// A file operation failed.
     #[error(transparent)]
     File(#[from] FileError),
-    /// There is one.
+    /// The directory is not empty.
     #[error("there is something in {path} already, and it is kept; name another folder", path = .0.display())]
     Exists(PathBuf),
-    /// There is none.
+    /// There is no authority in the directory.
     #[error("there is no authority in {path}; nqueens coordinator init makes one", path = .0.display())]
     Missing(PathBuf),
-    /// The key or the certificate.
+    /// The key or the certificate is damaged, or they do not belong together.
     #[error("{path} is not as it was written, or belongs to another authority: restore a copy of it", path = .0.display())]
     Damaged(PathBuf),
-    /// The key could be anybody's by now.
+    /// Others can access the key, so it may be compromised.
     #[error("{path} has mode {mode:o}, open to everybody on this machine; chmod 600 closes it", path = path.display())]
     OpenToOthers {
         /// The file.
@@ -61,132 +63,136 @@ pub enum AuthorityError {
         /// Its mode.
         mode: u32,
     },
-    /// The register.
+    /// The register cannot be used.
     #[error(transparent)]
     Register(#[from] RegisterError),
-    /// A certificate, or a name in it.
+    /// A certificate cannot be made, or a server name is invalid.
     #[error(transparent)]
     Certificate(#[from] CertificateError),
-    /// No certificate of that name.
+    /// The name has no live certificate or session.
     #[error(
         "nobody named {0} holds a certificate or a session that could be revoked; nqueens token list shows who does"
     )]
     NoSuchName(Name),
-    /// No token of that id.
+    /// There is no token with this ID.
     #[error("there is no token {0}; nqueens token list shows which there are")]
     NoSuchToken(TokenId),
 }
 
-/// Who shows a certificate.
+/// The holder of a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// The name, which no other live certificate has.
+    /// The holder's name, which no other live certificate has.
     pub name: Name,
-    /// What the holder is.
+    /// The holder's role.
     pub role: Role,
-    /// Who enrolled the holder.
+    /// The owner that enrolled the holder.
     pub owner: Owner,
     /// The certificate's serial number, in hexadecimal digits.
     pub serial: String,
-    /// Until when the certificate is valid, in ms since 1970.
+    /// The end of the certificate's validity, in ms since 1970.
     pub not_after_ms: u64,
 }
 
-/// Why a call is refused. All but the last two mean that the caller is not known.
+/// The reason why a call is refused. All variants but the last two mean that the caller is not
+/// authenticated.
 #[derive(Debug, thiserror::Error)]
 pub enum AccessError {
-    /// None was shown.
+    /// No client certificate was presented.
     #[error("no client certificate was shown; enrol with a token")]
     NoCertificate,
-    /// Of another authority, replaced by a newer one, or forgotten.
+    /// The certificate was issued by another authority, replaced by a newer one, or forgotten.
     #[error(
         "the client certificate is not one of this coordinator's, or was replaced; enrol with a new token"
     )]
     Unknown,
-    /// Not valid yet.
+    /// The certificate is not valid yet.
     #[error("the client certificate is not valid yet; the coordinator's clock was set back")]
     NotYetValid,
-    /// Not valid any more.
+    /// The certificate has expired.
     #[error("the client certificate has expired; enrol with a new token")]
     Expired,
-    /// Revoked.
+    /// The certificate was revoked.
     #[error("the client certificate was revoked")]
     Revoked,
-    /// A known caller, another's business.
+    /// The caller is authenticated, but its role does not allow the action.
     #[error("the role {role} may not {action}")]
     Forbidden {
-        /// The caller's.
+        /// The caller's role.
         role: Role,
-        /// What was asked.
+        /// The requested action.
         action: Action,
     },
-    /// Nobody is let in. What it says is for the log of the coordinator.
+    /// The register cannot be used, so every call is refused. The message is for the coordinator's
+    /// log.
     #[error(transparent)]
     Register(#[from] RegisterError),
 }
 
-/// Why a certificate is not issued.
+/// The reason why a certificate is not issued.
 #[derive(Debug, thiserror::Error)]
 pub enum EnrollError {
-    /// A token of another coordinator.
+    /// The token is for another coordinator.
     #[error("the token is for another coordinator; create one on this one")]
     AnotherAuthority,
-    /// A secret that buys nothing.
+    /// The token is unknown.
     #[error("the token is not known here; create one with nqueens token create")]
     UnknownToken,
-    /// Too late.
+    /// The token has expired.
     #[error("the token has expired; create one with nqueens token create")]
     TokenExpired,
-    /// Bought all that it could.
+    /// The token has no uses left.
     #[error("the token has been used; create one with nqueens token create")]
     TokenUsed,
-    /// Somebody has it.
+    /// The name is already in use.
     #[error("the name {0} is in use; take another, or revoke it first with nqueens revoke {0}")]
     NameInUse(Name),
-    /// A worker's.
+    /// A worker's token was used to sign in to the dashboard.
     #[error(
         "the token is a worker's and opens no dashboard; create one with nqueens token create --role viewer or operator"
     )]
     NotForPeople,
-    /// The certificate request.
+    /// The certificate request is invalid, or the certificate cannot be made.
     #[error(transparent)]
     Certificate(#[from] CertificateError),
-    /// The certificate that is to be renewed.
+    /// The certificate to be renewed is not accepted.
     #[error(transparent)]
     Access(#[from] AccessError),
-    /// Nobody is let in. What it says is for the log of the coordinator.
+    /// The register cannot be used, so every call is refused. The message is for the coordinator's
+    /// log.
     #[error(transparent)]
     Register(#[from] RegisterError),
 }
 
-/// A certificate that was issued.
+/// A newly issued certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Issued {
-    /// Who holds it.
+    /// The holder.
     pub identity: Identity,
     /// The certificate.
     pub certificate_pem: String,
-    /// The authority's.
+    /// The authority's certificate.
     pub authority_pem: String,
 }
 
-/// What a revocation did.
+/// The effects of a revocation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Revoked {
-    /// Certificates that were live.
+    /// The number of live certificates that were revoked.
     pub certificates: usize,
-    /// Sessions of browsers that were live.
+    /// The number of live browser sessions that were revoked.
     pub sessions: usize,
-    /// Tokens by which the name was enrolled and that can be used still.
+    /// The tokens with which the name was enrolled and that can still be used.
     pub tokens: Vec<TokenId>,
 }
 
 impl Authority {
-    /// Makes a new authority in `folder`, which must be empty or not there. `names` are the DNS names and IP
-    /// addresses of the coordinator, besides those of the machine for itself. All of it appears, or nothing.
+    /// Creates a new authority in `folder`, which must be empty or missing. `names` are the
+    /// coordinator's DNS names and IP addresses, in addition to the loopback names. The directory
+    /// appears complete or not at all.
     ///
     /// # Errors
-    /// There is something in the folder, a name is none, or the system refuses.
+    /// The directory is not empty, a name is invalid, or a file operation fails.
     pub fn init(folder: &Path, names: &[String], now_ms: u64) -> Result<Self, AuthorityError> {
         let names = certificates::server_names(names)?;
         if fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some()) {
@@ -202,14 +208,14 @@ impl Authority {
         name.push(folder.file_name().unwrap_or_default());
         name.push(format!(".{}.part", std::process::id()));
         let beside = folder.with_file_name(name);
-        // Left behind by a process of this number that was killed.
+        // Left behind by a killed process with the same ID.
         let _ = fs::remove_dir_all(&beside);
         let made = || {
             files::create_private_folder(&beside).map_err(FileError::at(&beside, "created"))?;
             files::replace(&beside.join(KEY), key.serialize_pem().as_bytes())?;
             files::replace(&beside.join(CERTIFICATE), certificate.pem().as_bytes())?;
             files::replace(&beside.join(Register::FILE), &content.to_bytes())?;
-            // This fails if somebody was faster.
+            // This fails if another process was faster.
             fs::rename(&beside, folder).map_err(FileError::at(folder, "created"))?;
             files::sync_folder_of(folder).map_err(FileError::at(folder, "made durable"))
         };
@@ -223,14 +229,16 @@ impl Authority {
     /// Opens the authority in `folder`.
     ///
     /// # Errors
-    /// There is none, a file of it is not as it was written, or others may read its key.
+    /// There is no authority, one of its files is damaged, or others may access its key.
     pub fn open(folder: &Path) -> Result<Self, AuthorityError> {
         let (key_path, certificate_path) = (folder.join(KEY), folder.join(CERTIFICATE));
         let (key_file, key) = files::read_at_most(&key_path, MOST_PEM_BYTES).map_err(|error| {
             let missing = error.source.kind() == io::ErrorKind::NotFound;
             if missing { AuthorityError::Missing(folder.to_owned()) } else { error.into() }
         })?;
-        if let Some(mode) = files::open_to_others(&key_file).map_err(FileError::at(&key_path, "read"))? {
+        if let Some(mode) =
+            files::open_to_others(&key_file).map_err(FileError::at(&key_path, "read"))?
+        {
             return Err(AuthorityError::OpenToOthers { path: key_path, mode });
         }
         let register = Register::open(folder)?;
@@ -239,7 +247,8 @@ impl Authority {
         let certificate = CertificateDer::from_pem_slice(&certificate_pem).ok();
         let certificate_pem = String::from_utf8(certificate_pem).ok();
         let fits = |der: &CertificateDer<'_>| Fingerprint::of(der) == content.authority;
-        let Some((certificate, certificate_pem)) = certificate.filter(fits).zip(certificate_pem) else {
+        let Some((certificate, certificate_pem)) = certificate.filter(fits).zip(certificate_pem)
+        else {
             return Err(AuthorityError::Damaged(certificate_path));
         };
         let key = String::from_utf8(key).ok().and_then(|pem| KeyPair::from_pem(&pem).ok());
@@ -249,17 +258,17 @@ impl Authority {
         Ok(Self { certificate_pem, certificate, fingerprint, issuer, register })
     }
 
-    /// The SHA-256 of the authority's certificate, by which everybody knows it.
+    /// Returns the SHA-256 of the authority's certificate, which identifies the authority.
     pub const fn fingerprint(&self) -> Fingerprint {
         self.fingerprint
     }
 
-    /// The authority's certificate.
+    /// Returns the authority's certificate in PEM.
     pub fn certificate_pem(&self) -> &str {
         &self.certificate_pem
     }
 
-    /// The same in DER.
+    /// Returns the authority's certificate in DER.
     pub const fn certificate(&self) -> &CertificateDer<'static> {
         &self.certificate
     }
@@ -268,7 +277,7 @@ impl Authority {
         &self.issuer
     }
 
-    /// The coordinator's names, besides those of the machine for itself.
+    /// Returns the coordinator's names, without the loopback names.
     ///
     /// # Errors
     /// The register cannot be used.
@@ -276,10 +285,10 @@ impl Authority {
         Ok(self.register.read()?.server_names.clone())
     }
 
-    /// Gives the coordinator these names besides those that it has. They count from its next server certificate.
+    /// Adds names of the coordinator. They take effect with its next server certificate.
     ///
     /// # Errors
-    /// One is none, or the register cannot be used.
+    /// A name is invalid, or the register cannot be used.
     pub fn add_server_names(&self, names: &[String], now_ms: u64) -> Result<(), AuthorityError> {
         let known = self.server_names()?;
         let all = certificates::server_names(&[known.as_slice(), names].concat())?;
@@ -292,8 +301,8 @@ impl Authority {
         })
     }
 
-    /// Makes a token that buys `uses` certificates of `role` within `life_ms`. It is shown now or never: only a
-    /// hash of it is kept.
+    /// Creates a token that can be redeemed for `uses` certificates of `role` within `life_ms`. It
+    /// cannot be shown again: only a hash of it is stored.
     ///
     /// # Errors
     /// The register cannot be used, or there are no random numbers.
@@ -307,8 +316,9 @@ impl Authority {
         self.create_token_for(None, role, uses, life_ms, now_ms)
     }
 
-    /// Makes a token as [`Self::create_token`] does. What it buys belongs to `owner`, together with what other tokens of
-    /// that owner buy; without one the token is an owner of its own.
+    /// Creates a token as [`Self::create_token`] does. The certificates that it is redeemed for
+    /// belong to `owner`, like those from the owner's other tokens; without an owner, the token counts
+    /// as a separate one.
     ///
     /// # Errors
     /// The register cannot be used, or there are no random numbers.
@@ -328,14 +338,21 @@ impl Authority {
             let (uses, expires_ms) = (uses.get(), now_ms.saturating_add(life_ms));
             let hash = token.hash();
             let owner = owner.cloned();
-            let entry =
-                TokenEntry { role, uses, uses_left: uses, created_ms: now_ms, expires_ms, hash, owner };
+            let entry = TokenEntry {
+                role,
+                uses,
+                uses_left: uses,
+                created_ms: now_ms,
+                expires_ms,
+                hash,
+                owner,
+            };
             content.tokens.insert(token.id(), entry);
             Ok(token)
         })
     }
 
-    /// Every token that is remembered, ended ones for a week.
+    /// Returns all recorded tokens; expired ones are kept for a week.
     ///
     /// # Errors
     /// The register cannot be used.
@@ -343,7 +360,7 @@ impl Authority {
         Ok(self.register.read()?.tokens.iter().map(|(id, entry)| (*id, entry.clone())).collect())
     }
 
-    /// Every certificate that is remembered, ended ones for a week.
+    /// Returns all recorded certificates; expired ones are kept for a week.
     ///
     /// # Errors
     /// The register cannot be used.
@@ -351,20 +368,20 @@ impl Authority {
         Ok(self.register.read()?.certificates.values().cloned().collect())
     }
 
-    /// Ends a token.
+    /// Revokes a token.
     ///
     /// # Errors
-    /// There is none, or the register cannot be used.
+    /// There is no such token, or the register cannot be used.
     pub fn revoke_token(&self, id: TokenId, now_ms: u64) -> Result<(), AuthorityError> {
         self.register.change(now_ms, |content| {
             content.tokens.remove(&id).map(drop).ok_or(AuthorityError::NoSuchToken(id))
         })
     }
 
-    /// Revokes every live certificate and session of `name`. The name is free then.
+    /// Revokes every live certificate and session of `name`, which is then free again.
     ///
     /// # Errors
-    /// There is none, or the register cannot be used.
+    /// There is no such certificate or session, or the register cannot be used.
     pub fn revoke(&self, name: &Name, now_ms: u64) -> Result<Revoked, AuthorityError> {
         self.register.change(now_ms, |content| {
             let mut certificates = 0;
@@ -385,11 +402,16 @@ impl Authority {
                 return Err(AuthorityError::NoSuchName(name.clone()));
             }
             let usable = |id: &TokenId| {
-                content.tokens.get(id).is_some_and(|token| token.uses_left > 0 && now_ms < token.expires_ms)
+                content
+                    .tokens
+                    .get(id)
+                    .is_some_and(|token| token.uses_left > 0 && now_ms < token.expires_ms)
             };
             let bought = content.certificates.values().filter(|entry| entry.name == *name);
             let signed_in = content.sessions.values().filter(|session| session.name == *name);
-            let bought = bought.filter_map(|entry| entry.token).chain(signed_in.map(|session| session.token));
+            let bought = bought
+                .filter_map(|entry| entry.token)
+                .chain(signed_in.map(|session| session.token));
             let mut tokens: Vec<TokenId> = bought.filter(usable).collect();
             tokens.sort_unstable();
             tokens.dedup();
@@ -397,12 +419,14 @@ impl Authority {
         })
     }
 
-    /// Issues a first certificate for `token` to whoever signed `request` (PKCS #10 in DER), of which only the
-    /// public key counts. The token's use is on disk before this returns. The same token, name and key once
-    /// more are the same use: the answer was lost, and a certificate is issued in place of the first.
+    /// Issues a first certificate for `token` to the holder of the key that signed `request` (PKCS
+    /// #10 in DER); nothing but the public key is taken from the request. The token's use is on
+    /// disk before this returns. A repeated call with the same token, name and key counts as the
+    /// same use: the answer was lost, and a new certificate replaces the first one.
     ///
     /// # Errors
-    /// The token is wrong, expired or used; the name is in use; the request is none; the register cannot be used.
+    /// The token is unknown, expired or used up; the name is in use; the request is invalid; the
+    /// register cannot be used.
     pub fn enroll(
         &self,
         token: &Token,
@@ -413,7 +437,7 @@ impl Authority {
         if token.authority() != self.fingerprint {
             return Err(EnrollError::AnotherAuthority);
         }
-        // Without a token nobody gets as far as the disk.
+        // Without a valid token, no caller gets as far as the disk.
         known_token(&*self.register.read()?, token, now_ms)?;
         let key = certificates::requested_key(request)?;
         let key_print = Fingerprint::of(&key.subject_public_key_info());
@@ -421,10 +445,15 @@ impl Authority {
             let (id, role) = known_token(content, token, now_ms)?;
             let is_holder = |entry: &CertificateEntry| entry.name == *name && entry.is_live(now_ms);
             let same = |entry: &CertificateEntry| entry.token == Some(id) && entry.key == key_print;
-            if content.sessions.values().any(|session| session.name == *name && session.is_live(now_ms)) {
+            if content
+                .sessions
+                .values()
+                .any(|session| session.name == *name && session.is_live(now_ms))
+            {
                 return Err(EnrollError::NameInUse(name.clone()));
             }
-            let mut holders = content.certificates.values().filter(|entry| is_holder(entry)).peekable();
+            let mut holders =
+                content.certificates.values().filter(|entry| is_holder(entry)).peekable();
             if holders.peek().is_some() {
                 if !holders.all(same) {
                     return Err(EnrollError::NameInUse(name.clone()));
@@ -439,21 +468,32 @@ impl Authority {
         })
     }
 
-    /// Issues the next certificate to the holder of `presented` (DER), with the same name, role and owner, for the key
-    /// of `request`. Both are valid then; all others of that name are not any more.
+    /// Issues the next certificate to the holder of `presented` (DER), with the same name, role and
+    /// owner, for the key of `request`. Both certificates are then valid; all others of that name
+    /// are not.
     ///
     /// # Errors
-    /// The certificate is not one that is let in, or that will be once it is valid; the request is none; the register
+    /// The certificate is not accepted, even for renewal; the request is invalid; the register
     /// cannot be used.
-    pub fn renew(&self, presented: &[u8], request: &[u8], now_ms: u64) -> Result<Issued, EnrollError> {
-        identify_for_renewal(&*self.register.read().map_err(AccessError::Register)?, presented, now_ms)?;
+    pub fn renew(
+        &self,
+        presented: &[u8],
+        request: &[u8],
+        now_ms: u64,
+    ) -> Result<Issued, EnrollError> {
+        identify_for_renewal(
+            &*self.register.read().map_err(AccessError::Register)?,
+            presented,
+            now_ms,
+        )?;
         let key = certificates::requested_key(request)?;
         self.register.change(now_ms, |content| {
-            let Identity { name, role, owner, .. } = identify_for_renewal(content, presented, now_ms)?;
+            let Identity { name, role, owner, .. } =
+                identify_for_renewal(content, presented, now_ms)?;
             let presented = Fingerprint::of(presented);
-            content
-                .certificates
-                .retain(|print, entry| *print == presented || entry.name != name || !entry.is_live(now_ms));
+            content.certificates.retain(|print, entry| {
+                *print == presented || entry.name != name || !entry.is_live(now_ms)
+            });
             self.issue(content, (&name, role, owner), &key, None, now_ms)
         })
     }
@@ -487,20 +527,23 @@ impl Authority {
         })
     }
 
-    /// Who shows this certificate (DER). That the caller has its private key is what TLS has proved.
+    /// Returns the identity of a certificate's holder (DER). TLS has verified that the caller has
+    /// the private key.
     ///
     /// # Errors
-    /// It is not in the register, not valid at `now_ms`, or revoked; or the register cannot be used.
+    /// The certificate is not in the register, not valid at `now_ms`, or revoked; or the register
+    /// cannot be used.
     pub fn identify(&self, certificate: &[u8], now_ms: u64) -> Result<Identity, AccessError> {
         let content: Arc<Content> = self.register.read()?;
         identify(&content, certificate, now_ms)
     }
 
-    /// Who shows this certificate (DER), if its role is enough for `action`. One that is not valid yet is good for its
-    /// renewal.
+    /// Returns the identity of a certificate's holder (DER) if its role allows `action`. A
+    /// certificate that is not valid yet is accepted for its renewal.
     ///
     /// # Errors
-    /// There is none, it is not let in, or the role is another's; or the register cannot be used.
+    /// There is no certificate, it is not accepted, or the role does not allow the action; or the
+    /// register cannot be used.
     pub fn authorize(
         &self,
         certificate: Option<&[u8]>,
@@ -530,7 +573,8 @@ impl Identity {
     }
 }
 
-/// The token's id and role, if it is one and has not expired. Whether it has uses left is another question.
+/// Returns the token's ID and role if it is known and has not expired. Does not check whether it
+/// has uses left.
 pub(super) fn known_token(
     content: &Content,
     token: &Token,
@@ -544,9 +588,11 @@ pub(super) fn known_token(
     if now_ms >= entry.expires_ms { Err(EnrollError::TokenExpired) } else { Ok((id, entry.role)) }
 }
 
-/// A certificate is known by all of it, so what it says need not be read.
+/// Returns the identity of a certificate's holder. The certificate is looked up by its hash, so its
+/// content need not be parsed.
 fn identify(content: &Content, certificate: &[u8], now_ms: u64) -> Result<Identity, AccessError> {
-    let entry = content.certificates.get(&Fingerprint::of(certificate)).ok_or(AccessError::Unknown)?;
+    let entry =
+        content.certificates.get(&Fingerprint::of(certificate)).ok_or(AccessError::Unknown)?;
     if entry.revoked_ms.is_some() {
         Err(AccessError::Revoked)
     } else if now_ms < entry.not_before_ms {
@@ -558,16 +604,24 @@ fn identify(content: &Content, certificate: &[u8], now_ms: u64) -> Result<Identi
     }
 }
 
-/// Who shows a certificate that may be renewed: one that is not valid yet may, since the clock was set back after it was
-/// issued. That it was issued, and neither revoked nor replaced, is what the register says, whatever the time.
-fn identify_for_renewal(content: &Content, certificate: &[u8], now_ms: u64) -> Result<Identity, AccessError> {
-    match (identify(content, certificate, now_ms), content.certificates.get(&Fingerprint::of(certificate))) {
+/// Returns the identity for a renewal. This accepts a certificate that is not valid yet, since the
+/// clock was set back after it was issued: whatever the time, the register proves that it was
+/// issued and neither revoked nor replaced.
+fn identify_for_renewal(
+    content: &Content,
+    certificate: &[u8],
+    now_ms: u64,
+) -> Result<Identity, AccessError> {
+    match (
+        identify(content, certificate, now_ms),
+        content.certificates.get(&Fingerprint::of(certificate)),
+    ) {
         (Err(AccessError::NotYetValid), Some(entry)) => Ok(Identity::of(entry)),
         (identified, _) => identified,
     }
 }
 
-/// Without its key.
+/// Omits the key.
 impl fmt::Debug for Authority {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Authority").field("fingerprint", &self.fingerprint).finish_non_exhaustive()
@@ -589,7 +643,8 @@ mod tests {
 
     impl Folder {
         fn new(name: &str) -> Self {
-            let path = std::env::temp_dir().join(format!("nqueens-authority-{name}-{}", std::process::id()));
+            let path = std::env::temp_dir()
+                .join(format!("nqueens-authority-{name}-{}", std::process::id()));
             let _ = fs::remove_dir_all(&path);
             Self(path)
         }
@@ -645,7 +700,8 @@ mod tests {
                 "{refused:?}"
             );
         }
-        let issued = authority.enroll(&token, &name("a"), worker.request(), NOW_MS).expect("the same use");
+        let issued =
+            authority.enroll(&token, &name("a"), worker.request(), NOW_MS).expect("the same use");
         assert_eq!((issued.identity.name, issued.identity.role), (name("a"), Role::Worker));
         assert_eq!(authority.certificates().expect("readable").len(), 1, "the lost one is no more");
     }
@@ -659,7 +715,9 @@ mod tests {
             let known = content.tokens.values().next().expect("one").clone();
             for i in 0..10_000_u32 {
                 let hash = Fingerprint::of(&i.to_le_bytes());
-                content.tokens.insert(TokenId::of(hash.as_bytes()), TokenEntry { hash, ..known.clone() });
+                content
+                    .tokens
+                    .insert(TokenId::of(hash.as_bytes()), TokenEntry { hash, ..known.clone() });
                 let entry = CertificateEntry {
                     serial: "40".repeat(16),
                     name: name(&format!("worker-{i}")),
@@ -681,9 +739,12 @@ mod tests {
             run();
             let took = start.elapsed();
             assert!(took.as_millis() < most_ms, "{what} took {took:?}");
-            let _ = std::io::Write::write_all(&mut io::stdout(), format!("{what}: {took:?}\n").as_bytes());
+            let _ = std::io::Write::write_all(
+                &mut io::stdout(),
+                format!("{what}: {took:?}\n").as_bytes(),
+            );
         };
-        // Generous: other tests share the machine and its disk.
+        // The limits are generous, since other tests share the machine and its disk.
         timed("open", 2000, &mut || drop(Authority::open(&folder.0).expect("opens")));
         let mut issued = None;
         timed("enrol", 2000, &mut || {
@@ -740,7 +801,8 @@ mod tests {
         let authority = Authority::init(&folder.0, &[], NOW_MS).expect("made");
         let token = one_use(&authority);
         let worker = KeyRequest::new(&name("a")).expect("a key");
-        let issued = authority.enroll(&token, &name("a"), worker.request(), NOW_MS).expect("enrolled");
+        let issued =
+            authority.enroll(&token, &name("a"), worker.request(), NOW_MS).expect("enrolled");
         let der = CertificateDer::from_pem_slice(issued.certificate_pem.as_bytes()).expect("PEM");
         let later_ms = NOW_MS + 15 * 24 * HOUR_MS;
         authority.create_token(Role::Viewer, NonZeroU32::MIN, HOUR_MS, later_ms).expect("a token");

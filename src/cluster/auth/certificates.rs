@@ -1,10 +1,11 @@
-//! The certificates themselves: what is written into each, and what is read back.
+//! The certificates: their content, and how they are made and read.
 
 use std::net::IpAddr;
 
 use rcgen::{
-    BasicConstraints, Certificate, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose,
-    IsCa, Issuer, KeyPair, KeyUsagePurpose, PublicKeyData, SanType, SerialNumber, SubjectPublicKeyInfo,
+    BasicConstraints, Certificate, CertificateParams, DistinguishedName, DnType,
+    ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose, PublicKeyData, SanType,
+    SerialNumber, SubjectPublicKeyInfo,
 };
 use rustls::pki_types::ServerName;
 use time::OffsetDateTime;
@@ -21,54 +22,59 @@ use super::role::Role;
 const MINUTE_MS: u64 = 60 * 1000;
 const DAY_MS: u64 = 24 * 60 * MINUTE_MS;
 
-/// The authority outlives every campaign: when it ends, everybody has to enrol anew.
+/// The authority outlives every campaign: when it expires, every client has to enrol again.
 const AUTHORITY_LIFE_MS: u64 = 20 * 365 * DAY_MS;
 
-/// A server certificate is made anew while a third of this is left.
+/// The lifetime of a server certificate. It is replaced once less than a third is left.
 pub(super) const SERVER_LIFE_MS: u64 = 90 * DAY_MS;
 
-/// A client certificate is renewed after half of it.
+/// The lifetime of a client certificate. It is renewed after half of it.
 pub(super) const CLIENT_LIFE_MS: u64 = 7 * DAY_MS;
 
-/// Client certificates are valid from a little before they were issued: clocks differ.
+/// Client certificates are backdated a little, since clocks differ.
 pub(super) const CLIENT_BACKDATED_MS: u64 = 5 * MINUTE_MS;
 
-/// Those that clients check are so by more: it costs nothing, and their clocks are anybody's.
+/// Certificates that clients check are backdated more: this costs nothing, and clients' clocks may
+/// be far off.
 pub(super) const SERVER_BACKDATED_MS: u64 = DAY_MS;
 
-/// How the role stands in a client certificate, as a URI among its alternative names.
+/// The prefix of the role in a client certificate, a URI among the subject alternative names.
 const ROLE_URI: &str = "nqueens:role:";
 
-/// No certificate request of one key is larger.
+/// No certificate request for one key is larger.
 const MOST_REQUEST_BYTES: usize = 8 << 10;
 
-/// What is wrong with a certificate, or a request for one.
+/// An error in a certificate or in a request for one.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
-    /// A request that is none.
-    #[error("the certificate request is not one that can be read; send PKCS #10 in DER, of at most 8 KiB")]
+    /// The request cannot be parsed.
+    #[error(
+        "the certificate request is not one that can be read; send PKCS #10 in DER, of at most 8 KiB"
+    )]
     Request,
-    /// Whoever sent the request does not have the private key.
+    /// The request is not signed with the private key of its public key.
     #[error("the certificate request is not signed by the key that it names")]
     RequestSignature,
-    /// A weak or unknown kind of key.
-    #[error("the certificate request has a key of another kind; send ECDSA P-256, P-384 or Ed25519")]
+    /// The kind of key is weak or unknown.
+    #[error(
+        "the certificate request has a key of another kind; send ECDSA P-256, P-384 or Ed25519"
+    )]
     KeyKind,
-    /// A certificate that is not a client's.
+    /// The certificate is not a client certificate of the authority.
     #[error("this is not a client certificate of a coordinator's authority")]
     NotAClients,
-    /// A server name that is none.
+    /// The server name is invalid.
     #[error("'{0}' is neither a DNS name nor an IP address")]
     ServerName(String),
-    /// A certificate could not be made.
+    /// The certificate could not be made.
     #[error("the certificate cannot be made: {0}")]
     Making(#[from] rcgen::Error),
-    /// No random numbers.
+    /// The system has no random numbers.
     #[error("the system has no random numbers: {0}")]
     Random(#[from] getrandom::Error),
 }
 
-/// From when until when, in whole seconds.
+/// A validity period, in whole seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Validity {
     pub(super) not_before_ms: u64,
@@ -82,8 +88,8 @@ impl Validity {
         Self { not_before_ms, not_after_ms: whole(now_ms.saturating_add(life_ms)) }
     }
 
-    /// By how much the clock was set back at least, if what was issued with this validity, `backdated_ms` after its
-    /// beginning, is not valid yet at `now_ms`.
+    /// Returns by how much the clock was set back at least, if a certificate with this validity,
+    /// issued `backdated_ms` after its start, is not valid yet at `now_ms`.
     pub(super) const fn set_back(self, backdated_ms: u64, now_ms: u64) -> Option<Renewal> {
         if now_ms >= self.not_before_ms {
             return None;
@@ -94,12 +100,14 @@ impl Validity {
 }
 
 fn date(ms: u64) -> OffsetDateTime {
-    // Past the year 9999 there are no dates; what is dated 1970 is valid nowhere.
+    // There are no dates after the year 9999; a certificate that ends in 1970 is never valid.
     let seconds = i64::try_from(ms / 1000).ok();
-    seconds.and_then(|s| OffsetDateTime::from_unix_timestamp(s).ok()).unwrap_or(OffsetDateTime::UNIX_EPOCH)
+    seconds
+        .and_then(|s| OffsetDateTime::from_unix_timestamp(s).ok())
+        .unwrap_or(OffsetDateTime::UNIX_EPOCH)
 }
 
-/// What all certificates have in common.
+/// Returns the parameters common to all certificates.
 fn params(common_name: &str, validity: Validity) -> Result<CertificateParams, CertificateError> {
     let mut params = CertificateParams::default();
     params.distinguished_name = DistinguishedName::new();
@@ -110,7 +118,7 @@ fn params(common_name: &str, validity: Validity) -> Result<CertificateParams, Ce
     Ok(params)
 }
 
-/// 127 random bits.
+/// Returns a serial number of 126 random bits.
 fn random_serial() -> Result<SerialNumber, CertificateError> {
     let mut serial = [0; 16];
     getrandom::fill(&mut serial)?;
@@ -119,11 +127,11 @@ fn random_serial() -> Result<SerialNumber, CertificateError> {
     Ok(SerialNumber::from_slice(&serial))
 }
 
-/// The certificate of a new authority.
+/// Returns the certificate of a new authority.
 pub(super) fn authority(key: &KeyPair, now_ms: u64) -> Result<Certificate, CertificateError> {
     let mut random = [0; 5];
     getrandom::fill(&mut random)?;
-    // Authorities differ in name, so that a certificate of another one is known as such at once.
+    // Authorities have different names, so that a certificate of another one is recognised at once.
     let name = format!("nqueens authority {}", base32(&random));
     let mut params = params(&name, Validity::new(now_ms, SERVER_BACKDATED_MS, AUTHORITY_LIFE_MS))?;
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
@@ -131,7 +139,8 @@ pub(super) fn authority(key: &KeyPair, now_ms: u64) -> Result<Certificate, Certi
     Ok(params.self_signed(key)?)
 }
 
-/// The authority's certificate and key as what signs others; `None` if they do not belong together.
+/// Returns the issuer for the authority's certificate and key, or `None` if they do not belong
+/// together.
 pub(super) fn issuer(certificate: &[u8], key: KeyPair) -> Option<Issuer<'static, KeyPair>> {
     let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
     let same = parsed.public_key().raw == key.subject_public_key_info();
@@ -141,14 +150,15 @@ pub(super) fn issuer(certificate: &[u8], key: KeyPair) -> Option<Issuer<'static,
     Issuer::from_ca_cert_der(&certificate.into(), key).ok()
 }
 
-/// Names by which a coordinator on this machine is always reached.
+/// The loopback names, by which a coordinator is always reachable from its own machine.
 const OWN_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
-/// Checks that each is a DNS name or an address, and drops what is there twice.
+/// Checks that each name is a DNS name or an IP address, and removes duplicates.
 pub(super) fn server_names(names: &[String]) -> Result<Vec<String>, CertificateError> {
     let mut good: Vec<String> = Vec::new();
     for name in names {
-        ServerName::try_from(name.as_str()).map_err(|_| CertificateError::ServerName(name.clone()))?;
+        ServerName::try_from(name.as_str())
+            .map_err(|_| CertificateError::ServerName(name.clone()))?;
         if !good.contains(name) && !OWN_NAMES.contains(&name.as_str()) {
             good.push(name.clone());
         }
@@ -156,7 +166,7 @@ pub(super) fn server_names(names: &[String]) -> Result<Vec<String>, CertificateE
     Ok(good)
 }
 
-/// A certificate for the server of these names, which must be good ones, and when it is valid.
+/// Returns a server certificate for names that were checked, and its validity.
 pub(super) fn server(
     names: &[String],
     key: &KeyPair,
@@ -177,7 +187,7 @@ pub(super) fn server(
     Ok((params.signed_by(key, issuer)?, validity))
 }
 
-/// A client's certificate as it was made.
+/// A client certificate with its recorded fields.
 #[derive(Debug)]
 pub(super) struct MadeForClient {
     pub(super) certificate: Certificate,
@@ -185,7 +195,7 @@ pub(super) struct MadeForClient {
     pub(super) validity: Validity,
 }
 
-/// A certificate for a client. It is good for that alone: nobody takes it for a server's.
+/// Returns a client certificate. It cannot be used as a server certificate.
 pub(super) fn client(
     name: &Name,
     role: Role,
@@ -205,7 +215,8 @@ pub(super) fn client(
     Ok(MadeForClient { certificate: params.signed_by(key, issuer)?, serial, validity })
 }
 
-/// A request for a certificate, in DER. The name is for people: whoever issues the certificate decides about it.
+/// Returns a certificate request in DER. The name is only informative: the authority decides on the
+/// name.
 pub(super) fn request(name: &Name, key: &KeyPair) -> Result<Vec<u8>, CertificateError> {
     let mut params = CertificateParams::default();
     params.distinguished_name = DistinguishedName::new();
@@ -213,7 +224,8 @@ pub(super) fn request(name: &Name, key: &KeyPair) -> Result<Vec<u8>, Certificate
     Ok(params.serialize_request(key)?.der().to_vec())
 }
 
-/// The public key of a request that is signed by it. All else that the request says is left unread.
+/// Returns the public key of a request after verifying its signature. Everything else in the
+/// request is ignored.
 pub(super) fn requested_key(request: &[u8]) -> Result<SubjectPublicKeyInfo, CertificateError> {
     if request.len() > MOST_REQUEST_BYTES {
         return Err(CertificateError::Request);
@@ -225,7 +237,8 @@ pub(super) fn requested_key(request: &[u8]) -> Result<SubjectPublicKeyInfo, Cert
     }
     let key = SubjectPublicKeyInfo::from_der(parsed.certification_request_info.subject_pki.raw);
     let key = key.map_err(|_| CertificateError::KeyKind)?;
-    let known = [&rcgen::PKCS_ECDSA_P256_SHA256, &rcgen::PKCS_ECDSA_P384_SHA384, &rcgen::PKCS_ED25519];
+    let known =
+        [&rcgen::PKCS_ECDSA_P256_SHA256, &rcgen::PKCS_ECDSA_P384_SHA384, &rcgen::PKCS_ED25519];
     if !known.contains(&key.algorithm()) {
         return Err(CertificateError::KeyKind);
     }
@@ -233,23 +246,26 @@ pub(super) fn requested_key(request: &[u8]) -> Result<SubjectPublicKeyInfo, Cert
     Ok(key)
 }
 
-/// What a client's certificate says.
+/// The content of a client certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ReadFromClient {
     pub(super) name: Name,
     pub(super) role: Role,
     pub(super) validity: Validity,
-    /// The public key, in DER.
+    /// The public key in DER.
     pub(super) key: Vec<u8>,
 }
 
-/// Reads a client's certificate that `authority` has signed.
-pub(super) fn read_client(certificate: &[u8], authority: &[u8]) -> Result<ReadFromClient, CertificateError> {
+/// Reads a client certificate that `authority` has signed.
+pub(super) fn read_client(
+    certificate: &[u8],
+    authority: &[u8],
+) -> Result<ReadFromClient, CertificateError> {
     let read = || {
         let (rest, parsed) = X509Certificate::from_der(certificate).ok()?;
         let (_, issuer) = X509Certificate::from_der(authority).ok()?;
         parsed.verify_signature(Some(issuer.public_key())).ok()?;
-        // The only byte that the signature does not vouch for and that is not looked at above.
+        // The only byte that is neither covered by the signature nor checked above.
         (parsed.signature_value.unused_bits == 0).then_some(())?;
         let name = parsed.subject().iter_common_name().next()?.as_str().ok()?.parse().ok()?;
         let names = parsed.subject_alternative_name().ok()??;
@@ -257,7 +273,9 @@ pub(super) fn read_client(certificate: &[u8], authority: &[u8]) -> Result<ReadFr
             GeneralName::URI(uri) => uri.strip_prefix(ROLE_URI)?.parse().ok(),
             _ => None,
         })?;
-        let ms = |time: x509_parser::time::ASN1Time| u64::try_from(time.timestamp()).ok()?.checked_mul(1000);
+        let ms = |time: x509_parser::time::ASN1Time| {
+            u64::try_from(time.timestamp()).ok()?.checked_mul(1000)
+        };
         let (not_before_ms, not_after_ms) =
             (ms(parsed.validity().not_before)?, ms(parsed.validity().not_after)?);
         let key = parsed.public_key().raw.to_vec();

@@ -1,4 +1,4 @@
-//! The side of those who hold certificates: workers, operators, viewers.
+//! The certificate holder's side: workers, operators and viewers.
 
 use std::fs;
 use std::io;
@@ -21,19 +21,19 @@ const ENROLMENT_KEY: &str = "enrolment.key";
 const FORMAT: &str = "nqueens-credentials/1";
 const MOST_BYTES: u64 = 256 << 10;
 
-/// Why a certificate cannot be asked for, kept or used.
+/// The reason why a certificate cannot be requested, stored or used.
 #[derive(Debug, thiserror::Error)]
 pub enum HolderError {
-    /// The system refused.
+    /// A file operation failed.
     #[error(transparent)]
     File(#[from] FileError),
-    /// There is none.
+    /// There is no certificate.
     #[error("there is no certificate in {path}; enrol with a token", path = .0.display())]
     Missing(PathBuf),
-    /// It is not as it was written.
+    /// The file is damaged.
     #[error("{path} is not as it was written; remove it and enrol with a new token", path = .0.display())]
     Damaged(PathBuf),
-    /// The private key could be anybody's by now.
+    /// Others can access the private key, so it may be compromised.
     #[error("{path} has mode {mode:o}, open to everybody on this machine; chmod 600 closes it", path = path.display())]
     OpenToOthers {
         /// The file.
@@ -41,15 +41,17 @@ pub enum HolderError {
         /// Its mode.
         mode: u32,
     },
-    /// An answer that does not belong to the request.
-    #[error("the certificate that was sent is not one for this key, from the authority that was asked")]
+    /// The answer does not match the request.
+    #[error(
+        "the certificate that was sent is not one for this key, from the authority that was asked"
+    )]
     WrongAnswer,
-    /// The certificate or the request.
+    /// The certificate or the request is invalid.
     #[error(transparent)]
     Certificate(#[from] CertificateError),
 }
 
-/// A new private key, and the request for a certificate that goes with it. The key never leaves this machine.
+/// A new private key with its certificate request. The key never leaves this machine.
 #[derive(Debug)]
 pub struct KeyRequest {
     key: KeyPair,
@@ -57,7 +59,8 @@ pub struct KeyRequest {
 }
 
 impl KeyRequest {
-    /// A key for the next certificate of somebody who has one. If the answer is lost, that one is good still.
+    /// Creates a key for the next certificate of a holder. If the answer is lost, the current
+    /// certificate remains valid.
     ///
     /// # Errors
     /// There are no random numbers.
@@ -67,11 +70,12 @@ impl KeyRequest {
         Ok(Self { key, request })
     }
 
-    /// A key for a first certificate, kept in `folder` until [`Credentials::save`]: if the answer is lost, or this
-    /// process is, the same key asks again, and the token is not used twice.
+    /// Creates a key for a first certificate and keeps it in `folder` until [`Credentials::save`]:
+    /// if the answer is lost or this process is killed, the request is repeated with the same key,
+    /// and the token is not used twice.
     ///
     /// # Errors
-    /// It cannot be kept.
+    /// The key cannot be stored.
     pub fn for_enrolment(folder: &Path, name: &Name) -> Result<Self, HolderError> {
         let path = folder.join(ENROLMENT_KEY);
         files::create_private_folder(folder).map_err(FileError::at(folder, "created"))?;
@@ -87,12 +91,13 @@ impl KeyRequest {
         Ok(new)
     }
 
-    /// The request, PKCS #10 in DER.
+    /// Returns the request, PKCS #10 in DER.
     pub fn request(&self) -> &[u8] {
         &self.request
     }
 
-    /// The answer to it, from the authority of the fingerprint that the token or the earlier credentials have.
+    /// Returns the credentials from the answer of the authority with this fingerprint, which is
+    /// known from the token or the earlier credentials.
     ///
     /// # Errors
     /// The certificate is for another key or from another authority.
@@ -113,7 +118,7 @@ impl KeyRequest {
     }
 }
 
-/// The file.
+/// The content of the credentials file.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Stored {
@@ -134,10 +139,11 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// `None` unless all parts belong together.
+    /// Returns `None` unless all parts belong together.
     fn read(stored: Stored) -> Option<Self> {
         let der = |pem: &str| CertificateDer::from_pem_slice(pem.as_bytes()).ok();
-        let (certificate, authority) = (der(&stored.certificate)?, der(&stored.authority_certificate)?);
+        let (certificate, authority) =
+            (der(&stored.certificate)?, der(&stored.authority_certificate)?);
         let said = certificates::read_client(&certificate, &authority).ok()?;
         let key = KeyPair::from_pem(&stored.key).ok()?;
         let fits = stored.format == FORMAT
@@ -146,10 +152,10 @@ impl Credentials {
         fits.then_some(Self { stored, said, certificate })
     }
 
-    /// The credentials in `folder`.
+    /// Loads the credentials in `folder`.
     ///
     /// # Errors
-    /// There are none, they are not as they were written, or others may read them.
+    /// There are none, they are damaged, or others may read them.
     pub fn load(folder: &Path) -> Result<Self, HolderError> {
         let path = folder.join(CREDENTIALS);
         let bytes = read_private(&path)?.ok_or_else(|| HolderError::Missing(folder.to_owned()))?;
@@ -157,10 +163,11 @@ impl Credentials {
         stored.and_then(Self::read).ok_or(HolderError::Damaged(path))
     }
 
-    /// Keeps them in `folder`, in place of earlier ones. A crash leaves the earlier or the new ones.
+    /// Stores the credentials in `folder` in place of earlier ones. After a crash, either the
+    /// earlier or the new ones are there.
     ///
     /// # Errors
-    /// They cannot be written.
+    /// The credentials cannot be written.
     pub fn save(&self, folder: &Path) -> Result<(), HolderError> {
         let json = serde_json::to_vec(&self.stored).expect("strings serialise");
         files::create_private_folder(folder).map_err(FileError::at(folder, "created"))?;
@@ -174,22 +181,23 @@ impl Credentials {
         }
     }
 
-    /// The holder.
+    /// Returns the holder's name.
     pub const fn name(&self) -> &Name {
         &self.said.name
     }
 
-    /// What the holder is.
+    /// Returns the holder's role.
     pub const fn role(&self) -> Role {
         self.said.role
     }
 
-    /// Until when the certificate is valid, in ms since 1970.
+    /// Returns the end of the certificate's validity, in ms since 1970.
     pub const fn not_after_ms(&self) -> u64 {
         self.said.validity.not_after_ms
     }
 
-    /// Returns why it is time to renew, if it is: half of the certificate's life is over, or it is not valid yet.
+    /// Returns why the certificate should be renewed, if it should: half of its lifetime is over,
+    /// or it is not valid yet.
     pub const fn renewal(&self, now_ms: u64) -> Option<Renewal> {
         let validity = self.said.validity;
         if now_ms >= validity.not_before_ms.midpoint(validity.not_after_ms) {
@@ -198,22 +206,22 @@ impl Credentials {
         validity.set_back(CLIENT_BACKDATED_MS, now_ms)
     }
 
-    /// The fingerprint of the authority's certificate.
+    /// Returns the fingerprint of the authority's certificate.
     pub const fn authority(&self) -> Fingerprint {
         self.stored.authority
     }
 
-    /// The authority's certificate.
+    /// Returns the authority's certificate in PEM.
     pub fn authority_pem(&self) -> &str {
         &self.stored.authority_certificate
     }
 
-    /// The certificate.
+    /// Returns the certificate in PEM.
     pub fn certificate_pem(&self) -> &str {
         &self.stored.certificate
     }
 
-    /// The private key.
+    /// Returns the private key in PEM.
     pub fn key_pem(&self) -> &str {
         &self.stored.key
     }
@@ -227,16 +235,20 @@ impl Credentials {
     }
 }
 
-/// Without the private key.
+/// Omits the private key.
 impl std::fmt::Debug for Credentials {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let ReadFromClient { name, role, validity, .. } = &self.said;
         let mut shown = f.debug_struct("Credentials");
-        shown.field("name", name).field("role", role).field("validity", validity).finish_non_exhaustive()
+        shown
+            .field("name", name)
+            .field("role", role)
+            .field("validity", validity)
+            .finish_non_exhaustive()
     }
 }
 
-/// The bytes of a file that nobody else may read; `None` if there is none.
+/// Reads a file that no other user may read. Returns `None` if it does not exist.
 fn read_private(path: &Path) -> Result<Option<Vec<u8>>, HolderError> {
     let (file, bytes) = match files::read_at_most(path, MOST_BYTES) {
         Err(error) if error.source.kind() == io::ErrorKind::NotFound => return Ok(None),

@@ -1,4 +1,4 @@
-//! Small files that nobody else may read, replaced whole.
+//! Small files that no other user may read and that are only replaced as a whole.
 
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata, OpenOptions};
@@ -6,15 +6,15 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The system refused something about a file.
+/// A file operation that failed.
 #[derive(Debug, thiserror::Error)]
 #[error("{path} cannot be {action}: {source}", path = path.display())]
 pub struct FileError {
-    /// The file or folder.
+    /// The file or directory.
     pub path: PathBuf,
-    /// What was tried.
+    /// The operation that failed, as a past participle.
     pub action: &'static str,
-    /// The system's reason.
+    /// The system's error.
     pub source: io::Error,
 }
 
@@ -24,12 +24,12 @@ impl FileError {
     }
 }
 
-/// Tells apart versions of a file that is only ever replaced whole.
+/// Distinguishes the versions of a file that is only ever replaced as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
     bytes: u64,
     modified: Option<std::time::SystemTime>,
-    /// Device and inode. An inode is not given to another file as long as this one is open.
+    /// Device and inode. An inode is not reused while the file is open.
     #[cfg(unix)]
     inode: (u64, u64),
 }
@@ -48,7 +48,7 @@ impl Stamp {
     }
 }
 
-/// Creates a new file of mode 0600.
+/// Creates a new file with mode 0600.
 fn create_private(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create_new(true);
@@ -60,7 +60,7 @@ fn create_private(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Creates a folder of mode 0700, and those above it.
+/// Creates a directory with mode 0700, and its missing parents.
 pub(super) fn create_private_folder(path: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
@@ -72,8 +72,8 @@ pub(super) fn create_private_folder(path: &Path) -> io::Result<()> {
     builder.create(path)
 }
 
-/// Puts `bytes` at `path`, in place of what was there; before this returns, they would survive a power loss.
-/// A crash leaves what was there, or all of `bytes`. The file, which is still open, is returned.
+/// Atomically replaces the file at `path` by `bytes`, which survive a power loss once this returns.
+/// After a crash, the file has either its old content or all of `bytes`. Returns the open file.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<File, FileError> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -81,7 +81,7 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<File, FileError> {
     beside.push(path.file_name().unwrap_or_default());
     beside.push(format!(".{}-{count}.part", std::process::id()));
     let beside = path.with_file_name(beside);
-    // Left behind by a process of this number that was killed.
+    // Left behind by a killed process with the same ID.
     let _ = fs::remove_file(&beside);
     let written = create_private(&beside).and_then(|mut file| {
         file.write_all(bytes)?;
@@ -97,31 +97,32 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<File, FileError> {
     Ok(file)
 }
 
-/// Makes a file's entry in its folder durable.
+/// Makes a file's directory entry durable.
 #[cfg(unix)]
 pub(super) fn sync_folder_of(path: &Path) -> io::Result<()> {
     File::open(folder_of(path))?.sync_all()
 }
 
-/// Elsewhere folders cannot be opened; the system writes entries in its own time.
+/// Does nothing: on this system directories cannot be opened, and entries are written in the
+/// background.
 #[cfg(not(unix))]
 pub(super) fn sync_folder_of(_path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The folder that a path names an entry of.
+/// Returns the directory of the entry that a path names.
 pub(super) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Reads a file of at most `most` bytes, and keeps it open.
+/// Reads a file of at most `most` bytes, and returns it open.
 pub(crate) fn read_at_most(path: &Path, most: u64) -> Result<(File, Vec<u8>), FileError> {
     let read = || {
         let regular = |metadata: fs::Metadata| {
             let refuse = || io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file");
             if metadata.is_file() { Ok(()) } else { Err(refuse()) }
         };
-        // To open a pipe would wait for whoever writes into it.
+        // Opening a pipe would block until a writer appears.
         regular(fs::metadata(path)?)?;
         let file = File::open(path)?;
         regular(file.metadata()?)?;
@@ -138,8 +139,8 @@ pub(crate) fn read_at_most(path: &Path, most: u64) -> Result<(File, Vec<u8>), Fi
     read().map_err(FileError::at(path, "read"))
 }
 
-/// Waits for the lock on the file at `path`, which is created if need be. The lock ends with the handle, or with
-/// the process, however that ends.
+/// Waits for the lock on the file at `path`, which is created if needed. The lock ends with the
+/// handle or the process, however that ends.
 pub(super) fn lock(path: &Path) -> Result<File, FileError> {
     let open = || {
         let file = match create_private(path) {
@@ -154,8 +155,8 @@ pub(super) fn lock(path: &Path) -> Result<File, FileError> {
     open().map_err(FileError::at(path, "locked"))
 }
 
-/// The mode of a file that everybody on this machine may use; `None` if it is closed to others, or if this
-/// system has no modes. The group is left alone: container platforms open volumes to a group of their own.
+/// Returns the file's mode if every user of this machine may access it, and `None` otherwise. The
+/// group is ignored: container platforms give volumes a group of their own.
 #[cfg(unix)]
 pub(super) fn open_to_others(file: &File) -> io::Result<Option<u32>> {
     use std::os::unix::fs::PermissionsExt;
@@ -163,7 +164,7 @@ pub(super) fn open_to_others(file: &File) -> io::Result<Option<u32>> {
     Ok((mode & 0o007 != 0).then_some(mode))
 }
 
-/// The mode of a file that everybody on this machine may use; this system has no modes.
+/// Returns `None`: this system has no file modes.
 #[cfg(not(unix))]
 pub(super) fn open_to_others(_file: &File) -> io::Result<Option<u32>> {
     Ok(None)

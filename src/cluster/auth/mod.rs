@@ -1,31 +1,36 @@
-//! Who may talk to a coordinator, and what each may do: a certificate authority of its own, tokens that let a
-//! newcomer in once, client certificates that are short-lived and renewed, sessions of browsers, roles, revocation.
+//! Authentication and authorisation: a coordinator's own certificate authority, tokens with which
+//! newcomers enrol, short-lived client certificates that are renewed, browser sessions, roles and
+//! revocation.
 //!
-//! # The authority's folder
-//! | file | what it is |
+//! # The authority's directory
+//! | file | content |
 //! |---|---|
-//! | `authority.key` | the private key that signs every certificate; whoever has it is the authority |
-//! | `authority.crt` | its certificate, which everybody may have; its SHA-256 is the authority's *fingerprint* |
+//! | `authority.key` | the private key that signs every certificate; its possessor can act as the authority |
+//! | `authority.crt` | its certificate, which is public; its SHA-256 is the authority's *fingerprint* |
 //! | `register` | tokens and sessions (hashes only), issued certificates, revocations, the server's names |
 //! | `lock` | held while the register is written |
 //!
-//! The server's own key and certificate live in memory only: [`ServerIdentity`] makes them when a coordinator
-//! starts, and anew before they end. The clients trust the authority, not them.
+//! The server's own key and certificate live in memory only: [`ServerIdentity`] creates them when a
+//! coordinator starts, and replaces them before they expire. Clients trust the authority, not them.
 //!
-//! # Promises
-//! - Only a certificate that stands in the register, entire, is known; what it may do is what the register says.
-//! - A token's use is on disk, together with the certificate that it bought, before the certificate is handed
-//!   out. Who lost the answer asks again with the same key: that is no second use.
-//! - Each certificate has an owner, who enrolled its holder: that of the token that bought it, also after renewals. Nobody
-//!   becomes another's owner by choosing a name.
-//! - The register is replaced as a whole: a crash leaves the old one or the new one. One that is not as it was
-//!   written is refused, and then nobody is let in.
-//! - Other processes may create tokens and revoke while a coordinator serves: it sees each at the next call.
-//! - A clock that is set back locks nobody out for long: a certificate that stands in the register and is not valid yet is
-//!   good for one thing, its renewal; the coordinator replaces its own.
-//! - There is no clock in here: `now_ms`, in ms since 1970, is always given.
+//! # Guarantees
+//! - Only a certificate that is in the register, byte for byte, is accepted; what it allows is what
+//!   the register says.
+//! - A token's use is on disk, together with the certificate that it was redeemed for, before the
+//!   certificate is handed out. If the answer is lost, the client repeats the request with the same
+//!   key, which does not count as a second use.
+//! - Each certificate has an owner, the one of the token that it was obtained with, and keeps it
+//!   when it is renewed. Choosing a name never makes anyone another's owner.
+//! - The register is replaced as a whole: a crash leaves the old version or the new one. If it is
+//!   damaged, it is refused, and then so is every caller.
+//! - Other processes may create tokens and revoke while a coordinator serves: it sees each change
+//!   at the next call.
+//! - A clock that is set back locks no client out for long: a certificate that is in the register
+//!   and not valid yet is accepted for its renewal only; the coordinator replaces its own.
+//! - No clock is read in this module: `now_ms`, in ms since 1970, is always a parameter.
 //!
-//! An older copy of the folder that is put back forgets uses and revocations made since; no file can tell.
+//! An older copy of the directory that is restored lacks the uses and revocations made since; no
+//! file can reveal that.
 
 mod ca;
 mod certificates;
@@ -54,6 +59,8 @@ pub use registry::{CertificateEntry, RegisterError, TokenEntry, TokenId, TokenId
 pub use renewal::Renewal;
 pub use role::{Action, Role, RoleError};
 pub use server::ServerIdentity;
-pub use sessions::{InProcessCaller, SessionEntry, SessionError, SessionSecret, SessionSecretError};
+pub use sessions::{
+    InProcessCaller, SessionEntry, SessionError, SessionSecret, SessionSecretError,
+};
 pub use tls::{PinnedAuthority, client_config};
 pub use token::{Token, TokenError};

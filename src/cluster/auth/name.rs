@@ -1,24 +1,27 @@
-//! Names of those who hold certificates.
+//! The names of certificate holders.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// The name of a worker, an operator or a viewer: 1 to 63 of a-z, 0-9, '.' and '-', the first a letter or digit.
+/// The name of a worker, an operator or a viewer: 1 to 63 of a-z, 0-9, '.' and '-', the first a
+/// letter or digit.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Name(String);
 
-/// A text that is no name.
+/// The error for a text that is not a name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not a name; write up to 63 of a-z, 0-9, '.' and '-', the first a letter or digit")]
+#[error(
+    "{0:?} is not a name; write up to 63 of a-z, 0-9, '.' and '-', the first a letter or digit"
+)]
 pub struct NameError(String);
 
 impl Name {
     const MOST_LETTERS: usize = 63;
 
-    /// The name as a text.
+    /// Returns the name as a text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -33,7 +36,7 @@ impl FromStr for Name {
         let good = bytes.len() <= Self::MOST_LETTERS
             && bytes.first().is_some_and(plain)
             && bytes.iter().all(|byte| plain(byte) || matches!(byte, b'.' | b'-'));
-        // What is said about a text of any length stays short.
+        // Limits the length of the message, whatever the length of the text.
         let shown = || text.chars().take(Self::MOST_LETTERS + 1).collect();
         if good { Ok(Self(text.to_owned())) } else { Err(NameError(shown())) }
     }
@@ -70,9 +73,13 @@ mod tests {
             assert_eq!(good.parse::<Name>().expect(good).as_str(), good);
         }
         let too_long = "a".repeat(64);
-        for bad in ["", "-a", ".a", "A", "a b", "a_b", "a/b", "ä", "a\n", "a\0", too_long.as_str()] {
+        for bad in ["", "-a", ".a", "A", "a b", "a_b", "a/b", "ä", "a\n", "a\0", too_long.as_str()]
+        {
             let error = bad.parse::<Name>().expect_err(bad).to_string();
-            assert!(error.lines().count() == 1 && error.contains("is not a name; write"), "{error}");
+            assert!(
+                error.lines().count() == 1 && error.contains("is not a name; write"),
+                "{error}"
+            );
         }
         assert!("x".repeat(1 << 20).parse::<Name>().expect_err("too long").to_string().len() < 200);
     }

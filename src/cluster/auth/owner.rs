@@ -1,4 +1,5 @@
-//! Owners: who stands behind workers. What is asked of several workers is asked of several owners.
+//! Owners: the parties behind workers. A check that needs several independent workers needs workers
+//! of several owners.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,17 +9,19 @@ use serde::{Deserialize, Serialize};
 use super::name::Name;
 use super::registry::TokenId;
 
-/// Who enrolled the holder of a certificate. Holders of certificates that one token bought have one owner, and tokens
-/// that were created for the same owner join theirs.
+/// The party that enrolled a certificate holder. Holders whose certificates were obtained with the
+/// same token have the same owner, and so do those with tokens that were created for the same
+/// owner.
 ///
-/// As a text: the name that the token was created with (`nqueens token create --owner NAME`); else `token:ID`, after the
-/// token; else, for a certificate of which an older register does not know the token any more, `certificate:NAME`, after
-/// its holder. No name has a ':', so that nobody becomes the owner of another's token or certificate by taking a name.
+/// The text form is the name that the token was created with (`nqueens token create --owner NAME`);
+/// otherwise `token:ID`, after the token; otherwise, for a certificate whose token an older
+/// register no longer records, `certificate:NAME`, after its holder. Names contain no ':', so
+/// choosing a name never makes anyone the owner of another's token or certificate.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Owner(String);
 
-/// A text that is no owner.
+/// The error for a text that is not an owner.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not an owner; write a name, token:ID or certificate:NAME")]
 pub struct OwnerError(String);
@@ -27,22 +30,24 @@ const TOKEN: &str = "token:";
 const CERTIFICATE: &str = "certificate:";
 
 impl Owner {
-    /// The owner as a text.
+    /// Returns the owner as a text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The owner of what the token `id` buys, which was created for `owner` or for nobody in particular.
+    /// Returns the owner of the certificates obtained with token `id`, which was created for
+    /// `owner`, if for one.
     pub fn of(owner: Option<&Name>, id: TokenId) -> Self {
         owner.cloned().map_or_else(|| Self::of_token(id), Self::from)
     }
 
-    /// The owner of what one token buys, if it was created for nobody in particular.
+    /// Returns the owner of the certificates obtained with a token that was created without an
+    /// owner.
     pub(super) fn of_token(id: TokenId) -> Self {
         Self(format!("{TOKEN}{id}"))
     }
 
-    /// The owner of a single certificate, if nothing else is known.
+    /// Returns the owner of a single certificate about which nothing else is known.
     pub(super) fn of_certificate(name: &Name) -> Self {
         Self(format!("{CERTIFICATE}{name}"))
     }
@@ -65,7 +70,7 @@ impl FromStr for Owner {
         } else {
             text.parse::<Name>().ok().map(Self::from)
         };
-        // What is said about a text of any length stays short.
+        // Limits the length of the message, whatever the length of the text.
         read.ok_or_else(|| OwnerError(text.chars().take(100).collect()))
     }
 }
@@ -97,17 +102,26 @@ mod tests {
     #[test]
     fn an_owner_is_read_as_it_is_written_and_nothing_else_is_one() {
         let longest = format!("certificate:{}", "a".repeat(63));
-        for good in ["anna", "lab-3.example.org", "token", "token-abcdefgh", "token:abcdefgh", &longest] {
+        for good in
+            ["anna", "lab-3.example.org", "token", "token-abcdefgh", "token:abcdefgh", &longest]
+        {
             let owner: Owner = good.parse().expect(good);
             assert_eq!((owner.as_str(), owner.to_string()), (good, good.to_owned()));
             let json = serde_json::to_string(&owner).expect("a string");
             assert_eq!(serde_json::from_str::<Owner>(&json).expect("reads back"), owner);
         }
-        for bad in ["", ":", "token:", "token:abc", "token:anna bob", "certificate:", "other:anna", "Anna"] {
+        for bad in
+            ["", ":", "token:", "token:abc", "token:anna bob", "certificate:", "other:anna", "Anna"]
+        {
             let error = bad.parse::<Owner>().expect_err(bad).to_string();
-            assert!(error.lines().count() == 1 && error.contains("is not an owner; write"), "{error}");
+            assert!(
+                error.lines().count() == 1 && error.contains("is not an owner; write"),
+                "{error}"
+            );
         }
-        assert!("x".repeat(1 << 20).parse::<Owner>().expect_err("too long").to_string().len() < 200);
+        assert!(
+            "x".repeat(1 << 20).parse::<Owner>().expect_err("too long").to_string().len() < 200
+        );
     }
 
     #[test]
@@ -117,7 +131,7 @@ mod tests {
         for taken in [Owner::of_token(id), Owner::of_certificate(&name)] {
             assert!(taken.as_str().parse::<Name>().is_err(), "{taken}");
         }
-        // Ids are written in one way, however they are read.
+        // IDs have a single text form, although they are parsed in either case.
         assert_eq!("token:ABCDEFGH".parse(), Ok(Owner::of_token(id)));
     }
 }

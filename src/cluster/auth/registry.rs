@@ -1,4 +1,5 @@
-//! The register: tokens, issued certificates and revocations, in one file that is replaced as a whole.
+//! The register: tokens, issued certificates, sessions and revocations, in one file that is
+//! replaced as a whole.
 //!
 //! The file is one line: the SHA-256 of a JSON object in base 32, a space, the object, a line feed.
 
@@ -20,93 +21,95 @@ use super::sessions::SessionEntry;
 
 const FORMAT: &str = "nqueens-register/1";
 
-/// What has ended is listed for a week more, and then forgotten.
+/// Expired entries are listed for another week, and then removed.
 const KEPT_AFTER_END_MS: u64 = 7 * 24 * 60 * 60 * 1000;
 
-/// More than a million certificates.
+/// Enough for more than a million certificates.
 const MOST_BYTES: u64 = 512 << 20;
 
-/// A token's name in lists: the first 40 bits of its hash in base 32.
+/// A token's public ID: the first 40 bits of its hash, in base 32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct TokenId([u8; 5]);
 
-/// A token, without its secret.
+/// A token without its secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TokenEntry {
-    /// The role of the certificates that it buys.
+    /// The role of the certificates that the token is redeemed for.
     pub role: Role,
-    /// How many it could buy when it was new.
+    /// The number of uses when the token was created.
     pub uses: u32,
-    /// How many it can buy still.
+    /// The number of uses left.
     pub uses_left: u32,
-    /// When it was created, in ms since 1970.
+    /// The time of creation, in ms since 1970.
     pub created_ms: u64,
-    /// From when on it buys none, in ms since 1970.
+    /// The time of expiry, in ms since 1970.
     pub expires_ms: u64,
     /// The hash of the secret.
     pub(super) hash: Fingerprint,
-    /// The owner that it was created for, if it was for one.
+    /// The owner that the token was created for, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) owner: Option<Name>,
 }
 
 impl TokenEntry {
-    /// The owner of the certificates that the token buys; `id` is its own.
+    /// Returns the owner of the certificates that the token is redeemed for; `id` is the token's
+    /// ID.
     pub fn owner(&self, id: TokenId) -> Owner {
         Owner::of(self.owner.as_ref(), id)
     }
 }
 
-/// A certificate that was issued.
+/// An issued certificate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CertificateEntry {
-    /// Its serial number, in hexadecimal digits.
+    /// The serial number, in hexadecimal digits.
     pub serial: String,
-    /// Who holds it.
+    /// The holder's name.
     pub name: Name,
-    /// What the holder is.
+    /// The holder's role.
     pub role: Role,
-    /// From when on it is valid, in ms since 1970.
+    /// The start of the validity, in ms since 1970.
     pub not_before_ms: u64,
-    /// Until when it is valid, in ms since 1970.
+    /// The end of the validity, in ms since 1970.
     pub not_after_ms: u64,
-    /// When it was revoked, in ms since 1970.
+    /// The time of revocation, in ms since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revoked_ms: Option<u64>,
-    /// The fingerprint of its public key.
+    /// The fingerprint of the public key.
     pub(super) key: Fingerprint,
-    /// The token that bought it; none if it was issued for an earlier certificate.
+    /// The token that the certificate was obtained with; `None` if it was issued as a renewal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<TokenId>,
-    /// Who enrolled its holder: kept here, because tokens are forgotten. None in entries of older versions.
+    /// The owner that enrolled the holder, recorded here because tokens are removed. `None` in
+    /// entries of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) owner: Option<Owner>,
 }
 
 impl CertificateEntry {
-    /// Who enrolled its holder.
+    /// Returns the owner that enrolled the holder.
     pub fn owner(&self) -> Owner {
         let of_token = || self.token.map(Owner::of_token);
         self.owner.clone().or_else(of_token).unwrap_or_else(|| Owner::of_certificate(&self.name))
     }
 
-    /// Whether it is good for anything.
+    /// Returns whether the certificate is neither revoked nor expired. It may be not valid yet.
     pub fn is_live(&self, now_ms: u64) -> bool {
         self.revoked_ms.is_none() && now_ms <= self.not_after_ms
     }
 }
 
-/// All that the register says.
+/// The content of the register.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Content {
     pub(super) format: String,
     /// The fingerprint of the authority's certificate.
     pub(super) authority: Fingerprint,
-    /// DNS names and addresses of the server, besides this machine's own.
+    /// The server's DNS names and IP addresses, without the loopback names.
     pub(super) server_names: Vec<String>,
     pub(super) tokens: BTreeMap<TokenId, TokenEntry>,
     /// By the fingerprint of the whole certificate.
@@ -116,30 +119,31 @@ pub(super) struct Content {
     pub(super) sessions: BTreeMap<Fingerprint, SessionEntry>,
 }
 
-/// What every version of a register has.
+/// The field that every version of the register has.
 #[derive(Debug, Deserialize)]
 struct Format {
     format: String,
 }
 
-/// Why the register cannot be used. Each is about this machine, and of no use to a caller from elsewhere.
+/// The reason why the register cannot be used. All variants concern this machine, and must not be
+/// shown to remote callers.
 #[derive(Debug, thiserror::Error)]
 pub enum RegisterError {
-    /// The system refused.
+    /// A file operation failed.
     #[error(transparent)]
     File(#[from] FileError),
-    /// It is not as it was written.
+    /// The file is damaged.
     #[error("{path} is not as it was written; nobody is let in: restore a copy of it", path = .0.display())]
     Damaged(PathBuf),
-    /// Another version wrote it.
+    /// The file was written by another version.
     #[error("{path} was written by another version ({found}; this one writes {FORMAT})", path = path.display())]
     Version {
         /// The file.
         path: PathBuf,
-        /// The version that it names, or what is not understood.
+        /// The version that it names, or the parser's error.
         found: String,
     },
-    /// Anybody on this machine could change it.
+    /// Every user of this machine may access the file.
     #[error("{path} has mode {mode:o}, open to everybody on this machine; chmod 600 closes it", path = path.display())]
     OpenToOthers {
         /// The file.
@@ -155,7 +159,7 @@ impl Content {
         Self { format: FORMAT.into(), authority, server_names, tokens, certificates, sessions }
     }
 
-    /// Forgets what ended long ago. It is refused all the same, as unknown.
+    /// Removes entries that ended long ago. They are still refused, as unknown.
     fn forget(&mut self, now_ms: u64) {
         let kept = |end_ms: u64| now_ms <= end_ms.saturating_add(KEPT_AFTER_END_MS);
         self.tokens.retain(|_, token| kept(token.expires_ms));
@@ -171,7 +175,8 @@ impl Content {
     fn from_bytes(path: &Path, bytes: &[u8]) -> Result<Self, RegisterError> {
         let json = checked(bytes).ok_or_else(|| RegisterError::Damaged(path.to_owned()))?;
         let unknown = |found: String| RegisterError::Version { path: path.to_owned(), found };
-        let Format { format } = serde_json::from_slice(json).map_err(|error| unknown(error.to_string()))?;
+        let Format { format } =
+            serde_json::from_slice(json).map_err(|error| unknown(error.to_string()))?;
         if format != FORMAT {
             return Err(unknown(format));
         }
@@ -179,20 +184,20 @@ impl Content {
     }
 }
 
-/// The JSON of a line whose checksum fits.
+/// Returns the JSON of a line if its checksum matches.
 fn checked(line: &[u8]) -> Option<&[u8]> {
     let (sum, rest) = line.split_at_checked(52)?;
     let json = rest.strip_prefix(b" ")?.strip_suffix(b"\n")?;
     (Fingerprint::of(json).to_string().as_bytes() == sum).then_some(json)
 }
 
-/// A register in use, by this process and others.
+/// An open register, which other processes may use at the same time.
 #[derive(Debug)]
 pub(super) struct Register {
     path: PathBuf,
     lock: PathBuf,
     loaded: RwLock<Loaded>,
-    /// One thread of this process changes it at a time.
+    /// Serialises the changes made by threads of this process.
     writing: Mutex<()>,
     #[cfg(test)]
     pub(super) fault: Mutex<Option<Fault>>,
@@ -203,17 +208,17 @@ pub(super) struct Register {
 struct Loaded {
     content: Arc<Content>,
     stamp: Stamp,
-    /// Open, so that no other version gets the same inode.
+    /// Kept open, so that no other version gets the same inode.
     _file: File,
 }
 
-/// Where a test has the disk fail.
+/// The point at which a test makes the disk fail.
 #[cfg(test)]
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Fault {
-    /// Before the new version is there.
+    /// Before the new version is written.
     BeforeWriting,
-    /// After that, before anybody is told.
+    /// After it is written, before the caller is answered.
     AfterWriting,
 }
 
@@ -235,7 +240,7 @@ impl Register {
         })
     }
 
-    /// What it says now, after whatever another process has written.
+    /// Returns the current content, including changes by other processes.
     pub(super) fn read(&self) -> Result<Arc<Content>, RegisterError> {
         let metadata = fs::metadata(&self.path).map_err(FileError::at(&self.path, "read"))?;
         let stamp = Stamp::of(&metadata);
@@ -252,8 +257,8 @@ impl Register {
         Ok(Arc::clone(&loaded.content))
     }
 
-    /// Changes it. What `change` returns is returned once the disk has the change; if it fails, or the disk
-    /// does, so does this.
+    /// Changes the register. Returns the result of `change` once the new version is on disk; fails
+    /// if `change` or the disk fails.
     pub(super) fn change<T, E: From<RegisterError>>(
         &self,
         now_ms: u64,
@@ -286,7 +291,8 @@ impl Register {
         if !fault.is_some_and(here) {
             return Ok(());
         }
-        Err(FileError::at(&self.path, "written")(std::io::Error::other("a fault of the test's")).into())
+        Err(FileError::at(&self.path, "written")(std::io::Error::other("a fault of the test's"))
+            .into())
     }
 }
 
@@ -300,7 +306,7 @@ fn load(path: &Path) -> Result<Loaded, RegisterError> {
     Ok(Loaded { content, stamp, _file: file })
 }
 
-/// A text that names no token.
+/// The error for a text that is not a token ID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("this is no token's id; nqueens token list shows them, 8 letters each")]
 pub struct TokenIdError;

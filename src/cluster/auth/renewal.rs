@@ -1,15 +1,15 @@
-//! When a certificate is to be replaced, and why.
+//! The reasons for replacing a certificate.
 
 use std::fmt;
 
-/// Why a certificate is to be replaced.
+/// The reason why a certificate should be replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Renewal {
-    /// Enough of its life is over, or what it says is not so any more.
+    /// Enough of its lifetime is over, or its content is out of date.
     Due,
     /// It is not valid yet: the clock was set back since it was issued.
     ClockSetBack {
-        /// By how much at least, in ms.
+        /// A lower bound of the difference, in ms.
         by_ms: u64,
     },
 }

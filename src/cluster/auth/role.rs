@@ -1,57 +1,57 @@
-//! Roles, and what each may do.
+//! Roles and their permissions.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// What the holder of a certificate is to a coordinator.
+/// The role of a certificate holder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Counts units.
+    /// Counts units and proves.
     Worker,
-    /// Runs the campaign.
+    /// Controls the campaign.
     Operator,
-    /// Looks on.
+    /// Has read-only access.
     Viewer,
 }
 
-/// What a call does.
+/// The action of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Lease units, and say which are in hand.
+    /// Lease units and report which are held.
     Sync,
-    /// Hand in a unit's tally.
+    /// Submit a unit's tally.
     Complete,
-    /// Hand back a unit that could not be counted.
+    /// Give back a unit that could not be counted.
     Fail,
-    /// Take tasks of proofs, and hand in what they come to.
+    /// Take tasks of proofs and submit the answers.
     Prove,
-    /// Read how a campaign stands.
+    /// Read the status of a campaign.
     Status,
-    /// Read that as a stream.
+    /// Read the status as a stream.
     Watch,
     /// Start a campaign.
     Submit,
-    /// Pause, resume, cancel, drain.
+    /// Pause, resume, cancel or drain.
     Control,
-    /// Get a first certificate. The token decides, so that no role is needed and none is enough.
+    /// Get a first certificate. The token authorises this, so no role is needed and none suffices.
     Enroll,
-    /// Get the next certificate before this one ends.
+    /// Get the next certificate before the current one expires.
     Renew,
 }
 
-/// A role that does not exist.
+/// The error for a role that does not exist.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is not a role; choose one of worker, operator, viewer")]
 pub struct RoleError(String);
 
 impl Role {
-    /// Every role.
+    /// All roles.
     pub const ALL: [Self; 3] = [Self::Worker, Self::Operator, Self::Viewer];
 
-    /// The role's name, as the command line and certificates have it.
+    /// Returns the role's name, as used on the command line and in certificates.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Worker => "worker",
@@ -60,7 +60,7 @@ impl Role {
         }
     }
 
-    /// Whether a certificate of this role is enough for `action`.
+    /// Returns whether the role allows `action`.
     pub const fn may(self, action: Action) -> bool {
         use Action as A;
         match action {
@@ -74,7 +74,7 @@ impl Role {
 }
 
 impl Action {
-    /// Every action.
+    /// All actions.
     pub const ALL: [Self; 10] = [
         Self::Sync,
         Self::Complete,
@@ -116,7 +116,10 @@ impl FromStr for Role {
     type Err = RoleError;
 
     fn from_str(text: &str) -> Result<Self, RoleError> {
-        Self::ALL.into_iter().find(|role| role.name() == text).ok_or_else(|| RoleError(text.to_owned()))
+        Self::ALL
+            .into_iter()
+            .find(|role| role.name() == text)
+            .ok_or_else(|| RoleError(text.to_owned()))
     }
 }
 
@@ -150,7 +153,8 @@ mod tests {
                 assert_eq!(role.may(action), allowed, "{role} {action}\n{printed}");
             }
         }
-        std::io::Write::write_all(&mut std::io::stdout(), (printed + "\n").as_bytes()).expect("stdout");
+        std::io::Write::write_all(&mut std::io::stdout(), (printed + "\n").as_bytes())
+            .expect("stdout");
         assert_eq!(table.map(|(action, _)| action), Action::ALL);
     }
 
@@ -161,7 +165,10 @@ mod tests {
             assert_eq!(serde_json::to_value(role).expect("a string"), role.name());
         }
         let error = "admin".parse::<Role>().expect_err("no role");
-        assert_eq!(error.to_string(), "'admin' is not a role; choose one of worker, operator, viewer");
+        assert_eq!(
+            error.to_string(),
+            "'admin' is not a role; choose one of worker, operator, viewer"
+        );
         assert!("Worker".parse::<Role>().is_err() && "".parse::<Role>().is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! The coordinator's side of a connection.
+//! The server side of TLS connections.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -15,13 +15,13 @@ use super::certificates::{self, CertificateError, SERVER_BACKDATED_MS, SERVER_LI
 use super::renewal::Renewal;
 use super::tls::{ALPN, provider};
 
-/// The key and the certificate that a coordinator shows, made anew before they end.
+/// The coordinator's server key and certificate, replaced before they expire.
 #[derive(Debug)]
 pub struct ServerIdentity {
     current: RwLock<Current>,
 }
 
-/// What is shown now.
+/// The current key and certificate.
 #[derive(Debug)]
 struct Current {
     certified: Arc<CertifiedKey>,
@@ -36,13 +36,15 @@ impl Current {
     fn new(authority: &Authority, now_ms: u64) -> Result<Self, AuthorityError> {
         let names = authority.server_names()?;
         let key = KeyPair::generate().map_err(CertificateError::Making)?;
-        let (certificate, validity) = certificates::server(&names, &key, authority.issuer(), now_ms)?;
-        // The clients look for the authority's certificate, whose fingerprint they have, in the chain.
+        let (certificate, validity) =
+            certificates::server(&names, &key, authority.issuer(), now_ms)?;
+        // The clients look in the chain for the authority's certificate, whose fingerprint they
+        // know.
         let chain = vec![certificate.der().clone(), authority.certificate().clone()];
         let chain_pem = certificate.pem() + authority.certificate_pem();
         let der = PrivateKeyDer::Pkcs8(key.serialize_der().into());
         let certified = CertifiedKey::from_der(chain, der, &provider());
-        // Both were made above; ring has made the key, and reads it.
+        // Both were made above, and ring reads the keys that it makes.
         let certified =
             certified.map_err(|_| CertificateError::Making(rcgen::Error::CouldNotParseKeyPair))?;
         let renewed_from_ms = now_ms.saturating_add(SERVER_LIFE_MS / 3 * 2);
@@ -52,7 +54,7 @@ impl Current {
 }
 
 impl ServerIdentity {
-    /// A new key with a certificate for the coordinator's names.
+    /// Creates a new key with a certificate for the coordinator's names.
     ///
     /// # Errors
     /// The register cannot be used, or there are no random numbers.
@@ -60,12 +62,14 @@ impl ServerIdentity {
         Ok(Self { current: RwLock::new(Current::new(authority, now_ms)?) })
     }
 
-    /// Makes a new key and certificate if less than a third of the life is left, the names have changed, or the
-    /// certificate is not valid yet, and says why if it did. New connections see them; those that are open go on. Once
-    /// an hour is often enough, but for a clock that was set back.
+    /// Replaces the key and certificate if less than a third of the lifetime is left, the names
+    /// have changed, or the certificate is not valid yet, and returns the reason if so. New
+    /// connections use the new ones; open connections continue. Calling this once an hour suffices,
+    /// except after the clock was set back.
     ///
     /// # Errors
-    /// The register cannot be used, or there are no random numbers; what was shown is shown still.
+    /// The register cannot be used, or there are no random numbers; the current key and certificate
+    /// remain in use.
     pub fn renew_if_due(
         &self,
         authority: &Authority,
@@ -85,21 +89,25 @@ impl ServerIdentity {
         Ok(renewal)
     }
 
-    /// The certificate, followed by the authority's, and the private key, for a server that takes PEM. Such a
-    /// server shows them for as long as it runs.
+    /// Returns the certificate, followed by the authority's, and the private key, for a server that
+    /// takes PEM. Such a server uses them for as long as it runs.
     pub fn chain_and_key_pem(&self) -> (String, String) {
         let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
         (current.chain_pem.clone(), current.key.serialize_pem())
     }
 
-    /// TLS 1.3 for HTTP/2 that shows this identity and asks for a client certificate of `authority`. A caller
-    /// without one gets as far as the handlers, which let it enrol and nothing else; one with a certificate that is not
-    /// valid yet as well, and they let it renew that and nothing else. One with a wrong or expired certificate does not
-    /// get that far.
+    /// Returns the configuration of TLS 1.3 for HTTP/2, with this identity, that requests a client
+    /// certificate of `authority`. A caller without a certificate reaches the handlers, which allow
+    /// it to enrol and nothing else. So does a caller whose certificate is not valid yet, which is
+    /// allowed to renew it and nothing else. With an invalid or expired certificate, the handshake
+    /// fails.
     ///
     /// # Errors
-    /// The authority's certificate is not one that rustls takes.
-    pub fn config(self: Arc<Self>, authority: &Authority) -> Result<rustls::ServerConfig, rustls::Error> {
+    /// rustls does not accept the authority's certificate.
+    pub fn config(
+        self: Arc<Self>,
+        authority: &Authority,
+    ) -> Result<rustls::ServerConfig, rustls::Error> {
         let mut roots = RootCertStore::empty();
         roots.add(authority.certificate().clone())?;
         let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider());
@@ -113,10 +121,11 @@ impl ServerIdentity {
         Ok(config)
     }
 
-    /// TLS 1.3 for HTTP/1.1 that shows this identity and asks for no certificate: for browsers, which bring a session.
+    /// Returns the configuration of TLS 1.3 for HTTP/1.1, with this identity, that requests no
+    /// certificate: browsers use sessions.
     ///
     /// # Errors
-    /// rustls does not take it.
+    /// rustls does not accept the configuration.
     pub fn config_for_browsers(self: Arc<Self>) -> Result<rustls::ServerConfig, rustls::Error> {
         let builder = rustls::ServerConfig::builder_with_provider(provider());
         let builder = builder.with_protocol_versions(&[&rustls::version::TLS13])?;
@@ -126,9 +135,9 @@ impl ServerIdentity {
     }
 }
 
-/// Asks of a client's certificate all that webpki asks, but lets it be one that is not valid yet: then the clock was set
-/// back since the authority signed it. What it is good for is for the register to say, which lists every live
-/// certificate and lets this one be renewed.
+/// A verifier that checks a client certificate as webpki does, but accepts one that is not valid
+/// yet: the clock was set back since the authority signed it. The register, which lists every live
+/// certificate, restricts its use to renewal.
 #[derive(Debug)]
 struct ClientVerifier(Arc<dyn ClientCertVerifier>);
 
@@ -152,10 +161,9 @@ impl ClientCertVerifier for ClientVerifier {
         now: UnixTime,
     ) -> Result<ClientCertVerified, rustls::Error> {
         match self.0.verify_client_cert(end_entity, intermediates, now) {
-            Err(rustls::Error::InvalidCertificate(rustls::CertificateError::NotValidYetContext {
-                not_before,
-                ..
-            })) => self.0.verify_client_cert(end_entity, intermediates, not_before),
+            Err(rustls::Error::InvalidCertificate(
+                rustls::CertificateError::NotValidYetContext { not_before, .. },
+            )) => self.0.verify_client_cert(end_entity, intermediates, not_before),
             verified => verified,
         }
     }

@@ -1,6 +1,7 @@
-//! Sessions: what a browser has in place of a certificate. A token buys one, as it buys a certificate: its use and the session
-//! are on disk in one atomic write. The register has a hash of the session's secret, so that sessions survive a restart of the
-//! coordinator, end by revocation at the next look, and are of no use to whoever reads the file.
+//! Browser sessions, which take the place of certificates. A token is redeemed for a session as for
+//! a certificate: its use and the session are written to disk atomically. The register stores a
+//! hash of the session's secret, so that sessions survive a restart of the coordinator, revocation
+//! takes effect at the next check, and the file is of no use to a reader.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,7 +17,8 @@ use super::token::Token;
 
 const HOUR_MS: u64 = 60 * 60 * 1000;
 
-/// Who may change things signs in anew each day; a screen that only shows them may hang on a wall for a month.
+/// Returns the lifetime of a session. Those who may change things sign in every day; a wall screen
+/// that only displays may run for a month.
 const fn life_ms(role: Role) -> u64 {
     match role {
         Role::Operator | Role::Worker => 12 * HOUR_MS,
@@ -24,37 +26,37 @@ const fn life_ms(role: Role) -> u64 {
     }
 }
 
-/// A session, without its secret.
+/// A session without its secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SessionEntry {
-    /// Whose it is.
+    /// The holder's name.
     pub name: Name,
-    /// What the holder is: operator or viewer.
+    /// The holder's role: operator or viewer.
     pub role: Role,
-    /// From when on it is valid, in ms since 1970.
+    /// The start of the validity, in ms since 1970.
     pub not_before_ms: u64,
-    /// Until when it is valid, in ms since 1970.
+    /// The end of the validity, in ms since 1970.
     pub not_after_ms: u64,
-    /// When it was revoked, in ms since 1970.
+    /// The time of revocation, in ms since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revoked_ms: Option<u64>,
-    /// The token that bought it.
+    /// The token that the session was obtained with.
     pub token: TokenId,
 }
 
 impl SessionEntry {
-    /// Whether it is good for anything.
+    /// Returns whether the session is neither revoked nor expired. It may be not valid yet.
     pub fn is_live(&self, now_ms: u64) -> bool {
         self.revoked_ms.is_none() && now_ms <= self.not_after_ms
     }
 }
 
-/// The secret of a session, 256 random bits: what the cookie holds.
+/// The secret of a session, 256 random bits: the content of the cookie.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SessionSecret([u8; 32]);
 
-/// A text that is no secret of a session.
+/// The error for a text that is not a session secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("this is no session")]
 pub struct SessionSecretError;
@@ -79,53 +81,57 @@ impl FromStr for SessionSecret {
     }
 }
 
-/// The secret itself: for a cookie, and in no log.
+/// Writes the secret itself: for a cookie only, never for a log.
 impl fmt::Display for SessionSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&base32(&self.0))
     }
 }
 
-/// Without the secret.
+/// Omits the secret.
 impl fmt::Debug for SessionSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SessionSecret").finish_non_exhaustive()
     }
 }
 
-/// Who calls, as a part of this process says that has asked for credentials itself. It goes with a request as an extension,
-/// which nothing that comes over the network can set.
+/// The caller of an in-process request, vouched for by a component that has checked the credentials
+/// itself. It is attached to the request as an extension, which cannot be set over the network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InProcessCaller {
-    /// The caller.
+    /// The caller's name.
     pub name: Name,
-    /// What it is.
+    /// The caller's role.
     pub role: Role,
 }
 
-/// Why a session is not one. None of it is told to the browser but that it is to sign in again.
+/// The reason why a session is refused. The browser is only told to sign in again.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
-    /// Never bought, or forgotten.
+    /// The session was never created, or was removed.
     #[error("there is no such session; sign in")]
     Unknown,
-    /// Too late, or too early, after a clock was set back.
+    /// The session has expired, or is not valid yet because a clock was set back.
     #[error("the session is over; sign in again")]
     Over,
-    /// Revoked, or signed out.
+    /// The session was revoked or signed out.
     #[error("the session was ended; sign in again")]
     Revoked,
-    /// Nobody is let in. What it says is for the log of the coordinator.
+    /// The register cannot be used, so every session is refused. The message is for the
+    /// coordinator's log.
     #[error(transparent)]
     Register(#[from] RegisterError),
 }
 
 impl Authority {
-    /// Buys a session with a token for operators or viewers: 12 hours for an operator, 30 days for a viewer. Without a name
-    /// it has that of role and token. One token may buy several under the same name; a name that another holds is refused.
+    /// Redeems an operator's or viewer's token for a session: 12 hours for an operator, 30 days for
+    /// a viewer. Without a name, the session is named after the role and the token. One token may
+    /// be redeemed for several sessions of the same name; a name that another holder uses is
+    /// refused.
     ///
     /// # Errors
-    /// The token is wrong, expired, used or a worker's; the name is in use; the register cannot be used.
+    /// The token is unknown, expired, used up or a worker's; the name is in use; the register
+    /// cannot be used.
     pub fn sign_in(
         &self,
         token: &Token,
@@ -139,19 +145,21 @@ impl Authority {
             (_, Role::Worker) => Err(EnrollError::NotForPeople),
             known => Ok(known),
         };
-        // Without a token nobody gets as far as the disk.
+        // Without a valid token, no caller gets as far as the disk.
         let (id, role) = buys(&*self.register().read()?)?;
         let own: Result<Name, _> = format!("{role}-{id}").parse();
-        // Letters, digits and '-'.
+        // The name consists of letters, digits and '-'.
         let own = own.map_err(|_| EnrollError::UnknownToken)?;
         let name = name.unwrap_or(&own);
-        let secret = SessionSecret::random().map_err(|error| EnrollError::Certificate(error.into()))?;
+        let secret =
+            SessionSecret::random().map_err(|error| EnrollError::Certificate(error.into()))?;
         self.register().change(now_ms, |content| {
             let (id, role) = buys(content)?;
             let others = |session: &SessionEntry| {
                 session.name == *name && session.is_live(now_ms) && session.token != id
             };
-            let has_certificate = content.certificates.values().any(|c| c.name == *name && c.is_live(now_ms));
+            let has_certificate =
+                content.certificates.values().any(|c| c.name == *name && c.is_live(now_ms));
             if has_certificate || content.sessions.values().any(others) {
                 return Err(EnrollError::NameInUse(name.clone()));
             }
@@ -170,11 +178,15 @@ impl Authority {
         })
     }
 
-    /// Whose session this is.
+    /// Returns the session with this secret.
     ///
     /// # Errors
-    /// It is none that is valid at `now_ms`, or the register cannot be used.
-    pub fn session(&self, secret: &SessionSecret, now_ms: u64) -> Result<SessionEntry, SessionError> {
+    /// There is no such session that is valid at `now_ms`, or the register cannot be used.
+    pub fn session(
+        &self,
+        secret: &SessionSecret,
+        now_ms: u64,
+    ) -> Result<SessionEntry, SessionError> {
         let content = self.register().read()?;
         let session = content.sessions.get(&secret.hash()).ok_or(SessionError::Unknown)?;
         if session.revoked_ms.is_some() {
@@ -186,7 +198,7 @@ impl Authority {
         }
     }
 
-    /// Ends a session. What is none is none afterwards, too.
+    /// Ends a session. Does nothing if there is none.
     ///
     /// # Errors
     /// The register cannot be used.
@@ -199,7 +211,7 @@ impl Authority {
         })
     }
 
-    /// Every session that is remembered, ended ones for a week.
+    /// Returns all recorded sessions; ended ones are kept for a week.
     ///
     /// # Errors
     /// The register cannot be used.

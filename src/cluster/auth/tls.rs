@@ -1,4 +1,4 @@
-//! The client's side of a connection.
+//! The client side of TLS connections.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,30 +12,30 @@ use rustls::{CertificateError, DigitallySignedStruct, OtherError, RootCertStore,
 use super::credentials::Credentials;
 use super::fingerprint::Fingerprint;
 
-/// HTTP/2, as gRPC wants it.
+/// HTTP/2, which gRPC requires.
 pub(super) const ALPN: &[u8] = b"h2";
 
 pub(super) fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
 
-/// Takes a server for the coordinator if its certificate is signed by the authority of this fingerprint, is in
-/// date, and has the name by which it was reached. The network is trusted for nothing: a token has the
-/// fingerprint, and so do credentials.
+/// A verifier that accepts a server as the coordinator if its certificate is signed by the
+/// authority with this fingerprint, is currently valid, and has the name by which the server was
+/// reached. The network is not trusted: the fingerprint comes from a token or from credentials.
 #[derive(Debug)]
 pub struct PinnedAuthority {
     fingerprint: Fingerprint,
     provider: Arc<CryptoProvider>,
 }
 
-/// The server's chain has no authority of the fingerprint.
+/// The error if the server's chain contains no certificate with the fingerprint.
 #[derive(thiserror::Error)]
 #[error(
     "the server is not the coordinator of this token or certificate: its authority is another; check the address"
 )]
 struct AnotherAuthority;
 
-/// The sentence, because rustls shows other people's errors like this.
+/// Writes the message, because rustls shows foreign errors by `Debug`.
 impl fmt::Debug for AnotherAuthority {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -43,7 +43,7 @@ impl fmt::Debug for AnotherAuthority {
 }
 
 impl PinnedAuthority {
-    /// Trusts the authority of this fingerprint alone.
+    /// Creates a verifier that trusts only the authority with this fingerprint.
     pub fn new(fingerprint: Fingerprint) -> Self {
         Self { fingerprint, provider: provider() }
     }
@@ -59,12 +59,13 @@ impl ServerCertVerifier for PinnedAuthority {
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
         let authority = intermediates.iter().find(|sent| Fingerprint::of(sent) == self.fingerprint);
-        let authority =
-            authority.ok_or_else(|| CertificateError::Other(OtherError(Arc::new(AnotherAuthority))))?;
+        let authority = authority
+            .ok_or_else(|| CertificateError::Other(OtherError(Arc::new(AnotherAuthority))))?;
         let mut roots = RootCertStore::empty();
         roots.add(authority.clone().into_owned())?;
         let provider = Arc::clone(&self.provider);
-        let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
+        let verifier =
+            WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
         let verifier = verifier.map_err(|error| rustls::Error::General(error.to_string()))?;
         verifier.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
     }
@@ -92,11 +93,11 @@ impl ServerCertVerifier for PinnedAuthority {
     }
 }
 
-/// TLS 1.3 for HTTP/2 to the coordinator whose authority has this fingerprint, with a client certificate if there
-/// is one.
+/// Returns the configuration of TLS 1.3 for HTTP/2 to the coordinator whose authority has this
+/// fingerprint, with a client certificate if there is one.
 ///
 /// # Errors
-/// The credentials' key is not one that rustls takes.
+/// rustls does not accept the credentials' key.
 pub fn client_config(
     authority: Fingerprint,
     credentials: Option<&Credentials>,

@@ -1,4 +1,5 @@
-//! Tokens: what a newcomer shows to get a certificate, and by which it knows the coordinator.
+//! Enrolment tokens: a newcomer redeems one for a certificate, and authenticates the coordinator
+//! with it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,10 +7,11 @@ use std::str::FromStr;
 use super::fingerprint::{Fingerprint, base32, from_base32};
 use super::registry::TokenId;
 
-/// A token: the fingerprint of the authority, by which a newcomer knows the coordinator on first contact, and a
-/// secret of 200 random bits, by which the coordinator knows the newcomer.
+/// A token: the fingerprint of the authority, with which a newcomer authenticates the coordinator
+/// on first contact, and a secret of 200 random bits, with which the coordinator authenticates the
+/// newcomer.
 ///
-/// As a text: `nqt1.FINGERPRINT.SECRET`, both in base 32.
+/// The text form is `nqt1.FINGERPRINT.SECRET`, both in base 32.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token {
     authority: Fingerprint,
@@ -18,28 +20,28 @@ pub struct Token {
 
 const VERSION: &str = "nqt1";
 
-/// A multiple of 5, so that its base 32 leaves no bits over.
+/// A multiple of 5, so that its base 32 has no spare bits.
 const SECRET_BYTES: usize = 25;
 
-/// What is wrong with the text of a token. The text itself is secret, and no message has it.
+/// An error in the text of a token. The text itself is secret and appears in no message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
-    /// It does not begin as one.
+    /// The text does not begin like a token.
     #[error("this is not a token; one begins with nqt1. and is printed by nqueens token create")]
     NoToken,
-    /// Not three parts.
+    /// The text does not have three parts.
     #[error("the token is incomplete; copy all of nqt1.FINGERPRINT.SECRET")]
     Incomplete,
-    /// The second part.
+    /// The second part is damaged.
     #[error("the token's fingerprint is damaged; copy its 52 letters of a-z and 2-7")]
     Fingerprint,
-    /// The third part.
+    /// The third part is damaged.
     #[error("the token's secret is damaged; copy its 40 letters of a-z and 2-7")]
     Secret,
 }
 
 impl Token {
-    /// A new token for the authority of this fingerprint.
+    /// Creates a random token for the authority with this fingerprint.
     ///
     /// # Errors
     /// The system has no random numbers.
@@ -49,17 +51,18 @@ impl Token {
         Ok(Self { authority, secret })
     }
 
-    /// The authority that will take it, and that the coordinator has to show.
+    /// Returns the fingerprint of the authority that accepts the token, which the coordinator has
+    /// to present.
     pub const fn authority(&self) -> Fingerprint {
         self.authority
     }
 
-    /// What the register has of it: a hash, from which nobody finds 200 random bits.
+    /// Returns the hash that the register stores, from which 200 random bits cannot be found.
     pub(super) fn hash(&self) -> Fingerprint {
         Fingerprint::of(&[b"nqueens-token/1 ".as_slice(), &self.secret].concat())
     }
 
-    /// Its name in lists, which may be shown.
+    /// Returns the token's ID, which is not secret.
     pub fn id(&self) -> TokenId {
         TokenId::of(self.hash().as_bytes())
     }
@@ -73,7 +76,8 @@ impl FromStr for Token {
         if parts.next() != Some(VERSION) {
             return Err(TokenError::NoToken);
         }
-        let (Some(fingerprint), Some(secret), None) = (parts.next(), parts.next(), parts.next()) else {
+        let (Some(fingerprint), Some(secret), None) = (parts.next(), parts.next(), parts.next())
+        else {
             return Err(TokenError::Incomplete);
         };
         let authority = fingerprint.parse().map_err(|_| TokenError::Fingerprint)?;
@@ -82,14 +86,14 @@ impl FromStr for Token {
     }
 }
 
-/// The text with the secret: to be shown once, and in no log.
+/// Writes the text with the secret: it is shown once, and in no log.
 impl fmt::Display for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{VERSION}.{}.{}", self.authority, base32(&self.secret))
     }
 }
 
-/// Without the secret.
+/// Omits the secret.
 impl fmt::Debug for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Token")
@@ -148,7 +152,7 @@ mod tests {
             (format!("nqt1.{fingerprint}"), TokenError::Incomplete),
             (format!("nqt1.{fingerprint}.{secret}.x"), TokenError::Incomplete),
             (format!("nqt1.{}.{secret}", "a".repeat(51)), TokenError::Fingerprint),
-            // Bits beyond the 256th.
+            // The last letter encodes bits beyond the 256th.
             (format!("nqt1.{}b.{secret}", "a".repeat(51)), TokenError::Fingerprint),
             (format!("nqt1.{fingerprint}.{}", "b".repeat(39)), TokenError::Secret),
             (format!("nqt1.{fingerprint}.{}1", "b".repeat(39)), TokenError::Secret),

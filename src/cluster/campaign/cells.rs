@@ -1,23 +1,24 @@
-//! A map of a job's units: stretches of equal length, and how many units of each are what. It follows every change as it
-//! happens, so that a look at a million units costs no more than a look at some thousand cells.
+//! A map of a job's units: ranges of equal length with counts of the units in each state. It is
+//! updated on every change, so that rendering a million units reads only a few thousand cells.
 
-/// A map has at most so many cells.
+/// Upper limit of the cells of a map.
 pub const MOST_CELLS: u64 = 4096;
 
-/// A stretch of units: how many of them are what. The rest are open.
+/// A range of units, with the number of units in each state. The remaining units are open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cell {
-    /// In a lease, or in several.
+    /// Units in at least one lease.
     pub leased: u32,
-    /// Counted.
+    /// Units that are done.
     pub done: u32,
-    /// Those of them that are confirmed by another worker, kernel or device.
+    /// Units that are done and fully confirmed by another source.
     pub verified: u32,
-    /// Set aside.
+    /// Poisoned units.
     pub poisoned: u32,
 }
 
-/// The cells of a job: cell k stands for the units from k × [`UnitMap::units_per_cell`] on, the last one for fewer perhaps.
+/// The cells of a job. Cell k covers the units from k × [`UnitMap::units_per_cell`]; the last cell
+/// may cover fewer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnitMap {
     units: u64,
@@ -27,7 +28,7 @@ pub struct UnitMap {
 }
 
 impl UnitMap {
-    /// Of so many units, all of them open.
+    /// Creates a map of `units` open units.
     pub(super) fn new(units: u64) -> Self {
         let units_per_cell = units.div_ceil(MOST_CELLS).max(1);
         let cells = vec![Cell::default(); units.div_ceil(units_per_cell) as usize];
@@ -40,27 +41,27 @@ impl UnitMap {
         self.changes += 1;
     }
 
-    /// Units in all.
+    /// Returns the number of units.
     pub const fn units(&self) -> u64 {
         self.units
     }
 
-    /// Units for which a cell stands; 1 up to [`MOST_CELLS`] units.
+    /// Returns the number of units per cell; 1 for up to [`MOST_CELLS`] units.
     pub const fn units_per_cell(&self) -> u64 {
         self.units_per_cell
     }
 
-    /// How often it has changed: two looks with the same number saw the same.
+    /// Returns the number of changes so far; the map is unchanged between two equal values.
     pub const fn changes(&self) -> u64 {
         self.changes
     }
 
-    /// The cells, in the order of the units.
+    /// Returns the cells in the order of the units.
     pub fn cells(&self) -> &[Cell] {
         &self.cells
     }
 
-    /// Units of cell `index`.
+    /// Returns the number of units of cell `index`.
     pub fn size(&self, index: usize) -> u64 {
         let first = index as u64 * self.units_per_cell;
         self.units_per_cell.min(self.units.saturating_sub(first))

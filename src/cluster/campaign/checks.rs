@@ -1,10 +1,11 @@
-//! Checks: which units are counted again, how much of them, and by whom.
+//! Checks: which units are recounted, to what extent, and by which worker.
 //!
-//! A *spot check* counts some sub-ranges of a unit again, drawn after the unit's own sums of all its sub-ranges are
-//! known; a *full check* counts all of it again. What is to be checked is decided when a result is validated, by a draw
-//! that no worker can foresee. So is by whom: one of the workers of other owners, drawn in proportion to how much they
-//! count, for whom the check is then kept for a while. Who asks first has nothing of it. What nobody else can check,
-//! the coordinator's arbiter does; and it audits a share of all units in any case.
+//! A *spot check* recounts some sub-ranges of a unit, drawn after the unit's sums of all its
+//! sub-ranges are known; a *full check* recounts the whole unit. The checks of a result are decided
+//! when it is validated, by a draw that no worker can predict. The checker is drawn as well, from
+//! the workers of other owners and in proportion to the units that they have counted; the check is
+//! then reserved for it for a limited time. Asking first gives no advantage. Checks that no worker
+//! can make are made by the coordinator's arbiter, which also audits a share of all units.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -18,21 +19,21 @@ use super::state::{Campaign, Job, JobState, WorkerState};
 use super::{UnitId, WorkerName};
 use crate::decomposition::JobHash;
 
-/// How much of a unit is counted again.
+/// The extent of a recount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Depth {
     /// Some sub-ranges.
     Spot,
-    /// All of it.
+    /// The whole unit.
     Full,
 }
 
-/// Which checks of a unit were drawn when it was counted.
+/// The checks drawn for a unit when it was counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct CheckPlan {
-    /// By a worker of another owner.
+    /// The check by a worker of another owner.
     pub peer: Option<Depth>,
-    /// By the coordinator.
+    /// The check by the coordinator.
     pub audit: Option<Depth>,
 }
 
@@ -43,21 +44,22 @@ impl CheckPlan {
     }
 }
 
-/// A check by a worker that is due.
+/// A pending check by a worker.
 #[derive(Clone, Debug)]
 pub(super) struct Check {
     pub(super) depth: Depth,
-    /// Who confirmed the unit before it became doubtful again, as the number of a source: another is to check it now.
+    /// Source that confirmed the unit before it became doubtful again, by number; a worker of
+    /// another owner must check it now.
     pub(super) vouched: Option<u32>,
-    /// For whom it is kept, and until when.
+    /// Worker for which the check is reserved, and the end of the reservation in ms.
     drawn: Option<(WorkerName, u64)>,
-    /// Since when it is kept or, if it is leased, leased.
+    /// Start of the lease or, if there is none, of the reservation, in ms.
     since_ms: u64,
-    /// The lease under which it is being made.
+    /// Lease under which the check is being made.
     leased: Option<u64>,
-    /// Who did not make it in time, last.
+    /// Last worker that did not make it in time.
     missed: Option<WorkerName>,
-    /// How often somebody did not.
+    /// Number of times that a worker did not make it in time.
     misses: u32,
 }
 
@@ -67,24 +69,24 @@ impl Check {
     }
 }
 
-/// The checks of a job that are due.
+/// The pending checks of a job.
 #[derive(Debug, Default)]
 pub(super) struct Checks {
     due: BTreeMap<u64, Check>,
-    /// Those of them that are kept for nobody and made by nobody.
+    /// Units whose check is neither reserved nor leased.
     undrawn: BTreeSet<u64>,
-    /// Where the next look at the undrawn ones begins.
+    /// Unit at which the next scan of `undrawn` begins.
     cursor: u64,
-    /// Where the arbiter's next look at them begins.
+    /// Unit at which the arbiter's next scan of `undrawn` begins.
     pub(super) orphans_from: u64,
-    /// By the coordinator.
+    /// Pending checks by the coordinator.
     audits: BTreeMap<u64, Depth>,
-    /// The audits as a whole among them.
+    /// Number of full audits among them.
     full_audits: usize,
 }
 
 impl Checks {
-    /// Makes a check due, or deeper if it is due already.
+    /// Adds a check, or deepens the pending one.
     pub(super) fn insert(&mut self, unit: u64, check: Check) {
         match self.due.get_mut(&unit) {
             Some(known) => {
@@ -121,19 +123,23 @@ impl Checks {
         self.due.get(&unit)
     }
 
-    /// Returns the first audit that is due, as a whole or not.
+    /// Returns the first pending audit that is not skipped.
     pub(super) fn first_audit(&self, skip: impl Fn(u64) -> bool) -> Option<(u64, Depth)> {
         self.audits.iter().map(|(&unit, &depth)| (unit, depth)).find(|&(unit, _)| !skip(unit))
     }
 
-    /// Returns a check that is due, of sub-ranges if there is one: for whomever it is kept.
+    /// Returns a pending check, preferably a spot check, whether or not it is reserved.
     pub(super) fn shallowest(&self, skip: impl Fn(u64) -> bool) -> Option<(u64, Depth)> {
-        let due =
-            || self.due.iter().filter(|(unit, _)| !skip(**unit)).map(|(&unit, check)| (unit, check.depth));
+        let due = || {
+            self.due
+                .iter()
+                .filter(|(unit, _)| !skip(**unit))
+                .map(|(&unit, check)| (unit, check.depth))
+        };
         due().find(|(_, depth)| *depth == Depth::Spot).or_else(|| due().next())
     }
 
-    /// Returns checks that are kept for nobody, from a unit on.
+    /// Returns the checks that are not reserved, starting at a unit.
     pub(super) fn undrawn_from(&self, unit: u64) -> impl Iterator<Item = (u64, &Check)> {
         self.undrawn.range(unit..).filter_map(|unit| Some((*unit, self.due.get(unit)?)))
     }
@@ -146,18 +152,18 @@ impl Checks {
         self.audits.len()
     }
 
-    /// Units that are to be checked by workers or the coordinator.
+    /// Returns whether a unit has a pending check by a worker or the coordinator.
     pub(super) fn is_due(&self, unit: u64) -> bool {
         self.due.contains_key(&unit) || self.audits.contains_key(&unit)
     }
 
-    /// Forgets every check that is due.
+    /// Removes all pending checks.
     pub(super) fn clear(&mut self) {
         *self = Self { cursor: self.cursor, orphans_from: self.orphans_from, ..Self::default() };
     }
 }
 
-/// A worker that may be asked to check.
+/// A worker that may be drawn as a checker.
 struct Candidate {
     worker: WorkerName,
     owner: OwnerId,
@@ -165,18 +171,18 @@ struct Candidate {
     weight: f64,
 }
 
-/// Audits as a whole that wait for the coordinator; while there are more, sub-ranges have to do.
+/// Number of pending full audits at which no more are drawn.
 const MOST_FULL_AUDITS: usize = 8;
-/// Audits that wait for it; while there are more, there are no new ones.
+/// Number of pending audits at which no more are drawn.
 const MOST_AUDITS: usize = 32;
-/// A check that is urgent and was not made in time so often is the coordinator's.
+/// Missed deadlines after which an urgent check goes to the coordinator.
 const MOST_MISSES: u32 = 2;
-/// Checks that are drawn in one call.
+/// Checks for which one call draws a checker.
 const MOST_DRAWN: usize = 256;
 
 impl Campaign {
-    /// Returns which checks a result is to have. The draws are the same for the same result; whether there is room for
-    /// another audit is not.
+    /// Returns the checks that a result needs. The draws are the same for the same result, but an
+    /// audit is also subject to the current limits.
     pub(super) fn plan_checks(
         &self,
         unit: UnitId,
@@ -207,7 +213,7 @@ impl Campaign {
         let audit = if room_for_full && draw("audit") < settings.audit {
             Some(Depth::Full)
         } else if draw("spot audit") < spot.max(settings.audit) {
-            // Where there are no sums of sub-ranges, there is no cheaper way.
+            // Without sums of sub-ranges, only a full audit is possible.
             let few = job.checks.full_audits < MOST_FULL_AUDITS;
             if itemised { Some(Depth::Spot) } else { few.then_some(Depth::Full) }
         } else {
@@ -217,20 +223,21 @@ impl Campaign {
         CheckPlan { peer, audit }
     }
 
-    /// Returns whether the audits as a whole that wait for the coordinator leave room for another: a job must not wait
-    /// long for them once all else is done.
+    /// Returns whether another full audit may be added. Pending full audits must not delay a job
+    /// for long once everything else is done.
     fn has_room_for_full_audits(&self, job: &Job) -> bool {
         const AT_LEAST_S: f64 = 1.0;
         const OF_ELAPSED: f64 = 0.02;
         let elapsed_s = self.ticked_ms.saturating_sub(job.submitted_ms) as f64 / 1000.0;
         let (arbiter_s, arbiter_units) = job.arbiter;
-        // What it takes is not known before it has counted anything.
+        // The time of an audit is unknown until the arbiter has counted something.
         let unit_s = if arbiter_units > 0.0 { arbiter_s / arbiter_units } else { 0.0 };
         let waiting = job.checks.full_audits;
-        waiting < MOST_FULL_AUDITS && waiting as f64 * unit_s <= AT_LEAST_S.max(OF_ELAPSED * elapsed_s)
+        waiting < MOST_FULL_AUDITS
+            && waiting as f64 * unit_s <= AT_LEAST_S.max(OF_ELAPSED * elapsed_s)
     }
 
-    /// Returns the workers that are at work and may make checks of a job.
+    /// Returns the active workers that may check units of a job.
     fn candidates(&self, job: &Job, now_ms: u64) -> Vec<Candidate> {
         let lease_ms = self.settings.lease_ms;
         let mut candidates: Vec<Candidate> = self
@@ -244,12 +251,14 @@ impl Campaign {
                     worker: name.clone(),
                     owner: self.reputation.known_owner(name, &worker.owner)?,
                     address: worker.address.filter(|address| !address.is_loopback()),
-                    // Units that it counted, which new owners can do but a few of before others confirm them.
+                    // Units that the worker has counted; a new owner can count only a few before
+                    // others confirm them.
                     weight: 1.0 + worker.units_done as f64,
                 })
             })
             .collect();
-        // Nobody's share is larger than that of all others together, whatever it claims to have counted.
+        // With more than two owners, none has a larger weight than all others together, whatever it
+        // claims to have counted.
         let total: f64 = candidates.iter().map(|candidate| candidate.weight).sum();
         let mut of_owner: BTreeMap<OwnerId, f64> = BTreeMap::new();
         for candidate in &candidates {
@@ -267,7 +276,7 @@ impl Campaign {
         candidates
     }
 
-    /// Draws a checker for checks that are kept for nobody.
+    /// Draws a checker for each check that is not reserved.
     pub(super) fn draw_checkers(&mut self, now_ms: u64) {
         let jobs: Vec<JobHash> = self.jobs.keys().copied().collect();
         for hash in jobs {
@@ -281,8 +290,12 @@ impl Campaign {
             }
             let from = job.checks.cursor;
             let undrawn = &job.checks.undrawn;
-            let units: Vec<u64> =
-                undrawn.range(from..).chain(undrawn.range(..from)).copied().take(MOST_DRAWN).collect();
+            let units: Vec<u64> = undrawn
+                .range(from..)
+                .chain(undrawn.range(..from))
+                .copied()
+                .take(MOST_DRAWN)
+                .collect();
             let next = units.last().map_or(0, |last| last + 1);
             for unit in units {
                 if let Some(worker) = self.draw_checker(hash, unit, &candidates) {
@@ -295,17 +308,22 @@ impl Campaign {
         }
     }
 
-    fn draw_checker(&mut self, hash: JobHash, unit: u64, candidates: &[Candidate]) -> Option<WorkerName> {
+    fn draw_checker(
+        &mut self,
+        hash: JobHash,
+        unit: u64,
+        candidates: &[Candidate],
+    ) -> Option<WorkerName> {
         let job = self.jobs.get(&hash)?;
         let check = job.checks.get(unit)?;
         if check.misses >= MOST_MISSES && self.is_urgent(job, unit, check) {
             return None;
         }
-        let may = self.who_may_check(job, unit, check, candidates);
+        let may = self.eligible_checkers(job, unit, check, candidates);
         let outcome = job.units.outcome(unit)?;
         let first = self.workers.get(&self.reputation.source(outcome.source).worker);
         let address = first.and_then(|worker| worker.address);
-        // Somebody from elsewhere, if there is anybody; somebody who has not missed it before, likewise.
+        // Prefer workers at another address, then workers that did not miss this check before.
         let elsewhere: Vec<&Candidate> =
             may.iter().copied().filter(|c| address.is_none() || c.address != address).collect();
         let may = if elsewhere.is_empty() { may } else { elsewhere };
@@ -321,8 +339,8 @@ impl Campaign {
         chosen.or(may.last()).map(|c| c.worker.clone())
     }
 
-    /// Returns the candidates of owners that neither counted a unit nor confirmed it before.
-    fn who_may_check<'a>(
+    /// Returns the candidates whose owner neither counted the unit nor confirmed it before.
+    fn eligible_checkers<'a>(
         &self,
         job: &Job,
         unit: u64,
@@ -348,15 +366,16 @@ impl Campaign {
         self.kept_until.insert((until_ms, hash, unit));
     }
 
-    /// Returns whether a check of sub-ranges is kept for a worker, and may be leased to it now.
+    /// Returns whether a spot check is reserved for a worker and may be leased to it now.
     pub fn is_spot_check_kept(&self, worker: &str) -> bool {
-        /// More at a time would be slow.
+        /// Scanning more in one call would be slow.
         const LOOK_AT: usize = 256;
         let kept = self.kept.get(worker).into_iter().flatten().take(LOOK_AT);
-        kept.copied().any(|(job, unit)| self.may_be_leased(worker, Depth::Spot, UnitId { job, unit }))
+        kept.copied()
+            .any(|(job, unit)| self.may_be_leased(worker, Depth::Spot, UnitId { job, unit }))
     }
 
-    /// Returns whether a check that is kept for a worker may be leased to it.
+    /// Returns whether a check that is reserved for a worker may be leased to it.
     fn may_be_leased(&self, worker: &str, depth: Depth, id: UnitId) -> bool {
         self.at_arbiter != Some(id)
             && self.jobs.get(&id.job).is_some_and(|job| {
@@ -366,15 +385,15 @@ impl Campaign {
             })
     }
 
-    /// Takes the workers for which checks of sub-ranges were kept since this was last called.
+    /// Removes and returns the workers for which spot checks were reserved since the last call.
     pub fn take_newly_kept(&mut self) -> BTreeSet<WorkerName> {
         std::mem::take(&mut self.newly_kept)
     }
 
-    /// Returns how long a check is kept for a worker, in ms: sub-ranges for as long as a few units take, all of a unit
-    /// until the worker has had time for the leases that it has in hand.
+    /// Returns how long a check is reserved for a worker, in ms: a spot check for about the time of
+    /// a few units, a full check until the worker has had time for the leases that it holds.
     fn patience_ms(&self, hash: JobHash, unit: u64) -> u64 {
-        /// Whatever workers said of the time that they took.
+        /// Upper limit, since the counting times are reported by workers.
         const AT_MOST_S: f64 = 7.0 * 86_400.0;
         let Some(job) = self.jobs.get(&hash) else { return 0 };
         let longest_s = self.settings.lease_s.max(self.settings.lease_ms as f64 / 1000.0);
@@ -384,13 +403,13 @@ impl Campaign {
         (patience_s.min(AT_MOST_S) * 1000.0) as u64
     }
 
-    /// Returns how long a check of sub-ranges is waited for, in s.
+    /// Returns how long a spot check is reserved, in seconds.
     fn spot_patience_s(job: &Job) -> f64 {
         const AT_LEAST_S: f64 = 10.0;
         AT_LEAST_S + 3.0 * job.counting_s / job.units.done().max(1) as f64
     }
 
-    /// Returns a check to those that are kept for nobody, if it is still due.
+    /// Ends the reservation of a check that is still pending, so that another checker can be drawn.
     fn put_back(&mut self, hash: JobHash, unit: u64) {
         let Some(job) = self.jobs.get_mut(&hash) else { return };
         let Some(check) = job.checks.due.get_mut(&unit) else { return };
@@ -406,7 +425,7 @@ impl Campaign {
         job.checks.undrawn.insert(unit);
     }
 
-    /// Removes a check that is made, or of which nobody has need any more.
+    /// Removes a check that was made or is no longer needed.
     pub(super) fn remove_check(&mut self, hash: JobHash, unit: u64) {
         let Some(job) = self.jobs.get_mut(&hash) else { return };
         if let Some(Check { drawn: Some((worker, until_ms)), .. }) = job.checks.remove(unit) {
@@ -417,7 +436,8 @@ impl Campaign {
         }
     }
 
-    /// Puts back what was kept for too long, or for a worker that was not heard of for as long as a lease lives.
+    /// Ends the reservations that have expired, and those of workers that were not heard from for
+    /// the lifetime of a lease.
     pub(super) fn expire_kept(&mut self, now_ms: u64) {
         let is_about = |name: &WorkerName| {
             let worker = self.workers.get(name);
@@ -434,26 +454,31 @@ impl Campaign {
             && until_ms <= now_ms
         {
             self.kept_until.pop_first();
-            // Whoever holds the lease and does not hand anything in must not hold up the job.
+            // A worker that holds the lease but reports nothing must not hold up the job.
             self.take_back(hash, unit);
         }
     }
 
-    /// Where no unit of a job is open any more: puts back the full checks whose workers take longer for them than others
-    /// would, so that one of these makes them. Where all units are counted twice, there is enough else to do.
+    /// In jobs without open units: ends the reservations and leases of full checks that another
+    /// worker would have made by now, so that it can make them. Jobs whose units are all recounted
+    /// are left alone, since there is enough other work.
     pub(super) fn put_back_late(&mut self, now_ms: u64) {
         let late: Vec<(JobHash, u64)> = self
             .jobs
             .iter()
-            .filter(|(_, job)| job.state.is_counted() && job.units.open() == 0 && self.target(job) < 1.0)
-            .flat_map(|(&hash, job)| self.late_checks(job, now_ms).into_iter().map(move |unit| (hash, unit)))
+            .filter(|(_, job)| {
+                job.state.is_counted() && job.units.open() == 0 && self.target(job) < 1.0
+            })
+            .flat_map(|(&hash, job)| {
+                self.late_checks(job, now_ms).into_iter().map(move |unit| (hash, unit))
+            })
             .collect();
         for (hash, unit) in late {
             self.take_back(hash, unit);
         }
     }
 
-    /// Returns the full checks of a job that others would have made by now.
+    /// Returns the full checks of a job that another worker would have made by now.
     fn late_checks(&self, job: &Job, now_ms: u64) -> Vec<u64> {
         let unit_s = job.counting_s / job.units.done().max(1) as f64;
         let late_s = self.settings.first_lease_s + self.settings.straggler * unit_s;
@@ -468,13 +493,13 @@ impl Campaign {
         let candidates = self.candidates(job, now_ms);
         let others = |(&unit, check): (&u64, &Check)| {
             let (worker, _) = check.drawn.as_ref()?;
-            let may = self.who_may_check(job, unit, check, &candidates);
+            let may = self.eligible_checkers(job, unit, check, &candidates);
             may.iter().any(|c| c.worker != *worker).then_some(unit)
         };
         late.filter_map(others).collect()
     }
 
-    /// Takes a check from the worker for which it is kept, or to which it is leased.
+    /// Withdraws a check from the worker that has its reservation or lease.
     fn take_back(&mut self, hash: JobHash, unit: u64) {
         let leased = self.jobs.get(&hash).and_then(|job| job.checks.get(unit)?.leased);
         match leased.filter(|attempt| self.leases.contains_key(attempt)) {
@@ -483,20 +508,20 @@ impl Campaign {
         }
     }
 
-    /// Puts back whatever is kept for a worker that takes nothing any more.
+    /// Ends all reservations of a worker that takes no more work.
     pub(super) fn put_back_all_of(&mut self, worker: &str) {
         for (hash, unit) in self.kept.remove(worker).unwrap_or_default() {
             self.put_back(hash, unit);
         }
     }
 
-    /// Returns whether a check is still due, and is being made under a lease.
+    /// Returns whether a check is still pending and is leased under `attempt`.
     pub(super) fn is_check_leased(&self, hash: JobHash, unit: u64, attempt: u64) -> bool {
         let check = self.jobs.get(&hash).and_then(|job| job.checks.get(unit));
         check.is_some_and(|check| check.leased == Some(attempt))
     }
 
-    /// A lease of a check has ended: if the check is still due, it is drawn anew.
+    /// Makes a check available for another draw when its lease ends, if it is still pending.
     pub(super) fn check_lease_ended(&mut self, lease: &Lease, attempt: u64) {
         for unit in lease.units.clone() {
             let leased = self.jobs.get(&lease.job).and_then(|job| job.checks.get(unit)?.leased);
@@ -506,22 +531,25 @@ impl Campaign {
         }
     }
 
-    /// Grants the next check that is kept for a worker.
+    /// Leases the next check reserved for the worker to it.
     pub(super) fn grant_check(
         &mut self,
         request: &SyncRequest,
         depth: Depth,
         now_ms: u64,
     ) -> Option<Assignment> {
-        let may =
-            |&(job, unit): &(JobHash, u64)| self.may_be_leased(&request.worker, depth, UnitId { job, unit });
+        let may = |&(job, unit): &(JobHash, u64)| {
+            self.may_be_leased(&request.worker, depth, UnitId { job, unit })
+        };
         let (hash, unit) = self.kept.get(&request.worker)?.iter().copied().find(may)?;
         let job = self.jobs.get(&hash)?;
         let outcome = *job.units.outcome(unit)?;
         let sub_ranges = match depth {
-            Depth::Spot => {
-                self.random.some_of(&self.key, u32::from(outcome.sub_ranges), self.settings.spot_sub_ranges)
-            }
+            Depth::Spot => self.random.some_of(
+                &self.key,
+                u32::from(outcome.sub_ranges),
+                self.settings.spot_sub_ranges,
+            ),
             Depth::Full => SubRangeSet::default(),
         };
         let attempt = self.next_attempt();
@@ -549,7 +577,7 @@ impl Campaign {
         };
         self.leases.insert(attempt, lease);
         self.kept.get_mut(&request.worker)?.remove(&(hash, unit));
-        // From now on it has as much time again.
+        // The reservation starts again with the lease.
         let until_ms = now_ms.saturating_add(self.patience_ms(hash, unit));
         let check = self.jobs.get_mut(&hash)?.checks.due.get_mut(&unit)?;
         check.leased = Some(attempt);
@@ -569,13 +597,14 @@ impl Campaign {
         })
     }
 
-    /// Returns whether a check is not to wait until nothing else is left of the job: one of sub-ranges, which is cheap, or
-    /// of a unit whose owner is new, and is given little more until its units are confirmed.
+    /// Returns whether a check must be made before the rest of the job is done: a spot check, since
+    /// it is cheap, or a check of a unit of a new owner, since the owner gets little more work
+    /// until its units are confirmed.
     fn is_urgent(&self, job: &Job, unit: u64, check: &Check) -> bool {
         check.depth == Depth::Spot || self.is_of_new_owner(job, unit)
     }
 
-    /// Returns whether nobody has confirmed anything of a unit yet, and too little of its owner's.
+    /// Returns whether the owner of a unit is new and nothing of the unit has been confirmed.
     fn is_of_new_owner(&self, job: &Job, unit: u64) -> bool {
         job.units.outcome(unit).is_some_and(|outcome| {
             let few = self.settings.new_owner_units;
@@ -583,25 +612,34 @@ impl Campaign {
         })
     }
 
-    /// Returns whether the coordinator is to make a check because no worker does.
+    /// Returns whether the coordinator must make an urgent check, because workers missed it too
+    /// often or none can make it.
     pub(super) fn is_orphan(&self, job: &Job, unit: u64, check: &Check, now_ms: u64) -> bool {
         self.is_urgent(job, unit, check)
-            && (check.misses >= MOST_MISSES || !self.a_worker_may_check(job, unit, now_ms))
+            && (check.misses >= MOST_MISSES || !self.has_eligible_checker(job, unit, now_ms))
     }
 
-    /// Returns the next check that is kept for a worker and not leased to it, if it is of sub-ranges and a new owner waits
-    /// for it, which is given little more without it, or if it was not made in time before. Where all units are counted
-    /// twice, full checks are for workers.
-    pub(super) fn next_waited_for(&mut self, skip: impl Fn(UnitId) -> bool) -> Option<(UnitId, Depth)> {
-        /// More at a time would be slow.
+    /// Returns the next check that is reserved but not leased and that the coordinator may make
+    /// early: a spot check on which a new owner waits for more work, or a check that was missed
+    /// before. In jobs whose units are all recounted, full checks are left to the workers.
+    pub(super) fn next_reserved_for_arbiter(
+        &mut self,
+        skip: impl Fn(UnitId) -> bool,
+    ) -> Option<(UnitId, Depth)> {
+        /// Scanning more in one call would be slow.
         const LOOK_AT: usize = 64;
         let from = self.looked_at.map_or(Bound::Unbounded, Bound::Excluded);
-        let window: Vec<_> = self.kept_until.range((from, Bound::Unbounded)).take(LOOK_AT).copied().collect();
+        let window: Vec<_> =
+            self.kept_until.range((from, Bound::Unbounded)).take(LOOK_AT).copied().collect();
         for &kept in &window {
             let (_, hash, unit) = kept;
             let id = UnitId { job: hash, unit };
-            let Some(job) = self.jobs.get(&hash).filter(|job| job.state.is_counted()) else { continue };
-            let Some(check) = job.checks.get(unit).filter(|check| check.leased.is_none()) else { continue };
+            let Some(job) = self.jobs.get(&hash).filter(|job| job.state.is_counted()) else {
+                continue;
+            };
+            let Some(check) = job.checks.get(unit).filter(|check| check.leased.is_none()) else {
+                continue;
+            };
             let spot = check.depth == Depth::Spot;
             let missed = check.misses > 0 && (spot || self.target(job) < 1.0);
             if !skip(id) && (missed || spot && self.is_of_new_owner(job, unit)) {
@@ -609,17 +647,18 @@ impl Campaign {
                 return Some((id, check.depth));
             }
         }
-        // After the last one, from the first one on again.
+        // After the last reservation, start again at the first.
         self.looked_at = window.last().copied().filter(|_| window.len() == LOOK_AT);
         None
     }
 
-    /// Returns whether a check may yet be made by a worker: one that could is at work, or the coordinator has started
-    /// a moment ago and those of before may come back.
-    fn a_worker_may_check(&self, job: &Job, unit: u64, now_ms: u64) -> bool {
+    /// Returns whether a worker may still make a check: a suitable one is active, or the
+    /// coordinator has just started and the job's earlier workers may return.
+    fn has_eligible_checker(&self, job: &Job, unit: u64, now_ms: u64) -> bool {
         let Some(outcome) = job.units.outcome(unit) else { return false };
-        let just_started =
-            self.started_ms.is_none_or(|started| now_ms.saturating_sub(started) < self.settings.lease_ms);
+        let just_started = self
+            .started_ms
+            .is_none_or(|started| now_ms.saturating_sub(started) < self.settings.lease_ms);
         let vouched = job.checks.get(unit).and_then(|check| check.vouched);
         let vouched = vouched.map(|number| self.reputation.owner_of(number));
         let can = |(name, worker): (&WorkerName, &WorkerState)| {

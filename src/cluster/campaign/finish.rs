@@ -1,4 +1,5 @@
-//! When a job is finished: its checks are made, its total is possible and does not contradict a published one.
+//! The conditions for finishing a job: its checks are made, and its total is possible and does not
+//! contradict a published value.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,54 +11,62 @@ use super::units::{Stratum, WHOLE};
 use super::{UnitId, units};
 use crate::decomposition::JobHash;
 
-/// What is being done about a total that cannot be right.
+/// The stage of a dispute about an inconsistent total.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DisputeStage {
-    /// Units that nobody has confirmed are counted again.
+    /// Unconfirmed units are recounted.
     Unconfirmed,
-    /// The coordinator counts again what only workers have confirmed.
+    /// The coordinator recounts the units that only workers have confirmed.
     Confirmed,
-    /// The coordinator has confirmed every unit: the published value is wrong, or every kernel is.
+    /// The coordinator has confirmed every unit: either the published value or every kernel is
+    /// wrong.
     Exhausted,
 }
 
 impl Campaign {
-    /// Returns what share of each owner's units of a job is to be confirmed by others.
+    /// Returns the share of each owner's units of a job that others must confirm.
     pub(super) fn target(&self, job: &Job) -> f64 {
         match self.settings.assurance {
             Some(target) => target.clamp(0.0, 1.0),
-            // A published total is a check that no lie passes. With a lone owner there is nobody to lie to.
+            // No false result survives the comparison with a published total. With a single owner
+            // there is no other party to deceive.
             None if job.published.is_some() || self.owners_of(job) < 2 => 0.0,
             None => 1.0,
         }
     }
 
-    /// Returns how many owners count a job. One of which a worker was convicted, and nothing is in force, is none.
+    /// Returns the number of owners that count a job. Excludes owners with a convicted worker and
+    /// no result in force.
     fn owners_of(&self, job: &Job) -> usize {
         let in_force: BTreeSet<OwnerId> = job.units.strata().map(|((owner, _), _)| owner).collect();
-        let counts = |owner: &&OwnerId| in_force.contains(owner) || !self.reputation.is_convicted(**owner);
+        let counts =
+            |owner: &&OwnerId| in_force.contains(owner) || !self.reputation.is_convicted(**owner);
         job.owners.iter().filter(counts).count()
     }
 
-    /// Returns with what probability the checks made so far would have found an owner that lied about at least one unit,
-    /// whichever owner, and however it chose the unit: the least share of units of one kind that were confirmed.
+    /// Returns the probability with which the checks made so far would have detected an owner that
+    /// falsified at least one unit, whichever owner it is and however it chose the unit. This is
+    /// the smallest confirmed share over all strata of units.
     pub fn assurance(&self, job: &JobHash) -> f64 {
         let Some(job) = self.jobs.get(job) else { return 0.0 };
         let share = |(_, Stratum { units, credit }): ((OwnerId, bool), Stratum)| {
             credit as f64 / (units * WHOLE) as f64
         };
-        let of_workers =
-            |((owner, _), _): &((OwnerId, bool), Stratum)| !self.reputation.is_coordinator_owner(*owner);
+        let of_workers = |((owner, _), _): &((OwnerId, bool), Stratum)| {
+            !self.reputation.is_coordinator_owner(*owner)
+        };
         job.units.strata().filter(of_workers).map(share).fold(1.0, f64::min)
     }
 
-    /// Returns whether a job's total is possible, and the published one if there is one.
+    /// Returns whether a job's total is possible and equals the published value, if there is one.
     fn is_consistent(job: &Job) -> bool {
         let solutions = job.units.total().solutions();
-        solutions.is_ok_and(|solutions| job.published.is_none_or(|published| published == solutions))
+        solutions
+            .is_ok_and(|solutions| job.published.is_none_or(|published| published == solutions))
     }
 
-    /// Goes on with the jobs whose every unit is done: returns which of them are finished, or disputed.
+    /// Advances the jobs whose units are all done. Returns the events for those that are now
+    /// finished or disputed.
     pub fn conclude(&mut self) -> Vec<Event> {
         let mut events = Vec::new();
         let done: Vec<JobHash> = self
@@ -73,16 +82,18 @@ impl Campaign {
                 continue;
             }
             let state = match (Self::is_consistent(job), job.state) {
-                // A published total is right: what was to be counted again need not be. One that is merely possible may be wrong.
+                // A published total is right, so the remaining recounts are unnecessary. A total
+                // that is merely possible may be wrong.
                 (true, JobState::Disputed) if job.published.is_some() => Some(JobState::Finished),
                 (true, _) if job.checks.len() + job.checks.audits() > 0 => None,
                 (true, _) => {
                     let due = Self::to_confirm(job, target);
-                    due.iter().for_each(|&unit| job.checks.insert(unit, Check::new(Depth::Full, None)));
+                    due.iter()
+                        .for_each(|&unit| job.checks.insert(unit, Check::new(Depth::Full, None)));
                     due.is_empty().then_some(JobState::Finished)
                 }
                 (false, JobState::Disputed) => {
-                    Self::go_on_with_dispute(job, |source| self.reputation.is_coordinator(source));
+                    Self::advance_dispute(job, |source| self.reputation.is_coordinator(source));
                     None
                 }
                 (false, _) => Some(JobState::Disputed),
@@ -92,8 +103,8 @@ impl Campaign {
         events
     }
 
-    /// Returns units that are to be confirmed, too, so that of each owner's units, while it was new and after, the target share is: those that come
-    /// next after a place that depends on the total.
+    /// Returns further units to confirm, so that the target share of each stratum of units (owner,
+    /// new or not) is confirmed. The units are chosen at random, seeded by the total.
     fn to_confirm(job: &Job, target: f64) -> Vec<u64> {
         if target <= 0.0 {
             return Vec::new();
@@ -110,7 +121,7 @@ impl Campaign {
             .filter(|(_, outcome)| outcome.checker.is_none())
             .map(|(unit, outcome)| (unit, (outcome.owner, outcome.fresh)))
             .collect();
-        // Nobody foresees the total of all units.
+        // No worker can predict the total of all units.
         let mut random = fastrand::Rng::with_seed(job.units.total().thirds() as u64);
         random.shuffle(&mut unconfirmed);
         for (unit, of) in unconfirmed {
@@ -122,8 +133,9 @@ impl Campaign {
         due
     }
 
-    /// Widens the recount of a job whose total cannot be right, once what was to be counted again has been.
-    fn go_on_with_dispute(job: &mut Job, is_coordinator: impl Fn(u32) -> bool) {
+    /// Advances the dispute about a job's total once its pending recounts are made: recounts the
+    /// unconfirmed units, then has the coordinator audit those that only workers confirmed.
+    fn advance_dispute(job: &mut Job, is_coordinator: impl Fn(u32) -> bool) {
         if job.stage == DisputeStage::Exhausted || job.checks.len() + job.checks.audits() > 0 {
             return;
         }
@@ -131,7 +143,8 @@ impl Campaign {
             return;
         }
         job.stage = DisputeStage::Confirmed;
-        let by_workers = |outcome: &units::Outcome| !outcome.audited && !is_coordinator(outcome.source);
+        let by_workers =
+            |outcome: &units::Outcome| !outcome.audited && !is_coordinator(outcome.source);
         let next: Vec<u64> = job
             .units
             .outcomes()
@@ -145,7 +158,8 @@ impl Campaign {
         next.into_iter().for_each(|unit| job.checks.insert_audit(unit, Depth::Full));
     }
 
-    /// Has every unit counted again that nobody has confirmed as a whole. Returns whether there are any.
+    /// Schedules a full check of every unit that is not fully confirmed. Returns whether there are
+    /// any.
     pub(super) fn widen(job: &mut Job) -> bool {
         let unconfirmed: Vec<u64> = job
             .units
@@ -159,14 +173,14 @@ impl Campaign {
         !unconfirmed.is_empty()
     }
 
-    /// Has every unit of a job counted again that nobody has confirmed: some result of it is wrong.
+    /// Schedules a recount of every unconfirmed unit of a job that has a wrong result.
     pub fn recount_all(&mut self, job: JobHash) {
         if let Some(job) = self.jobs.get_mut(&job) {
             Self::widen(job);
         }
     }
 
-    /// Returns whether a unit's result is the coordinator's own.
+    /// Returns whether a unit's result was counted by the coordinator.
     pub(super) fn is_own(&self, unit: UnitId) -> bool {
         let outcome = self.jobs.get(&unit.job).and_then(|job| job.units.outcome(unit.unit));
         outcome.is_some_and(|outcome| self.reputation.is_coordinator(outcome.source))

@@ -1,5 +1,5 @@
-//! The secret of a campaign: with it a coordinator recognises the leases that it granted, also after a restart, and draws
-//! what no worker can foresee.
+//! The secret key of a campaign. With it, a coordinator recognises the leases that it granted, even
+//! after a restart, and draws random numbers that no worker can predict.
 
 use std::fmt;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use sha2::Sha256;
 use super::lease::SubRangeSet;
 use crate::decomposition::JobHash;
 
-/// A secret of 256 bits.
+/// A 256-bit secret.
 #[derive(Clone)]
 pub struct CampaignKey([u8; 32]);
 
@@ -20,8 +20,9 @@ impl fmt::Debug for CampaignKey {
     }
 }
 
-/// What a lease was granted for. Its bytes go to the worker and come back with what it counted: the range, and a
-/// message authentication code (HMAC-SHA-256, the first 128 bits) over that and all that the lease is bound to.
+/// The scope of a lease. It is sent to the worker as a range followed by a message authentication
+/// code (the first 128 bits of an HMAC-SHA-256) over the range and everything else that the lease
+/// is bound to; the worker returns these bytes with its result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Grant {
     pub(super) units: Range<u64>,
@@ -29,32 +30,35 @@ pub(super) struct Grant {
     pub(super) sub_ranges: SubRangeSet,
 }
 
-/// What a grant is bound to besides its range.
+/// The properties besides its range that a grant is bound to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Grantee<'a> {
     pub(super) attempt: u64,
     pub(super) worker: &'a str,
     pub(super) owner: &'a str,
     pub(super) job: &'a JobHash,
-    /// Of a recount: the sum that is to be confirmed, in thirds. What takes its place needs a lease of its own.
+    /// For a recount: the sum to be confirmed, in thirds. A different result in its place requires
+    /// a new lease.
     pub(super) thirds: Option<u128>,
 }
 
 impl CampaignKey {
-    /// Returns the key with these bytes, which should be random.
+    /// Creates a key from these bytes, which should be random.
     pub const fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// Returns the key of a simulation.
+    /// Creates a key for simulations.
     pub fn from_seed(seed: u64) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
         Self(std::array::from_fn(|_| random.u8(..)))
     }
 
-    /// Authenticates fields for a purpose, each with its length.
+    /// Returns the authentication code of `fields` for a purpose; each field is prefixed by its
+    /// length.
     fn mac(&self, purpose: &str, fields: &[&[u8]]) -> [u8; 32] {
-        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC takes keys of any length");
+        let mut mac =
+            Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC takes keys of any length");
         for field in [purpose.as_bytes()].iter().chain(fields) {
             mac.update(&(field.len() as u64).to_be_bytes());
             mac.update(field);
@@ -62,15 +66,16 @@ impl CampaignKey {
         mac.finalize().into_bytes().into()
     }
 
-    /// Draws a number that nobody without the key can foresee, the same for the same fields.
+    /// Returns a pseudorandom number that cannot be predicted without the key and is the same for
+    /// the same fields.
     pub(super) fn draw_bits(&self, purpose: &str, fields: &[&[u8]]) -> u64 {
         let [a, b, c, d, e, f, g, h, ..] = self.mac(purpose, fields);
         u64::from_be_bytes([a, b, c, d, e, f, g, h])
     }
 
-    /// Draws such a number from 0 to below 1.
+    /// Returns such a number in [0, 1).
     pub(super) fn draw(&self, purpose: &str, fields: &[&[u8]]) -> f64 {
-        // 53 bits are what a double holds.
+        // A double holds 53 bits.
         (self.draw_bits(purpose, fields) >> 11) as f64 / (1u64 << 53) as f64
     }
 
@@ -90,7 +95,7 @@ impl CampaignKey {
         std::array::from_fn(|i| mac[i])
     }
 
-    /// Returns the bytes of a grant.
+    /// Returns the bytes of a grant, with its authentication code.
     pub(super) fn seal(&self, grant: &Grant, grantee: &Grantee<'_>) -> Vec<u8> {
         let Grant { units, mirrored, sub_ranges } = grant;
         let mut bytes = Vec::with_capacity(RANGE_BYTES + 16);
@@ -103,10 +108,10 @@ impl CampaignKey {
         bytes
     }
 
-    /// Reads a grant, if it is one of this key's for this grantee.
+    /// Parses a grant. Returns `None` unless this key sealed it for this grantee.
     pub(super) fn open(&self, bytes: &[u8], grantee: &Grantee<'_>) -> Option<Grant> {
         let (range, code) = bytes.split_at_checked(RANGE_BYTES)?;
-        // Without regard to time: a guess takes a call, and 2^127 calls are too many.
+        // Constant time is unnecessary: each guess takes a call, and 2^127 calls are infeasible.
         if code != self.code(range, grantee) {
             return None;
         }
@@ -121,10 +126,10 @@ impl CampaignKey {
     }
 }
 
-/// Numbers drawn one after the other.
+/// A sequence of pseudorandom numbers.
 #[derive(Debug)]
 pub(super) struct Draws {
-    /// What tells these from those of another run.
+    /// Distinguishes this sequence from those of other runs.
     epoch: u64,
     count: u64,
 }
@@ -139,12 +144,12 @@ impl Draws {
         key.draw_bits("next", &[&self.epoch.to_be_bytes(), &self.count.to_be_bytes()])
     }
 
-    /// Draws a number from 0 to below 1.
+    /// Returns the next number, in [0, 1).
     pub(super) fn draw(&mut self, key: &CampaignKey) -> f64 {
         (self.bits(key) >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Draws `some` of the numbers below `all`, which is at most 32.
+    /// Draws `some` distinct numbers below `all`, which is at most 32.
     pub(super) fn some_of(&mut self, key: &CampaignKey, all: u32, some: u32) -> SubRangeSet {
         let mut random = fastrand::Rng::with_seed(self.bits(key));
         let chosen = random.choose_multiple(0..all.min(u32::BITS), some as usize);
@@ -152,7 +157,7 @@ impl Draws {
     }
 }
 
-/// Of a grant: first unit, end, kind, sub-ranges.
+/// Bytes of a grant without its code: first unit, end, kind, sub-ranges.
 const RANGE_BYTES: usize = 8 + 8 + 1 + 4;
 
 #[cfg(test)]
@@ -164,7 +169,8 @@ mod tests {
         let key = CampaignKey::from_seed(1);
         let job = JobHash::from_bytes([3; 16]);
         let grantee = Grantee { attempt: 7, worker: "w", owner: "o", job: &job, thirds: Some(12) };
-        let grant = Grant { units: 5..9, mirrored: true, sub_ranges: SubRangeSet::from_bits(0b1010) };
+        let grant =
+            Grant { units: 5..9, mirrored: true, sub_ranges: SubRangeSet::from_bits(0b1010) };
         let bytes = key.seal(&grant, &grantee);
         assert_eq!(key.open(&bytes, &grantee), Some(grant));
         for other in [

@@ -1,25 +1,25 @@
-//! What a coordinator leases to a worker, as both see it.
+//! Leases as seen by both the coordinator and the worker.
 
 use std::ops::Range;
 
 use crate::decomposition::JobHash;
 
-/// Some of the sub-ranges of a unit, of which there are at most 32.
+/// A set of sub-ranges of a unit, which has at most 32.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SubRangeSet(u32);
 
 impl SubRangeSet {
-    /// Returns the set of those sub-ranges for which `bits` has a 1, from the lowest bit.
+    /// Returns the set of the sub-ranges whose bit in `bits` is 1; bit 0 is sub-range 0.
     pub const fn from_bits(bits: u32) -> Self {
         Self(bits)
     }
 
-    /// Returns a bit for each sub-range, from the lowest.
+    /// Returns one bit for each sub-range, starting with the lowest.
     pub const fn bits(self) -> u32 {
         self.0
     }
 
-    /// Returns the set of these sub-ranges, or none if a number is 32 or more.
+    /// Returns the set of these sub-ranges, or `None` if a number is 32 or more.
     pub fn from_numbers(numbers: impl IntoIterator<Item = u32>) -> Option<Self> {
         let bit = |number: u32| 1u32.checked_shl(number);
         numbers.into_iter().try_fold(0, |bits, number| Some(bits | bit(number)?)).map(Self)
@@ -35,24 +35,24 @@ impl SubRangeSet {
         (0..u32::BITS).filter(move |number| self.0 >> number & 1 == 1)
     }
 
-    /// Returns how many there are.
+    /// Returns the number of sub-ranges in the set.
     pub const fn len(self) -> usize {
         self.0.count_ones() as usize
     }
 
-    /// Returns whether there are none.
+    /// Returns whether the set is empty.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Returns those in either.
+    /// Returns the union of two sets.
     #[must_use]
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 }
 
-/// Work for a worker.
+/// A lease as granted to a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assignment {
     /// The lease's number.
@@ -61,23 +61,24 @@ pub struct Assignment {
     pub job: JobHash,
     /// The units.
     pub units: Range<u64>,
-    /// Whether their mirror images are to be counted: it is a recount.
+    /// Whether the mirror images are to be counted, which makes this a recount.
     pub mirrored: bool,
-    /// A kernel that must not be used. Coordinators of this version name none.
+    /// A kernel that must not be used. Coordinators of this version set none.
     pub not_kernel: Option<String>,
-    /// Of a recount: the sub-ranges that are to be counted; empty for all of the unit.
+    /// For a recount: the sub-ranges to count; empty for the whole unit.
     pub sub_ranges: SubRangeSet,
-    /// The coordinator's proof that it granted this lease, to be handed back unchanged. Empty from a coordinator of before.
+    /// The coordinator's proof that it granted this lease, to be returned unchanged. Empty from a
+    /// coordinator of an earlier version.
     pub grant: Vec<u8>,
 }
 
-/// A lease that a worker has in hand.
+/// A lease that a worker holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldLease {
     /// The lease.
     pub lease: Assignment,
-    /// Units of it whose results were not acknowledged yet. A worker has a lease in hand until there are none.
+    /// Units whose results are not acknowledged yet. A worker holds a lease until there are none.
     pub left: u64,
-    /// Those of them that nothing has begun.
+    /// Units among them that are not started.
     pub unstarted: u64,
 }

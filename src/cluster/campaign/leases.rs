@@ -1,4 +1,5 @@
-//! Leases: who counts which unit at the moment. Volatile; a worker's next sync tells again what it has in hand.
+//! Leases: the current assignment of units to workers. They are volatile; a worker's next sync
+//! lists again the leases that it holds.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
@@ -14,7 +15,7 @@ use super::units::Status;
 use super::{UnitId, WorkerName};
 use crate::decomposition::JobHash;
 
-/// Units lent to a worker until a deadline.
+/// Units assigned to a worker until a deadline.
 #[derive(Clone, Debug)]
 pub(super) struct Lease {
     pub(super) worker: WorkerName,
@@ -22,17 +23,17 @@ pub(super) struct Lease {
     pub(super) units: Range<u64>,
     /// Whether it is a recount.
     pub(super) mirrored: bool,
-    /// The sub-ranges that a recount is asked for; empty for all.
+    /// For a recount: the sub-ranges to count; empty for all.
     pub(super) sub_ranges: SubRangeSet,
-    /// The sum that a recount is to confirm, in thirds.
+    /// For a recount: the sum to confirm, in thirds.
     pub(super) thirds: Option<u128>,
-    /// Whether others have these units too: recounts, and copies of what others take too long for.
+    /// Whether other leases contain the same units: recounts, and copies of slow leases.
     pub(super) copy: bool,
-    /// Units that the worker had not begun when it was heard of last.
+    /// Units that the worker had not started at its last sync.
     pub(super) unstarted: u64,
     pub(super) granted_ms: u64,
     pub(super) deadline_ms: u64,
-    /// Seconds that it should take, if the worker's rate is known.
+    /// Expected counting time in seconds, if the worker's rate is known.
     pub(super) predicted_s: Option<f64>,
 }
 
@@ -42,69 +43,72 @@ impl Lease {
     }
 }
 
-/// A worker's sync.
+/// A worker's sync request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SyncRequest {
     /// The worker.
     pub worker: WorkerName,
-    /// Who enrolled it.
+    /// Owner that enrolled it.
     pub owner: String,
-    /// Where it calls from.
+    /// Address from which it calls.
     pub address: Option<IpAddr>,
-    /// Changes when the worker restarts.
+    /// Identifier of the worker's start; changes when it restarts.
     pub boot: u64,
-    /// Units that it counts at once; 0 asks for nothing.
+    /// Units that it counts at the same time; 0 requests none.
     pub capacity: u32,
-    /// Kernels that it has, the fastest first.
+    /// Its kernels, the fastest first.
     pub kernels: Vec<String>,
-    /// Devices that it has, as its results name them.
+    /// Its devices, as named in its results.
     pub devices: Vec<String>,
-    /// Units a second that it measured, by job.
+    /// Measured rate for each job, in units per second.
     pub units_per_s: Vec<(JobHash, f64)>,
-    /// What it has in hand.
+    /// The leases that it holds.
     pub held: Vec<HeldLease>,
-    /// It will stop soon: it asks for nothing more.
+    /// Whether it will stop soon and requests no more work.
     pub draining: bool,
 }
 
-/// What a worker is to do.
+/// The coordinator's answer to a sync.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyncResponse {
-    /// All that it is to have in hand, new leases included.
+    /// All leases that it is to hold, new ones included.
     pub desired: Vec<Assignment>,
-    /// Leases that it has and is to drop.
+    /// Leases that it holds and must drop.
     pub cancel: Vec<u64>,
-    /// How many of the desired ones are new.
+    /// Number of new leases in `desired`.
     pub granted: usize,
-    /// When it is to sync again, in ms from now, before jitter.
+    /// Time until the next sync in ms, before jitter.
     pub next_sync_ms: u64,
 }
 
-/// Leases that are remembered after their end: a worker gives a lease back and then tells what failed in it.
+/// Number of ended leases that are remembered: a worker returns a lease and then reports the
+/// failures in it.
 const MOST_ENDED: usize = 4096;
 
-/// New leases in one sync.
+/// Upper limit of new leases in one sync.
 pub(super) const MOST_GRANTED: u32 = 64;
 
-/// Leases of one worker, beside one for each unit that it counts at once.
+/// Upper limit of the leases of a worker, in addition to its capacity.
 const MOST_LEASES: usize = 128;
 
-/// Kernels and devices that are remembered of a worker.
+/// Upper limit of the kernels and devices that are remembered of a worker.
 const MOST_ANNOUNCED: usize = 512;
 
-/// Workers that have a unit at the same time, or, if one owner has several of them, owners.
+/// Upper limit of the workers that hold a unit at the same time. A worker of a further owner is
+/// admitted up to the same number of owners.
 const MOST_COPIES: usize = 3;
 
-/// Returns how many leases a worker may have.
+/// Returns the maximum number of leases of a worker.
 const fn most_leases(request: &SyncRequest) -> usize {
-    /// What a worker says of itself counts up to here.
+    /// Upper limit of the reported capacity that is taken into account.
     const MOST_CAPACITY: u32 = 1024;
     let capacity = if request.capacity < MOST_CAPACITY { request.capacity } else { MOST_CAPACITY };
     MOST_LEASES + capacity as usize
 }
 
 impl Campaign {
-    /// A worker says what it has; it is told what it is to have.
+    /// Processes a worker's sync: takes note of the leases that it holds, and returns those that it
+    /// is to hold.
     pub fn sync(&mut self, request: &SyncRequest, now_ms: u64) -> SyncResponse {
         let next_sync_ms = self.settings.sync_ms;
         self.greet(request, now_ms);
@@ -116,7 +120,8 @@ impl Campaign {
                 None => cancel.push(held.lease.attempt),
             }
         }
-        // A lease that was granted, and the reply lost: it is told again.
+        // End the leases that the worker does not list: it completed or dropped them, or the
+        // response that granted them was lost.
         let told: BTreeSet<u64> = request.held.iter().map(|held| held.lease.attempt).collect();
         let forgotten: Vec<u64> = self
             .leases
@@ -140,15 +145,19 @@ impl Campaign {
         SyncResponse { granted: desired.len() - kept, desired, cancel, next_sync_ms }
     }
 
-    /// Remembers what the worker says of itself; leases of an earlier boot are void.
+    /// Records the worker's description of itself. Drops its leases of an earlier boot.
     fn greet(&mut self, request: &SyncRequest, now_ms: u64) {
         let known = self.workers.get(&request.worker);
         if known.is_some_and(|worker| worker.boot != request.boot) {
             for job in self.jobs.values_mut() {
                 job.unsuited.remove(&request.worker);
             }
-            let before: Vec<u64> =
-                self.leases.iter().filter(|(_, l)| l.worker == request.worker).map(|(&a, _)| a).collect();
+            let before: Vec<u64> = self
+                .leases
+                .iter()
+                .filter(|(_, l)| l.worker == request.worker)
+                .map(|(&a, _)| a)
+                .collect();
             before.into_iter().for_each(|attempt| self.drop_lease(attempt));
         }
         self.reputation.owner(&request.worker, &request.owner);
@@ -190,8 +199,9 @@ impl Campaign {
         }
     }
 
-    /// Returns the units of a lease that the worker may keep; none if it is to drop it. One that is not known any more is
-    /// adopted if it is still of use and its grant shows that it was this worker's.
+    /// Returns the units of a lease that the worker may keep, or `None` if it must drop the lease.
+    /// An unknown lease is adopted if it is still useful and its grant proves that it was this
+    /// worker's.
     fn keep(&mut self, request: &SyncRequest, held: &HeldLease, now_ms: u64) -> Option<Range<u64>> {
         let HeldLease { lease: Assignment { attempt, job: hash, .. }, left, unstarted } = held;
         if self.leases.get(attempt).is_some_and(|lease| lease.worker != request.worker) {
@@ -207,8 +217,9 @@ impl Campaign {
             return None;
         }
         if let Some(lease) = self.leases.get(attempt) {
-            // All of it is somebody else's by now, or nobody has need of the check any more.
-            let unneeded = lease.mirrored && !self.is_check_leased(*hash, lease.units.start, *attempt);
+            // Others have taken all of it, or the check is no longer needed.
+            let unneeded =
+                lease.mirrored && !self.is_check_leased(*hash, lease.units.start, *attempt);
             if lease.units.is_empty() || unneeded {
                 self.end_lease(*attempt);
                 return None;
@@ -222,9 +233,14 @@ impl Campaign {
         self.adopt(request, held, now_ms)
     }
 
-    /// Takes up a lease that expired or was granted before the coordinator restarted. Its units may be in the hands of
-    /// another by now.
-    fn adopt(&mut self, request: &SyncRequest, held: &HeldLease, now_ms: u64) -> Option<Range<u64>> {
+    /// Adopts a lease that expired or was granted before the coordinator restarted. Others may hold
+    /// its units by now.
+    fn adopt(
+        &mut self,
+        request: &SyncRequest,
+        held: &HeldLease,
+        now_ms: u64,
+    ) -> Option<Range<u64>> {
         let HeldLease { lease: Assignment { attempt, job: hash, grant, .. }, unstarted, .. } = held;
         let grantee = Grantee {
             attempt: *attempt,
@@ -233,16 +249,22 @@ impl Campaign {
             job: hash,
             thirds: None,
         };
-        // Recounts are drawn anew.
+        // Recounts are drawn again.
         let Grant { units, .. } = self.key.open(grant, &grantee).filter(|grant| !grant.mirrored)?;
         let in_hand = self.leases.values().filter(|lease| lease.worker == request.worker).count();
         if in_hand >= most_leases(request) {
             return None;
         }
-        let room = self.room_of(request);
+        let room = self.remaining_quota(request);
         let job = self.jobs.get_mut(hash)?;
         let start = held.lease.units.start.max(units.start);
-        let end = held.lease.units.end.min(units.end).min(start.saturating_add(room)).min(job.units.len());
+        let end = held
+            .lease
+            .units
+            .end
+            .min(units.end)
+            .min(start.saturating_add(room))
+            .min(job.units.len());
         if start >= end || job.units.adopt(start..end) == 0 {
             return None;
         }
@@ -264,9 +286,11 @@ impl Campaign {
         Some(start..end)
     }
 
-    /// Returns how many units more a worker may have in hand: new owners have few.
-    fn room_of(&self, request: &SyncRequest) -> u64 {
-        let Some(owner) = self.reputation.known_owner(&request.worker, &request.owner) else { return 0 };
+    /// Returns how many more units a worker may hold; new owners may hold few.
+    fn remaining_quota(&self, request: &SyncRequest) -> u64 {
+        let Some(owner) = self.reputation.known_owner(&request.worker, &request.owner) else {
+            return 0;
+        };
         let few = self.settings.new_owner_units;
         if !self.reputation.is_new(owner, few) {
             return u64::MAX;
@@ -281,13 +305,14 @@ impl Campaign {
         few.saturating_sub(leased + self.unproven(owner))
     }
 
-    /// Returns the units of an owner, in jobs that are counted, of which nobody else has checked anything.
+    /// Returns the number of units of an owner, in jobs that are being counted, that nobody else
+    /// has checked.
     pub(super) fn unproven(&self, owner: OwnerId) -> u64 {
         let counted = self.jobs.values().filter(|job| job.state.is_counted());
         counted.map(|job| job.unproven.get(&owner).copied().unwrap_or_default()).sum()
     }
 
-    /// Notes since when an owner has units.
+    /// Records when an owner was first leased these units.
     fn note_held(&mut self, request: &SyncRequest, hash: JobHash, units: Range<u64>, now_ms: u64) {
         let owner = self.reputation.owner(&request.worker, &request.owner);
         let Some(job) = self.jobs.get_mut(&hash) else { return };
@@ -299,12 +324,15 @@ impl Campaign {
         }
     }
 
-    /// Returns since when the owner of a lease's worker has a unit, in ms: also in leases that it gave back.
+    /// Returns the time at which the owner of a lease's worker was first leased a unit, in ms, even
+    /// in a lease that it returned.
     pub(super) fn held_since(&self, lease: &Lease, unit: u64) -> u64 {
         let worker = self.workers.get(&lease.worker);
-        let owner = worker.and_then(|worker| self.reputation.known_owner(&lease.worker, &worker.owner));
+        let owner =
+            worker.and_then(|worker| self.reputation.known_owner(&lease.worker, &worker.owner));
         let job = self.jobs.get(&lease.job);
-        let since = job.and_then(|job| job.held_since.get(&unit)?.iter().find(|(by, _)| Some(*by) == owner));
+        let since = job
+            .and_then(|job| job.held_since.get(&unit)?.iter().find(|(by, _)| Some(*by) == owner));
         since.map_or(lease.granted_ms, |(_, since_ms)| *since_ms)
     }
 
@@ -313,8 +341,9 @@ impl Campaign {
         Some(units as f64 / rate)
     }
 
-    /// A new lease: a spot check that is kept for the worker, or, if it has not enough in hand, a full check, open units
-    /// of the most urgent job, or, if it is idle, what others have not begun or take too long for.
+    /// Grants a lease: a spot check reserved for the worker; if it holds too few units, a full
+    /// check or open units, of the most urgent job first; if it is idle, units that another worker
+    /// has not started or is slow to finish.
     fn grant(&mut self, request: &SyncRequest, idle: bool, now_ms: u64) -> Option<Assignment> {
         if let Some(check) = self.grant_check(request, Depth::Spot, now_ms) {
             return Some(check);
@@ -327,7 +356,7 @@ impl Campaign {
             .collect();
         order.sort_unstable_by_key(|&(priority, age, hash)| (priority, age, hash.to_string()));
         let most_urgent = order.first().map(|&(_, _, hash)| hash)?;
-        if !self.has_room(request, most_urgent) {
+        if !self.may_get_lease(request, most_urgent) {
             return None;
         }
         if let Some(check) = self.grant_check(request, Depth::Full, now_ms) {
@@ -348,34 +377,40 @@ impl Campaign {
         })
     }
 
-    /// Returns whether a worker may have another lease: it has less in hand than its next lease of the job would be.
-    fn has_room(&self, request: &SyncRequest, hash: JobHash) -> bool {
+    /// Returns whether a worker may get another lease because it holds fewer units than its next
+    /// lease of the job would have.
+    fn may_get_lease(&self, request: &SyncRequest, hash: JobHash) -> bool {
         let of_worker = self.leases.values().filter(|lease| lease.worker == request.worker);
-        let in_hand: u64 =
-            of_worker.filter(|lease| lease.sub_ranges.is_empty()).map(|lease| lease.unstarted).sum();
+        let in_hand: u64 = of_worker
+            .filter(|lease| lease.sub_ranges.is_empty())
+            .map(|lease| lease.unstarted)
+            .sum();
         in_hand < self.lease_units(request, hash)
     }
 
-    /// Returns how many units the next lease of a job has for a worker, by how it has counted so far: its first lease is
-    /// about a second's work by what is known of the job's units, each later one at most twice as large as one that it
-    /// has finished, up to the time that a lease is to take.
+    /// Returns the number of units of a worker's next lease of a job. The first lease takes about
+    /// `first_lease_s` according to the units done so far; each later one is at most twice as large
+    /// as one that the worker completed, up to the time of a full lease.
     fn lease_units(&self, request: &SyncRequest, hash: JobHash) -> u64 {
         let Some(worker) = self.workers.get(&request.worker) else { return 1 };
         let Some(job) = self.jobs.get(&hash) else { return 1 };
         let capacity = f64::from(request.capacity.max(1));
         let first = || {
-            let unit_s = if job.units.done() > 0 { job.counting_s / job.units.done() as f64 } else { 0.0 };
+            let unit_s =
+                if job.units.done() > 0 { job.counting_s / job.units.done() as f64 } else { 0.0 };
             let in_time = capacity * self.settings.first_lease_s / unit_s.max(1e-3);
-            // Of the first units of all nothing is known.
+            // Nothing is known of the first units of a job.
             if unit_s > 0.0 { in_time.max(1.0) as u64 } else { u64::from(request.capacity.max(1)) }
         };
         let grown = worker.lease_units.get(&hash).copied().unwrap_or_else(first);
         // The cast saturates.
-        let in_time = worker.units_per_s.get(&hash).map(|rate| (rate * self.settings.lease_s / 2.0) as u64);
+        let in_time =
+            worker.units_per_s.get(&hash).map(|rate| (rate * self.settings.lease_s / 2.0) as u64);
         grown.min(in_time.unwrap_or(u64::MAX)).clamp(1, self.settings.most_lease_units.max(1))
     }
 
-    /// Returns the worker's share of the rates of all that are at work, as far as they are known.
+    /// Returns a worker's share of the total rate of all active workers, as far as their rates are
+    /// known.
     fn share(&self, worker: &str, hash: JobHash, now_ms: u64) -> f64 {
         let at_work: Vec<(&WorkerName, Option<f64>)> = self
             .workers
@@ -384,11 +419,14 @@ impl Campaign {
             .map(|(name, state)| (name, state.units_per_s.get(&hash).copied()))
             .collect();
         let known: Vec<f64> = at_work.iter().filter_map(|(_, rate)| *rate).collect();
-        // Who is not known yet counts as much as the others on average.
-        let usual = if known.is_empty() { 1.0 } else { known.iter().sum::<f64>() / known.len() as f64 };
+        // A worker of unknown rate counts as average.
+        let usual =
+            if known.is_empty() { 1.0 } else { known.iter().sum::<f64>() / known.len() as f64 };
         let total: f64 = at_work.iter().map(|(_, rate)| rate.unwrap_or(usual)).sum();
-        let own =
-            at_work.iter().find(|(name, _)| *name == worker).map_or(usual, |(_, rate)| rate.unwrap_or(usual));
+        let own = at_work
+            .iter()
+            .find(|(name, _)| *name == worker)
+            .map_or(usual, |(_, rate)| rate.unwrap_or(usual));
         own / total.max(own)
     }
 
@@ -401,9 +439,10 @@ impl Campaign {
         now_ms: u64,
     ) -> Assignment {
         let attempt = self.next_attempt();
-        // What it has in hand already goes first.
+        // The leases that it already holds come first.
         let of_worker = self.leases.values().filter(|lease| lease.worker == request.worker);
-        let before_s: f64 = of_worker.filter_map(|l| self.predicted_s(&request.worker, l.job, l.len())).sum();
+        let before_s: f64 =
+            of_worker.filter_map(|l| self.predicted_s(&request.worker, l.job, l.len())).sum();
         let own_s = self.predicted_s(&request.worker, job, units.end - units.start);
         let predicted_s = own_s.map(|own_s| before_s + own_s);
         let lease = Lease {
@@ -421,28 +460,39 @@ impl Campaign {
         };
         self.leases.insert(attempt, lease);
         self.note_held(request, job, units.clone(), now_ms);
-        let grant = Grant { units: units.clone(), mirrored: false, sub_ranges: SubRangeSet::default() };
-        let grantee =
-            Grantee { attempt, worker: &request.worker, owner: &request.owner, job: &job, thirds: None };
+        let grant =
+            Grant { units: units.clone(), mirrored: false, sub_ranges: SubRangeSet::default() };
+        let grantee = Grantee {
+            attempt,
+            worker: &request.worker,
+            owner: &request.owner,
+            job: &job,
+            thirds: None,
+        };
         let grant = self.key.seal(&grant, &grantee);
         let (mirrored, not_kernel, sub_ranges) = (false, None, SubRangeSet::default());
         Assignment { attempt, job, units, mirrored, not_kernel, sub_ranges, grant }
     }
 
-    /// Open units: as many as a lease of the worker has, fewer near the end, fewer of those that were in leases that
-    /// expired, and few of those of an owner that is new.
-    fn grant_open(&mut self, request: &SyncRequest, hash: JobHash, now_ms: u64) -> Option<Assignment> {
+    /// Grants open units: at most the worker's usual number, fewer near the end of the job, fewer
+    /// of units of expired leases, and few to a new owner.
+    fn grant_open(
+        &mut self,
+        request: &SyncRequest,
+        hash: JobHash,
+        now_ms: u64,
+    ) -> Option<Assignment> {
         if self.jobs.get(&hash)?.units.open() == 0 {
             return None;
         }
-        let room = self.room_of(request);
+        let room = self.remaining_quota(request);
         if room == 0 {
             return None;
         }
         let mut in_hand =
             self.leases.values().filter(|l| l.worker == request.worker && !l.mirrored).peekable();
         let is_idle = in_hand.peek().is_none();
-        // A unit that is to be alone stays alone, so that it is known what failed.
+        // A suspect unit is leased alone, so that a failure can be attributed to it.
         if in_hand.any(|lease| lease.len() == 1 && self.is_suspect(lease.job, lease.units.start)) {
             return None;
         }
@@ -450,14 +500,17 @@ impl Campaign {
         let share = self.share(&request.worker, hash, now_ms);
         let often = self.settings.poison_failures.div_ceil(2);
         let job = self.jobs.get_mut(&hash)?;
-        // What failed here again and again is for others.
+        // Units that failed repeatedly on this worker are left to others.
         let avoid: BTreeSet<u64> = job
             .failures
             .iter()
-            .filter(|(_, workers)| workers.get(&request.worker).is_some_and(|times| *times >= often))
+            .filter(|(_, workers)| {
+                workers.get(&request.worker).is_some_and(|times| *times >= often)
+            })
             .map(|(&unit, _)| unit)
             .collect();
-        // Half of its share of what is left (Hummel, Schonberg and Flynn, "Factoring", 1992).
+        // Half of the worker's share of the remaining units (Hummel, Schonberg and Flynn,
+        // "Factoring", 1992).
         let fair = (job.units.open() as f64 * share / 2.0).ceil() as u64;
         let mut size = usual.min(fair).min(room).max(1);
         let range = job.units.lease(size, &avoid)?;
@@ -475,14 +528,20 @@ impl Campaign {
         Some(self.lease(request, hash, range, false, now_ms))
     }
 
-    /// Returns whether a unit was in leases that expired, and is to be alone in its next one.
+    /// Returns whether a unit of expired leases must be alone in its next lease.
     fn is_suspect(&self, hash: JobHash, unit: u64) -> bool {
         self.jobs.get(&hash).is_some_and(|job| job.suspects.get(&unit) == Some(&1))
     }
 
-    /// Where no unit is open: takes units that another worker has not begun from the end of its lease.
-    fn take_over(&mut self, request: &SyncRequest, hash: JobHash, now_ms: u64) -> Option<Assignment> {
-        let room = self.room_of(request);
+    /// Moves units that another worker has not started from the end of its lease into a new one.
+    /// Used when no unit is open.
+    fn take_over(
+        &mut self,
+        request: &SyncRequest,
+        hash: JobHash,
+        now_ms: u64,
+    ) -> Option<Assignment> {
+        let room = self.remaining_quota(request);
         let usual = self.lease_units(request, hash);
         let own = self.share(&request.worker, hash, now_ms);
         let mut most: Option<(u64, u64, f64)> = None;
@@ -491,12 +550,13 @@ impl Campaign {
                 continue;
             }
             let seen_ms = self.workers.get(&lease.worker)?.seen_ms;
-            // What it has begun is known once it has said so.
+            // Its progress is unknown until its next sync.
             if seen_ms <= lease.granted_ms {
                 continue;
             }
             let since_s = now_ms.saturating_sub(seen_ms) as f64 / 1000.0;
-            let rate = self.workers.get(&lease.worker).and_then(|w| w.units_per_s.get(&hash).copied());
+            let rate =
+                self.workers.get(&lease.worker).and_then(|w| w.units_per_s.get(&hash).copied());
             let begun = (rate.unwrap_or(0.0) * since_s) as u64;
             let left = lease.unstarted.saturating_sub(begun).min(lease.len());
             let left_s = left as f64 / rate.unwrap_or(1.0).max(1e-9);
@@ -511,7 +571,7 @@ impl Campaign {
         let taken = taken.clamp(1, left).min(usual).min(room);
         let (start, end) = (victim.units.end - taken, victim.units.end);
         let job = self.jobs.get(&hash)?;
-        // What is done by now needs no lease.
+        // Units that are done need no lease.
         let start = (start..end).find(|&unit| job.units.status(unit) == Some(Status::Leased))?;
         if taken == 0 {
             return None;
@@ -522,45 +582,57 @@ impl Campaign {
         Some(self.lease(request, hash, start..end, false, now_ms))
     }
 
-    /// A copy of a unit that another worker takes so long for that this one would have counted it by now, or that takes
-    /// longer than it should.
-    fn grant_copy(&mut self, request: &SyncRequest, hash: JobHash, now_ms: u64) -> Option<Assignment> {
-        if self.room_of(request) == 0 {
+    /// Grants a copy of a unit that another worker holds for longer than predicted, or for longer
+    /// than this worker would take.
+    fn grant_copy(
+        &mut self,
+        request: &SyncRequest,
+        hash: JobHash,
+        now_ms: u64,
+    ) -> Option<Assignment> {
+        if self.remaining_quota(request) == 0 {
             return None;
         }
         let job = self.jobs.get(&hash)?;
-        let own_s =
-            self.predicted_s(&request.worker, hash, 1).map(|s| s * f64::from(request.capacity.max(1)));
+        let own_s = self
+            .predicted_s(&request.worker, hash, 1)
+            .map(|s| s * f64::from(request.capacity.max(1)));
         let owner_of = |worker: &WorkerName| self.workers.get(worker).map(|worker| &worker.owner);
-        // Whoever has had it for very long does not keep others from it, nor do many workers of one owner.
+        // Neither a holder of very long standing nor many workers of one owner may keep others from
+        // a unit.
         let age_ms = |l: &Lease, unit| now_ms.saturating_sub(self.held_since(l, unit));
-        // The asker's own owner may have it anew; another that gave it back and took it again has it as long as before.
+        // A lease of the requesting owner counts from its grant. For other owners, returning a unit
+        // and leasing it again does not reset its age.
         let copied_ms = |l: &Lease, unit| match owner_of(&l.worker) {
             Some(owner) if *owner == request.owner => now_ms.saturating_sub(l.granted_ms),
             _ => age_ms(l, unit),
         };
-        let has_room = |unit: u64| {
+        let may_get_lease = |unit: u64| {
             let of_unit = |l: &&Lease| {
                 l.job == hash
                     && !l.mirrored
                     && l.units.contains(&unit)
                     && copied_ms(l, unit) < self.settings.patience_ms
             };
-            let holders = || self.leases.values().filter(of_unit).map(|lease| owner_of(&lease.worker));
+            let holders =
+                || self.leases.values().filter(of_unit).map(|lease| owner_of(&lease.worker));
             let owners: BTreeSet<_> = holders().collect();
             let is_new = !owners.contains(&Some(&request.owner));
             holders().count() < MOST_COPIES || is_new && owners.len() < MOST_COPIES
         };
         let has_it = |unit: u64| {
-            let its_own = |l: &Lease| l.worker == request.worker && l.job == hash && l.units.contains(&unit);
+            let its_own =
+                |l: &Lease| l.worker == request.worker && l.job == hash && l.units.contains(&unit);
             self.leases.values().any(its_own)
         };
         let late = |lease: &Lease, unit: u64| {
             let took_s = age_ms(lease, unit) as f64 / 1000.0;
-            // Its own word: one that calls itself slow enough is never late by it.
+            // The prediction rests on the worker's own report, so it is bounded: a worker that
+            // reports a low rate must not escape this check.
             let most_s = self.settings.patience_ms as f64 / 1000.0;
             let predicted_s = lease.predicted_s.unwrap_or(self.settings.lease_s).min(most_s);
-            took_s > self.settings.straggler * predicted_s || own_s.is_some_and(|own_s| took_s > own_s)
+            took_s > self.settings.straggler * predicted_s
+                || own_s.is_some_and(|own_s| took_s > own_s)
         };
         let in_hand = |unit: &u64| job.units.status(*unit) == Some(Status::Leased);
         let mut oldest: Vec<&Lease> = self
@@ -572,12 +644,14 @@ impl Campaign {
         oldest.sort_by_key(|lease| lease.granted_ms);
         let mut units =
             oldest.into_iter().flat_map(|lease| lease.units.clone().map(move |unit| (lease, unit)));
-        let (_, unit) = units
-            .find(|&(lease, unit)| in_hand(&unit) && late(lease, unit) && has_room(unit) && !has_it(unit))?;
+        let (_, unit) = units.find(|&(lease, unit)| {
+            in_hand(&unit) && late(lease, unit) && may_get_lease(unit) && !has_it(unit)
+        })?;
         Some(self.lease(request, hash, unit..unit + 1, true, now_ms))
     }
 
-    /// A worker has nothing more to do with a lease: if it has counted all of it, its next one may be larger.
+    /// Ends a lease that the worker no longer holds. If all of it is done, the worker's next lease
+    /// may be larger.
     fn end_lease(&mut self, attempt: u64) {
         if let Some(lease) = self.leases.get(&attempt)
             && !lease.mirrored
@@ -592,12 +666,12 @@ impl Campaign {
         self.drop_lease(attempt);
     }
 
-    /// Returns a lease that ended lately.
+    /// Returns a lease that ended recently.
     pub(super) fn ended(&self, attempt: u64) -> Option<&Lease> {
         self.ended.get(&attempt)
     }
 
-    /// Ends a lease; its units that nobody else has are open again.
+    /// Ends a lease and opens those of its units that no other lease contains.
     pub(super) fn drop_lease(&mut self, attempt: u64) {
         let Some(lease) = self.leases.remove(&attempt) else { return };
         if self.ended_order.len() == MOST_ENDED
@@ -605,15 +679,16 @@ impl Campaign {
         {
             self.ended.remove(&oldest);
         }
-        // One that was adopted again may end again.
+        // An adopted lease may end again.
         if self.ended.insert(attempt, lease.clone()).is_none() {
             self.ended_order.push_back(attempt);
         }
         if lease.mirrored {
             return self.check_lease_ended(&lease, attempt);
         }
-        let overlaps =
-            |other: &Lease| other.units.start < lease.units.end && lease.units.start < other.units.end;
+        let overlaps = |other: &Lease| {
+            other.units.start < lease.units.end && lease.units.start < other.units.end
+        };
         let others: Vec<Range<u64>> = self
             .leases
             .values()
@@ -625,16 +700,23 @@ impl Campaign {
         }
     }
 
-    /// Lets leases expire, and says which jobs are finished and which units are to be set aside.
+    /// Ends expired leases and advances the jobs. Returns the events for units that are now
+    /// poisoned and for jobs that are finished or disputed.
     pub fn tick(&mut self, now_ms: u64) -> Vec<Event> {
         self.started_ms.get_or_insert(now_ms);
         self.ticked_ms = now_ms;
-        let expired: Vec<u64> =
-            self.leases.iter().filter(|(_, lease)| lease.deadline_ms <= now_ms).map(|(&a, _)| a).collect();
+        let expired: Vec<u64> = self
+            .leases
+            .iter()
+            .filter(|(_, lease)| lease.deadline_ms <= now_ms)
+            .map(|(&a, _)| a)
+            .collect();
         let mut events = Vec::new();
         let mut in_hand: HashMap<WorkerName, usize> = HashMap::new();
         if !expired.is_empty() {
-            for lease in self.leases.values().filter(|lease| !lease.mirrored && !lease.units.is_empty()) {
+            for lease in
+                self.leases.values().filter(|lease| !lease.mirrored && !lease.units.is_empty())
+            {
                 *in_hand.entry(lease.worker.clone()).or_default() += 1;
             }
         }
@@ -652,20 +734,34 @@ impl Campaign {
         events
     }
 
-    /// Whether a worker that is believed was heard of in the last `within_ms`, and takes work.
-    pub(super) fn is_at_work(&self, name: &str, worker: &WorkerState, within_ms: u64, now_ms: u64) -> bool {
+    /// Returns whether a worker is not quarantined, takes work, and was heard from in the last
+    /// `within_ms`.
+    pub(super) fn is_at_work(
+        &self,
+        name: &str,
+        worker: &WorkerState,
+        within_ms: u64,
+        now_ms: u64,
+    ) -> bool {
         worker.capacity > 0 && self.is_about(name, worker, within_ms, now_ms)
     }
 
-    /// The same, also if it rests at the moment.
-    pub(super) fn is_about(&self, name: &str, worker: &WorkerState, within_ms: u64, now_ms: u64) -> bool {
+    /// Returns the same as [`Self::is_at_work`], but also true for a worker whose capacity is 0.
+    pub(super) fn is_about(
+        &self,
+        name: &str,
+        worker: &WorkerState,
+        within_ms: u64,
+        now_ms: u64,
+    ) -> bool {
         !worker.draining
             && now_ms.saturating_sub(worker.seen_ms) < within_ms
             && !self.reputation.is_quarantined(name, &worker.owner)
     }
 
-    /// Units of a lease that expired may be what killed its worker: they go in ever smaller leases, and one that its
-    /// worker had `alone` has failed.
+    /// Treats the units of an expired lease as suspects, since one of them may have crashed the
+    /// worker: their next leases are ever smaller. A unit that was `alone` with its worker has
+    /// failed.
     fn suspect(&mut self, lease: &Lease, alone: bool) -> Option<Event> {
         let count = lease.len();
         if lease.mirrored {
@@ -684,7 +780,8 @@ impl Campaign {
         None
     }
 
-    /// A worker has no kernel that can count a unit as its lease says: it is not asked again until it restarts.
+    /// Marks a worker as having no kernel for the job until it restarts. Drops its lease and its
+    /// reservations of checks.
     pub fn unsuited(&mut self, unit: UnitId, attempt: u64, worker: &str) {
         if self.leases.get(&attempt).is_some_and(|lease| lease.worker == worker) {
             self.drop_lease(attempt);
@@ -695,9 +792,15 @@ impl Campaign {
         self.put_back_all_of(worker);
     }
 
-    /// A worker could not count a unit of a lease that it has or had. Says so if the unit is to be set aside now. Whoever was
-    /// not asked is not heard.
-    pub fn fail(&mut self, unit: UnitId, attempt: u64, worker: &str, reason: &str) -> Option<Event> {
+    /// Records that a worker could not count a unit of a lease that it holds or held. Returns an
+    /// event if the unit is to be poisoned. Ignores workers that did not have this lease.
+    pub fn fail(
+        &mut self,
+        unit: UnitId,
+        attempt: u64,
+        worker: &str,
+        reason: &str,
+    ) -> Option<Event> {
         if self.was_asked(unit, attempt, worker) { self.failed(unit, worker, reason) } else { None }
     }
 
@@ -724,7 +827,8 @@ impl Campaign {
             self.reputation.known_owner(name, owner)
         };
         let owners: BTreeSet<_> = workers.keys().map(owner).collect();
-        // Where several owners count, one of them alone sets nothing aside, however often it says so.
+        // Where several owners count, a single owner cannot poison a unit, however often it reports
+        // failures.
         let mut all: BTreeSet<_> = self.workers.keys().map(owner).collect();
         all.extend(job_owners.into_iter().map(Some));
         let of_owner = |one: &Option<OwnerId>| -> u32 {
@@ -735,22 +839,24 @@ impl Campaign {
             && owners.len() >= all.len().min(settings.poison_workers)
             && (all.len() < 2 || failures - most >= settings.poison_failures / 2);
         let poison = failures >= settings.poison_failures && enough;
-        let reason = format!("failed {failures} times on {} workers, at last: {reason}", workers.len());
+        let reason =
+            format!("failed {failures} times on {} workers, at last: {reason}", workers.len());
         poison.then_some(Event::UnitPoisoned { unit, reason })
     }
 
-    /// A worker is to take nothing more. False if it is not known.
+    /// Drains a worker: it gets no more work. Returns false if the worker is unknown.
     pub fn drain(&mut self, worker: &str) -> bool {
         self.put_back_all_of(worker);
         self.workers.get_mut(worker).map(|worker| worker.draining = true).is_some()
     }
 
-    /// At the start, a worker was told earlier to take nothing more: that holds if it comes back with the same boot.
+    /// Restores the draining of a worker at the start. It applies if the worker returns with the
+    /// same boot.
     pub fn restore_draining(&mut self, worker: &str, boot: u64) {
         self.drained.insert(worker.to_owned(), boot);
     }
 
-    /// Whether a worker takes nothing more.
+    /// Returns whether a worker is draining.
     pub fn is_draining(&self, worker: &str) -> bool {
         self.workers.get(worker).is_some_and(|worker| worker.draining)
     }

@@ -1,17 +1,20 @@
-//! A campaign: the jobs of a coordinator, and who counts which unit. A pure state machine: no clock, no disk, no
-//! network; the time and the seed of the random numbers come in.
+//! A campaign: the jobs of a coordinator and the assignment of their units to workers. It is a pure
+//! state machine without clock, disk or network; the time and the random seed are inputs.
 //!
-//! **At-least-once execution, exactly-once accounting.** Leases are volatile: they may be lost, expire or be granted
-//! twice, and cost only time. What counts are [`Event`]s. Whatever a worker reports is first *validated*
-//! ([`Campaign::validate`]), which changes nothing and yields events; the coordinator writes these to its ledger, and only
-//! then are they *applied* ([`Campaign::apply`]) and the worker told. Replaying the events of a ledger gives the same
-//! campaign, whatever crashed in between.
+//! **At-least-once execution, exactly-once accounting.** Leases are volatile: they may be lost,
+//! expire or be granted twice, which costs only time. Only [`Event`]s count. A worker's report is
+//! first *validated* ([`Campaign::validate`]), which changes nothing and returns events. The
+//! coordinator writes these to its ledger; only then does it *apply* them ([`Campaign::apply`]) and
+//! answer the worker. Replaying the events of a ledger yields the same campaign, whatever crashed
+//! in between.
 //!
-//! **Nobody is believed for ever, and nobody chooses whom it checks.** A share of all units is counted again as a mirror
-//! image, some of it or all of it, by a worker of another owner that the campaign draws, and another share by the
-//! coordinator's arbiter, which nobody can collude with. Where two results differ the arbiter decides, whoever was wrong
-//! is quarantined, and whatever nobody has confirmed is counted again. A job whose total contradicts a published value
-//! is not finished but disputed. `docs/trust.md` has the model and the figures.
+//! **No worker is trusted permanently, and none chooses which units it checks.** A share of all
+//! units is recounted, in part or in full, as a mirror image by a worker of another owner, which
+//! the campaign draws at random; the coordinator's arbiter, with which no worker can collude,
+//! recounts another share. Where two results differ, the arbiter decides, the worker that was wrong
+//! is quarantined, and every unconfirmed unit is recounted. A job whose total contradicts a
+//! published value becomes disputed instead of finished. `docs/trust.md` describes the model and
+//! gives the figures.
 
 mod cells;
 mod checks;

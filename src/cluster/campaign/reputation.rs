@@ -1,34 +1,35 @@
-//! Who counted, whose it is, and how far that is believed.
+//! Sources of results, their owners, and the reputation of each owner.
 //!
-//! Reputation is an *owner's*: everybody who enrolled with one token. Only what others confirmed adds to it.
+//! Reputation belongs to the *owner*: all workers that enrolled with one token. It is gained only
+//! through confirmations by others.
 
 use std::collections::{BTreeSet, HashMap};
 
 use super::WorkerName;
 use super::unit_result::Source;
 
-/// The coordinator as the owner of its arbiter.
+/// The name of the coordinator as the owner of its arbiter.
 pub const COORDINATOR: &str = "(coordinator)";
 
-/// An owner is not believed any more once so many of its workers were convicted.
+/// Number of convicted workers from which an owner is no longer trusted.
 const MOST_CONVICTED: usize = 3;
 
-/// The most sources of one worker.
+/// Upper limit of the sources of a worker.
 pub(super) const MOST_SOURCES: usize = 256;
 
-/// An owner's number.
+/// The number of an owner.
 pub(super) type OwnerId = u32;
 
 /// The record of an owner.
 #[derive(Clone, Debug, Default)]
 struct Record {
-    /// Units of its workers that others confirmed, as a whole or in some sub-ranges.
+    /// Units of its workers that others confirmed, in full or in part.
     confirmed: u64,
-    /// Its workers that are in quarantine.
+    /// Its quarantined workers.
     convicted: BTreeSet<WorkerName>,
 }
 
-/// All sources and owners, as numbers, and what is known of them.
+/// All sources and owners by number, and their reputation.
 #[derive(Debug, Default)]
 pub(super) struct Reputation {
     sources: Vec<Source>,
@@ -36,16 +37,16 @@ pub(super) struct Reputation {
     owner_of: Vec<OwnerId>,
     records: Vec<Record>,
     owners: HashMap<String, OwnerId>,
-    /// The owners under which each worker was known.
+    /// Owners under which each worker was known.
     owners_of: HashMap<WorkerName, BTreeSet<OwnerId>>,
     of_worker: HashMap<WorkerName, Vec<u32>>,
     quarantined: HashMap<WorkerName, String>,
 }
 
-/// Returns whose a worker is, where its credentials say `owner`.
+/// Returns the owner of a worker whose credentials name `owner`.
 fn owner_name<'a>(worker: &'a str, owner: &'a str) -> &'a str {
     match owner {
-        // No worker's name begins so: the arbiter, by whatever name.
+        // Only the arbiter's name begins with a parenthesis.
         _ if worker.starts_with('(') => COORDINATOR,
         "" => worker,
         owner => owner,
@@ -53,7 +54,7 @@ fn owner_name<'a>(worker: &'a str, owner: &'a str) -> &'a str {
 }
 
 impl Reputation {
-    /// Returns the number of a source.
+    /// Returns the number of a source, assigning one if it is new.
     pub(super) fn number(&mut self, source: &Source) -> u32 {
         if let Some(&number) = self.numbers.get(source) {
             return number;
@@ -68,7 +69,7 @@ impl Reputation {
         number
     }
 
-    /// Returns the number of an owner.
+    /// Returns the number of a worker's owner, assigning one if it is new.
     pub(super) fn owner(&mut self, worker: &str, owner: &str) -> OwnerId {
         let name = owner_name(worker, owner);
         let id = self.owners.get(name).copied().unwrap_or_else(|| {
@@ -83,12 +84,12 @@ impl Reputation {
         id
     }
 
-    /// Returns the number of an owner that has one.
+    /// Returns the number of a worker's owner, or `None` if it has none yet.
     pub(super) fn known_owner(&self, worker: &str, owner: &str) -> Option<OwnerId> {
         self.owners.get(owner_name(worker, owner)).copied()
     }
 
-    /// Returns whether a source is the coordinator's own.
+    /// Returns whether a source is the coordinator.
     pub(super) fn is_coordinator(&self, number: u32) -> bool {
         self.sources[number as usize].worker.starts_with('(')
     }
@@ -107,32 +108,32 @@ impl Reputation {
         self.owner_of[number as usize]
     }
 
-    /// Returns the numbers of the sources of a worker.
+    /// Returns the numbers of a worker's sources.
     pub(super) fn of_worker(&self, worker: &str) -> &[u32] {
         self.of_worker.get(worker).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns whether a result of this source would be one source too many of its worker.
+    /// Returns whether a source is new and its worker already has the maximum number of sources.
     pub(super) fn has_too_many_sources(&self, source: &Source) -> bool {
         !self.numbers.contains_key(source) && self.of_worker(&source.worker).len() >= MOST_SOURCES
     }
 
-    /// Notes that others confirmed a unit of an owner.
+    /// Records that others confirmed a unit of an owner.
     pub(super) fn confirmed(&mut self, owner: OwnerId) {
         self.records[owner as usize].confirmed += 1;
     }
 
-    /// Returns whether a worker of an owner is in quarantine.
+    /// Returns whether an owner has a quarantined worker.
     pub(super) fn is_convicted(&self, owner: OwnerId) -> bool {
         !self.records[owner as usize].convicted.is_empty()
     }
 
-    /// Returns whether fewer than `units` of an owner's units were confirmed by others.
+    /// Returns whether others confirmed fewer than `units` of an owner's units.
     pub(super) fn is_new(&self, owner: OwnerId, units: u64) -> bool {
         self.records[owner as usize].confirmed < units
     }
 
-    /// Puts a worker in quarantine; its owner begins anew. Returns the owners that it had.
+    /// Quarantines a worker and resets the reputation of its owners. Returns these owners.
     pub(super) fn quarantine(&mut self, worker: &str, reason: &str) -> BTreeSet<OwnerId> {
         self.quarantined.entry(worker.to_owned()).or_insert_with(|| reason.to_owned());
         let owners = self.owners_of.get(worker).cloned().unwrap_or_default();
@@ -144,7 +145,8 @@ impl Reputation {
         owners
     }
 
-    /// Lets a worker out of quarantine; its owner begins anew. Returns the owners that it had.
+    /// Releases a worker from quarantine and resets the reputation of the owners for which it was
+    /// convicted. Returns these owners.
     pub(super) fn release(&mut self, worker: &str) -> BTreeSet<OwnerId> {
         self.quarantined.remove(worker);
         let mut owners = BTreeSet::new();
@@ -157,7 +159,8 @@ impl Reputation {
         owners
     }
 
-    /// Returns whether nothing of a worker is taken: it is in quarantine, or too many of its owner's workers are.
+    /// Returns whether results of a worker are rejected: it is quarantined, or too many workers of
+    /// its owner are.
     pub(super) fn is_quarantined(&self, worker: &str, owner: &str) -> bool {
         self.quarantined.contains_key(worker)
             || self
@@ -165,7 +168,7 @@ impl Reputation {
                 .is_some_and(|owner| self.records[owner as usize].convicted.len() >= MOST_CONVICTED)
     }
 
-    /// Returns the workers in quarantine, with the reason.
+    /// Returns the quarantined workers, with the reason.
     pub(super) const fn quarantined(&self) -> &HashMap<WorkerName, String> {
         &self.quarantined
     }

@@ -1,4 +1,4 @@
-//! The arbiter: what the coordinator counts itself, and what follows from it.
+//! The arbiter: the units that the coordinator counts itself, and the consequences.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,35 +14,45 @@ use crate::tally::Tally;
 pub struct ArbiterTask {
     /// The unit.
     pub unit: UnitId,
-    /// The sub-ranges that are enough; empty for all of the unit.
+    /// The sub-ranges to count; empty for the whole unit.
     pub sub_ranges: SubRangeSet,
-    /// Whether two results differ: then it must be counted twice.
+    /// Whether two results differ; the unit must then be counted twice.
     pub dispute: bool,
 }
 
-/// What the arbiter found.
+/// The arbiter's result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ruling {
-    /// What it was asked.
+    /// The task.
     pub task: ArbiterTask,
-    /// Of the unit, or of the sub-ranges that it was asked for.
+    /// The tally of the unit, or of the requested sub-ranges.
     pub tally: Tally,
-    /// The sums of these sub-ranges, in thirds; of all of them if the whole unit was counted.
+    /// The sums of the requested sub-ranges, in thirds; those of all sub-ranges if the whole unit
+    /// was counted.
     pub sub_sums: Vec<u128>,
-    /// Seconds that it took.
+    /// Counting time, in seconds.
     pub elapsed_s: f64,
 }
 
 impl Campaign {
-    /// Returns what the arbiter is to count next: disputes, then audits, then checks that nobody else can make, then
-    /// those that are waited for and not leased. `skip` says which units it cannot decide.
-    pub fn next_for_arbiter(&mut self, now_ms: u64, skip: impl Fn(UnitId) -> bool) -> Option<ArbiterTask> {
+    /// Returns the arbiter's next task: disputes first, then audits, then checks that no worker can
+    /// make, then reserved checks without a lease that may be made early. `skip` returns true for
+    /// units that the arbiter cannot decide.
+    pub fn next_for_arbiter(
+        &mut self,
+        now_ms: u64,
+        skip: impl Fn(UnitId) -> bool,
+    ) -> Option<ArbiterTask> {
         let task = self.task_for_arbiter(now_ms, skip);
         self.at_arbiter = task.map(|task| task.unit);
         task
     }
 
-    fn task_for_arbiter(&mut self, now_ms: u64, skip: impl Fn(UnitId) -> bool) -> Option<ArbiterTask> {
+    fn task_for_arbiter(
+        &mut self,
+        now_ms: u64,
+        skip: impl Fn(UnitId) -> bool,
+    ) -> Option<ArbiterTask> {
         let mut jobs: Vec<_> = self.jobs.iter().filter(|(_, job)| job.state.is_counted()).collect();
         jobs.sort_by_key(|(_, job)| (std::cmp::Reverse(job.priority), job.submitted_ms));
         let dispute = jobs.iter().find_map(|&(&hash, job)| {
@@ -68,29 +78,40 @@ impl Campaign {
                 job.checks.orphans_from = next;
             }
         }
-        let (unit, depth) = found.or_else(|| self.next_waited_for(&skip))?;
+        let (unit, depth) = found.or_else(|| self.next_reserved_for_arbiter(&skip))?;
         let outcome = self.jobs.get(&unit.job)?.units.outcome(unit.unit)?;
         let sub_ranges = match depth {
-            Depth::Spot => {
-                self.random.some_of(&self.key, u32::from(outcome.sub_ranges), self.settings.spot_sub_ranges)
-            }
+            Depth::Spot => self.random.some_of(
+                &self.key,
+                u32::from(outcome.sub_ranges),
+                self.settings.spot_sub_ranges,
+            ),
             Depth::Full => SubRangeSet::default(),
         };
         Some(ArbiterTask { unit, sub_ranges, dispute: false })
     }
 
-    /// Returns a check that no worker makes, or any once no unit of the job is open, or done if all units are counted twice;
-    /// and where to look next.
-    fn orphan(&self, job: &Job, now_ms: u64, skip: impl Fn(u64) -> bool) -> (Option<(u64, Depth)>, u64) {
-        /// More at a time would be slow.
+    /// Returns a check to be made by the coordinator, and the unit at which the next scan begins.
+    /// This is a check that no worker can make or, once the job waits only for its checks, any
+    /// check. The latter applies when no unit of the job is open or, if all units are recounted,
+    /// when all are done.
+    fn orphan(
+        &self,
+        job: &Job,
+        now_ms: u64,
+        skip: impl Fn(u64) -> bool,
+    ) -> (Option<(u64, Depth)>, u64) {
+        /// Scanning more in one call would be slow.
         const LOOK_AT: usize = 64;
         let all_done = job.units.done() == job.units.len();
         if all_done && let Some(check) = job.checks.shallowest(&skip) {
-            // The job waits for nothing else.
+            // The job waits only for its checks.
             return (Some(check), job.checks.orphans_from);
         }
         let mut next = 0;
-        for (looked_at, (unit, check)) in job.checks.undrawn_from(job.checks.orphans_from).enumerate() {
+        for (looked_at, (unit, check)) in
+            job.checks.undrawn_from(job.checks.orphans_from).enumerate()
+        {
             if looked_at == LOOK_AT {
                 next = unit;
                 break;
@@ -99,14 +120,16 @@ impl Campaign {
                 return (Some((unit, check.depth)), unit);
             }
         }
-        // Only what is in hand is left, and whoever holds the checks may be slow.
+        // All remaining units are leased, and the workers with the checks may be slow.
         let ends = job.units.open() == 0 && self.target(job) < 1.0;
         (if ends { job.checks.shallowest(&skip) } else { None }, next)
     }
 
-    /// Returns the events that a ruling leads to: whoever counted something else is quarantined, and the truth stands.
+    /// Returns the events that follow from a ruling: the sources of wrong results are quarantined,
+    /// and the correct result is recorded.
     pub fn ruled(&self, ruling: &Ruling, arbiter: &Source) -> Vec<Event> {
-        let Ruling { task: ArbiterTask { unit, sub_ranges, dispute }, tally, sub_sums, elapsed_s } = ruling;
+        let Ruling { task: ArbiterTask { unit, sub_ranges, dispute }, tally, sub_sums, elapsed_s } =
+            ruling;
         let (unit, elapsed_s) = (*unit, *elapsed_s);
         let Some(job) = self.jobs.get(&unit.job) else { return Vec::new() };
         let Some(outcome) = job.units.outcome(unit.unit) else { return Vec::new() };
@@ -127,7 +150,8 @@ impl Campaign {
         let differs = outcome.tally.thirds() != tally.thirds();
         let wrong = differs || wrong_sums;
         if wrong && !dispute {
-            // One count against another: it is counted twice before anybody is convicted.
+            // One count stands against another, so the unit is counted twice before a worker is
+            // convicted.
             let (tally, source, agrees) = (*tally, arbiter.clone(), false);
             return vec![if differs {
                 Event::Recount { unit, tally, source, mirrored: true, agrees, elapsed_s }
@@ -147,7 +171,8 @@ impl Campaign {
         }
         if wrong && !self.is_own(unit) {
             convicted.push((&first.worker, reason.clone()));
-            // Who confirmed it is as wrong, unless only the sums of sub-ranges are, which it did not see.
+            // The confirming source is wrong as well, unless only the sums of sub-ranges differ,
+            // which it did not see.
             let vouched = job.checks.get(unit.unit).and_then(|check| check.vouched);
             for checker in outcome.checker.into_iter().chain(vouched).filter(|_| differs) {
                 let checker = &self.reputation.source(checker).worker;
@@ -157,7 +182,8 @@ impl Campaign {
         let mut events = self.convict(&convicted, true);
         let (tally, source) = (*tally, arbiter.clone());
         if wrong {
-            let voids = |event: &Event| matches!(event, Event::UnitVoided { unit: u, .. } if *u == unit);
+            let voids =
+                |event: &Event| matches!(event, Event::UnitVoided { unit: u, .. } if *u == unit);
             if !events.iter().any(voids) {
                 events.push(Event::UnitVoided { unit, reason });
             }
@@ -171,19 +197,27 @@ impl Campaign {
                 sub_sums: Vec::new(),
             });
         } else {
-            events.push(Event::Recount { unit, tally, source, mirrored: true, agrees: true, elapsed_s });
+            events.push(Event::Recount {
+                unit,
+                tally,
+                source,
+                mirrored: true,
+                agrees: true,
+                elapsed_s,
+            });
         }
         events
     }
 
-    /// Returns the events that put a worker in quarantine and take back what it counted and nobody else confirmed.
-    /// `widen` says whether it lied, so that nothing that is not confirmed is believed any more.
+    /// Returns the events that quarantine a worker and void its results that others have not
+    /// confirmed. `widen` says whether it reported a false result, so that all unconfirmed units
+    /// must be recounted.
     pub fn quarantine(&self, worker: &str, reason: &str, widen: bool) -> Vec<Event> {
         self.convict(&[(worker, reason.to_owned())], widen)
     }
 
-    /// Puts workers in quarantine, each for its reason. What any worker in quarantine counted and nobody outside
-    /// confirmed is taken back, once.
+    /// Returns the events that quarantine workers, each for its reason, and void the results of all
+    /// quarantined workers that no other worker confirmed, each once.
     fn convict(&self, convicted: &[(&str, String)], widen: bool) -> Vec<Event> {
         let mut events = Vec::new();
         let mut new: BTreeMap<&str, &str> = BTreeMap::new();
@@ -202,7 +236,7 @@ impl Campaign {
             .chain(new.keys().copied())
             .flat_map(|worker| self.reputation.of_worker(worker).iter().copied())
             .collect();
-        // What is cancelled is of no use, and a published total is right.
+        // Cancelled jobs are irrelevant, and a published total is right.
         let is_settled = |job: &Job| match job.state {
             JobState::Cancelled => true,
             JobState::Finished => job.published.is_some(),
@@ -210,7 +244,7 @@ impl Campaign {
         };
         for (&job, state) in self.jobs.iter().filter(|(_, job)| !is_settled(job)) {
             for (unit, outcome) in state.units.outcomes() {
-                // Their word for each other's results counts for nothing.
+                // Quarantined workers cannot confirm each other's results.
                 let confirmed = outcome.checker.is_some_and(|checker| !numbers.contains(&checker));
                 if numbers.contains(&outcome.source) && !confirmed {
                     let worker = &self.reputation.source(outcome.source).worker;
@@ -224,7 +258,7 @@ impl Campaign {
 }
 
 impl Claim {
-    /// Returns whether the claim is what the arbiter found.
+    /// Returns whether the claim equals the arbiter's result.
     fn agrees_with(&self, truth: &Tally, sub_sums: &[u128]) -> bool {
         match self {
             Self::Whole(tally) => tally.thirds() == truth.thirds(),

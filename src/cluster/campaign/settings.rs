@@ -1,44 +1,48 @@
-//! The constants of a campaign.
+//! The settings of a campaign.
 
-/// What a coordinator may set.
+/// The parameters that a coordinator may set.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
-    /// How long a lease lives without a sync from its worker, in ms.
+    /// Lifetime of a lease without a sync from its worker, in ms.
     pub lease_ms: u64,
-    /// How long a worker waits between syncs, in ms.
+    /// Time between two syncs of a worker, in ms.
     pub sync_ms: u64,
-    /// The work of a lease, in s of its worker's time, once the worker's rate is known.
+    /// Counting time of a lease, in seconds of its worker, once the worker's rate is known.
     pub lease_s: f64,
-    /// The work of a worker's first lease of a job, in s, as far as the job's units are known.
+    /// Counting time of a worker's first lease of a job, in seconds, as far as the job's units are
+    /// known.
     pub first_lease_s: f64,
-    /// The most units in one lease.
+    /// Upper limit of the units in a lease.
     pub most_lease_units: u64,
-    /// A lease that takes so many times as long as predicted is counted by another worker, too, near the end.
+    /// Ratio of elapsed to predicted time from which a lease is also given to another worker, near
+    /// the end of a job.
     pub straggler: f64,
-    /// A unit that failed so often …
+    /// Number of failures from which a unit is poisoned …
     pub poison_failures: u32,
-    /// … on so many workers is set aside.
+    /// … if it failed on at least this many workers.
     pub poison_workers: usize,
-    /// How long a recount waits for a worker of another owner before the coordinator makes it, and the most time that a
-    /// worker's own word makes of its lease before an idle worker may have a copy, in ms.
+    /// Upper limit, in ms, of the predicted time of a lease, which rests on its worker's own report;
+    /// an idle worker may get a copy of slower leases. Holders that have had a unit for longer than
+    /// this do not count towards the limit of copies.
     pub patience_ms: u64,
-    /// An owner is new until so many of its units were confirmed by others, and has no more than so many unconfirmed
-    /// units in hand as long as it is.
+    /// Units that others must confirm before an owner is no longer new, and the limit of
+    /// unconfirmed units that a new owner may hold.
     pub new_owner_units: u64,
-    /// Sub-ranges of a unit that a spot check counts again.
+    /// Number of sub-ranges that a spot check recounts.
     pub spot_sub_ranges: u32,
-    /// The probability with which a unit of an owner that is not new is spot-checked by another owner.
+    /// Probability that another owner spot-checks a unit of an owner that is not new.
     pub spot_check: f64,
-    /// The probability with which a unit is counted again as a whole by another owner.
+    /// Probability that another owner recounts a whole unit.
     pub full_check: f64,
-    /// The probability with which a unit is counted again as a whole by the coordinator itself.
+    /// Probability that the coordinator recounts a whole unit.
     pub audit: f64,
-    /// Units of each owner, in each job, of which the coordinator counts some sub-ranges again, on average and at least.
+    /// Minimum expected number of units of each owner in each job that the coordinator spot-checks.
     pub owner_audits: u64,
-    /// What share of each owner's units is confirmed before a job is finished. `None` chooses by job: all of them if
-    /// several owners count a job whose total is not published, none beyond the usual checks otherwise.
+    /// Share of each owner's units that must be confirmed before a job is finished. `None` chooses
+    /// by job: all units if several owners count a job without a published total; otherwise only
+    /// the usual checks are made.
     pub assurance: Option<f64>,
-    /// The most units of one owner that may be in dispute at the same time.
+    /// Upper limit of simultaneous disputes in a job raised by one owner.
     pub most_disputes: usize,
 }
 

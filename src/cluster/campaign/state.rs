@@ -1,4 +1,4 @@
-//! The campaign's state, and the events that change it.
+//! The state of a campaign and the events that change it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::net::IpAddr;
@@ -17,20 +17,22 @@ use super::{UnitId, WorkerName};
 use crate::decomposition::JobHash;
 use crate::tally::Tally;
 
-/// What happened, for ever. A coordinator writes these to its ledger before it applies them.
+/// A permanent change of a campaign. A coordinator writes events to its ledger before it applies
+/// them.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// A job was submitted.
     JobSubmitted {
         /// The job.
         job: JobHash,
-        /// Units that it has.
+        /// Number of its units.
         units: u64,
-        /// Higher goes first.
+        /// Priority; jobs with a higher one come first.
         priority: i32,
-        /// When, in ms.
+        /// Time of submission, in ms.
         at_ms: u64,
-        /// The number of solutions, if it is published. It is not kept: who reads a ledger looks it up.
+        /// The published number of solutions, if any. The ledger does not record it; it is looked
+        /// up when a ledger is read.
         published: Option<u128>,
     },
     /// A job's state changed.
@@ -44,101 +46,104 @@ pub enum Event {
     UnitDone {
         /// The unit.
         unit: UnitId,
-        /// Under which lease; 0 for the arbiter.
+        /// Number of the lease; 0 for the arbiter.
         attempt: u64,
-        /// What was counted.
+        /// The result.
         tally: Tally,
-        /// By whom.
+        /// Source of the result.
         source: Source,
-        /// Seconds that it took.
+        /// Counting time, in seconds.
         elapsed_s: f64,
-        /// Which checks were drawn for it; none in ledgers of before, where they are drawn when it is read.
+        /// The checks drawn for it. `None` in ledgers of earlier versions; they are then drawn when
+        /// the ledger is read.
         checks: Option<CheckPlan>,
         /// The sums of its sub-ranges, in thirds, if a check needs them.
         sub_sums: Vec<u128>,
     },
-    /// Some sub-ranges of a unit that is done were counted again.
+    /// Some sub-ranges of a unit that is done were recounted.
     SpotCheck {
         /// The unit.
         unit: UnitId,
-        /// Which sub-ranges.
+        /// The sub-ranges.
         sub_ranges: SubRangeSet,
         /// Their sums, in thirds.
         sums: Vec<u128>,
-        /// By whom.
+        /// Source of the recount.
         source: Source,
-        /// Whether these are the sums that the result came with.
+        /// Whether these are the sums of the result in force.
         agrees: bool,
-        /// Seconds that it took.
+        /// Counting time, in seconds.
         elapsed_s: f64,
     },
-    /// A unit that is done was counted again.
+    /// A unit that is done was recounted.
     Recount {
         /// The unit.
         unit: UnitId,
-        /// What was counted.
+        /// The result of the recount.
         tally: Tally,
-        /// By whom.
+        /// Source of the recount.
         source: Source,
         /// Whether its mirror image was counted.
         mirrored: bool,
-        /// Whether that is the result that stands.
+        /// Whether it equals the result in force.
         agrees: bool,
-        /// Seconds that it took.
+        /// Counting time, in seconds.
         elapsed_s: f64,
     },
-    /// A result was taken back; the unit is open again.
+    /// A result was voided; the unit is open again.
     UnitVoided {
         /// The unit.
         unit: UnitId,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// A unit failed too often and is set aside.
+    /// A unit failed too often and is poisoned.
     UnitPoisoned {
         /// The unit.
         unit: UnitId,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// A unit that was set aside is open again.
+    /// A poisoned unit is open again.
     UnitRevived {
         /// The unit.
         unit: UnitId,
     },
-    /// A worker is not believed any more.
+    /// A worker was quarantined.
     WorkerQuarantined {
         /// The worker.
         worker: WorkerName,
-        /// Why.
+        /// The reason.
         reason: String,
-        /// Whether it lied: then whatever nobody has confirmed is counted again.
+        /// Whether it reported a false result; all unconfirmed units are then recounted.
         widen: bool,
     },
-    /// A worker may begin anew.
+    /// A worker was released from quarantine.
     WorkerReleased {
         /// The worker.
         worker: WorkerName,
     },
 }
 
-/// What is done with a job.
+/// The state of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum JobState {
-    /// It is counted.
+    /// Its units are being counted.
     Running,
-    /// It waits for somebody to let it go on.
+    /// It is suspended until it is resumed.
     Paused,
-    /// It was given up.
+    /// It was given up for good.
     Cancelled,
-    /// Every unit is done, every recount that was due agrees, and no published value is contradicted.
+    /// Every unit is done, all checks are made, and the total does not contradict a published
+    /// value.
     Finished,
-    /// Every unit is done, and the total cannot be, or is not the published one: units are counted again.
+    /// Every unit is done, but the total is impossible or contradicts the published value; units
+    /// are being recounted.
     Disputed,
 }
 
 impl JobState {
-    /// Returns whether units of the job are handed out.
+    /// Returns whether units of the job are leased.
     pub const fn is_counted(self) -> bool {
         matches!(self, Self::Running | Self::Disputed)
     }
@@ -147,7 +152,7 @@ impl JobState {
 /// A second result that differs from the first.
 #[derive(Clone, Debug)]
 pub(super) enum Claim {
-    /// Of the whole unit.
+    /// The tally of the whole unit.
     Whole(Tally),
     /// The sums of some sub-ranges.
     Spot(SubRangeSet, Vec<u128>),
@@ -160,32 +165,35 @@ pub(super) struct Job {
     pub(super) priority: i32,
     pub(super) submitted_ms: u64,
     pub(super) state: JobState,
-    /// The number of solutions, if it is published.
+    /// The published number of solutions, if any.
     pub(super) published: Option<u128>,
-    /// Owners of workers that counted units of it, first or again.
+    /// Owners of workers that counted or recounted units of it.
     pub(super) owners: BTreeSet<OwnerId>,
-    /// Units that are to be counted again.
+    /// Pending checks.
     pub(super) checks: Checks,
-    /// The sums of sub-ranges of units that have a spot check due.
+    /// Sums of sub-ranges, for units with a pending spot check or a dispute.
     pub(super) sub_sums: HashMap<u64, Box<[u128]>>,
-    /// Units of which two results differ, until the arbiter has spoken: who came second, with what.
+    /// Units with two different results that the arbiter has not decided, with the source and the
+    /// claim of the second result.
     pub(super) disputes: BTreeMap<u64, (Source, Claim)>,
-    /// How far a dispute about the total is.
+    /// The stage of a dispute about the total.
     pub(super) stage: DisputeStage,
-    /// Failures of units: on which workers, how often.
+    /// Failures of units: the number for each worker.
     pub(super) failures: HashMap<u64, BTreeMap<WorkerName, u32>>,
-    /// Which owners were leased a unit that is not done, since when, in ms.
+    /// For each unit that is not done: the owners to which it was leased, each with the time of its
+    /// first lease in ms.
     pub(super) held_since: HashMap<u64, Vec<(OwnerId, u64)>>,
-    /// Units of each owner, in force, of which nobody else has checked anything: those that it counted since it was new.
+    /// For each owner: units in force, counted since its record was last reset, that nobody else
+    /// has checked.
     pub(super) unproven: HashMap<OwnerId, u64>,
-    /// Units that were in leases that expired: they go in leases of at most so many units.
+    /// Units of expired leases, with the maximum number of units of their next lease.
     pub(super) suspects: HashMap<u64, u64>,
-    /// Workers that have no kernel for the job at all.
+    /// Workers that have no kernel for the job.
     pub(super) unsuited: HashSet<WorkerName>,
-    /// Seconds of counting and of recounting.
+    /// Total time of counting and of recounting, in seconds.
     pub(super) counting_s: f64,
     pub(super) checking_s: f64,
-    /// Seconds for which the arbiter counted, and how many whole units that would have been.
+    /// The arbiter's counting time in seconds, and the equivalent number of whole units.
     pub(super) arbiter: (f64, f64),
 }
 
@@ -195,143 +203,152 @@ impl Job {
         *unproven = unproven.saturating_add_signed(by);
     }
 
-    /// Returns whether sums of sub-ranges are those that a unit's result came with; none if these are not known.
-    pub(super) fn agrees_with(&self, unit: u64, sub_ranges: SubRangeSet, sums: &[u128]) -> Option<bool> {
+    /// Returns whether these are the sums of the unit's result, or `None` if its sums are not
+    /// stored.
+    pub(super) fn agrees_with(
+        &self,
+        unit: u64,
+        sub_ranges: SubRangeSet,
+        sums: &[u128],
+    ) -> Option<bool> {
         let known = self.sub_sums.get(&unit)?;
         let same = |(number, sum): (u32, &u128)| known.get(number as usize) == Some(sum);
         Some(sub_ranges.len() == sums.len() && sub_ranges.numbers().zip(sums).all(same))
     }
 }
 
-/// A worker as the coordinator knows it; volatile.
+/// The coordinator's view of a worker; volatile.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorkerState {
-    /// Changes when the worker restarts.
+    /// Identifier of the worker's start; changes when it restarts.
     pub boot: u64,
-    /// Who enrolled it; empty if nobody knows.
+    /// Owner that enrolled it; empty if unknown.
     pub owner: String,
-    /// Where it calls from.
+    /// Address from which it calls.
     pub address: Option<IpAddr>,
-    /// Units that it counts at once.
+    /// Units that it counts at the same time.
     pub capacity: u32,
-    /// Kernels that it has.
+    /// Its kernels.
     pub kernels: Vec<String>,
-    /// Kernels and devices that it has named since it was heard of first: results of others are not its own.
+    /// Kernels and devices that it has named since it was first heard from. Results of any others
+    /// are not accepted.
     pub announced: BTreeSet<String>,
-    /// Units a second that it measured, by job.
+    /// Measured rate for each job, in units per second.
     pub units_per_s: HashMap<JobHash, f64>,
-    /// When it was heard of last, in ms.
+    /// Time of its last sync, in ms.
     pub seen_ms: u64,
-    /// Whether it asked for nothing more, or was told to take nothing more.
+    /// Whether it takes no more work, by its own request or the coordinator's.
     pub draining: bool,
-    /// Units that it counted since the coordinator started.
+    /// Units that it has counted since the coordinator started.
     pub units_done: u64,
-    /// How many units of a job its next lease may have: twice as many as one that it has finished.
+    /// Maximum number of units of its next lease of each job: twice the number of a lease that it
+    /// completed.
     pub lease_units: HashMap<JobHash, u64>,
 }
 
-/// How far a job is.
+/// The progress of a job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobProgress {
     /// Its state.
     pub state: JobState,
-    /// Higher goes first.
+    /// Priority; jobs with a higher one come first.
     pub priority: i32,
-    /// When it was submitted, in ms.
+    /// Time of submission, in ms.
     pub submitted_ms: u64,
     /// Units of the job.
     pub units: u64,
     /// Units counted.
     pub done: u64,
-    /// Units counted again as a whole and confirmed, by workers of other owners or the coordinator.
+    /// Units confirmed in full by workers of other owners or by the coordinator.
     pub checked: u64,
-    /// Units that the coordinator confirmed as a whole; part of `checked`.
+    /// Units confirmed in full by the coordinator; part of `checked`.
     pub audited: u64,
     /// Units of which workers of other owners or the coordinator confirmed some sub-ranges.
     pub spot_checked: u64,
-    /// Units that only their own owner confirmed.
+    /// Units confirmed only by their own owner.
     pub self_checked: u64,
-    /// Units set aside.
+    /// Poisoned units.
     pub poisoned: u64,
-    /// Units that nobody counts at the moment.
+    /// Units that are not leased, done or poisoned.
     pub open: u64,
-    /// Recounts that are still due, audits included.
+    /// Pending checks, audits included.
     pub checks_due: u64,
-    /// Recounts that are still due from the coordinator.
+    /// Pending audits.
     pub audits_due: u64,
-    /// Units of which two results differ.
+    /// Units with two different results.
     pub disputes: u64,
     /// The sum of the units that are done.
     pub total: Tally,
-    /// Seconds of counting, summed over all that counted.
+    /// Total counting time of all sources, in seconds.
     pub counting_s: f64,
-    /// The same of recounts.
+    /// Total time of recounts, in seconds.
     pub checking_s: f64,
 }
 
-/// What a source has done for a job.
+/// A source's contribution to a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceShare {
-    /// Who.
+    /// The source.
     pub source: Source,
     /// Units in force that it counted first.
     pub units: u64,
-    /// Those of them that another source confirmed.
+    /// Units among them that another source confirmed in full.
     pub confirmed: u64,
-    /// Units in force of others that it confirmed.
+    /// Units in force of other sources that it confirmed in full.
     pub confirmations: u64,
 }
 
-/// Who checked a unit, and what is known of the unit.
+/// The checker of a unit and the unit's result.
 struct Checked {
-    /// The number of the source.
+    /// Number of the source.
     number: u32,
     owner: OwnerId,
-    /// Whether the coordinator did.
+    /// Whether the source is the coordinator.
     own: bool,
     outcome: Outcome,
 }
 
-/// The jobs of a coordinator and who counts which unit.
+/// The jobs of a coordinator and the assignment of their units to workers.
 #[derive(Debug)]
 pub struct Campaign {
     pub(super) settings: Settings,
     pub(super) jobs: HashMap<JobHash, Job>,
     pub(super) reputation: Reputation,
     pub(super) leases: BTreeMap<u64, Lease>,
-    /// The last leases that ended.
+    /// The leases that ended last.
     pub(super) ended: HashMap<u64, Lease>,
-    /// Their numbers in the order in which they ended.
+    /// Their numbers in the order of their end.
     pub(super) ended_order: VecDeque<u64>,
     pub(super) workers: BTreeMap<WorkerName, WorkerState>,
-    /// Workers that were told before the start to take nothing more, and were not heard of since: which boot of each.
+    /// Workers that were drained before the start and have not been heard from since, with the boot
+    /// identifier of each.
     pub(super) drained: BTreeMap<WorkerName, u64>,
-    /// The number of the last lease. Higher than that of any lease of an earlier run.
+    /// Number of the last lease; higher than that of any lease of an earlier run.
     attempts: u64,
-    /// That of the last lease before the start, at most.
+    /// Upper bound of the lease numbers of earlier runs.
     first_attempt: u64,
     pub(super) key: CampaignKey,
     pub(super) random: Draws,
-    /// Checks that are kept for each worker.
+    /// Checks reserved for each worker.
     pub(super) kept: HashMap<WorkerName, BTreeSet<(JobHash, u64)>>,
-    /// Until when, in ms.
+    /// End of each reservation in ms, with its check.
     pub(super) kept_until: BTreeSet<(u64, JobHash, u64)>,
-    /// Workers for which checks of sub-ranges are kept, and which may not know of them.
+    /// Workers for which spot checks were reserved and that may not know of them yet.
     pub(super) newly_kept: BTreeSet<WorkerName>,
-    /// Where the arbiter's last look at checks that are kept ended.
+    /// Position at which the arbiter's last scan of `kept_until` ended.
     pub(super) looked_at: Option<(u64, JobHash, u64)>,
-    /// The unit that the arbiter has.
+    /// Unit that the arbiter is counting.
     pub(super) at_arbiter: Option<UnitId>,
-    /// The time of the first tick, in ms.
+    /// Time of the first tick, in ms.
     pub(super) started_ms: Option<u64>,
-    /// The time of the last tick, in ms.
+    /// Time of the last tick, in ms.
     pub(super) ticked_ms: u64,
 }
 
 impl Campaign {
-    /// Creates a campaign without jobs. `epoch` must be greater than at any earlier start of the same campaign (the time
-    /// in ms will do), so that leases of before are known as such. `key` must be the same at each start, and nobody
-    /// else's.
+    /// Creates a campaign without jobs. `epoch` must be greater than at any earlier start of the
+    /// same campaign (the time in ms is suitable), so that leases of earlier runs can be told
+    /// apart. `key` must be the same at each start and must not be shared with another campaign.
     pub fn new(settings: Settings, epoch: u64, key: CampaignKey) -> Self {
         Self {
             settings,
@@ -356,24 +373,25 @@ impl Campaign {
         }
     }
 
-    /// Returns the number of a new lease.
+    /// Returns the number for a new lease.
     pub(super) fn next_attempt(&mut self) -> u64 {
         self.attempts += 1;
         self.attempts
     }
 
-    /// Returns whether a lease was granted before this start.
+    /// Returns whether a lease was granted by an earlier run.
     pub(super) const fn is_of_before(&self, attempt: u64) -> bool {
         attempt <= self.first_attempt
     }
 
-    /// Notes whose a worker is, before the events of a ledger are applied in which it may have no result any more.
+    /// Registers the owner of a worker. Called before the events of a ledger are applied, which may
+    /// no longer contain a result of the worker.
     pub fn enrolled(&mut self, worker: &str, owner: &str) {
         self.reputation.owner(worker, owner);
     }
 
-    /// Applies an event: one that was just written to the ledger, or, at the start, one that is read from it. Events
-    /// that make no sense (a second result for a unit, say) change nothing.
+    /// Applies an event that was just written to the ledger or, at the start, read from it.
+    /// Inconsistent events, such as a second result for a unit, change nothing.
     pub fn apply(&mut self, event: &Event) {
         match event {
             Event::JobSubmitted { job, units, priority, at_ms, published } => {
@@ -436,7 +454,7 @@ impl Campaign {
         job.stage = DisputeStage::Unconfirmed;
         match state {
             JobState::Disputed => drop(Self::widen(job)),
-            // Nobody is asked to check what is settled.
+            // A finished job needs no more checks.
             JobState::Finished => {
                 job.checks.clear();
                 job.sub_sums.clear();
@@ -496,14 +514,14 @@ impl Campaign {
         }
     }
 
-    /// Notes how long the arbiter took for a share of a unit.
+    /// Adds the arbiter's time for a share of a unit.
     fn note_arbiter(&mut self, job: JobHash, share: f64, elapsed_s: f64) {
         if let Some(job) = self.jobs.get_mut(&job) {
             job.arbiter = (job.arbiter.0 + elapsed_s, job.arbiter.1 + share);
         }
     }
 
-    /// Keeps the record of an owner whose unit was confirmed, or is not any more.
+    /// Updates the record of an owner after a unit of it became confirmed or unconfirmed.
     fn note_proof(&mut self, job: JobHash, proof: Option<Proof>) {
         let Some(Proof { owner, before, after }) = proof else { return };
         if before != after && !self.reputation.is_coordinator_owner(owner) {
@@ -516,7 +534,7 @@ impl Campaign {
         }
     }
 
-    /// Forgets sums of sub-ranges of which no check has need.
+    /// Removes a unit's sums of sub-ranges once no check or dispute needs them.
     fn tidy_sums(&mut self, unit: UnitId) {
         if let Some(job) = self.jobs.get_mut(&unit.job)
             && !job.checks.is_due(unit.unit)
@@ -526,10 +544,11 @@ impl Campaign {
         }
     }
 
-    /// Notes who checked a unit that is done, and for how long.
+    /// Records the checker of a unit that is done, and its time.
     fn note_check(&mut self, unit: UnitId, source: &Source, elapsed_s: f64) -> Option<Checked> {
         let number = self.reputation.number(source);
-        let (owner, own) = (self.reputation.owner_of(number), self.reputation.is_coordinator(number));
+        let (owner, own) =
+            (self.reputation.owner_of(number), self.reputation.is_coordinator(number));
         let job = self.jobs.get_mut(&unit.job)?;
         let outcome = *job.units.outcome(unit.unit)?;
         job.checking_s += elapsed_s;
@@ -547,7 +566,8 @@ impl Campaign {
         agrees: bool,
         elapsed_s: f64,
     ) {
-        let Some(Checked { owner, own, outcome, .. }) = self.note_check(unit, source, elapsed_s) else {
+        let Some(Checked { owner, own, outcome, .. }) = self.note_check(unit, source, elapsed_s)
+        else {
             return;
         };
         if own {
@@ -564,7 +584,7 @@ impl Campaign {
             if own {
                 job.checks.remove_audit(unit.unit);
             }
-            // What the coordinator checks nobody else needs to check as shallowly.
+            // A check by the coordinator replaces a pending spot check by a worker.
             if depth == Some(Depth::Spot) {
                 self.remove_check(unit.job, unit.unit);
             }
@@ -578,21 +598,29 @@ impl Campaign {
     fn dispute(&mut self, unit: UnitId, source: &Source, claim: Claim) {
         let Some(job) = self.jobs.get_mut(&unit.job) else { return };
         job.disputes.entry(unit.unit).or_insert_with(|| (source.clone(), claim));
-        // The arbiter counts all of it.
+        // The arbiter counts the whole unit.
         job.checks.remove_audit(unit.unit);
         let vouched = job.checks.get(unit.unit).and_then(|check| check.vouched);
         self.remove_check(unit.job, unit.unit);
         if let (Some(_), Some(job)) = (vouched, self.jobs.get_mut(&unit.job)) {
-            // Who confirmed it before must still be known.
+            // Keep the record of the earlier confirmation.
             job.checks.insert(unit.unit, Check::new(Depth::Full, vouched));
         }
     }
 
-    fn apply_recount(&mut self, unit: UnitId, tally: &Tally, source: &Source, agrees: bool, elapsed_s: f64) {
+    fn apply_recount(
+        &mut self,
+        unit: UnitId,
+        tally: &Tally,
+        source: &Source,
+        agrees: bool,
+        elapsed_s: f64,
+    ) {
         let Some(checked) = self.note_check(unit, source, elapsed_s) else { return };
         let Checked { number, owner, own, outcome } = checked;
-        let disputed = self.jobs.get(&unit.job).is_some_and(|job| job.disputes.contains_key(&unit.unit));
-        // Where two results differ it counts twice.
+        let disputed =
+            self.jobs.get(&unit.job).is_some_and(|job| job.disputes.contains_key(&unit.unit));
+        // In a dispute the arbiter counts twice, so its time is not representative.
         if own && !disputed {
             self.note_arbiter(unit.job, 1.0, elapsed_s);
         }
@@ -600,9 +628,9 @@ impl Campaign {
         if !agrees {
             return self.dispute(unit, source, Claim::Whole(*tally));
         }
-        // What the coordinator has counted itself it may be asked to count again, by whoever contradicts it.
+        // Not for the coordinator, which may recount its own result after a dispute.
         if owner == outcome.owner && !own {
-            // Before there were owners, workers that were alone counted their own units again.
+            // Written by versions without owners, in which a lone worker recounted its own units.
             let _ = job.units.confirm_by_owner(unit.unit);
             return;
         }
@@ -629,7 +657,7 @@ impl Campaign {
         job.disputes.remove(&unit.unit);
         job.sub_sums.remove(&unit.unit);
         job.checks.remove_audit(unit.unit);
-        // What was finished is not any more.
+        // The job is no longer finished.
         if job.state == JobState::Finished {
             job.state = JobState::Running;
         }
@@ -643,19 +671,23 @@ impl Campaign {
         }
     }
 
-    /// Owners are new again: what they counted before, and nobody may ever check, does not keep them from work.
+    /// Clears the count of unproven units of owners that are new again: units that may never be
+    /// checked must not keep them from work.
     fn begin_anew(&mut self, owners: &BTreeSet<OwnerId>) {
         for job in self.jobs.values_mut() {
             job.unproven.retain(|owner, _| !owners.contains(owner));
         }
     }
 
-    /// What the worker's owner confirmed is not confirmed any more, nor is what only workers confirmed of its own; what
-    /// the worker disputes is for another to count again. If it lied, everything that nobody confirmed is counted again.
+    /// Quarantines a worker. Confirmations by the worker's owners are withdrawn, and with `widen`
+    /// also confirmations of their results that only workers made; these units, and those that the
+    /// worker disputed, are recounted. With `widen`, all other unconfirmed units are recounted
+    /// as well.
     fn apply_quarantine(&mut self, worker: &str, reason: &str, widen: bool) {
         let owners = self.reputation.quarantine(worker, reason);
         let mut proofs = Vec::new();
-        let in_progress = |job: &Job| !matches!(job.state, JobState::Cancelled | JobState::Finished);
+        let in_progress =
+            |job: &Job| !matches!(job.state, JobState::Cancelled | JobState::Finished);
         for (&hash, job) in self.jobs.iter_mut().filter(|(_, job)| in_progress(job)) {
             let suspect = |number: u32| owners.contains(&self.reputation.owner_of(number));
             let doubtful: Vec<(u64, Option<u32>)> = job
@@ -664,7 +696,8 @@ impl Campaign {
                 .filter(|(_, outcome)| {
                     let by_it = outcome.checker.is_some_and(suspect)
                         || (!outcome.spots.is_empty() && owners.contains(&outcome.spot_owner));
-                    let of_it = outcome.checker.is_some() && owners.contains(&outcome.owner) && widen;
+                    let of_it =
+                        outcome.checker.is_some() && owners.contains(&outcome.owner) && widen;
                     (by_it || of_it) && !outcome.audited
                 })
                 .map(|(unit, outcome)| (unit, outcome.checker))
@@ -674,8 +707,12 @@ impl Campaign {
                 job.checks.insert(unit, Check::new(Depth::Full, checker));
             }
             let by_worker = |(source, _): &(Source, Claim)| source.worker == worker;
-            let disputed: Vec<u64> =
-                job.disputes.iter().filter(|(_, second)| by_worker(second)).map(|(&unit, _)| unit).collect();
+            let disputed: Vec<u64> = job
+                .disputes
+                .iter()
+                .filter(|(_, second)| by_worker(second))
+                .map(|(&unit, _)| unit)
+                .collect();
             for unit in disputed {
                 job.disputes.remove(&unit);
                 job.checks.insert(unit, Check::new(Depth::Full, None));
@@ -686,18 +723,22 @@ impl Campaign {
         }
         proofs.into_iter().for_each(|(job, proof)| self.note_proof(job, proof));
         self.begin_anew(&owners);
-        let attempts: Vec<u64> =
-            self.leases.iter().filter(|(_, lease)| lease.worker == worker).map(|(&a, _)| a).collect();
+        let attempts: Vec<u64> = self
+            .leases
+            .iter()
+            .filter(|(_, lease)| lease.worker == worker)
+            .map(|(&a, _)| a)
+            .collect();
         attempts.into_iter().for_each(|attempt| self.drop_lease(attempt));
         self.put_back_all_of(worker);
     }
 
-    /// A job's state.
+    /// Returns a job's state.
     pub fn state(&self, job: &JobHash) -> Option<JobState> {
         Some(self.jobs.get(job)?.state)
     }
 
-    /// How far a job is.
+    /// Returns a job's progress.
     pub fn progress(&self, job: &JobHash) -> Option<JobProgress> {
         let job = self.jobs.get(job)?;
         Some(JobProgress {
@@ -721,12 +762,12 @@ impl Campaign {
         })
     }
 
-    /// Where in a job units are what.
+    /// Returns the map of a job's units.
     pub fn map(&self, job: &JobHash) -> Option<&UnitMap> {
         Some(self.jobs.get(job)?.units.map())
     }
 
-    /// Who counted how much of a job, by name.
+    /// Returns each source's contribution to a job, sorted by source.
     pub fn shares(&self, job: &JobHash) -> Vec<SourceShare> {
         let Some(job) = self.jobs.get(job) else { return Vec::new() };
         let mut shares: Vec<SourceShare> = job
@@ -743,33 +784,35 @@ impl Campaign {
         shares
     }
 
-    /// Units in force that each worker counted first, over all jobs, and those of them that others confirmed as a whole.
+    /// Returns for each worker the units in force that it counted first, over all jobs, and how
+    /// many of them others confirmed in full.
     pub fn records(&self) -> HashMap<&WorkerName, (u64, u64)> {
         let mut records: HashMap<&WorkerName, (u64, u64)> = HashMap::new();
         for (&number, share) in self.jobs.values().flat_map(|job| job.units.shares()) {
-            let (units, confirmed) = records.entry(&self.reputation.source(number).worker).or_default();
+            let (units, confirmed) =
+                records.entry(&self.reputation.source(number).worker).or_default();
             *units += share.units;
             *confirmed += share.confirmed;
         }
         records
     }
 
-    /// Units of a job that are set aside.
+    /// Returns the poisoned units of a job.
     pub fn poisoned(&self, job: &JobHash) -> Vec<u64> {
         self.jobs.get(job).map(|job| job.units.poisoned_units().collect()).unwrap_or_default()
     }
 
-    /// The jobs, in no order.
+    /// Returns the jobs, in no particular order.
     pub fn jobs(&self) -> impl Iterator<Item = JobHash> {
         self.jobs.keys().copied()
     }
 
-    /// The workers that were heard of since the start, by name.
+    /// Returns the workers that were heard from since the start, by name.
     pub fn workers(&self) -> impl Iterator<Item = (&WorkerName, &WorkerState)> {
         self.workers.iter()
     }
 
-    /// Units in the leases of each worker that has any.
+    /// Returns the number of leased units of each worker that has any.
     pub fn held(&self) -> HashMap<&WorkerName, u64> {
         let mut held: HashMap<&WorkerName, u64> = HashMap::new();
         for lease in self.leases.values() {
@@ -778,30 +821,31 @@ impl Campaign {
         held
     }
 
-    /// Workers that are not believed, with the reason.
+    /// Returns the quarantined workers, with the reason.
     pub fn quarantined(&self) -> &HashMap<WorkerName, String> {
         self.reputation.quarantined()
     }
 
-    /// How far the dispute about a job's total is; none if there is no dispute.
+    /// Returns the stage of the dispute about a job's total, or `None` without a dispute.
     pub fn dispute_stage(&self, job: &JobHash) -> Option<DisputeStage> {
         let job = self.jobs.get(job).filter(|job| job.state == JobState::Disputed)?;
         Some(job.stage)
     }
 
-    /// Returns whether a worker was heard of since the start: only then is it known what it counts with.
+    /// Returns whether a worker was heard from since the start. Its kernels and devices are unknown
+    /// before that.
     pub fn knows(&self, worker: &str) -> bool {
         self.workers.contains_key(worker)
     }
 
-    /// Units of which two results differ: the arbiter is to count them.
+    /// Returns the units with two different results, which the arbiter is to count.
     pub fn disputes(&self) -> impl Iterator<Item = UnitId> {
         self.jobs
             .iter()
             .flat_map(|(&job, state)| state.disputes.keys().map(move |&unit| UnitId { job, unit }))
     }
 
-    /// Who counted a unit that is done, with what.
+    /// Returns the source and the result of a unit that is done.
     pub fn outcome(&self, unit: UnitId) -> Option<(&Source, &Tally)> {
         let outcome = self.jobs.get(&unit.job)?.units.outcome(unit.unit)?;
         Some((self.reputation.source(outcome.source), &outcome.tally))

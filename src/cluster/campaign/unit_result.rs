@@ -1,18 +1,19 @@
-//! What a worker reports of a unit, and who it is.
+//! A worker's report of a unit, and its source.
 
 use super::{UnitId, WorkerName};
 use crate::tally::{Parts, Tally};
 
-/// Where a result comes from.
+/// The source of a result.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Source {
     /// The worker.
     pub worker: WorkerName,
-    /// Who enrolled it; empty in ledgers of before, where each worker is its own owner.
+    /// Owner that enrolled the worker; empty in ledgers of earlier versions, where each worker is
+    /// its own owner.
     pub owner: String,
     /// The kernel.
     pub kernel: String,
-    /// The device: of the worker, with its driver.
+    /// The worker's device, with its driver.
     pub device: String,
     /// The program's version.
     pub build: String,
@@ -23,18 +24,19 @@ pub struct Source {
 pub struct UnitResult {
     /// The unit.
     pub unit: UnitId,
-    /// The lease under which it was counted.
+    /// The number of the lease under which it was counted.
     pub attempt: u64,
     /// The grant of that lease.
     pub grant: Vec<u8>,
-    /// What was counted.
+    /// The result.
     pub tally: Tally,
-    /// The same, itemised by weight.
+    /// The result, itemised by weight.
     pub parts: Parts,
-    /// The same in thirds, itemised by sub-range: all of the unit's, or those that the lease named. May be empty.
+    /// The result in thirds, itemised by sub-range: all of the unit's, or those named by the lease.
+    /// May be empty.
     pub sub_sums: Vec<u128>,
-    /// By whom.
+    /// Source of the result.
     pub source: Source,
-    /// Seconds that it took.
+    /// Counting time, in seconds.
     pub elapsed_s: f64,
 }

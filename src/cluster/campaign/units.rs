@@ -1,4 +1,4 @@
-//! The units of a job, in memory: about 90 bytes each.
+//! The units of a job in memory, at about 90 bytes each.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -8,16 +8,16 @@ use super::lease::SubRangeSet;
 use super::reputation::OwnerId;
 use crate::tally::Tally;
 
-/// What is known of a unit.
+/// The state of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Status {
-    /// Nobody counts it.
+    /// Not leased, done or poisoned.
     Open,
-    /// It is in a lease, or in several.
+    /// In at least one lease.
     Leased,
-    /// It is counted.
+    /// Counted.
     Done,
-    /// It failed too often and is set aside.
+    /// Excluded because it failed too often.
     Poisoned,
 }
 
@@ -25,28 +25,29 @@ pub(super) enum Status {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Outcome {
     pub(super) tally: Tally,
-    /// The source, as a number.
+    /// Source of the result, by number.
     pub(super) source: u32,
-    /// Its owner.
+    /// Owner of the source.
     pub(super) owner: OwnerId,
-    /// Who of another owner confirmed all of it, as the number of a source.
+    /// Source of another owner, or the coordinator, that confirmed the whole unit, by number.
     pub(super) checker: Option<u32>,
-    /// The sub-ranges that others confirmed.
+    /// Sub-ranges that other owners confirmed.
     pub(super) spots: SubRangeSet,
-    /// The last of those others.
+    /// Owner of the last such confirmation.
     pub(super) spot_owner: OwnerId,
-    /// How many sub-ranges the result was taken apart into; 0 if it was not.
+    /// Number of sub-ranges with sums in the result; 0 without sums.
     pub(super) sub_ranges: u8,
-    /// Whether its owner was new then: such units are checked more often.
+    /// Whether the owner was new when the unit was counted; units of new owners are checked more
+    /// often.
     pub(super) fresh: bool,
-    /// Whether the coordinator confirmed all of it.
+    /// Whether the coordinator confirmed the whole unit.
     pub(super) audited: bool,
     /// Whether a worker of the same owner confirmed it.
     pub(super) self_checked: bool,
 }
 
 impl Outcome {
-    /// Returns what share of the unit others confirmed, in units of 1/[`WHOLE`].
+    /// Returns the share of the unit that others confirmed, in multiples of 1/[`WHOLE`].
     fn credit(&self) -> u64 {
         match self.sub_ranges {
             _ if self.checker.is_some() => WHOLE,
@@ -55,24 +56,25 @@ impl Outcome {
         }
     }
 
-    /// Returns whether others confirmed anything of it.
+    /// Returns whether others confirmed any part of the unit.
     pub(super) fn is_proven(&self) -> bool {
         self.checker.is_some() || !self.spots.is_empty()
     }
 }
 
-/// A unit that is confirmed as a whole. Sub-ranges are at most 32.
+/// The credit of a fully confirmed unit. A unit has at most 32 sub-ranges.
 pub(super) const WHOLE: u64 = 32;
 
-/// How much of an owner's units, first counted while it was new or while it was not, others confirmed.
+/// The units that an owner counted while it was new, or while it was not, and the confirmed share
+/// of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Stratum {
     pub(super) units: u64,
-    /// In units of 1/[`WHOLE`] of a unit.
+    /// In multiples of 1/[`WHOLE`] of a unit.
     pub(super) credit: u64,
 }
 
-/// What changed for an owner when its unit was confirmed, or was not any more.
+/// The change of a unit's confirmation, for its owner's record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Proof {
     pub(super) owner: OwnerId,
@@ -80,18 +82,18 @@ pub(super) struct Proof {
     pub(super) after: bool,
 }
 
-/// What a source has done.
+/// A source's contribution.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Share {
     /// Units in force that it counted first.
     pub(super) units: u64,
-    /// Those of them that another source confirmed.
+    /// Units among them that another source confirmed in full.
     pub(super) confirmed: u64,
-    /// Units in force of others that it confirmed.
+    /// Units in force of other sources that it confirmed in full.
     pub(super) confirmations: u64,
 }
 
-/// Where a cell counts the units of this status; open ones are the rest.
+/// Returns the counter of a cell for this status; open units have none.
 const fn counter(cell: &mut Cell, status: Status) -> Option<&mut u32> {
     match status {
         Status::Open => None,
@@ -106,7 +108,7 @@ const fn counter(cell: &mut Cell, status: Status) -> Option<&mut u32> {
 pub(super) struct Units {
     status: Vec<Status>,
     outcomes: Vec<Option<Outcome>>,
-    /// Stretches of open units: first and length.
+    /// Ranges of open units: first unit and length.
     open: BTreeMap<u64, u64>,
     done: u64,
     poisoned: u64,
@@ -115,9 +117,9 @@ pub(super) struct Units {
     spot_checked: u64,
     self_checked: u64,
     total: Tally,
-    /// By the number of the source.
+    /// By number of the source.
     shares: BTreeMap<u32, Share>,
-    /// By owner, and whether it was new.
+    /// By owner and whether it was new.
     strata: BTreeMap<(OwnerId, bool), Stratum>,
     map: UnitMap,
 }
@@ -142,19 +144,22 @@ impl Units {
         }
     }
 
-    /// Where in the job units are what.
+    /// Returns the map of the units.
     pub(super) const fn map(&self) -> &UnitMap {
         &self.map
     }
 
-    /// What each source has done.
+    /// Returns each source's contribution.
     pub(super) fn shares(&self) -> impl Iterator<Item = (&u32, &Share)> {
         self.shares.iter()
     }
 
-    /// Units that are set aside.
+    /// Returns the poisoned units.
     pub(super) fn poisoned_units(&self) -> impl Iterator<Item = u64> {
-        (0..).zip(&self.status).filter(|(_, status)| **status == Status::Poisoned).map(|(unit, _)| unit)
+        (0..)
+            .zip(&self.status)
+            .filter(|(_, status)| **status == Status::Poisoned)
+            .map(|(unit, _)| unit)
     }
 
     pub(super) fn len(&self) -> u64 {
@@ -173,37 +178,40 @@ impl Units {
         self.checked
     }
 
-    /// Units that the coordinator confirmed.
+    /// Returns the number of units that the coordinator confirmed in full.
     pub(super) const fn audited(&self) -> u64 {
         self.audited
     }
 
-    /// Units of which others confirmed some sub-ranges.
+    /// Returns the number of units with sub-ranges that others confirmed.
     pub(super) const fn spot_checked(&self) -> u64 {
         self.spot_checked
     }
 
-    /// Units that only their own owner confirmed.
+    /// Returns the number of units confirmed only by their own owner.
     pub(super) const fn self_checked(&self) -> u64 {
         self.self_checked
     }
 
-    /// Returns how much of whose units others confirmed: by owner, and whether it was new.
+    /// Returns the strata that have units, by owner and whether it was new.
     pub(super) fn strata(&self) -> impl Iterator<Item = ((OwnerId, bool), Stratum)> {
-        self.strata.iter().map(|(&of, &stratum)| (of, stratum)).filter(|(_, stratum)| stratum.units > 0)
+        self.strata
+            .iter()
+            .map(|(&of, &stratum)| (of, stratum))
+            .filter(|(_, stratum)| stratum.units > 0)
     }
 
-    /// The sum of the units that are done.
+    /// Returns the sum of the units that are done.
     pub(super) const fn total(&self) -> &Tally {
         &self.total
     }
 
-    /// Units that nobody counts.
+    /// Returns the number of open units.
     pub(super) fn open(&self) -> u64 {
         self.open.values().sum()
     }
 
-    /// `None` if there is no such unit.
+    /// Returns the status of a unit, or `None` if there is no such unit.
     pub(super) fn status(&self, unit: u64) -> Option<Status> {
         self.status.get(usize::try_from(unit).ok()?).copied()
     }
@@ -212,7 +220,7 @@ impl Units {
         self.outcomes.get(usize::try_from(unit).ok()?)?.as_ref()
     }
 
-    /// Units that are done, with their results.
+    /// Returns the units that are done, with their results.
     pub(super) fn outcomes(&self) -> impl Iterator<Item = (u64, &Outcome)> {
         (0..).zip(&self.outcomes).filter_map(|(unit, outcome)| Some((unit, outcome.as_ref()?)))
     }
@@ -245,7 +253,7 @@ impl Units {
         });
     }
 
-    /// The stretch of open units that holds `unit`.
+    /// Returns the range of open units that contains `unit`, as its first unit and length.
     fn stretch(&self, unit: u64) -> Option<(u64, u64)> {
         let (&first, &length) = self.open.range(..=unit).next_back()?;
         (unit < first + length).then_some((first, length))
@@ -279,10 +287,12 @@ impl Units {
         self.open.insert(first, length);
     }
 
-    /// Takes the first open units in a row, at most `most` of them and none of those to `avoid`, into a lease.
+    /// Leases the first consecutive open units: at most `most`, and none of those in `avoid`.
     pub(super) fn lease(&mut self, most: u64, avoid: &BTreeSet<u64>) -> Option<Range<u64>> {
         let first_in = |(&first, &length): (&u64, &u64)| {
-            (first..first + length).find(|unit| !avoid.contains(unit)).map(|unit| (unit, first + length))
+            (first..first + length)
+                .find(|unit| !avoid.contains(unit))
+                .map(|unit| (unit, first + length))
         };
         let (first, end) = self.open.iter().find_map(first_in)?;
         let end = avoid.range(first..end).next().copied().unwrap_or(end);
@@ -291,7 +301,7 @@ impl Units {
         Some(range)
     }
 
-    /// Takes the open units of a range into a lease; how many there were.
+    /// Leases the open units of a range. Returns their number.
     pub(super) fn adopt(&mut self, range: Range<u64>) -> u64 {
         let mut adopted = 0;
         for unit in range {
@@ -303,7 +313,8 @@ impl Units {
         adopted
     }
 
-    /// Opens the leased units of a range again, but those for which `keep` says that another lease has them.
+    /// Opens the leased units of a range again, except those for which `keep` returns true because
+    /// another lease contains them.
     pub(super) fn release(&mut self, range: Range<u64>, keep: impl Fn(u64) -> bool) {
         for unit in range {
             if self.status(unit) == Some(Status::Leased) && !keep(unit) {
@@ -312,7 +323,8 @@ impl Units {
         }
     }
 
-    /// Enters a result. Returns false if the unit does not exist, is done, or the sum leaves 128 bits.
+    /// Records a result. Returns false if the unit does not exist or is done, or if the sum would
+    /// exceed 128 bits.
     pub(super) fn finish(
         &mut self,
         unit: u64,
@@ -344,10 +356,10 @@ impl Units {
         true
     }
 
-    /// Takes a result back; the unit is open again.
+    /// Removes a result and opens the unit again. Returns the result.
     pub(super) fn take_back(&mut self, unit: u64) -> Option<Outcome> {
         let slot = self.outcomes.get(usize::try_from(unit).ok()?)?.as_ref()?;
-        // What was merged can be taken out.
+        // A tally that was added can be subtracted.
         self.total.take_back(&slot.tally).ok()?;
         let standing = *slot;
         self.unconfirm(unit);
@@ -363,7 +375,7 @@ impl Units {
         Some(standing)
     }
 
-    /// Changes what is known of a result, and all sums with it.
+    /// Changes a result's confirmations, and all counters derived from them.
     fn change(&mut self, unit: u64, act: impl FnOnce(&mut Outcome)) -> Option<Proof> {
         let outcome = self.outcomes.get_mut(usize::try_from(unit).ok()?)?.as_mut()?;
         let before = *outcome;
@@ -398,7 +410,7 @@ impl Units {
         Some(Proof { owner: after.owner, before: before.is_proven(), after: after.is_proven() })
     }
 
-    /// Notes who of another owner confirmed all of a unit, and whether that is the coordinator.
+    /// Records that source `checker` confirmed the whole unit, and whether it is the coordinator.
     pub(super) fn confirm(&mut self, unit: u64, checker: u32, coordinator: bool) -> Option<Proof> {
         self.change(unit, |outcome| {
             outcome.checker = Some(checker);
@@ -406,7 +418,7 @@ impl Units {
         })
     }
 
-    /// Notes that another owner confirmed some sub-ranges of a unit.
+    /// Records that another owner confirmed some sub-ranges of a unit.
     pub(super) fn confirm_spots(
         &mut self,
         unit: u64,
@@ -419,12 +431,12 @@ impl Units {
         })
     }
 
-    /// Notes that a unit's own owner confirmed it.
+    /// Records that a unit's own owner confirmed it.
     pub(super) fn confirm_by_owner(&mut self, unit: u64) -> Option<Proof> {
         self.change(unit, |outcome| outcome.self_checked = true)
     }
 
-    /// Forgets that anybody confirmed a unit.
+    /// Removes all confirmations of a unit by others.
     pub(super) fn unconfirm(&mut self, unit: u64) -> Option<Proof> {
         self.change(unit, |outcome| {
             outcome.checker = None;
@@ -433,14 +445,14 @@ impl Units {
         })
     }
 
-    /// Sets a unit aside, if it is not done.
+    /// Poisons a unit that is not done.
     pub(super) fn poison(&mut self, unit: u64) {
         if matches!(self.status(unit), Some(Status::Open | Status::Leased)) {
             self.set(unit, Status::Poisoned);
         }
     }
 
-    /// Opens a unit that was set aside.
+    /// Opens a poisoned unit.
     pub(super) fn revive(&mut self, unit: u64) {
         if self.status(unit) == Some(Status::Poisoned) {
             self.set(unit, Status::Open);
@@ -461,7 +473,7 @@ mod tests {
         tally
     }
 
-    /// Of a source that is its own owner.
+    /// Records a result of a source that is its own owner.
     fn finish(units: &mut Units, unit: u64, solutions: u64, source: u32) -> bool {
         units.finish(unit, &tally(solutions), (source, source), (32, unit.is_multiple_of(2)))
     }
@@ -469,18 +481,26 @@ mod tests {
     #[test]
     fn a_result_is_entered_once_and_can_be_taken_back() {
         let mut units = Units::new(3);
-        assert!(finish(&mut units, 1, 7, 0) && !finish(&mut units, 1, 7, 0) && !finish(&mut units, 3, 1, 0));
+        assert!(
+            finish(&mut units, 1, 7, 0)
+                && !finish(&mut units, 1, 7, 0)
+                && !finish(&mut units, 3, 1, 0)
+        );
         assert_eq!((units.done(), units.open(), units.total().thirds()), (1, 2, 21));
         units.confirm(1, 4, false);
         assert_eq!(units.checked(), 1);
         assert_eq!(units.take_back(1).map(|o| o.tally), Some(tally(7)));
-        assert_eq!((units.done(), units.open(), units.total().thirds(), units.checked()), (0, 3, 0, 0));
+        assert_eq!(
+            (units.done(), units.open(), units.total().thirds(), units.checked()),
+            (0, 3, 0, 0)
+        );
         assert_eq!(*units.total(), Tally::default());
     }
 
-    /// The map, made anew from what is known of each unit.
+    /// Computes the map from the state of each unit.
     fn naive_cells(units: &Units) -> Vec<Cell> {
-        let mut cells = vec![Cell::default(); units.len().div_ceil(units.map.units_per_cell()) as usize];
+        let mut cells =
+            vec![Cell::default(); units.len().div_ceil(units.map.units_per_cell()) as usize];
         for unit in 0..units.len() {
             let cell = &mut cells[(unit / units.map.units_per_cell()) as usize];
             match units.status(unit).expect("there is one") {
@@ -489,7 +509,8 @@ mod tests {
                 Status::Done => cell.done += 1,
                 Status::Poisoned => cell.poisoned += 1,
             }
-            cell.verified += u32::from(units.outcome(unit).is_some_and(|outcome| outcome.checker.is_some()));
+            cell.verified +=
+                u32::from(units.outcome(unit).is_some_and(|outcome| outcome.checker.is_some()));
         }
         cells
     }
@@ -514,7 +535,7 @@ mod tests {
                     7 => drop(units.unconfirm(unit)),
                     _ => units.revive(unit),
                 }
-                // What is the same has the same number, and what has the same number is the same.
+                // Maps with the same number of changes are equal.
                 let same = units.map().cells() == last.cells();
                 prop_assert!(same || units.map().changes() != last.changes());
                 last = units.map().clone();

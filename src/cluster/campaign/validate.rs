@@ -1,4 +1,4 @@
-//! Results are validated before anything changes.
+//! Validation of results, which changes nothing.
 
 use super::key::{Grant, Grantee};
 use super::lease::SubRangeSet;
@@ -7,30 +7,31 @@ use super::unit_result::UnitResult;
 use super::units::{Outcome, Status};
 use crate::decomposition::{UnitLimits, sub_ranges_of};
 
-/// What is said to a result.
+/// The answer to a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is in the books.
+    /// The result was recorded.
     Accepted,
-    /// The same result is in the books already.
+    /// The result is already recorded, or the check is no longer needed.
     Duplicate,
-    /// Another result is in the books: the arbiter will decide.
+    /// Another result is in force; the arbiter decides.
     Conflict,
-    /// The job is not counted any more, or has no such unit; the unit was not leased to the worker; or it was a recount,
-    /// and what it was to check was taken back.
+    /// The result is not considered: the job is not counted any more or has no such unit, the unit
+    /// was not leased to the worker, its kernel or device was never named, its owner has too many
+    /// unconfirmed units, the worker has too many sources, or the result to be checked was voided.
     StaleJob,
-    /// It contradicts itself, or cannot be. The worker is quarantined.
+    /// The result is inconsistent or impossible. The worker is quarantined.
     Refused,
-    /// The worker is in quarantine.
+    /// The worker is quarantined.
     Quarantined,
 }
 
-/// A verdict, and the events that must be durable before it is spoken.
+/// A verdict, and the events that must be durable before it is sent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Validation {
     /// The verdict.
     pub verdict: Verdict,
-    /// What happens.
+    /// The resulting events.
     pub events: Vec<Event>,
 }
 
@@ -40,33 +41,39 @@ impl Validation {
     }
 }
 
-/// No unit of a board that is counted comes near: 32! is below 2^118, and a worker makes fewer than 2^50 nodes a second.
-/// What is larger would leave no room in the sums.
+/// Far above any unit of a board that is counted: 32! is below 2^118, and a worker makes fewer than
+/// 2^50 nodes per second. Larger values could overflow the sums.
 const MOST_THIRDS: u128 = 1 << 121;
 const MOST_NODES: u128 = 1 << 96;
 
-/// What clocks may differ by, and the time between two ticks, in s.
+/// Allowance for clock differences and for the time between two ticks, in seconds.
 const ABOUT_S: f64 = 60.0;
 
-/// No device makes as many nodes in a second: the fastest that was measured made fewer than a twentieth of this.
+/// Upper bound of the nodes per second of any device; more than 20 times the fastest rate that was
+/// measured.
 const MOST_NODES_PER_S: f64 = 1e13;
 
 impl Campaign {
-    /// Validates a result. Changes nothing: the events do, once they are applied. Two results for the same unit must not
-    /// both be validated before the events of the first are applied. `limits` are those of the unit, as far as they are
-    /// known.
+    /// Validates a result without changing anything; the returned events do so when they are
+    /// applied. The events of one result must be applied before another result for the same unit is
+    /// validated. `limits` are those of the unit, as far as they are known.
     pub fn validate(&self, result: &UnitResult, limits: Option<&UnitLimits>) -> Validation {
         let UnitResult { unit, source, .. } = result;
         if self.reputation.is_quarantined(&source.worker, &source.owner) {
             return Validation::nothing(Verdict::Quarantined);
         }
-        let Some(job) = self.jobs.get(&unit.job) else { return Validation::nothing(Verdict::StaleJob) };
-        let Some(status) = job.units.status(unit.unit) else { return Validation::nothing(Verdict::StaleJob) };
+        let Some(job) = self.jobs.get(&unit.job) else {
+            return Validation::nothing(Verdict::StaleJob);
+        };
+        let Some(status) = job.units.status(unit.unit) else {
+            return Validation::nothing(Verdict::StaleJob);
+        };
         if job.state == JobState::Cancelled {
             return Validation::nothing(Verdict::StaleJob);
         }
         let outcome = job.units.outcome(unit.unit).filter(|_| status == Status::Done);
-        // What was never leased to it, or counted by what it never named, is not looked at.
+        // Ignore results without a lease, and those of kernels or devices that the worker never
+        // named.
         let Some(grant) = self.granted(result, outcome) else {
             return Validation::nothing(Verdict::StaleJob);
         };
@@ -81,27 +88,30 @@ impl Campaign {
         match outcome {
             Some(outcome) if grant.mirrored => self.validate_recount(result, job, outcome, &grant),
             Some(outcome) => self.validate_copy(result, job, outcome),
-            // The result that it was to check was taken back. As a first result it would be checked by the same image.
+            // The result to be checked was voided. As a first result, this one would be checked by
+            // the same image.
             None if grant.mirrored => Validation::nothing(Verdict::StaleJob),
             None => self.validate_first(result),
         }
     }
 
-    /// Returns the lease under which a result was counted, if the coordinator granted it.
+    /// Returns the scope of the lease under which a result was counted, if the coordinator granted
+    /// it to this worker.
     fn granted(&self, result: &UnitResult, outcome: Option<&Outcome>) -> Option<Grant> {
         let UnitResult { unit, attempt, grant, source, .. } = result;
         let known = self.leases.get(attempt).or_else(|| self.ended(*attempt));
         let thirds = outcome.map(|outcome| outcome.tally.thirds());
         if let Some(lease) = known {
             let its_own = lease.worker == source.worker && lease.job == unit.job;
-            // A recount is of the result that was there when it was leased.
+            // A recount checks the result that was in force when it was leased.
             let in_force = !lease.mirrored || lease.thirds == thirds;
             if its_own && in_force && lease.units.contains(&unit.unit) {
-                let (units, mirrored, sub_ranges) = (lease.units.clone(), lease.mirrored, lease.sub_ranges);
+                let (units, mirrored, sub_ranges) =
+                    (lease.units.clone(), lease.mirrored, lease.sub_ranges);
                 return Some(Grant { units, mirrored, sub_ranges });
             }
         }
-        // From before the coordinator's last start, or from so long ago that it was forgotten.
+        // The lease is from an earlier run, or too old to be remembered.
         let grantee = Grantee {
             attempt: *attempt,
             worker: &source.worker,
@@ -116,8 +126,8 @@ impl Campaign {
         first().or_else(recount).filter(of_unit)
     }
 
-    /// Returns whether a worker has named the kernel and the device of a result. Of leases of before the coordinator's
-    /// start it need not have: what counted them may be gone since.
+    /// Returns whether a worker has named the kernel and the device of a result. This is not
+    /// required for leases of an earlier run, since the worker may no longer have them.
     fn is_announced(&self, result: &UnitResult) -> bool {
         let UnitResult { source, attempt, .. } = result;
         if self.is_of_before(*attempt) {
@@ -131,15 +141,17 @@ impl Campaign {
     fn validate_first(&self, result: &UnitResult) -> Validation {
         let UnitResult { unit, attempt, tally, sub_sums, source, elapsed_s, .. } = result;
         let owner = self.reputation.known_owner(&source.worker, &source.owner);
-        // Leases that expired may come back all the same, but no more than were in hand at a time.
+        // Results of expired leases are accepted, but only up to twice the limit of a new owner.
         let most = 2 * self.settings.new_owner_units;
         if owner.is_some_and(|owner| {
-            self.reputation.is_new(owner, self.settings.new_owner_units) && self.unproven(owner) >= most
+            self.reputation.is_new(owner, self.settings.new_owner_units)
+                && self.unproven(owner) >= most
         }) {
             return Validation::nothing(Verdict::StaleJob);
         }
         let checks = self.plan_checks(*unit, owner, !sub_sums.is_empty(), &source.worker);
-        // Nobody has counted for longer than the lease or the job is there, about. How long checks are waited for depends on it.
+        // Bound the time by the age of the lease or the job, since reservations of checks depend on
+        // it.
         let lease = self.leases.get(attempt).or_else(|| self.ended(*attempt));
         let submitted_ms = || self.jobs.get(&unit.job).map_or(0, |job| job.submitted_ms);
         let since_ms = lease.map_or_else(submitted_ms, |lease| self.held_since(lease, unit.unit));
@@ -151,13 +163,13 @@ impl Campaign {
             source: source.clone(),
             elapsed_s: elapsed_s.min(most_s),
             checks: Some(checks),
-            // Without a spot check nobody asks for them.
+            // Only a spot check needs them.
             sub_sums: if checks.has_spot() { sub_sums.clone() } else { Vec::new() },
         };
         Validation { verdict: Verdict::Accepted, events: vec![event] }
     }
 
-    /// A second first result: of a lease that expired, or of a copy.
+    /// Validates a second first result, of an expired lease or of a copy.
     fn validate_copy(&self, result: &UnitResult, job: &Job, outcome: &Outcome) -> Validation {
         if outcome.tally.thirds() == result.tally.thirds() {
             return Validation::nothing(Verdict::Duplicate);
@@ -175,23 +187,24 @@ impl Campaign {
         let UnitResult { unit, tally, sub_sums, source, elapsed_s, .. } = result;
         let owner = self.reputation.known_owner(&source.worker, &source.owner);
         if owner == Some(outcome.owner) {
-            // It was somebody else's when it was asked.
+            // The result was another owner's when the recount was leased.
             return Validation::nothing(Verdict::Duplicate);
         }
         let (unit, elapsed_s, source) = (*unit, *elapsed_s, source.clone());
-        // A worker of before counts all of the unit, whatever it was asked for.
+        // Workers of earlier versions always recount the whole unit.
         let spot = !grant.sub_ranges.is_empty() && sub_sums.len() == grant.sub_ranges.len();
         if spot {
             let (sub_ranges, sums) = (grant.sub_ranges, sub_sums.clone());
             return match job.agrees_with(unit.unit, sub_ranges, &sums) {
-                // Its sums are not known any more: it was confirmed meanwhile.
+                // The sums are no longer stored, because the unit was confirmed in the meantime.
                 None => Validation::nothing(Verdict::Duplicate),
                 Some(true) if outcome.spots.union(sub_ranges) == outcome.spots => {
                     Validation::nothing(Verdict::Duplicate)
                 }
                 Some(true) => {
                     let agrees = true;
-                    let event = Event::SpotCheck { unit, sub_ranges, sums, source, agrees, elapsed_s };
+                    let event =
+                        Event::SpotCheck { unit, sub_ranges, sums, source, agrees, elapsed_s };
                     Validation { verdict: Verdict::Accepted, events: vec![event] }
                 }
                 Some(false) => self.differs(result, job, outcome, Claim::Spot(sub_ranges, sums)),
@@ -200,16 +213,23 @@ impl Campaign {
         if outcome.tally.thirds() != tally.thirds() {
             return self.differs(result, job, outcome, Claim::Whole(*tally));
         }
-        // A dispute is the arbiter's, whoever agrees meanwhile.
+        // A dispute is left to the arbiter, even if others agree in the meantime.
         if outcome.checker.is_some() || job.disputes.contains_key(&unit.unit) {
             return Validation::nothing(Verdict::Duplicate);
         }
-        let event = Event::Recount { unit, tally: *tally, source, mirrored: true, agrees: true, elapsed_s };
+        let event =
+            Event::Recount { unit, tally: *tally, source, mirrored: true, agrees: true, elapsed_s };
         Validation { verdict: Verdict::Accepted, events: vec![event] }
     }
 
-    /// A result that is not the one in the books.
-    fn differs(&self, result: &UnitResult, job: &Job, outcome: &Outcome, claim: Claim) -> Validation {
+    /// Validates a result that differs from the recorded one.
+    fn differs(
+        &self,
+        result: &UnitResult,
+        job: &Job,
+        outcome: &Outcome,
+        claim: Claim,
+    ) -> Validation {
         let UnitResult { unit, tally, source, elapsed_s, .. } = result;
         let first = self.reputation.source(outcome.source);
         if first.worker == source.worker {
@@ -217,12 +237,13 @@ impl Campaign {
             let events = self.quarantine(&source.worker, &reason, true);
             return Validation { verdict: Verdict::Refused, events };
         }
-        // A published total is right; who contradicts a unit of it changes nothing.
+        // A published total is right, so contradicting one of its units changes nothing.
         let is_over = job.state == JobState::Finished;
         if is_over && job.published.is_some() {
             return Validation::nothing(Verdict::StaleJob);
         }
-        // One dispute a unit, and some an owner: each costs the arbiter as much as counting the unit twice.
+        // Allow one dispute per unit and a few per owner, since each costs the arbiter two counts
+        // of the unit.
         let owner = |source: &crate::cluster::campaign::Source| {
             self.reputation.known_owner(&source.worker, &source.owner)
         };
@@ -240,24 +261,32 @@ impl Campaign {
                 Event::SpotCheck { unit, sub_ranges, sums, source, agrees, elapsed_s }
             }
         };
-        // What was finished is not any more, until the arbiter has spoken.
+        // The job is not finished until the arbiter has decided.
         let again = is_over.then_some(Event::JobState { job: unit.job, state: JobState::Running });
-        Validation { verdict: Verdict::Conflict, events: std::iter::once(event).chain(again).collect() }
+        Validation {
+            verdict: Verdict::Conflict,
+            events: std::iter::once(event).chain(again).collect(),
+        }
     }
 }
 
-/// Checks a result by itself, against its lease and against what its unit allows.
+/// Checks that a result is consistent, and that it fits its lease and the limits of its unit.
 ///
 /// # Errors
-/// What is wrong, for people.
-fn check(result: &UnitResult, grant: &Grant, limits: Option<&UnitLimits>) -> Result<(), &'static str> {
+/// Returns a description of the problem.
+fn check(
+    result: &UnitResult,
+    grant: &Grant,
+    limits: Option<&UnitLimits>,
+) -> Result<(), &'static str> {
     let UnitResult { tally, parts, sub_sums, elapsed_s, .. } = result;
-    let above =
-        |most_thirds: u128, most_nodes: u128| tally.thirds() > most_thirds || tally.nodes() > most_nodes;
+    let above = |most_thirds: u128, most_nodes: u128| {
+        tally.thirds() > most_thirds || tally.nodes() > most_nodes
+    };
     if above(MOST_THIRDS, MOST_NODES) {
         return Err("is larger than any can be");
     }
-    // Added up anew, from parts each of which has residues of its own.
+    // Added again, from parts that each have their own residues.
     if parts.total().as_ref() != Ok(tally) {
         return Err("disagrees with its residues or its parts");
     }
@@ -302,7 +331,16 @@ mod tests {
         };
         let unit = UnitId { job: JobHash::from_bytes([1; 16]), unit: 0 };
         let tally = parts.total().unwrap_or_else(|_| Tally::from_parts(0, Residues::default(), 0));
-        UnitResult { unit, attempt: 1, grant: Vec::new(), tally, parts, sub_sums, source, elapsed_s: 1.0 }
+        UnitResult {
+            unit,
+            attempt: 1,
+            grant: Vec::new(),
+            tally,
+            parts,
+            sub_sums,
+            source,
+            elapsed_s: 1.0,
+        }
     }
 
     fn limits() -> UnitLimits {
@@ -321,7 +359,7 @@ mod tests {
         let verdict = |result: &UnitResult| check(result, &grant, Some(&limits()));
         assert_eq!(verdict(&result(10, 20, vec![100, 140])), Ok(()));
         assert_eq!(verdict(&result(10, 20, vec![])), Ok(()));
-        // There are kernels that make no node of a prefix.
+        // Some kernels make no nodes of a prefix.
         assert_eq!(verdict(&result(0, 0, vec![])), Ok(()));
         let wrong = [
             result(101, 20, vec![]),
@@ -339,7 +377,7 @@ mod tests {
         other.parts.add(12, 1u64, Residues::of(1), 0u64).expect("small");
         other.tally = other.parts.total().expect("agrees");
         assert_eq!(verdict(&other), Err("has a weight that its unit has not"));
-        // A recount of one sub-range has fewer nodes, and one sum.
+        // A recount of one sub-range has fewer nodes and a single sum.
         let spot = Grant { mirrored: true, sub_ranges: SubRangeSet::from_bits(2), ..grant };
         assert_eq!(check(&result(1, 1, vec![24]), &spot, Some(&limits())), Ok(()));
         assert!(check(&result(1, 1, vec![23]), &spot, Some(&limits())).is_err());

@@ -1,4 +1,4 @@
-//! Who calls, what they may do, and how often.
+//! Authentication, authorization and rate limits of callers.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::NonZeroU32;
@@ -24,83 +24,90 @@ const fn quota(per_s: u32, burst: u32) -> Quota {
     Quota::per_second(per_s).allow_burst(burst)
 }
 
-/// Calls of whoever is known: a worker makes some a second if its units are short.
+/// The rate limit of a known caller. A worker with short units makes several calls per second.
 const CALLS: Quota = quota(100, 400);
-/// Calls from an address that enrol, or are refused for want of credentials.
+/// The rate limit per network address of calls that enrol or lack valid credentials.
 const STRANGERS: Quota = quota(5, 100);
 
-/// Who calls.
+/// The caller of an RPC.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Caller {
     pub(super) name: String,
-    /// Who enrolled it. Without an authority nobody did, and each caller is its own owner.
+    /// The owner who enrolled the caller. Without an authority, each caller is its own owner.
     pub(super) owner: String,
 }
 
 impl Caller {
-    /// A caller whom nobody enrolled.
-    fn of_its_own(name: String) -> Self {
+    /// Creates a caller that was not enrolled and is its own owner.
+    fn self_owned(name: String) -> Self {
         Self { owner: name.clone(), name }
     }
 }
 
-/// Lets callers in.
+/// The admission control for callers.
 pub(super) struct Access {
-    /// None if everybody on this machine is trusted.
+    /// `None` if callers need no credentials.
     authority: Option<Arc<Authority>>,
     calls: Limiter<String>,
     strangers: Limiter<IpAddr>,
 }
 
-/// Returns who is at the other end; none for calls from within the process.
+/// Returns the peer of the connection, or `None` for a call from within the process.
 pub(super) fn peer<T>(request: &Request<T>) -> Option<&PeerInfo> {
     request.extensions().get::<PeerInfo>()
 }
 
-/// Returns the address and port of the other end.
+/// Returns the address and port of the peer.
 pub(super) fn remote<T>(request: &Request<T>) -> Option<SocketAddr> {
     peer(request).map(|peer| peer.address)
 }
 
-/// Returns the address of the other end.
+/// Returns the IP address of the peer, or 0.0.0.0 for a call from within the process.
 pub(super) fn address<T>(request: &Request<T>) -> IpAddr {
     remote(request).map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |address| address.ip())
 }
 
-/// Returns the certificate (DER) that the other end shows.
+/// Returns the certificate (DER) that the peer presented.
 pub(super) fn shown<T>(request: &Request<T>) -> Option<Arc<[u8]>> {
     peer(request)?.certificate.clone()
 }
 
 impl Access {
     pub(super) fn new(authority: Option<Arc<Authority>>) -> Self {
-        Self { authority, calls: RateLimiter::hashmap(CALLS), strangers: RateLimiter::hashmap(STRANGERS) }
+        Self {
+            authority,
+            calls: RateLimiter::hashmap(CALLS),
+            strangers: RateLimiter::hashmap(STRANGERS),
+        }
     }
 
     pub(super) const fn authority(&self) -> Option<&Arc<Authority>> {
         self.authority.as_ref()
     }
 
-    /// Who calls, if they may do that. For whoever calls from within this process, that part of it vouches. Without an
-    /// authority a caller is who it says it is.
+    /// Returns the caller if it may perform `action` and is within its rate limit. A caller from
+    /// within this process is trusted to name the client. Without an authority, the claimed name is
+    /// trusted.
     pub(super) fn admit<T>(
         &self,
         request: &Request<T>,
         action: Action,
         claimed: &str,
     ) -> Result<Caller, Status> {
-        if let Some(InProcessCaller { name, role }) = request.extensions().get::<InProcessCaller>() {
+        if let Some(InProcessCaller { name, role }) = request.extensions().get::<InProcessCaller>()
+        {
             let (name, role) = (name.to_string(), *role);
             let forbidden = AccessError::Forbidden { role, action };
             return match role.may(action) {
-                true => self.within_quota(Caller::of_its_own(name)),
+                true => self.within_quota(Caller::self_owned(name)),
                 false => Err(Status::permission_denied(forbidden.to_string())),
             };
         }
         if self.authority.is_none() {
             let claimed = if claimed.is_empty() { "operator" } else { claimed };
-            let name: Name = claimed.parse().map_err(|error| Status::invalid_argument(format!("{error}")))?;
-            return self.within_quota(Caller::of_its_own(name.to_string()));
+            let name: Name =
+                claimed.parse().map_err(|error| Status::invalid_argument(format!("{error}")))?;
+            return self.within_quota(Caller::self_owned(name.to_string()));
         }
         match self.authorize(shown(request).as_deref(), action) {
             Ok(caller) => self.within_quota(caller),
@@ -112,27 +119,37 @@ impl Access {
         }
     }
 
-    /// Whoever shows a certificate (DER), if it may do that at this moment. Without an authority everybody may, and has
-    /// no name.
-    pub(super) fn authorize(&self, certificate: Option<&[u8]>, action: Action) -> Result<Caller, Status> {
-        let Some(authority) = &self.authority else { return Ok(Caller::of_its_own(String::new())) };
+    /// Returns the caller with this certificate (DER) if it may perform `action` now. Without an
+    /// authority every caller may, and has no name.
+    pub(super) fn authorize(
+        &self,
+        certificate: Option<&[u8]>,
+        action: Action,
+    ) -> Result<Caller, Status> {
+        let Some(authority) = &self.authority else { return Ok(Caller::self_owned(String::new())) };
         match authority.authorize(certificate, action, now_ms()) {
-            Ok(Identity { name, owner, .. }) => Ok(Caller { name: name.into(), owner: owner.into() }),
+            Ok(Identity { name, owner, .. }) => {
+                Ok(Caller { name: name.into(), owner: owner.into() })
+            }
             Err(AccessError::Register(error)) => {
                 tracing::error!("nobody is let in: {error}");
                 Err(Status::unavailable("try again later"))
             }
-            // The clock was set back: nobody is to give up for it, but to renew.
+            // The clock was set back: the caller should renew, not give up.
             Err(error @ AccessError::NotYetValid) => Err(not_valid_yet(error.to_string())),
-            Err(error @ AccessError::Forbidden { .. }) => Err(Status::permission_denied(error.to_string())),
+            Err(error @ AccessError::Forbidden { .. }) => {
+                Err(Status::permission_denied(error.to_string()))
+            }
             Err(error) => Err(Status::unauthenticated(error.to_string())),
         }
     }
 
-    /// Whether a caller without credentials may try once more.
+    /// Checks the rate limit of callers without credentials.
     pub(super) fn stranger<T>(&self, request: &Request<T>) -> Result<(), Status> {
         let within = self.strangers.check_key(&network(address(request)));
-        within.map_err(|_| Status::resource_exhausted("too many calls without credentials; try again later"))
+        within.map_err(|_| {
+            Status::resource_exhausted("too many calls without credentials; try again later")
+        })
     }
 
     fn within_quota(&self, caller: Caller) -> Result<Caller, Status> {
@@ -142,7 +159,7 @@ impl Access {
         }
     }
 
-    /// Forgets callers that have not called for a while.
+    /// Forgets callers that have not called recently.
     pub(super) fn tidy(&self) {
         self.calls.retain_recent();
         self.strangers.retain_recent();
@@ -164,7 +181,9 @@ mod tests {
         assert_eq!((&caller.name[..], &caller.owner[..]), ("w1", "w1"));
         let mut inside = Request::new(());
         let name: Name = "anna".parse().expect("a name");
-        inside.extensions_mut().insert(InProcessCaller { name: name.clone(), role: Role::Operator });
+        inside
+            .extensions_mut()
+            .insert(InProcessCaller { name: name.clone(), role: Role::Operator });
         let caller = open.admit(&inside, Action::Submit, "").expect("vouched for");
         assert_eq!((&caller.name[..], &caller.owner[..]), ("anna", "anna"));
 
@@ -173,12 +192,15 @@ mod tests {
         let authority = Arc::new(Authority::init(&folder, &[], now_ms()).expect("an authority"));
         let access = Access::new(Some(Arc::clone(&authority)));
         for owner in [Some(&name), None] {
-            let token = authority.create_token_for(owner, Role::Worker, NonZeroU32::MIN, 60_000, now_ms());
+            let token =
+                authority.create_token_for(owner, Role::Worker, NonZeroU32::MIN, 60_000, now_ms());
             let token = token.expect("a token");
             let worker: Name = format!("w-{}", token.id()).parse().expect("a name");
             let key = KeyRequest::new(&worker).expect("a key");
-            let issued = authority.enroll(&token, &worker, key.request(), now_ms()).expect("enrolled");
-            let der = CertificateDer::from_pem_slice(issued.certificate_pem.as_bytes()).expect("PEM");
+            let issued =
+                authority.enroll(&token, &worker, key.request(), now_ms()).expect("enrolled");
+            let der =
+                CertificateDer::from_pem_slice(issued.certificate_pem.as_bytes()).expect("PEM");
             let caller = access.authorize(Some(&der), Action::Sync).expect("let in");
             let expected = owner.map_or(format!("token:{}", token.id()), ToString::to_string);
             assert_eq!((caller.name, caller.owner), (worker.to_string(), expected));

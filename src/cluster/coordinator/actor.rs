@@ -1,4 +1,4 @@
-//! The keeper: the one thread that changes the campaign and writes the ledger.
+//! The campaign actor: the only thread that changes the campaign and writes the ledger.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::Write as _;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 
 use super::arbiter::{self, Assigned};
-use super::books::{self, JobInfo, Told};
+use super::books::{self, JobInfo, LoadedLedger};
 use super::calls::WaitingCalls;
 use super::clock::MonotonicClock;
 use super::commands::{About, Handle, Reply, Request, StateError, Submitted, Synced, Unavailable};
@@ -23,30 +23,32 @@ use super::pace::Pace;
 use super::plan::Planned;
 use super::secret::campaign_key;
 use crate::cluster::campaign::{
-    Campaign, CampaignKey, Event, JobState, Settings, Source, SyncRequest, UnitId, UnitResult, Verdict,
+    Campaign, CampaignKey, Event, JobState, Settings, Source, SyncRequest, UnitId, UnitResult,
+    Verdict,
 };
 use crate::cluster::ledger::{CampaignFile, Entry, LedgerError, WorkerDrained, WorkerSeen};
 use crate::cluster::protocol::v1::{Device, EventKind, EventLevel, TimeLeft};
 use crate::decomposition::{Decomposition, JobHash};
 
-/// How many requests may wait.
+/// The capacity of the request channel.
 const MOST_WAITING: usize = 4096;
-/// How many are dealt with between two writes.
+/// The maximum number of requests that are processed per commit.
 const MOST_AT_ONCE: usize = 1024;
 
-/// A keeper that runs.
+/// A running campaign actor.
 pub(super) struct Running {
     pub(super) handle: Handle,
     pub(super) thread: std::thread::JoinHandle<()>,
     pub(super) calls: Arc<WaitingCalls>,
-    /// Ready once the thread has ended, for whatever reason.
+    /// Resolves once the thread has ended, for whatever reason.
     pub(super) ended: oneshot::Receiver<()>,
 }
 
-/// Starts the keeper of the ledger at `path`. It ends when it is told to, or all handles are dropped.
+/// Starts the campaign actor of the ledger at `path`. It ends on a stop request, or when all
+/// handles are dropped.
 ///
 /// # Errors
-/// The ledger cannot be opened, or the system gives no thread.
+/// Returns an error if the ledger cannot be opened or a thread cannot be spawned.
 pub(super) fn start(
     path: PathBuf,
     settings: Settings,
@@ -54,7 +56,7 @@ pub(super) fn start(
     (notifier, event_log): (Notifier, EventLog),
 ) -> Result<Running, StartError> {
     let (handle, requests) = mpsc::channel(MOST_WAITING);
-    // The arbiter must not keep the keeper alive.
+    // The arbiter must not keep the actor alive.
     let weak = handle.downgrade();
     let answer = move |answer| {
         if let Some(handle) = weak.upgrade() {
@@ -67,15 +69,18 @@ pub(super) fn start(
     let mut actor = CampaignActor::open(path, settings, (metrics, notifier, event_log), told)?;
     let (alive, ended) = oneshot::channel::<()>();
     let work = move || {
-        // Dropped with the thread, also by a panic.
+        // Dropped when the thread ends, also on a panic.
         let _alive = alive;
         actor.work(requests);
     };
-    let thread = std::thread::Builder::new().name("keeper".into()).spawn(work).map_err(StartError::Thread)?;
+    let thread = std::thread::Builder::new()
+        .name("campaign".into())
+        .spawn(work)
+        .map_err(StartError::Thread)?;
     Ok(Running { handle, thread, calls, ended })
 }
 
-/// Why the keeper does not start.
+/// An error that prevents the campaign actor from starting.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StartError {
     #[error(transparent)]
@@ -84,23 +89,24 @@ pub(super) enum StartError {
     Thread(std::io::Error),
 }
 
-/// Why entries are not in the ledger.
+/// The reason that entries are not in the ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rejected {
-    /// One of them may not follow what is there.
+    /// An entry may not follow those that are already in the ledger.
     Refused,
-    /// The disk does not take them.
+    /// The entries were not written.
     Unwritten,
 }
 
-/// What is to be written and then answered.
+/// Entries to commit, and the callers to answer afterwards.
 #[derive(Default)]
 struct Batch {
     entries: Vec<Entry>,
     events: Vec<Event>,
-    /// Units that the events are about: a second result for one waits until they are applied.
+    /// The units that the events concern. A second result for one of them waits until the events
+    /// are applied.
     units: HashSet<UnitId>,
-    /// Told whether the disk has it.
+    /// Callbacks that are told whether the commit is durable.
     then: Vec<Box<dyn FnOnce(bool)>>,
 }
 
@@ -114,40 +120,40 @@ impl Batch {
 pub(super) struct CampaignActor {
     path: PathBuf,
     pub(super) settings: Settings,
-    /// For the campaign. What is kept has the time of the wall's clock.
+    /// The clock of the campaign. Ledger entries use wall-clock time instead.
     pub(super) clock: MonotonicClock,
-    /// None while it must be opened again; only read while it cannot be written.
+    /// `None` while the ledger must be reopened; read-only while it cannot be written.
     file: Option<CampaignFile>,
-    /// When to try next to open it for writing.
+    /// The time of the next attempt to open the ledger for writing.
     try_at: Instant,
     pub(super) campaign: Campaign,
     pub(super) jobs: BTreeMap<JobHash, JobInfo>,
     pub(super) about: HashMap<String, About>,
     paces: HashMap<JobHash, Pace>,
     pub(super) histories: HashMap<JobHash, History>,
-    /// When the ledger was read, in ms since 1970.
+    /// The time at which the ledger was read, in ms since 1970.
     pub(super) opened_ms: u64,
-    /// Workers that were heard of, and are silent now.
+    /// Known workers that are silent now.
     silent: HashSet<String>,
-    /// New workers, to be written with the next tick: for people, and no call waits for it.
+    /// Entries of new workers, written with the next tick. No call waits for them.
     seen: Vec<Entry>,
-    /// By which the campaign knows its leases.
+    /// The key that authenticates the leases of the campaign.
     key: CampaignKey,
-    /// The unit that the arbiter has. It gets one at a time: a ruling may settle others.
+    /// The unit assigned to the arbiter. It gets one at a time, because a ruling may settle others.
     at_arbiter: Option<UnitId>,
-    /// Units that the arbiter could not decide, and why.
+    /// Units that the arbiter could not decide, and the reasons.
     pub(super) undecided: BTreeMap<UnitId, String>,
-    /// Disputed jobs of which people were told that nothing more can be counted again.
+    /// Disputed jobs that were already reported as exhausted.
     exhausted: HashSet<JobHash>,
     arbiter: std_mpsc::Sender<Assigned>,
-    /// Calls that wait.
+    /// The pending long-poll calls.
     calls: Arc<WaitingCalls>,
     metrics: Arc<Metrics>,
     notifier: Notifier,
     pub(super) event_log: EventLog,
-    /// Who wants what is being done.
+    /// The name of the person who requested the current operation.
     acting: Option<String>,
-    /// What is wrong, for people.
+    /// The current problem with the ledger, for operators.
     pub(super) trouble: Option<String>,
 }
 
@@ -192,19 +198,23 @@ impl CampaignActor {
         for (at_ms, operator_event) in happened {
             actor.event_log.note_at(at_ms, operator_event);
         }
-        actor.event_log.note(OperatorEvent::info(EventKind::Started, "the coordinator has started"));
+        actor
+            .event_log
+            .note(OperatorEvent::info(EventKind::Started, "the coordinator has started"));
         Ok(actor)
     }
 
-    /// Reads everything from the ledger; what has happened, and when.
+    /// Reopens the ledger and reads everything from it. Returns the past operator events with their
+    /// times.
     fn reopen(&mut self) -> Result<Vec<(u64, OperatorEvent)>, LedgerError> {
-        // Its lock must go first. So must one that is only read: closing it would take the locks of another in this process.
+        // Close the old handle first, to release its lock. This includes a read-only handle:
+        // closing it later would release the locks of another handle in this process.
         self.file = None;
         let file = CampaignFile::open(&self.path)?;
         self.adopt(file)
     }
 
-    /// Reads everything from a ledger that cannot be opened for writing, for the reason given.
+    /// Reads everything from a ledger that cannot be opened for writing because of `error`.
     fn read_only(&mut self, error: LedgerError) -> Result<Vec<(u64, OperatorEvent)>, LedgerError> {
         let Ok(file) = CampaignFile::open_read_only(&self.path) else { return Err(error) };
         let happened = self.adopt(file)?;
@@ -216,20 +226,20 @@ impl CampaignActor {
         self.file.as_ref().is_some_and(CampaignFile::is_read_only)
     }
 
-    /// Opens a ledger for writing that is only read so far, now and then.
+    /// Tries from time to time to reopen a read-only ledger for writing.
     fn try_to_write(&mut self) {
         const PAUSE: Duration = Duration::from_secs(5);
         if !self.is_read_only() || Instant::now() < self.try_at {
             return;
         }
         let began = Instant::now();
-        // Before all of it is read again.
+        // Probe first, because reopening reads the whole ledger.
         if has_room_beside(&self.path) {
             match self.reopen() {
                 Ok(_) => self.written(),
                 Err(error) => {
                     self.fail(&error);
-                    // If it cannot even be read now, the next write opens it again.
+                    // If the ledger cannot even be read now, the next write reopens it.
                     let _ = self.read_only(error);
                 }
             }
@@ -247,15 +257,17 @@ impl CampaignActor {
     }
 
     fn adopt(&mut self, mut file: CampaignFile) -> Result<Vec<(u64, OperatorEvent)>, LedgerError> {
-        // No lease of before has a number as high: those of one start are fewer than 2^20 a millisecond.
+        // Lease numbers start above those of all earlier starts, as long as a start grants fewer
+        // than 2^20 leases per millisecond.
         self.opened_ms = now_ms();
         self.campaign = Campaign::new(self.settings, self.opened_ms, self.key.clone());
-        let Told { jobs, histories, happenings } = books::load(&mut file, &mut self.campaign)?;
+        let LoadedLedger { jobs, histories, operator_events } =
+            books::load(&mut file, &mut self.campaign)?;
         (self.jobs, self.histories) = (jobs, histories);
         self.at_arbiter = None;
         self.undecided.clear();
         self.file = Some(file);
-        Ok(happenings)
+        Ok(operator_events)
     }
 
     pub(super) const fn file(&self) -> Option<&CampaignFile> {
@@ -268,7 +280,7 @@ impl CampaignActor {
             let mut later = Vec::new();
             let mut next = Some(first);
             let mut taken = 0;
-            // Results first: whoever syncs in the same moment sees what they did.
+            // Results first, so that a sync in the same batch sees their effects.
             while let Some(request) = next {
                 match request {
                     Request::Complete(results, reply) => self.complete(results, reply, &mut batch),
@@ -284,11 +296,11 @@ impl CampaignActor {
                 }
                 self.handle(request);
             }
-            // Whoever waits for the end of a job need not wait for the clock.
+            // Conclude at once, so that callers need not wait for the next tick.
             let concluded = self.campaign.conclude();
             self.enter(concluded);
             for worker in self.campaign.take_newly_kept() {
-                // Unless it has got it by now.
+                // Skip the worker if it has received the check meanwhile.
                 if self.campaign.is_spot_check_kept(&worker) {
                     self.calls.wake(&worker);
                 }
@@ -312,13 +324,15 @@ impl CampaignActor {
             if batch.units.contains(&result.unit) {
                 kept &= self.commit(batch);
             }
-            let limits =
-                self.decomposition(&result.unit.job).map(|units| units.unit_limits(result.unit.unit));
+            let limits = self
+                .decomposition(&result.unit.job)
+                .map(|units| units.unit_limits(result.unit.unit));
             let validation = self.campaign.validate(&result, limits.as_ref());
             let convicts = |event: &Event| matches!(event, Event::WorkerQuarantined { .. });
             let disputes = !validation.events.is_empty();
             if validation.events.iter().any(convicts) {
-                // It touches many units, and what is validated next depends on it.
+                // A quarantine affects many units, and later validations depend on it, so it is
+                // committed separately.
                 tracing::error!(worker = result.source.worker, unit = %result.unit, "a result is refused");
                 kept &= self.commit(batch);
                 let validation = self.campaign.validate(&result, limits.as_ref());
@@ -328,11 +342,12 @@ impl CampaignActor {
                 batch.units.insert(result.unit);
                 batch.add(validation.events, now_ms());
             }
-            // One line for each dispute, and there are few at a time.
+            // Log every dispute: there are only a few at a time.
             if validation.verdict == Verdict::Conflict && disputes {
                 tracing::warn!(worker = result.source.worker, unit = %result.unit, "two results differ");
                 let Source { worker, .. } = &result.source;
-                let text = format!("{worker} has another result for {}; the arbiter decides", result.unit);
+                let text =
+                    format!("{worker} has another result for {}; the arbiter decides", result.unit);
                 let conflict = OperatorEvent::warning(EventKind::Conflict, text);
                 self.event_log.note(conflict.of_job(result.unit.job).of_worker(worker));
             }
@@ -348,32 +363,35 @@ impl CampaignActor {
         }));
     }
 
-    /// Returns the units of a job, planned when they are first needed.
+    /// Returns the units of a job, planned on first use.
     fn decomposition(&mut self, job: &JobHash) -> Option<Arc<Decomposition>> {
         let info = self.jobs.get_mut(job)?;
-        let units = info.decomposition.get_or_insert_with(|| Arc::new(Decomposition::new(info.job.clone())));
+        let units = info
+            .decomposition
+            .get_or_insert_with(|| Arc::new(Decomposition::new(info.job.clone())));
         Some(Arc::clone(units))
     }
 
-    /// Wakes calls that wait for something to lease.
+    /// Wakes the calls that wait for work to lease.
     fn offer(&self) {
         self.calls.wake_all();
     }
 
-    /// Writes the batch, applies it, and tells those who wait. Whether the disk has it.
+    /// Commits the batch, applies it and answers the waiting callers. Returns whether the commit is
+    /// durable.
     fn commit(&mut self, batch: &mut Batch) -> bool {
         let Batch { entries, events, then, .. } = std::mem::take(batch);
         let written = self.keep(&entries, &events);
         if !events.is_empty() {
-            // Checks may be due, and units be open again.
+            // Checks may be due, and units may be open again.
             self.offer();
-            self.go_to_court();
+            self.assign_to_arbiter();
         }
         then.into_iter().for_each(|tell| tell(written));
         written
     }
 
-    /// Writes entries and applies the events that they are.
+    /// Commits entries and applies their events. Returns whether all of them are durable.
     fn keep(&mut self, entries: &[Entry], events: &[Event]) -> bool {
         match self.append(entries) {
             Ok(()) => {
@@ -384,7 +402,7 @@ impl CampaignActor {
                 self.note_voided(events);
                 true
             }
-            // One that does not fit must not keep the others from the books.
+            // Retry one by one, so that a single invalid entry cannot block the rest.
             Err(Rejected::Refused) if entries.len() > 1 => {
                 let each = entries.iter().zip(events);
                 each.fold(true, |kept, (entry, event)| {
@@ -400,12 +418,12 @@ impl CampaignActor {
             return Ok(());
         }
         if self.is_read_only() {
-            // The clock tries to open it.
+            // The next tick tries to reopen it.
             return Err(Rejected::Unwritten);
         }
         if self.file.is_none() {
             self.reopen().map_err(|error| self.fail(&error))?;
-            // What was judged before may not fit to what the disk has.
+            // Events validated against the old state may not fit the reloaded ledger.
             return Err(Rejected::Unwritten);
         }
         let Some(file) = &mut self.file else { return Err(Rejected::Unwritten) };
@@ -417,8 +435,9 @@ impl CampaignActor {
                 Ok(())
             }
             Err(error) => {
-                if matches!(error, LedgerError::FailedBefore(_) | LedgerError::ChangedUnderneath(_)) {
-                    // What is on the disk is not known: it is read anew.
+                if matches!(error, LedgerError::FailedBefore(_) | LedgerError::ChangedUnderneath(_))
+                {
+                    // The state on disk is unknown, so the ledger is read again.
                     self.file = None;
                 }
                 Err(self.fail(&error))
@@ -428,7 +447,8 @@ impl CampaignActor {
 
     fn fail(&mut self, error: &LedgerError) -> Rejected {
         let refused = matches!(error, LedgerError::Refused { .. });
-        let trouble = if refused { error.to_string() } else { format!("nothing is acknowledged: {error}") };
+        let trouble =
+            if refused { error.to_string() } else { format!("nothing is acknowledged: {error}") };
         if self.trouble.as_ref() != Some(&trouble) {
             tracing::error!("{trouble}");
             self.tell(Kind::Trouble, None, None, trouble.clone());
@@ -443,7 +463,7 @@ impl CampaignActor {
         self.notifier.tell(Notification { kind, job, worker, text });
     }
 
-    /// Remembers, logs and tells what people should know of an event.
+    /// Updates the information about a job, logs the event and notifies operators where needed.
     fn note(&mut self, event: &Event) {
         match event {
             Event::JobState { job, state } => {
@@ -457,8 +477,14 @@ impl CampaignActor {
                     self.tell(Kind::Disputed, Some(*job), None, text);
                 }
                 if *state == JobState::Finished {
-                    let what = self.jobs.get(job).map(|info| info.job.to_string()).unwrap_or_default();
-                    self.tell(Kind::Finished, Some(*job), None, format!("job {job} is finished: {what}"));
+                    let what =
+                        self.jobs.get(job).map(|info| info.job.to_string()).unwrap_or_default();
+                    self.tell(
+                        Kind::Finished,
+                        Some(*job),
+                        None,
+                        format!("job {job} is finished: {what}"),
+                    );
                 }
                 if let Some(info) = self.jobs.get_mut(job) {
                     info.state_ms = now_ms();
@@ -499,7 +525,7 @@ impl CampaignActor {
         }
     }
 
-    /// Notes how many results of each job were taken back: one line, however many there are.
+    /// Notes how many results were voided, with one operator event per job.
     fn note_voided(&self, events: &[Event]) {
         let mut voided: BTreeMap<JobHash, u64> = BTreeMap::new();
         for event in events {
@@ -508,12 +534,13 @@ impl CampaignActor {
             }
         }
         for (job, results) in voided {
-            let text = format!("results taken back, and to be counted again: {results} of job {job}");
+            let text =
+                format!("results taken back, and to be counted again: {results} of job {job}");
             self.event_log.note(OperatorEvent::warning(EventKind::Voided, text).of_job(job));
         }
     }
 
-    /// Writes and applies events of its own.
+    /// Commits events as a separate batch.
     fn record(&mut self, events: Vec<Event>) -> Result<(), Unavailable> {
         let mut batch = Batch::default();
         batch.add(events, now_ms());
@@ -535,7 +562,7 @@ impl CampaignActor {
                 self.campaign.unsuited(unit, attempt, &worker);
                 let _ = reply.send(Ok(()));
             }
-            // Whoever was not asked is not heard.
+            // Ignore a worker that was never asked to count the unit.
             Request::Fail { unit, attempt, worker, reply, .. }
                 if !self.campaign.was_asked(unit, attempt, &worker) =>
             {
@@ -558,14 +585,15 @@ impl CampaignActor {
             Request::Drain { worker, by, reply } => {
                 let _ = reply.send(self.drain(&worker, &by));
             }
-            Request::MisbehaviourHook { worker, reason } => {
+            Request::ReportMisbehaviour { worker, reason } => {
                 let events = self.campaign.quarantine(&worker, &reason, true);
-                // If it cannot be written, what the worker says is checked all the same.
+                // If this cannot be written, the answers of the worker are still checked.
                 let _ = self.record(events);
             }
             Request::Release { worker, by, reply } => {
                 let known = self.campaign.quarantined().contains_key(&worker);
-                let release = |actor: &mut Self| actor.record(vec![Event::WorkerReleased { worker }]);
+                let release =
+                    |actor: &mut Self| actor.record(vec![Event::WorkerReleased { worker }]);
                 let released = if known { self.by(by, release) } else { Ok(()) };
                 let _ = reply.send(released.map(|()| known));
             }
@@ -586,12 +614,12 @@ impl CampaignActor {
             }
             Request::Ruling(answer) => self.rule(answer),
             Request::Tick => self.tick(),
-            // Seen before.
+            // Handled in `work`.
             Request::Stop => {}
         }
     }
 
-    /// Does something that somebody wants, who is named in the running log.
+    /// Runs an operation and names the person who requested it in the event log.
     fn by<T>(&mut self, who: String, act: impl FnOnce(&mut Self) -> T) -> T {
         self.acting = Some(who);
         let done = act(self);
@@ -617,7 +645,8 @@ impl CampaignActor {
         let mut hashes: Vec<JobHash> = response.desired.iter().map(|lease| lease.job).collect();
         hashes.sort_unstable();
         hashes.dedup();
-        let jobs = hashes.iter().filter_map(|hash| Some(self.jobs.get(hash)?.job.clone())).collect();
+        let jobs =
+            hashes.iter().filter_map(|hash| Some(self.jobs.get(hash)?.job.clone())).collect();
         let running_jobs = self
             .campaign
             .jobs()
@@ -643,7 +672,7 @@ impl CampaignActor {
         if let Some(progress) = self.campaign.progress(&job.hash()) {
             let mut state = progress.state;
             if state == JobState::Cancelled {
-                // Whoever submits it again wants it.
+                // Submitting a cancelled job again resumes it.
                 state = JobState::Running;
                 let again = vec![Event::JobState { job: job.hash(), state }];
                 self.by(submitter.to_owned(), |actor| actor.record(again))?;
@@ -669,7 +698,7 @@ impl CampaignActor {
         Ok(Submitted { known: false, state: JobState::Running, priority })
     }
 
-    /// The job whose name begins with some digits.
+    /// Returns the job whose name begins with `digits`.
     pub(super) fn find(&self, digits: &str) -> Result<JobHash, StateError> {
         let found: Vec<JobHash> =
             self.jobs.keys().copied().filter(|job| job.to_string().starts_with(digits)).collect();
@@ -680,7 +709,11 @@ impl CampaignActor {
         }
     }
 
-    fn set_state(&mut self, digits: &str, state: JobState) -> Result<(JobHash, JobState), StateError> {
+    fn set_state(
+        &mut self,
+        digits: &str,
+        state: JobState,
+    ) -> Result<(JobHash, JobState), StateError> {
         let job = self.find(digits)?;
         let before = self.campaign.state(&job).unwrap_or(JobState::Cancelled);
         let over = matches!(before, JobState::Finished)
@@ -695,14 +728,16 @@ impl CampaignActor {
         }
         if state == JobState::Running {
             let aside = self.campaign.poisoned(&job);
-            events.extend(aside.into_iter().map(|unit| Event::UnitRevived { unit: UnitId { job, unit } }));
+            events.extend(
+                aside.into_iter().map(|unit| Event::UnitRevived { unit: UnitId { job, unit } }),
+            );
         }
         self.record(events)?;
         Ok((job, before))
     }
 
-    /// Tells a worker to take nothing more until it restarts, also if the coordinator restarts meanwhile. False if it is
-    /// not known.
+    /// Drains a worker: it gets no more work until it restarts, even if the coordinator restarts
+    /// meanwhile. Returns false if the worker is not known.
     fn drain(&mut self, worker: &str, by: &str) -> Result<bool, Unavailable> {
         let found = self.campaign.workers().find(|(name, _)| *name == worker);
         let Some((boot, draining)) = found.map(|(_, state)| (state.boot, state.draining)) else {
@@ -723,7 +758,7 @@ impl CampaignActor {
         match ruling {
             Ok(ruling) => {
                 let events = self.campaign.ruled(&ruling, &source);
-                // If it cannot be written, the check is due still, and goes to the arbiter again.
+                // If this cannot be written, the check stays due and goes to the arbiter again.
                 let _ = self.record(events);
             }
             Err(reason) => {
@@ -731,11 +766,11 @@ impl CampaignActor {
                 self.undecided.insert(task.unit, reason);
             }
         }
-        self.go_to_court();
+        self.assign_to_arbiter();
     }
 
-    /// Gives the arbiter what it is to count next, if it has nothing.
-    fn go_to_court(&mut self) {
+    /// Assigns the next task to the arbiter if it is idle.
+    fn assign_to_arbiter(&mut self) {
         if self.at_arbiter.is_some() || self.file.is_none() || self.is_read_only() {
             return;
         }
@@ -756,10 +791,10 @@ impl CampaignActor {
     fn tick(&mut self) {
         self.try_to_write();
         let seen = std::mem::take(&mut self.seen);
-        // If it cannot be written, something else will say so.
+        // If this cannot be written, another write reports the problem.
         let _ = self.append(&seen);
         self.expire_and_finish();
-        self.go_to_court();
+        self.assign_to_arbiter();
         let now_ms = self.clock.now_ms();
         let jobs: Vec<JobHash> = self.campaign.jobs().collect();
         for job in jobs {
@@ -768,13 +803,22 @@ impl CampaignActor {
                 self.paces.entry(job).or_default().observe(now_ms, progress.done);
             }
             if matches!(progress.state, JobState::Running | JobState::Paused | JobState::Disputed) {
-                let point = Point { at_ms: super::now_ms(), done: progress.done, verified: progress.checked };
+                let point = Point {
+                    at_ms: super::now_ms(),
+                    done: progress.done,
+                    verified: progress.checked,
+                };
                 self.histories.entry(job).or_default().observe(point);
             }
         }
         self.note_silence(now_ms);
         self.note_exhausted();
-        self.metrics.observe(&self.campaign, self.trouble.is_some(), now_ms, self.settings.lease_ms);
+        self.metrics.observe(
+            &self.campaign,
+            self.trouble.is_some(),
+            now_ms,
+            self.settings.lease_ms,
+        );
     }
 
     fn expire_and_finish(&mut self) {
@@ -783,11 +827,11 @@ impl CampaignActor {
         self.enter(events);
     }
 
-    /// Writes and applies events one by one, as far as the disk takes them.
+    /// Commits events one by one, as far as the ledger can be written.
     fn enter(&mut self, events: Vec<Event>) {
         for event in events {
             let entries: Vec<Entry> = books::entry(&event, now_ms()).into_iter().collect();
-            // What cannot be written comes again.
+            // An event that cannot be written is generated again.
             if self.append(&entries).is_ok() {
                 self.campaign.apply(&event);
                 self.note(&event);
@@ -795,7 +839,7 @@ impl CampaignActor {
         }
     }
 
-    /// Notes a worker that is new or here again, and what is at fault there since its last sync.
+    /// Notes a worker that is new or has returned, and devices that failed since its last sync.
     fn note_worker(&mut self, worker: &str, about: &About) {
         let before = self.about.get(worker);
         let silent = self.silent.remove(worker);
@@ -809,25 +853,28 @@ impl CampaignActor {
                 before.devices.iter().any(|old| old.id == device.id && old.fault == device.fault)
             })
         };
-        for device in about.devices.iter().filter(|device| !device.fault.is_empty() && !known(device)) {
+        for device in
+            about.devices.iter().filter(|device| !device.fault.is_empty() && !known(device))
+        {
             let text = format!("{} of worker {worker} is at fault: {}", device.id, device.fault);
             self.event_log.note(OperatorEvent::warning(EventKind::Failed, text).of_worker(worker));
         }
     }
 
-    /// Tells people of disputes that are theirs to settle now, once.
+    /// Notifies operators, once per dispute, when only they can settle it.
     fn note_exhausted(&mut self) {
         for job in self.exhausted_disputes() {
             if self.exhausted.insert(job) {
                 let text = format!("job {job} stays disputed: {}", self.dispute(&job));
                 tracing::error!("{text}");
-                self.event_log.note(OperatorEvent::error(EventKind::Disputed, text.clone()).of_job(job));
+                self.event_log
+                    .note(OperatorEvent::error(EventKind::Disputed, text.clone()).of_job(job));
                 self.tell(Kind::Disputed, Some(job), None, text);
             }
         }
     }
 
-    /// Notes who was not heard of for the time of a lease.
+    /// Notes workers that have been silent for the duration of a lease.
     fn note_silence(&mut self, now_ms: u64) {
         for (name, worker) in self.campaign.workers() {
             if worker.seen_ms + self.settings.lease_ms <= now_ms && !self.silent.contains(name) {
@@ -837,24 +884,26 @@ impl CampaignActor {
                 } else {
                     (EventLevel::Warning, format!("worker {name} is silent"))
                 };
-                let silent = OperatorEvent { level, ..OperatorEvent::info(EventKind::Silent, text) };
+                let silent =
+                    OperatorEvent { level, ..OperatorEvent::info(EventKind::Silent, text) };
                 self.event_log.note(silent.of_worker(name));
             }
         }
     }
 
-    /// How long so many more units will take.
+    /// Estimates the time that `units` more units will take.
     pub(super) fn left(&self, job: &JobHash, done: u64, units: u64) -> Option<TimeLeft> {
         self.paces.get(job)?.left(self.clock.now_ms(), done, units)
     }
 
-    /// Units of a job that were done a second, in the last minutes.
+    /// Returns the average number of units of a job per second in the last minutes.
     pub(super) fn units_per_s(&self, job: &JobHash, done: u64) -> f64 {
         self.paces.get(job).map_or(0.0, |pace| pace.units_per_s(self.clock.now_ms(), done))
     }
 }
 
-/// Returns whether a file beside `path` can be made and takes as much as a ledger needs to be opened.
+/// Returns whether a file beside `path` can be created and can hold as much data as opening a
+/// ledger writes.
 fn has_room_beside(path: &Path) -> bool {
     let probe = path.with_extension("probe");
     let written = std::fs::File::create(&probe).and_then(|mut file| {
@@ -865,7 +914,7 @@ fn has_room_beside(path: &Path) -> bool {
     written.is_ok()
 }
 
-/// A state in words.
+/// Returns the name of a state.
 pub(super) const fn name(state: JobState) -> &'static str {
     match state {
         JobState::Running => "running",
@@ -886,7 +935,7 @@ pub(super) mod tests {
     use crate::decomposition::{Job, Scheme};
     use crate::tally::{Residues, Tally};
 
-    /// A keeper without a thread, whose folder goes with it.
+    /// A campaign actor without a thread. Dropping it removes its directory.
     pub(in crate::cluster::coordinator) struct Kept {
         pub(in crate::cluster::coordinator) actor: CampaignActor,
         pub(in crate::cluster::coordinator) notifications: std_mpsc::Receiver<Notification>,
@@ -910,14 +959,19 @@ pub(super) mod tests {
     }
 
     pub(in crate::cluster::coordinator) fn actor(name: &str) -> Kept {
-        let folder = std::env::temp_dir().join(format!("nqueens-keeper-{}-{name}", std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("nqueens-campaign-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder");
         let (notifier, notifications) = Notifier::heard();
         let (arbiter, assigned) = std_mpsc::channel();
         let told = (Arc::new(Metrics::new()), notifier, EventLog::start(now_ms()));
         let calls = Arc::default();
-        let actor =
-            CampaignActor::open(folder.join("ledger.db"), Settings::default(), told, (arbiter, calls));
+        let actor = CampaignActor::open(
+            folder.join("ledger.db"),
+            Settings::default(),
+            told,
+            (arbiter, calls),
+        );
         Kept { actor: actor.expect("a new ledger"), notifications, folder, _assigned: assigned }
     }
 
@@ -931,7 +985,11 @@ pub(super) mod tests {
         }
     }
 
-    pub(in crate::cluster::coordinator) fn done(unit: UnitId, solutions: u128, source: Source) -> Event {
+    pub(in crate::cluster::coordinator) fn done(
+        unit: UnitId,
+        solutions: u128,
+        source: Source,
+    ) -> Event {
         let thirds = 3 * solutions;
         let tally = Tally::from_parts(thirds, Residues::of(thirds), 1);
         let (checks, sub_sums) = (Some(Default::default()), Vec::new());
@@ -939,10 +997,10 @@ pub(super) mod tests {
     }
 
     impl Kept {
-        /// Submits the count of 8 queens as a job of some units.
+        /// Submits the count of 8 queens as a job of `units` units.
         pub(in crate::cluster::coordinator) fn submit(&mut self, units: u64) -> JobHash {
-            let job =
-                Job::new(Problem::empty(Piece::Queen, 8), Scheme::CentreCross, None, 64).expect("small");
+            let job = Job::new(Problem::empty(Piece::Queen, 8), Scheme::CentreCross, None, 64)
+                .expect("small");
             let (entry, event) = books::submission(&job, units, 0, "anna", now_ms());
             assert!(self.actor.keep(&[entry], &[event]), "{:?}", self.actor.trouble);
             let info = JobInfo {
@@ -956,7 +1014,7 @@ pub(super) mod tests {
             job.hash()
         }
 
-        /// Submits it, and counts 93 solutions in two units: one too many.
+        /// Submits a job of two units and completes it with 93 solutions: one too many.
         pub(in crate::cluster::coordinator) fn dispute(&mut self) -> JobHash {
             let job = self.submit(2);
             for (unit, solutions) in [(0, 46), (1, 47)] {
@@ -968,7 +1026,7 @@ pub(super) mod tests {
             job
         }
 
-        /// Has the coordinator confirm both units of that job.
+        /// Confirms both units of that job on behalf of the coordinator.
         pub(in crate::cluster::coordinator) fn confirm(&mut self, job: JobHash) {
             for (unit, solutions) in [(0, 46), (1, 47)] {
                 let Event::UnitDone { unit, tally, elapsed_s, .. } =
@@ -990,13 +1048,18 @@ pub(super) mod tests {
         let mut kept = actor("dispute");
         let job = kept.dispute();
         let notifications: Vec<Notification> = kept.notifications.try_iter().collect();
-        assert_eq!((notifications.len(), notifications[0].kind), (1, Kind::Disputed), "{notifications:?}");
+        assert_eq!(
+            (notifications.len(), notifications[0].kind),
+            (1, Kind::Disputed),
+            "{notifications:?}"
+        );
         assert!(
             notifications[0].text.contains("the total 93 contradicts the published value 92"),
             "{notifications:?}"
         );
         let errors = |kept: &Kept| {
-            let disputed = |event: &crate::cluster::protocol::v1::Event| event.kind() == EventKind::Disputed;
+            let disputed =
+                |event: &crate::cluster::protocol::v1::Event| event.kind() == EventKind::Disputed;
             let events: Vec<_> = kept.event_log.after(0).into_iter().filter(disputed).collect();
             assert!(events.iter().all(|event| event.level() == EventLevel::Error), "{events:?}");
             events.len()
@@ -1004,7 +1067,11 @@ pub(super) mod tests {
         assert_eq!(errors(&kept), 1);
         kept.confirm(job);
         let notifications: Vec<Notification> = kept.notifications.try_iter().collect();
-        assert_eq!((notifications.len(), notifications[0].kind), (1, Kind::Disputed), "{notifications:?}");
+        assert_eq!(
+            (notifications.len(), notifications[0].kind),
+            (1, Kind::Disputed),
+            "{notifications:?}"
+        );
         assert!(
             notifications[0].text.contains("stays disputed")
                 && notifications[0].text.contains("please report it"),
@@ -1026,12 +1093,13 @@ pub(super) mod tests {
             assert!(matches!(refused, StateError::Over(..)), "{refused}");
             kept.actor.tick();
             assert_eq!(kept.campaign.state(&job), Some(JobState::Paused));
-            // It goes on, and is disputed again by itself.
+            // It continues, and becomes disputed again without further requests.
             kept.actor.set_state(&name, JobState::Running).expect("it can be resumed");
             (0..2).for_each(|_| kept.actor.tick());
             assert_ne!(kept.campaign.state(&job), Some(JobState::Finished));
         }
-        let (_, before) = kept.actor.set_state(&name, JobState::Cancelled).expect("it can be cancelled");
+        let (_, before) =
+            kept.actor.set_state(&name, JobState::Cancelled).expect("it can be cancelled");
         assert!(matches!(before, JobState::Disputed | JobState::Running), "{before:?}");
         kept.actor.tick();
         assert_eq!(kept.campaign.state(&job), Some(JobState::Cancelled));

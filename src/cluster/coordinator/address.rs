@@ -1,4 +1,4 @@
-//! Where a running coordinator listens, for those who work on the same machine.
+//! The address file: where a running coordinator listens, for clients on the same machine.
 
 use std::fs;
 use std::io;
@@ -13,20 +13,20 @@ use crate::atomic_file::{self, AtomicFile};
 pub struct AddressFile {
     /// Host and port.
     pub address: String,
-    /// Whether it speaks TLS.
+    /// True if the coordinator uses TLS.
     pub tls: bool,
-    /// Where browsers reach its dashboard.
+    /// The address at which browsers reach the dashboard.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dashboard: Option<String>,
 }
 
-/// Why it cannot be read.
+/// The reason that the address file cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum AddressFileError {
-    /// There is none.
+    /// There is no address file.
     #[error("no coordinator runs in {path}; start one with nqueens coordinator --data {path}", path = .0.display())]
     NotRunning(PathBuf),
-    /// The system refused, or it is something else.
+    /// The file cannot be read or parsed.
     #[error("{path} cannot be read: {1}", path = .0.display())]
     Unreadable(PathBuf, io::Error),
 }
@@ -36,17 +36,18 @@ impl AddressFile {
         data.join("address.json")
     }
 
-    /// Reads that of the coordinator with this folder.
+    /// Reads the address file in the data directory of a coordinator.
     ///
     /// # Errors
-    /// There is none, or it cannot be read.
+    /// Returns an error if there is no address file or it cannot be read.
     pub fn read(data: &Path) -> Result<Self, AddressFileError> {
         let path = Self::path(data);
         let text = atomic_file::read(&path, 64 << 10).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => AddressFileError::NotRunning(data.to_owned()),
             _ => AddressFileError::Unreadable(path.clone(), error),
         })?;
-        serde_json::from_slice(&text).map_err(|error| AddressFileError::Unreadable(path, error.into()))
+        serde_json::from_slice(&text)
+            .map_err(|error| AddressFileError::Unreadable(path, error.into()))
     }
 
     pub(super) fn write(&self, data: &Path) -> io::Result<()> {
@@ -54,7 +55,7 @@ impl AddressFile {
     }
 
     pub(super) fn remove(data: &Path) {
-        // Whoever finds an old one is told that nobody listens there.
+        // A stale file does little harm: clients find that nothing listens at the address.
         let _ = fs::remove_file(Self::path(data));
     }
 }

@@ -1,6 +1,6 @@
-//! The arbiter: the coordinator counts units itself, on this machine's CPU. Where two results differ it counts the unit
-//! twice, the unit by the fastest kernel and its mirror image by another, and speaks only if both agree. What it audits it
-//! counts once, as mirror image.
+//! The arbiter: the coordinator counts units itself, on the local CPU. It counts a disputed unit
+//! twice, the mirror image by the fastest kernel and the unit itself by another, and gives a ruling
+//! only if both agree. An audit counts the unit once, as its mirror image.
 
 use std::ops::Range;
 use std::sync::{Arc, mpsc};
@@ -12,29 +12,29 @@ use crate::decomposition::{Decomposition, Job};
 use crate::kernel::{KernelKind, count_sub_ranges};
 use crate::tally::{Parts, Tally};
 
-/// The arbiter's own name, which no worker can have.
+/// The worker name of the arbiter, which no worker can have.
 pub(super) const NAME: &str = "(arbiter)";
 
-/// A task with its job.
+/// A task with the units of its job.
 #[derive(Clone, Debug)]
 pub(super) struct Assigned {
     pub(super) task: ArbiterTask,
     pub(super) decomposition: Arc<Decomposition>,
 }
 
-/// What became of a task.
+/// The outcome of a task.
 #[derive(Clone, Debug)]
 pub(super) struct Answer {
     pub(super) task: ArbiterTask,
-    /// What was found, or why nothing was.
+    /// The ruling, or the reason that the arbiter cannot decide.
     pub(super) ruling: Result<Ruling, String>,
     pub(super) source: Source,
 }
 
-/// Starts the arbiter's thread; it ends when the sender is dropped.
+/// Starts the thread of the arbiter. It ends when the sender is dropped.
 ///
 /// # Errors
-/// The system gives no thread.
+/// Returns an error if the thread cannot be spawned.
 pub(super) fn start(
     mut answer: impl FnMut(Answer) + Send + 'static,
 ) -> std::io::Result<mpsc::Sender<Assigned>> {
@@ -42,7 +42,7 @@ pub(super) fn start(
     let work = move || {
         for Assigned { task, decomposition } in tasks {
             let (first, second) = kernels(decomposition.job());
-            // On a thread of its own: if that panics, there is an answer all the same.
+            // Count on a separate thread, so that a panic still yields an answer.
             let ruling = std::thread::scope(|scope| {
                 let counting = scope.spawn(|| count(&task, &decomposition, first, second));
                 counting.join().unwrap_or_else(|_| Err("counting failed; see the log".to_owned()))
@@ -62,11 +62,14 @@ pub(super) fn start(
     Ok(sender)
 }
 
-/// The two fastest kernels that can count the job here; one twice, if there is only one.
+/// Returns the two fastest kernels that can count the job on this machine, or the same one twice if
+/// there is only one.
 fn kernels(job: &Job) -> (KernelKind, KernelKind) {
     let problem = job.problem();
     let fits = |kind: &KernelKind| {
-        kind.runs_here() && kind.build(problem.piece()).is_ok() && kind.scheme(problem) == job.scheme()
+        kind.runs_here()
+            && kind.build(problem.piece()).is_ok()
+            && kind.scheme(problem) == job.scheme()
     };
     let order = [KernelKind::Avx512, KernelKind::Avx2, KernelKind::Scalar, KernelKind::Generic];
     let mut able = order.into_iter().filter(fits);
@@ -103,12 +106,15 @@ fn count(
     Ok(Ruling { task: *task, tally, sub_sums, elapsed_s: began.elapsed().as_secs_f64() })
 }
 
-/// Returns the first sums that differ.
+/// Returns the first two sums that differ, in thirds.
 fn image_differs(one: &[Tally], other: &[Tally]) -> Option<(u128, u128)> {
-    one.iter().zip(other).map(|(one, other)| (one.thirds(), other.thirds())).find(|(one, other)| one != other)
+    one.iter()
+        .zip(other)
+        .map(|(one, other)| (one.thirds(), other.thirds()))
+        .find(|(one, other)| one != other)
 }
 
-/// Counts sub-ranges of a unit, or all of them.
+/// Counts the given sub-ranges of a unit, or all of them if `sub_ranges` is empty.
 fn sums_of(
     kind: KernelKind,
     decomposition: &Decomposition,
@@ -123,7 +129,8 @@ fn sums_of(
         .collect();
     let piece = decomposition.job().problem().piece();
     let mut kernel = kind.build(piece).map_err(|error| error.to_string())?;
-    let parts = count_sub_ranges(&mut *kernel, decomposition, ranges).map_err(|error| error.to_string())?;
+    let parts =
+        count_sub_ranges(&mut *kernel, decomposition, ranges).map_err(|error| error.to_string())?;
     let tallies: Result<Vec<Tally>, _> = parts.iter().map(Parts::total).collect();
     tallies.map_err(|error| error.to_string())
 }
@@ -142,7 +149,8 @@ mod tests {
             let decomposition = Arc::new(decomposition);
             let job = decomposition.job().hash();
             let (sender, receiver) = mpsc::channel();
-            let tasks = start(move |answer| sender.send(answer).expect("waited for")).expect("a thread");
+            let tasks =
+                start(move |answer| sender.send(answer).expect("waited for")).expect("a thread");
             let ask = |unit, bits, dispute| {
                 let sub_ranges = SubRangeSet::from_bits(bits);
                 let task = ArbiterTask { unit: UnitId { job, unit }, sub_ranges, dispute };

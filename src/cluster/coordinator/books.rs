@@ -1,4 +1,4 @@
-//! What the campaign calls events, the ledger keeps as entries.
+//! Conversion between campaign events and ledger entries.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -6,34 +6,39 @@ use std::sync::Arc;
 use super::actor::name;
 use super::event_log::OperatorEvent;
 use super::history::History;
-use crate::cluster::campaign::{Campaign, CheckPlan, Depth, Event, JobState, Source, SubRangeSet, UnitId};
+use crate::cluster::campaign::{
+    Campaign, CheckPlan, Depth, Event, JobState, Source, SubRangeSet, UnitId,
+};
 use crate::cluster::ledger::{
-    CampaignFile, CheckDepth, DrawnChecks, Entry, JobState as Changed, JobSubmitted, LedgerError, Loaded,
-    Phase, Recount, SpotCheck, SubSums, UnitDone, UnitReason, UnitRevived, WorkerDrained, WorkerQuarantined,
-    WorkerRecord, WorkerReleased,
+    CampaignFile, CheckDepth, DrawnChecks, Entry, JobState as Changed, JobSubmitted, LedgerError,
+    Loaded, Phase, Recount, SpotCheck, SubSums, UnitDone, UnitReason, UnitRevived, WorkerDrained,
+    WorkerQuarantined, WorkerRecord, WorkerReleased,
 };
 use crate::cluster::protocol::v1::EventKind;
 use crate::decomposition::{Decomposition, Job, JobHash};
 use crate::oeis;
 
-/// What is known of a job besides its units.
+/// Information about a job besides its units.
 #[derive(Clone, Debug)]
 pub(super) struct JobInfo {
     pub(super) job: Job,
     pub(super) submitter: String,
-    /// When its state changed last.
+    /// The time at which the state last changed, in ms since 1970.
     pub(super) state_ms: u64,
-    /// Its units, once they were needed.
+    /// The units, planned on first use.
     pub(super) decomposition: Option<Arc<Decomposition>>,
-    /// Why units are set aside.
+    /// The reasons that units are set aside.
     pub(super) poison: BTreeMap<u64, String>,
 }
 
-/// An event that can be kept. A submission needs more than the campaign knows: see [`submission`].
+/// Converts an event to a ledger entry. Returns `None` for a submission, which needs more than the
+/// campaign knows: see [`submission`].
 pub(super) fn entry(event: &Event, at_ms: u64) -> Option<Entry> {
     Some(match event.clone() {
         Event::JobSubmitted { .. } => return None,
-        Event::JobState { job, state } => Entry::JobState(Changed { job, state: phase(state), at_ms }),
+        Event::JobState { job, state } => {
+            Entry::JobState(Changed { job, state: phase(state), at_ms })
+        }
         Event::UnitDone {
             unit: UnitId { job, unit },
             attempt,
@@ -60,7 +65,14 @@ pub(super) fn entry(event: &Event, at_ms: u64) -> Option<Entry> {
                 at_ms,
             })
         }
-        Event::SpotCheck { unit: UnitId { job, unit }, sub_ranges, sums, source, agrees, elapsed_s } => {
+        Event::SpotCheck {
+            unit: UnitId { job, unit },
+            sub_ranges,
+            sums,
+            source,
+            agrees,
+            elapsed_s,
+        } => {
             let Source { worker, owner, kernel, device, build } = source;
             Entry::SpotCheck(SpotCheck {
                 job,
@@ -77,7 +89,14 @@ pub(super) fn entry(event: &Event, at_ms: u64) -> Option<Entry> {
                 at_ms,
             })
         }
-        Event::Recount { unit: UnitId { job, unit }, tally, source, mirrored, agrees, elapsed_s } => {
+        Event::Recount {
+            unit: UnitId { job, unit },
+            tally,
+            source,
+            mirrored,
+            agrees,
+            elapsed_s,
+        } => {
             let Source { worker, owner, kernel, device, build } = source;
             Entry::Recount(Recount {
                 job,
@@ -110,7 +129,7 @@ pub(super) fn entry(event: &Event, at_ms: u64) -> Option<Entry> {
     })
 }
 
-/// A job that is submitted, for the ledger and for the campaign.
+/// Creates the ledger entry and the campaign event of a submission.
 pub(super) fn submission(
     job: &Job,
     units: u64,
@@ -119,7 +138,8 @@ pub(super) fn submission(
     at_ms: u64,
 ) -> (Entry, Event) {
     let (hash, text, submitter) = (job.hash(), job.to_string(), submitter.to_owned());
-    let entry = Entry::JobSubmitted(JobSubmitted { job: hash, text, units, priority, submitter, at_ms });
+    let entry =
+        Entry::JobSubmitted(JobSubmitted { job: hash, text, units, priority, submitter, at_ms });
     let published = oeis::published(job.problem());
     (entry, Event::JobSubmitted { job: hash, units, priority, at_ms, published })
 }
@@ -166,16 +186,16 @@ const fn state(phase: Phase) -> JobState {
     }
 }
 
-/// What a ledger tells besides the campaign.
+/// The content of a ledger besides the campaign.
 #[derive(Default)]
-pub(super) struct Told {
+pub(super) struct LoadedLedger {
     pub(super) jobs: BTreeMap<JobHash, JobInfo>,
     pub(super) histories: HashMap<JobHash, History>,
-    /// For people: when what has happened, in the order of time.
-    pub(super) happenings: Vec<(u64, OperatorEvent)>,
+    /// Operator events with their times, in ms since 1970, in chronological order.
+    pub(super) operator_events: Vec<(u64, OperatorEvent)>,
 }
 
-/// When units of a job were counted and confirmed, in ms since 1970.
+/// The times at which units of a job were counted and confirmed, in ms since 1970.
 #[derive(Default)]
 struct Times {
     submitted_ms: u64,
@@ -183,28 +203,32 @@ struct Times {
     verified: Vec<u64>,
 }
 
-/// Replays a ledger into a campaign that is new.
-pub(super) fn load(file: &mut CampaignFile, campaign: &mut Campaign) -> Result<Told, LedgerError> {
-    let mut told = Told::default();
+/// Replays a ledger into a new campaign.
+pub(super) fn load(
+    file: &mut CampaignFile,
+    campaign: &mut Campaign,
+) -> Result<LoadedLedger, LedgerError> {
+    let mut told = LoadedLedger::default();
     let mut times: HashMap<JobHash, Times> = HashMap::new();
     let mut states: Vec<(JobHash, JobState)> = Vec::new();
     file.load(&mut |loaded| match loaded {
         Loaded::Job(record) => {
-            let JobSubmitted { job: hash, text, units, priority, submitter, at_ms } = record.submitted;
-            // The ledger takes no text that is not the job's.
+            let JobSubmitted { job: hash, text, units, priority, submitter, at_ms } =
+                record.submitted;
+            // The ledger accepts no text but the job's own.
             let job: Option<Job> = text.parse().ok();
             let published = job.as_ref().and_then(|job| oeis::published(job.problem()));
             campaign.apply(&Event::JobSubmitted { job: hash, units, priority, at_ms, published });
             let state = state(record.phase);
             states.push((hash, state));
             times.insert(hash, Times { submitted_ms: at_ms, ..Times::default() });
-            told.happenings.push((at_ms, submitted(hash, &text, &submitter)));
-            // What is finished lost nothing to those who were convicted later.
+            told.operator_events.push((at_ms, submitted(hash, &text, &submitter)));
+            // A finished job loses no results to quarantines that come later, so finish it first.
             if state == JobState::Finished {
                 campaign.apply(&Event::JobState { job: hash, state });
             }
             if state != JobState::Running {
-                told.happenings.push((record.phase_ms, changed(hash, state, "")));
+                told.operator_events.push((record.phase_ms, changed(hash, state, "")));
             }
             if let Some(job) = job {
                 let info = JobInfo {
@@ -236,9 +260,18 @@ pub(super) fn load(file: &mut CampaignFile, campaign: &mut Campaign) -> Result<T
             if let Some(times) = times.get_mut(&job) {
                 times.done.push(at_ms);
             }
-            let (unit, source) = (UnitId { job, unit }, Source { worker, owner, kernel, device, build });
+            let (unit, source) =
+                (UnitId { job, unit }, Source { worker, owner, kernel, device, build });
             let (checks, sub_sums) = (checks.map(check_plan), sub_sums.0);
-            campaign.apply(&Event::UnitDone { unit, attempt, tally, source, elapsed_s, checks, sub_sums });
+            campaign.apply(&Event::UnitDone {
+                unit,
+                attempt,
+                tally,
+                source,
+                elapsed_s,
+                checks,
+                sub_sums,
+            });
         }
         Loaded::Recount(recount) => {
             let Recount {
@@ -258,12 +291,16 @@ pub(super) fn load(file: &mut CampaignFile, campaign: &mut Campaign) -> Result<T
             if let Some(times) = times.get_mut(&job).filter(|_| agrees) {
                 times.verified.push(at_ms);
             }
-            let (unit, source) = (UnitId { job, unit }, Source { worker, owner, kernel, device, build });
+            let (unit, source) =
+                (UnitId { job, unit }, Source { worker, owner, kernel, device, build });
             campaign.apply(&Event::Recount { unit, tally, source, mirrored, agrees, elapsed_s });
         }
         Loaded::SpotCheck(check) => {
-            let SpotCheck { job, unit, sub_ranges, sums, worker, owner, kernel, device, build, .. } = check;
-            let (unit, source) = (UnitId { job, unit }, Source { worker, owner, kernel, device, build });
+            let SpotCheck {
+                job, unit, sub_ranges, sums, worker, owner, kernel, device, build, ..
+            } = check;
+            let (unit, source) =
+                (UnitId { job, unit }, Source { worker, owner, kernel, device, build });
             let sub_ranges = SubRangeSet::from_numbers(sub_ranges).unwrap_or_default();
             let (sums, agrees, elapsed_s) = (sums.0, check.agrees, check.elapsed_s);
             campaign.apply(&Event::SpotCheck { unit, sub_ranges, sums, source, agrees, elapsed_s });
@@ -273,22 +310,22 @@ pub(super) fn load(file: &mut CampaignFile, campaign: &mut Campaign) -> Result<T
                 info.poison.insert(unit, reason.clone());
             }
             let unit = UnitId { job, unit };
-            told.happenings.push((at_ms, poisoned(unit, &reason)));
+            told.operator_events.push((at_ms, poisoned(unit, &reason)));
             campaign.apply(&Event::UnitPoisoned { unit, reason });
         }
         Loaded::Quarantined(WorkerQuarantined { worker, reason, widen, at_ms }) => {
-            told.happenings.push((at_ms, quarantined(&worker, &reason)));
+            told.operator_events.push((at_ms, quarantined(&worker, &reason)));
             campaign.apply(&Event::WorkerQuarantined { worker, reason, widen });
         }
         Loaded::Drained(WorkerDrained { worker, boot, at_ms }) => {
-            told.happenings.push((at_ms, draining(&worker, "")));
+            told.operator_events.push((at_ms, draining(&worker, "")));
             campaign.restore_draining(&worker, boot);
         }
         Loaded::Released(WorkerReleased { worker, at_ms }) => {
-            told.happenings.push((at_ms, released(&worker, "")));
+            told.operator_events.push((at_ms, released(&worker, "")));
             campaign.apply(&Event::WorkerReleased { worker });
         }
-        // What became of it is told by entries that follow.
+        // Everything else about the worker comes in later entries.
         Loaded::Worker(WorkerRecord { worker, owner, .. }) => {
             if let Some(owner) = owner {
                 campaign.enrolled(&worker, &owner);
@@ -302,11 +339,11 @@ pub(super) fn load(file: &mut CampaignFile, campaign: &mut Campaign) -> Result<T
         (job, History::of_the_past(times.submitted_ms, times.done, times.verified))
     };
     told.histories = times.into_iter().map(history).collect();
-    told.happenings.sort_by_key(|&(at_ms, _)| at_ms);
+    told.operator_events.sort_by_key(|&(at_ms, _)| at_ms);
     Ok(told)
 }
 
-/// ", by anna", if anybody is known.
+/// Returns ", by anna", or an empty text if nobody is named.
 fn by(who: &str) -> String {
     if who.is_empty() { String::new() } else { format!(", by {who}") }
 }
@@ -329,7 +366,8 @@ pub(super) fn changed(job: JobHash, state: JobState, who: &str) -> OperatorEvent
 }
 
 pub(super) fn poisoned(unit: UnitId, reason: &str) -> OperatorEvent {
-    OperatorEvent::error(EventKind::Poisoned, format!("{unit} is set aside: {reason}")).of_job(unit.job)
+    OperatorEvent::error(EventKind::Poisoned, format!("{unit} is set aside: {reason}"))
+        .of_job(unit.job)
 }
 
 pub(super) fn quarantined(worker: &str, reason: &str) -> OperatorEvent {

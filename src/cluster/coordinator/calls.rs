@@ -1,16 +1,17 @@
-//! Calls of workers that wait: syncs until there may be something to lease, others until a check is kept for their worker.
+//! Pending long-poll calls of workers. A sync waits until there may be work to lease; a listen call
+//! waits until a check is reserved for its worker.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
-/// Calls of workers that wait.
+/// The pending calls of workers.
 #[derive(Debug, Default)]
 pub(super) struct WaitingCalls {
-    /// Changes when there may be something to lease that was not there before.
+    /// Changes when there may be new work to lease.
     work: watch::Sender<u64>,
-    /// Changes when a check is kept for the worker.
+    /// Changes when a check is reserved for the worker.
     of_workers: Mutex<HashMap<String, watch::Sender<()>>>,
 }
 
@@ -19,23 +20,23 @@ impl WaitingCalls {
         self.of_workers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Wakes all that wait for something to lease.
+    /// Wakes all calls that wait for work to lease.
     pub(super) fn wake_all(&self) {
         self.work.send_modify(|changes| *changes += 1);
     }
 
-    /// Returns what changes when all that wait for something to lease are woken.
+    /// Returns a receiver that changes when the calls that wait for work are woken.
     pub(super) fn work(&self) -> watch::Receiver<u64> {
         self.work.subscribe()
     }
 
-    /// Registers a call of a worker: each [`wake`](Self::wake) from now on wakes it.
+    /// Registers a call of a worker. Each [`wake`](Self::wake) from now on wakes it.
     pub(super) fn register(self: &Arc<Self>, worker: &str) -> Registered {
         let changes = self.of_workers().entry(worker.to_owned()).or_default().subscribe();
         Registered { calls: Arc::clone(self), worker: worker.to_owned(), changes: Some(changes) }
     }
 
-    /// Wakes the calls of a worker that wait.
+    /// Wakes the pending calls of a worker.
     pub(super) fn wake(&self, worker: &str) {
         if let Some(changes) = self.of_workers().get(worker) {
             changes.send_replace(());
@@ -43,20 +44,21 @@ impl WaitingCalls {
     }
 }
 
-/// A call that may wait.
+/// A registered call.
 #[derive(Debug)]
 pub(super) struct Registered {
     calls: Arc<WaitingCalls>,
     worker: String,
-    /// There until it is dropped.
+    /// `None` only while the call is being dropped.
     changes: Option<watch::Receiver<()>>,
 }
 
 impl Registered {
-    /// Waits until the worker is woken; returns at once if it was since this was made, or since the last return.
+    /// Waits until the worker is woken. Returns at once if that happened since registration or
+    /// since the last return.
     pub(super) async fn woken(&mut self) {
         if let Some(changes) = &mut self.changes {
-            // The sender is there as long as any receiver is.
+            // The sender exists as long as any receiver.
             let _ = changes.changed().await;
         }
     }
@@ -65,7 +67,7 @@ impl Registered {
 impl Drop for Registered {
     fn drop(&mut self) {
         let mut workers = self.calls.of_workers();
-        // Under the lock, so that the last one knows that it is.
+        // Under the lock, so that the last receiver sees a count of zero.
         self.changes = None;
         if workers.get(&self.worker).is_some_and(|changes| changes.receiver_count() == 0) {
             workers.remove(&self.worker);
@@ -82,7 +84,7 @@ mod tests {
         let calls = Arc::new(WaitingCalls::default());
         let (mut one, mut other) = (calls.register("one"), calls.register("other"));
         calls.wake("nobody");
-        // Before it waits, too.
+        // A wake before the wait counts, too.
         calls.wake("one");
         one.woken().await;
         tokio::select! {

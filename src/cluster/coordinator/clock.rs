@@ -1,11 +1,11 @@
-//! Time that only goes forward, for leases.
+//! A monotonic clock for leases.
 
 use std::time::Instant;
 
 use super::now_ms;
 
-/// What a clock on the wall showed at the start, and what has passed since: setting the wall's clock ends no lease and
-/// lengthens none.
+/// The wall-clock time at the start plus the time that has passed since. Setting the wall clock
+/// neither ends nor extends a lease.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MonotonicClock {
     began: Instant,
@@ -13,14 +13,14 @@ pub(super) struct MonotonicClock {
 }
 
 impl MonotonicClock {
-    /// A clock that agrees with the wall's at this moment.
+    /// Creates a clock that agrees with the wall clock now.
     pub(super) fn start() -> Self {
         Self { began: Instant::now(), at_ms: now_ms() }
     }
 
-    /// Now, in ms.
+    /// Returns the current time, in ms.
     pub(super) fn now_ms(&self) -> u64 {
-        // Milliseconds of more than 500 million years do not fit.
+        // A `u64` holds the milliseconds of more than 500 million years.
         self.at_ms + self.began.elapsed().as_millis() as u64
     }
 }

@@ -1,4 +1,4 @@
-//! What the keeper is asked to do, and what it answers.
+//! Requests to the campaign actor, and its replies.
 
 use tokio::sync::{mpsc, oneshot};
 
@@ -9,18 +9,18 @@ use crate::cluster::campaign::{JobState, SyncRequest, SyncResponse, UnitId, Unit
 use crate::cluster::protocol::v1;
 use crate::decomposition::{Job, JobHash};
 
-/// Why nothing was acknowledged.
+/// The reason that nothing was acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Unavailable {
-    /// The disk does not take it.
+    /// The ledger cannot be written.
     #[error("the coordinator cannot write its ledger, so nothing is acknowledged; try again later")]
     Ledger,
-    /// A worker that was not heard of since the start.
+    /// The worker has not synced since the coordinator started.
     #[error("this coordinator has just started and does not know the worker yet; sync first")]
     SyncFirst,
 }
 
-/// Why a job's state is not changed.
+/// The reason that a request about a job failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum StateError {
     #[error("no job begins with '{0}'; nqueens jobs lists those that there are")]
@@ -31,7 +31,7 @@ pub(super) enum StateError {
     Over(JobHash, &'static str, &'static str),
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
-    /// A file of a proof.
+    /// A file of a proof cannot be used.
     #[error("the folder of the proof cannot be used: {0}")]
     Unwritten(String),
     #[error("job {0} is {1}; its certificate is there once it is finished")]
@@ -39,13 +39,13 @@ pub(super) enum StateError {
 }
 
 impl StateError {
-    /// A job that is in one state cannot be in another any more.
+    /// Creates the error for a job that cannot change from state `before` to `state` any more.
     pub(super) const fn over(job: JobHash, before: JobState, state: JobState) -> Self {
         Self::Over(job, name(before), name(state))
     }
 }
 
-/// What a worker says of itself for people to read.
+/// Information that a worker reports about itself, for display.
 #[derive(Clone, Debug, Default)]
 pub(super) struct About {
     pub(super) build: String,
@@ -64,7 +64,7 @@ pub(super) struct Synced {
     pub(super) draining: bool,
 }
 
-/// A job that was submitted.
+/// The result of a submission.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Submitted {
     pub(super) known: bool,
@@ -72,10 +72,10 @@ pub(super) struct Submitted {
     pub(super) priority: i32,
 }
 
-/// Where an answer goes.
+/// The channel of a reply.
 pub(super) type Reply<T> = oneshot::Sender<T>;
 
-/// What the keeper is asked to do.
+/// A request to the campaign actor.
 #[derive(Debug)]
 pub(super) enum Request {
     Complete(Vec<UnitResult>, Reply<Result<Vec<Verdict>, Unavailable>>),
@@ -88,7 +88,7 @@ pub(super) enum Request {
         unsuited: bool,
         reply: Reply<Result<(), Unavailable>>,
     },
-    /// Whether a check of sub-ranges is kept for a worker.
+    /// Asks whether a check of sub-ranges is reserved for a worker.
     IsCheckKept(String, Reply<bool>),
     Submit {
         planned: Planned,
@@ -99,7 +99,7 @@ pub(super) enum Request {
     SetState {
         job: String,
         state: JobState,
-        /// Who wants it.
+        /// The name of the person who requested the change.
         by: String,
         reply: Reply<Result<(JobHash, JobState), StateError>>,
     },
@@ -108,8 +108,8 @@ pub(super) enum Request {
         by: String,
         reply: Reply<Result<bool, Unavailable>>,
     },
-    /// A worker handed in something that is wrong.
-    MisbehaviourHook {
+    /// Reports that a worker gave a wrong answer.
+    ReportMisbehaviour {
         worker: String,
         reason: String,
     },
@@ -119,13 +119,13 @@ pub(super) enum Request {
         reply: Reply<Result<bool, Unavailable>>,
     },
     Status(String, Reply<v1::StatusResponse>),
-    /// The map of a job, unless the caller has this version.
+    /// Asks for the map of a job; without cells if the caller has this version.
     UnitMap {
         job: String,
         version: u64,
         reply: Reply<Result<v1::UnitMapResponse, StateError>>,
     },
-    /// How far a job was, after a time.
+    /// Asks for the progress of a job after a time, in ms since 1970.
     History {
         job: String,
         after_ms: u64,
@@ -134,9 +134,9 @@ pub(super) enum Request {
     Workers(Reply<v1::WorkersResponse>),
     Ruling(arbiter::Answer),
     Tick,
-    /// Deal with what came before, and end.
+    /// Asks the actor to process the requests before this one and to end.
     Stop,
 }
 
-/// A way to the keeper.
+/// A handle to the campaign actor.
 pub(super) type Handle = mpsc::Sender<Request>;

@@ -1,4 +1,4 @@
-//! Connections of workers and people, and how long those may live that showed no certificate.
+//! Server connections, and the lifetime of those without a certificate.
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,21 +13,22 @@ use tonic::transport::server::Connected;
 
 use crate::cluster::net::{Accepted, Identity};
 
-/// The bytes with which HTTP/2 begins (RFC 9113, section 3.4) are so many.
+/// The length of the HTTP/2 connection preface (RFC 9113, section 3.4).
 const PREFACE_BYTES: u64 = 24;
 
-/// Who is at the other end of a connection: an extension of each request.
+/// The peer of a connection: an extension of each request.
 #[derive(Clone, Debug)]
 pub(super) struct PeerInfo {
     pub(super) address: SocketAddr,
-    /// The certificate (DER) that it showed.
+    /// The certificate (DER) that the peer presented.
     pub(super) certificate: Option<Arc<[u8]>>,
-    /// For connections without a certificate where one is needed.
+    /// Set for connections without a certificate where one is needed.
     expiry: Option<Arc<Expiry>>,
 }
 
 impl PeerInfo {
-    /// Notes that a call was allowed: a connection without a certificate lives on for a moment.
+    /// Records that a call was allowed. This extends the life of a connection without a
+    /// certificate.
     pub(super) fn call_allowed(&self) {
         if let Some(expiry) = &self.expiry {
             expiry.extend();
@@ -35,7 +36,7 @@ impl PeerInfo {
     }
 }
 
-/// When a connection without a certificate is closed.
+/// The expiry of a connection without a certificate.
 #[derive(Debug)]
 struct Expiry {
     at: Mutex<Instant>,
@@ -53,18 +54,20 @@ impl Expiry {
     }
 }
 
-/// A connection that fails once its time is over, or a newcomer has taken its place.
+/// A connection that fails once it expires or is displaced by a newer connection.
 #[derive(Debug)]
 pub(super) struct Connection<S> {
     accepted: Accepted<S>,
     expiry: Option<Arc<Expiry>>,
-    /// Until the preface is there; without a certificate, as long as it lives.
+    /// Runs until the preface has arrived; without a certificate, for the whole life of the
+    /// connection.
     timer: Option<Pin<Box<Sleep>>>,
     received: u64,
 }
 
 impl<S> Connection<S> {
-    /// Wraps a connection; without a certificate it lives for `after_call` after each call that is allowed.
+    /// Wraps a connection. Without a certificate, it lives for `after_call` after each allowed
+    /// call.
     pub(super) fn new(accepted: Accepted<S>, after_call: Duration) -> Self {
         let timer = Some(Box::pin(tokio::time::sleep_until(accepted.deadline)));
         let expiry = matches!(accepted.identity, Identity::Stranger)
@@ -72,17 +75,22 @@ impl<S> Connection<S> {
         Self { accepted, expiry, timer, received: 0 }
     }
 
-    /// Fails if the connection is to be closed; else wakes the task once it is.
+    /// Returns an error if the connection is to be closed. Otherwise registers the task to be woken
+    /// then.
     fn check(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         if self.accepted.guard.poll_displaced(cx).is_ready() {
-            return Err(io::Error::new(io::ErrorKind::ConnectionAborted, "displaced by a newer connection"));
+            return Err(io::Error::new(
+                io::ErrorKind::ConnectionAborted,
+                "displaced by a newer connection",
+            ));
         }
         while let Some(timer) = &mut self.timer {
             if timer.as_mut().poll(cx).is_pending() {
                 break;
             }
-            match self.expiry.as_ref().map(|expiry| expiry.at()).filter(|at| *at > timer.deadline()) {
-                // Without a preface there was no call.
+            match self.expiry.as_ref().map(|expiry| expiry.at()).filter(|at| *at > timer.deadline())
+            {
+                // Only a call extends the expiry, and there is no call without a preface.
                 Some(later) => timer.as_mut().reset(later),
                 None => return Err(io::ErrorKind::TimedOut.into()),
             }
@@ -125,7 +133,11 @@ impl<S: AsyncRead + Unpin> AsyncRead for Connection<S> {
 }
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for Connection<S> {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         self.check(cx)?;
         Pin::new(&mut self.accepted.stream).poll_write(cx, bytes)
     }
@@ -151,7 +163,10 @@ mod tests {
 
     const HOUR: Duration = Duration::from_secs(3600);
 
-    fn connection(identity: Identity, deadline: Instant) -> (Connection<DuplexStream>, DuplexStream) {
+    fn connection(
+        identity: Identity,
+        deadline: Instant,
+    ) -> (Connection<DuplexStream>, DuplexStream) {
         let (near, far) = duplex(1024);
         let from = SocketAddr::from(([127, 0, 0, 1], 1));
         let quota = KeyedQuota::new(1, 1, Overflow::Refuse);
@@ -160,7 +175,7 @@ mod tests {
         (Connection::new(accepted, HOUR), far)
     }
 
-    /// Reads what is there; none if nothing is.
+    /// Reads the available bytes. Returns `None` if there are none.
     fn read(connection: &mut Connection<DuplexStream>) -> Option<io::Result<usize>> {
         let mut bytes = [0; 256];
         let mut buffer = ReadBuf::new(&mut bytes);
@@ -174,7 +189,7 @@ mod tests {
         read.is_some_and(|read| read.is_err_and(|error| error.kind() == io::ErrorKind::TimedOut))
     }
 
-    /// A deadline that is over.
+    /// Returns a deadline that has passed.
     async fn over() -> Instant {
         let deadline = Instant::now();
         tokio::time::sleep(Duration::from_millis(5)).await;

@@ -1,4 +1,4 @@
-//! The running log that people see: the latest events, each with a number.
+//! The event log for operators: the latest events, each with a number.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,22 +7,22 @@ use super::now_ms;
 use crate::cluster::protocol::v1::{self, EventKind, EventLevel};
 use crate::decomposition::JobHash;
 
-/// More are forgotten.
+/// The maximum number of events. Older ones are dropped.
 const MOST_EVENTS: usize = 1024;
 
-/// What has happened.
+/// An event that operators should know of.
 #[derive(Clone, Debug)]
 pub(super) struct OperatorEvent {
     pub(super) kind: EventKind,
     pub(super) level: EventLevel,
     pub(super) job: Option<JobHash>,
     pub(super) worker: String,
-    /// In one line.
+    /// A one-line description.
     pub(super) text: String,
 }
 
 impl OperatorEvent {
-    /// Something that is as it should be.
+    /// Creates an event about normal operation.
     pub(super) fn info(kind: EventKind, text: impl Into<String>) -> Self {
         Self { kind, level: EventLevel::Info, job: None, worker: String::new(), text: text.into() }
     }
@@ -35,18 +35,18 @@ impl OperatorEvent {
         Self { level: EventLevel::Error, ..Self::info(kind, text) }
     }
 
-    /// The job that it is about.
+    /// Sets the job that the event concerns.
     pub(super) fn of_job(self, job: JobHash) -> Self {
         Self { job: Some(job), ..self }
     }
 
-    /// The worker that it is about.
+    /// Sets the worker that the event concerns.
     pub(super) fn of_worker(self, worker: &str) -> Self {
         Self { worker: worker.to_owned(), ..self }
     }
 }
 
-/// The latest events; cheap to clone, and all clones are one.
+/// The latest events. Clones are cheap and share the events.
 #[derive(Clone, Debug)]
 pub(super) struct EventLog {
     events: Arc<Mutex<Events>>,
@@ -59,23 +59,24 @@ struct Events {
 }
 
 impl EventLog {
-    /// Without any. The numbers begin above all of an earlier run, as long as no run has more than a thousand a
-    /// millisecond and no clock goes back.
+    /// Creates an empty log. Its numbers start above those of all earlier runs, as long as no run
+    /// logs more than 1024 events per millisecond and the clock is not set back.
     pub(super) fn start(now_ms: u64) -> Self {
         let events = Events { latest: VecDeque::new(), next: now_ms << 10 };
         Self { events: Arc::new(Mutex::new(events)) }
     }
 
-    /// Something has happened now.
+    /// Adds an event that happened now.
     pub(super) fn note(&self, operator_event: OperatorEvent) {
         self.note_at(now_ms(), operator_event);
     }
 
-    /// Something has happened at a time, in ms since 1970.
+    /// Adds an event that happened at a given time, in ms since 1970.
     pub(super) fn note_at(&self, at_ms: u64, operator_event: OperatorEvent) {
         let OperatorEvent { kind, level, job, worker, text } = operator_event;
-        // What workers say of themselves must not become lines of its own.
-        let text = text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
+        // Text from a worker must not add lines to the log.
+        let text =
+            text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
         let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
         let number = events.next;
         events.next += 1;
@@ -93,7 +94,7 @@ impl EventLog {
         });
     }
 
-    /// Those with a number above `after`, in their order.
+    /// Returns the events with a number above `after`, in order.
     pub(super) fn after(&self, after: u64) -> Vec<v1::Event> {
         let events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
         let first = events.latest.partition_point(|event| event.number <= after);
@@ -109,7 +110,8 @@ mod tests {
     fn the_latest_are_kept_and_each_is_told_once() {
         let event_log = EventLog::start(1_800_000_000_000);
         let note = |number: usize| {
-            event_log.note(OperatorEvent::info(EventKind::Joined, format!("worker {number}\nis here")));
+            event_log
+                .note(OperatorEvent::info(EventKind::Joined, format!("worker {number}\nis here")));
         };
         (0..3).for_each(note);
         let first = event_log.after(0);

@@ -1,9 +1,9 @@
-//! How far a job was over time: as many points as a picture needs, over all of its life.
+//! The progress of a job over its whole life, with as many points as a chart needs.
 
-/// How far a job was at a time.
+/// The progress of a job at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Point {
-    /// In ms since 1970.
+    /// The time, in ms since 1970.
     pub(super) at_ms: u64,
     /// Units counted.
     pub(super) done: u64,
@@ -11,15 +11,15 @@ pub(super) struct Point {
     pub(super) verified: u64,
 }
 
-/// The points of a job, at equal distances as far as time goes by evenly. When there are too many, every other one goes,
-/// and from then on they are twice as far apart.
+/// The points of a job, at roughly equal intervals. When there are too many, every second point is
+/// dropped and the interval is doubled.
 #[derive(Clone, Debug)]
 pub(super) struct History {
     points: Vec<Point>,
     step_ms: u64,
 }
 
-/// A power of two, and more than most screens are wide in characters.
+/// A power of two, and more than the width of most screens in characters.
 const MOST_POINTS: usize = 1024;
 const FIRST_STEP_MS: u64 = 2_000;
 
@@ -30,13 +30,18 @@ impl Default for History {
 }
 
 impl History {
-    /// What a ledger tells of a job: when it was submitted, when its units were counted, and when they were confirmed, in any
-    /// order.
-    pub(super) fn of_the_past(submitted_ms: u64, mut done: Vec<u64>, mut verified: Vec<u64>) -> Self {
+    /// Creates the history of a job from its ledger: when it was submitted, and when its units were
+    /// counted and confirmed, in any order. All times are in ms since 1970.
+    pub(super) fn of_the_past(
+        submitted_ms: u64,
+        mut done: Vec<u64>,
+        mut verified: Vec<u64>,
+    ) -> Self {
         done.sort_unstable();
         verified.sort_unstable();
         let mut history = Self::default();
-        let last_ms = done.last().max(verified.last()).copied().unwrap_or(submitted_ms).max(submitted_ms);
+        let last_ms =
+            done.last().max(verified.last()).copied().unwrap_or(submitted_ms).max(submitted_ms);
         while (last_ms - submitted_ms) / history.step_ms >= MOST_POINTS as u64 - 1 {
             history.step_ms *= 2;
         }
@@ -44,12 +49,16 @@ impl History {
         let steps = (last_ms - submitted_ms).div_ceil(history.step_ms);
         history.points = (0..=steps)
             .map(|step| submitted_ms + step * history.step_ms)
-            .map(|at_ms| Point { at_ms, done: until(&done, at_ms), verified: until(&verified, at_ms) })
+            .map(|at_ms| Point {
+                at_ms,
+                done: until(&done, at_ms),
+                verified: until(&verified, at_ms),
+            })
             .collect();
         history
     }
 
-    /// Notes how far it is, if that is due.
+    /// Adds a point if one is due.
     pub(super) fn observe(&mut self, point: Point) {
         if self.points.last().is_some_and(|last| point.at_ms < last.at_ms + self.step_ms) {
             return;
@@ -65,7 +74,7 @@ impl History {
         self.points.push(point);
     }
 
-    /// The points after a time, in ms since 1970, in their order.
+    /// Returns the points after a time, in ms since 1970, in chronological order.
     pub(super) fn after(&self, after_ms: u64) -> &[Point] {
         &self.points[self.points.partition_point(|point| point.at_ms <= after_ms)..]
     }
@@ -88,7 +97,9 @@ mod tests {
         assert_eq!(history.points[0], Point { at_ms: 0, done: 0, verified: 0 });
         let last = points[points.len() - 1].at_ms;
         assert!(last >= 7 * 86_400_000 - 2 * history.step_ms, "{last}");
-        assert!(points.windows(2).all(|two| two[0].at_ms < two[1].at_ms && two[0].done < two[1].done));
+        assert!(
+            points.windows(2).all(|two| two[0].at_ms < two[1].at_ms && two[0].done < two[1].done)
+        );
     }
 
     proptest! {

@@ -1,4 +1,4 @@
-//! What Prometheus is told.
+//! Metrics for Prometheus.
 
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -124,28 +124,38 @@ impl Metrics {
         r.register("workers_quarantined", "Workers in quarantine", self.quarantined.clone());
         r.register("job_units", "Units of the job", self.units.clone());
         r.register("job_units_done", "Units counted", self.units_done.clone());
-        let help = "Units that another owner or the coordinator counted again as a whole, and confirmed";
+        let help =
+            "Units that another owner or the coordinator counted again as a whole, and confirmed";
         r.register("job_units_verified", help, self.units_verified.clone());
         let help = "Units that the coordinator itself counted again as a whole, and confirmed";
         r.register("job_units_audited", help, self.units_audited.clone());
         let help = "Units of which another owner or the coordinator counted a part again, and confirmed it";
         r.register("job_units_spot_checked", help, self.units_spot_checked.clone());
         r.register("job_units_poisoned", "Units set aside", self.units_poisoned.clone());
-        r.register("job_units_open", "Units that nobody counts at the moment", self.units_open.clone());
+        r.register(
+            "job_units_open",
+            "Units that nobody counts at the moment",
+            self.units_open.clone(),
+        );
         r.register("job_disputes", "Units of which two results differ", self.disputes.clone());
         r.register("job_recounts_due", "Recounts that are due", self.recounts_due.clone());
         r.register("job_running", "1 while the job is counted", self.running.clone());
-        let help = "1 while the job's total is disputed: units are counted again, or nothing more can be";
+        let help =
+            "1 while the job's total is disputed: units are counted again, or nothing more can be";
         r.register("job_disputed", help, self.disputed.clone());
         let help = "Units a second that the worker measured, over all jobs";
         r.register("worker_units_per_second", help, self.units_per_s.clone());
-        r.register("worker_units_done", "Units since the coordinator started", self.worker_units.clone());
+        r.register(
+            "worker_units_done",
+            "Units since the coordinator started",
+            self.worker_units.clone(),
+        );
         r.register("worker_units_held", "Units in the worker's leases", self.worker_held.clone());
         let help = "When the worker was heard of last, in seconds since 1970";
         r.register("worker_seen", help, self.worker_seen.clone());
     }
 
-    /// A result was judged, and that is durable.
+    /// Counts a validated result, once it is durable.
     pub(super) fn judged(&self, verdict: Verdict) {
         let verdict = match verdict {
             Verdict::Accepted => Judged::Accepted,
@@ -158,23 +168,24 @@ impl Metrics {
         self.results.get_or_create(&VerdictLabel { verdict }).inc();
     }
 
-    /// Entries became durable in so much time.
+    /// Records that entries became durable, and the time this took.
     pub(super) fn appended(&self, entries: usize, took: Duration) {
         self.entries.inc_by(entries as u64);
         self.append_s.observe(took.as_secs_f64());
     }
 
-    /// A call was answered.
+    /// Counts an answered call.
     pub(super) fn called(&self, call: &'static str, code: &'static str) {
         self.calls.get_or_create(&CallLabel { call, code }).inc();
     }
 
-    /// A sync was answered in so much time.
+    /// Records the time until a sync was answered.
     pub(super) fn synced(&self, took: Duration) {
         self.sync_s.observe(took.as_secs_f64());
     }
 
-    /// Looks at the campaign. Who was not heard of for `lease_ms` is not there any more.
+    /// Updates the gauges from the campaign. Workers that have been silent for `lease_ms` are
+    /// removed.
     pub(super) fn observe(&self, campaign: &Campaign, trouble: bool, now_ms: u64, lease_ms: u64) {
         let whole = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         self.ledger_ok.set(i64::from(!trouble));
@@ -202,7 +213,7 @@ impl Metrics {
         for (name, worker) in campaign.workers() {
             let label = WorkerLabel { worker: name.clone() };
             if worker.seen_ms + lease_ms <= now_ms {
-                // Those who went are not kept for ever.
+                // Drop the series of silent workers.
                 self.units_per_s.remove(&label);
                 for family in [&self.worker_units, &self.worker_held, &self.worker_seen] {
                     family.remove(&label);
@@ -219,15 +230,15 @@ impl Metrics {
         self.workers.set(recent);
     }
 
-    /// Whether the ledger could be written when it was looked at last.
+    /// Returns whether the ledger could be written at the last update.
     pub(super) fn is_well(&self) -> bool {
         self.ledger_ok.get() != 0
     }
 
-    /// All of it, as Prometheus reads it.
+    /// Returns all metrics in the OpenMetrics text format.
     pub(super) fn text(&self) -> String {
         let mut text = String::new();
-        // A string takes everything.
+        // Writing to a string cannot fail.
         let _ = encode(&mut text, &self.registry);
         text
     }
@@ -244,7 +255,12 @@ mod tests {
         metrics.judged(Verdict::Accepted);
         metrics.judged(Verdict::Accepted);
         metrics.appended(2, Duration::from_millis(3));
-        metrics.observe(&Campaign::new(Settings::default(), 0, CampaignKey::from_seed(0)), false, 0, 90_000);
+        metrics.observe(
+            &Campaign::new(Settings::default(), 0, CampaignKey::from_seed(0)),
+            false,
+            0,
+            90_000,
+        );
         let text = metrics.text();
         for line in [
             "nqueens_results_total{verdict=\"Accepted\"} 2",

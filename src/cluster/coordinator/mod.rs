@@ -1,16 +1,18 @@
-//! The coordinator: it hands out units to workers over gRPC, judges what comes back, and keeps the ledger.
+//! The coordinator: it leases units to workers over gRPC, validates their results and keeps the
+//! ledger.
 //!
-//! All that changes a campaign goes through one thread, the keeper: it takes what arrived meanwhile, judges
-//! it, writes one batch to the ledger, and only then applies it and answers. So an acknowledged result is on disk, and a
-//! thousand workers cost one sync of the disk for each batch, not for each result.
+//! All changes of a campaign go through one thread, the campaign actor. It takes the requests that
+//! have arrived, validates them, commits one batch to the ledger, and only then applies it and
+//! answers. So an acknowledged result is on disk, and a thousand workers cost one disk sync per
+//! batch, not per result.
 //!
-//! | file | what it is |
+//! | file | content |
 //! |---|---|
 //! | `ledger.db` | the ledger (see [`crate::cluster::ledger`]) |
-//! | `proofs/` | a folder for each first solution that is searched for |
-//! | `authority/` | who may call, if it was made (see [`crate::cluster::auth`]) |
-//! | `operator/` | a certificate for whoever works on this machine |
-//! | `address.json` | where the coordinator listens while it runs |
+//! | `proofs/` | a directory for each first or most beautiful solution that is searched for |
+//! | `authority/` | the authority that admits callers, if any (see [`crate::cluster::auth`]) |
+//! | `operator/` | the credentials of the operator on this machine |
+//! | `address.json` | the address of the coordinator while it runs |
 
 mod access;
 mod actor;
@@ -43,23 +45,23 @@ pub use service::Service;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Now, in ms since 1970.
+/// Returns the current time, in ms since 1970.
 pub fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// The ledger of the coordinator with this folder.
+/// Returns the path of the ledger in the data directory of a coordinator.
 pub fn ledger_file(data: &Path) -> PathBuf {
     data.join("ledger.db")
 }
 
-/// The authority of the coordinator with this folder.
+/// Returns the path of the authority in the data directory of a coordinator.
 pub fn authority_folder(data: &Path) -> PathBuf {
     data.join("authority")
 }
 
-/// The credentials for whoever works on the machine of the coordinator with this folder.
+/// Returns the path of the operator's credentials in the data directory of a coordinator.
 pub fn operator_folder(data: &Path) -> PathBuf {
     data.join("operator")
 }

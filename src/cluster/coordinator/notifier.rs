@@ -1,6 +1,8 @@
-//! News for people who do not look: a command or a web address is told when a job is over, and when something is wrong.
+//! Notifications for operators: a command or a URL is notified when a job ends or something is
+//! wrong.
 //!
-//! News are told on a thread of their own, one after the other; nothing waits for them. What cannot be told is logged.
+//! Notifications are sent one after the other on a separate thread, and nothing waits for them.
+//! Failures are logged.
 
 use std::io::{self, Write as _};
 use std::process::{Child, Command, Stdio};
@@ -9,22 +11,23 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-/// Whom to tell.
+/// The recipients of notifications.
 #[derive(Clone, Debug, Default)]
 pub struct Notify {
-    /// A command for the shell. It has the news in NQUEENS_NEWS_KIND and NQUEENS_NEWS_TEXT, and as JSON to read.
+    /// A shell command. It gets the notification in the environment variables `NQUEENS_NEWS_KIND`
+    /// and `NQUEENS_NEWS_TEXT`, and as JSON on standard input.
     pub command: Option<String>,
-    /// An address to which the JSON is posted.
+    /// A URL to which the JSON is posted.
     pub url: Option<String>,
 }
 
-/// What has happened.
+/// The kind of a notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Kind {
     /// A job is finished.
     Finished,
-    /// A job's total cannot be, or is not the published one.
+    /// The total of a job is impossible or contradicts the published value.
     Disputed,
     /// A unit was set aside.
     Poisoned,
@@ -34,31 +37,31 @@ pub(super) enum Kind {
     Trouble,
 }
 
-/// One piece of news.
+/// A notification.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Notification {
     pub(super) kind: Kind,
-    /// The job's name, if it is about one.
+    /// The name of the job, if the notification concerns one.
     pub(super) job: Option<String>,
-    /// The worker's name, if it is about one.
+    /// The name of the worker, if the notification concerns one.
     pub(super) worker: Option<String>,
-    /// For people: what has happened, in one line.
+    /// A one-line description for operators.
     pub(super) text: String,
 }
 
-/// Tells news.
+/// A handle to the thread that sends notifications.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Notifier {
     sender: Option<SyncSender<Notification>>,
 }
 
 impl Notifier {
-    /// Starts its thread, if there is anybody to tell. It ends with the last clone.
+    /// Starts the thread, if there is a recipient. It ends when the last clone is dropped.
     ///
     /// # Errors
-    /// The system gives no thread.
+    /// Returns an error if the thread cannot be spawned.
     pub(super) fn start(notify: Notify) -> io::Result<Self> {
-        /// More are dropped: whoever is that slow hears enough.
+        /// The capacity of the queue. Further notifications are dropped.
         const MOST_WAITING: usize = 256;
         if notify.command.is_none() && notify.url.is_none() {
             return Ok(Self::default());
@@ -72,7 +75,7 @@ impl Notifier {
         Ok(Self { sender: Some(sender) })
     }
 
-    /// Has something told.
+    /// Queues a notification.
     pub(super) fn tell(&self, notifications: Notification) {
         if let Some(sender) = &self.sender
             && let Err(error) = sender.try_send(notifications)
@@ -84,7 +87,7 @@ impl Notifier {
 
 #[cfg(test)]
 impl Notifier {
-    /// Creates one, and what it tells.
+    /// Creates a notifier and the receiver of its notifications.
     pub(super) fn heard() -> (Self, mpsc::Receiver<Notification>) {
         let (sender, notifications) = mpsc::sync_channel(64);
         (Self { sender: Some(sender) }, notifications)
@@ -107,10 +110,15 @@ impl Notify {
     }
 }
 
-/// How long a command or a post may take.
+/// The time limit of a command, or of one attempt to post.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-fn run(command: &str, notifications: &Notification, json: &str, patience: Duration) -> io::Result<()> {
+fn run(
+    command: &str,
+    notifications: &Notification,
+    json: &str,
+    patience: Duration,
+) -> io::Result<()> {
     let (shell, flag) = if cfg!(windows) { ("cmd", "/C") } else { ("sh", "-c") };
     let kind = serde_json::to_value(notifications.kind).ok();
     let kind = kind.as_ref().and_then(serde_json::Value::as_str).unwrap_or_default();
@@ -122,12 +130,12 @@ fn run(command: &str, notifications: &Notification, json: &str, patience: Durati
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null());
-    // A group of its own, so that what it starts can be ended with it.
+    // A separate process group, so that child processes are killed together with the command.
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(&mut shell, 0);
     let mut child = shell.spawn()?;
     if let Some(mut input) = child.stdin.take() {
-        // A command need not read.
+        // The command need not read its input.
         let _ = input.write_all(json.as_bytes()).and_then(|()| input.write_all(b"\n"));
     }
     wait(&mut child, patience)
@@ -148,7 +156,7 @@ fn wait(child: &mut Child, patience: Duration) -> io::Result<()> {
     }
 }
 
-/// Ends a command and, on Unix, whatever it has started that is still in its group.
+/// Kills a command and, on Unix, all processes that are still in its group.
 fn end(child: &mut Child) {
     #[cfg(unix)]
     {
@@ -160,7 +168,7 @@ fn end(child: &mut Child) {
 }
 
 fn post(url: &str, json: &str) -> Result<(), ureq::Error> {
-    /// An address may be away for a moment.
+    /// The number of attempts: a server may be unavailable for a moment.
     const TRIES: u32 = 3;
     let config = ureq::Agent::config_builder().timeout_global(Some(PATIENCE)).build();
     let agent = ureq::Agent::new_with_config(config);
@@ -185,7 +193,8 @@ mod tests {
         let command = format!("(sleep 1; touch '{}') & sleep 1000", late.display());
         let notifications =
             Notification { kind: Kind::Trouble, job: None, worker: None, text: "late".into() };
-        let error = run(&command, &notifications, "{}", Duration::from_millis(1)).expect_err("it takes long");
+        let error = run(&command, &notifications, "{}", Duration::from_millis(1))
+            .expect_err("it takes long");
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         std::thread::sleep(Duration::from_millis(1500));
         assert!(!late.exists(), "something went on");

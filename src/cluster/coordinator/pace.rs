@@ -1,20 +1,20 @@
-//! How fast a job goes, and how long it will take.
+//! The rate of a job, and an estimate of its remaining time.
 
 use std::collections::VecDeque;
 
 use crate::cluster::protocol::v1::TimeLeft;
 
-/// Units done at some times, for the rate.
+/// Samples of the number of completed units, each with its time in ms.
 #[derive(Debug, Default)]
 pub(super) struct Pace(VecDeque<(u64, u64)>);
 
-/// The window is looked at in so many parts, to see how even the pace is.
+/// The number of parts of the window, from which the variance of the rate is estimated.
 const PARTS: u64 = 8;
-/// Two standard errors.
+/// The half-width of the band, in standard errors.
 const BAND: f64 = 2.0;
 
 impl Pace {
-    /// Notes how many units are done.
+    /// Adds a sample if one is due.
     pub(super) fn observe(&mut self, now_ms: u64, done: u64) {
         const EVERY_MS: u64 = 2_000;
         const WINDOW_MS: u64 = 600_000;
@@ -26,20 +26,25 @@ impl Pace {
         }
     }
 
-    /// Units a second in the last minutes.
+    /// Returns the average number of units per second over the window.
     pub(super) fn units_per_s(&self, now_ms: u64, done: u64) -> f64 {
         let Some(&(at, before)) = self.0.front() else { return 0.0 };
         let elapsed_ms = now_ms.saturating_sub(at);
-        if elapsed_ms == 0 { 0.0 } else { done.saturating_sub(before) as f64 * 1000.0 / elapsed_ms as f64 }
+        if elapsed_ms == 0 {
+            0.0
+        } else {
+            done.saturating_sub(before) as f64 * 1000.0 / elapsed_ms as f64
+        }
     }
 
-    /// Units a second in each part of the window; none before there is a sample for each.
+    /// Returns the units per second in each part of the window, or `None` until there are enough
+    /// samples.
     fn parts(&self, now_ms: u64, done: u64) -> Option<[f64; PARTS as usize]> {
         let &(from, _) = self.0.front()?;
         if self.0.len() <= PARTS as usize {
             return None;
         }
-        // What was done at a time, between the samples along a line.
+        // The number of completed units at a time, interpolated linearly between samples.
         let done_at = |at: f64| {
             let after = self.0.partition_point(|&(time, _)| (time as f64) < at);
             let (left, left_done) = self.0[after.saturating_sub(1)];
@@ -52,9 +57,10 @@ impl Pace {
         Some(std::array::from_fn(|part| (edge(part + 1) - edge(part)) * 1000.0 / length))
     }
 
-    /// Seconds for so many more units, if it goes on like this; none if nothing is being done. The band is two standard errors
-    /// of the mean pace to either side, from the eighths of the window: what workers that come and go, or longer units, will do
-    /// nobody foresees.
+    /// Estimates the seconds that `units` more units take at the current rate. Returns `None` if
+    /// nothing is being completed. The band is two standard errors of the mean rate to either side,
+    /// from the eight parts of the window. It does not foresee workers that come and go, or longer
+    /// units.
     pub(super) fn left(&self, now_ms: u64, done: u64, units: u64) -> Option<TimeLeft> {
         let (pace, units) = (self.units_per_s(now_ms, done), units as f64);
         if pace <= 0.0 {
@@ -64,7 +70,8 @@ impl Pace {
         let Some(parts) = self.parts(now_ms, done) else {
             return Some(TimeLeft { s, least_s: None, most_s: None });
         };
-        let variance = parts.iter().map(|part| (part - pace).powi(2)).sum::<f64>() / (PARTS - 1) as f64;
+        let variance =
+            parts.iter().map(|part| (part - pace).powi(2)).sum::<f64>() / (PARTS - 1) as f64;
         let error = BAND * (variance / PARTS as f64).sqrt();
         let most_s = (error < pace).then(|| units / (pace - error));
         Some(TimeLeft { s, least_s: Some(units / (pace + error)), most_s })
@@ -86,9 +93,12 @@ mod tests {
         let even = observed(|second| 5 * second, 600);
         let left = even.left(600_000, 3000, 1000).expect("it goes on");
         assert!((left.s - 200.0).abs() < 1e-9);
-        assert!(left.least_s.expect("a band") > 199.9 && left.most_s.expect("an end") < 200.1, "{left:?}");
+        assert!(
+            left.least_s.expect("a band") > 199.9 && left.most_s.expect("an end") < 200.1,
+            "{left:?}"
+        );
 
-        // All of it in every other minute.
+        // All work is done in every other minute.
         let uneven = observed(|second| 10 * 60 * (second / 120) + 10 * (second % 120).min(60), 600);
         let left = uneven.left(600_000, 3000, 1000).expect("it goes on");
         assert!((left.s - 200.0).abs() < 1e-9);
@@ -104,7 +114,7 @@ mod tests {
         assert_eq!(observed(|_| 7, 600).left(600_000, 7, 10), None, "nothing is done");
         let fresh = observed(|second| second, 4).left(4_000, 4, 10).expect("it goes on");
         assert!(fresh.least_s.is_none() && fresh.most_s.is_none() && (fresh.s - 10.0).abs() < 1e-9);
-        // One burst long ago says nothing about an end.
+        // One burst long ago gives no upper bound.
         let burst = observed(|second| if second < 20 { 0 } else { 100 }, 600);
         let left = burst.left(600_000, 100, 1000).expect("something was done");
         assert!(left.least_s.is_some() && left.most_s.is_none(), "{left:?}");

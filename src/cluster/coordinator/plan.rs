@@ -1,4 +1,4 @@
-//! Jobs are planned here, once; workers plan them again from the text and get the same units.
+//! Planning of submitted jobs. Workers plan a job again from its text and get the same units.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ pub(super) struct Planned {
     pub(super) decomposition: Arc<Decomposition>,
 }
 
-/// Plans a problem. Takes seconds for large boards.
+/// Plans a problem. This takes seconds for large boards.
 pub(super) fn plan(problem: &Problem) -> Result<Planned, JobError> {
     Ok(Planned { decomposition: Arc::new(plan_for_campaign(problem)?) })
 }

@@ -1,16 +1,17 @@
-//! The secret of a coordinator's campaign: 32 random bytes in a private file beside the ledger, by which it recognises
-//! the leases that it granted before a restart.
+//! The secret of a campaign: 32 random bytes in a private file beside the ledger. With it, a
+//! coordinator recognises the leases that it granted before a restart.
 
 use std::path::Path;
 
 use crate::cluster::auth::{read_private, write_private};
 use crate::cluster::campaign::CampaignKey;
 
-/// Its name in the coordinator's folder.
+/// The name of the file in the data directory.
 const FILE: &str = "campaign.key";
 
-/// Returns the key of the campaign whose ledger is at `ledger`; a new one if there is none yet. If a new one cannot be
-/// kept, that costs no more than the leases that are out at the next restart, so it is used all the same.
+/// Returns the key of the campaign whose ledger is at `ledger`, or a new one if no key exists.
+/// A new key that cannot be saved is used all the same: this costs only the leases that are
+/// outstanding at the next restart.
 pub(super) fn campaign_key(ledger: &Path) -> CampaignKey {
     let path = ledger.with_file_name(FILE);
     if let Ok((_, bytes)) = read_private(&path, 32)

@@ -1,4 +1,4 @@
-//! Listening, and everything that runs beside it.
+//! The server of a coordinator, and the tasks that run beside it.
 
 use std::future::Future;
 use std::io;
@@ -27,15 +27,17 @@ use super::metrics::Metrics;
 use super::notifier::{Notifier, Notify};
 use super::proofs::Proofs;
 use super::service::Service;
-use super::troubles::Troubles;
+use super::troubles::WriteFailures;
 use super::{authority_folder, ledger_file, now_ms, operator_folder};
 use crate::cluster::auth::{
-    Authority, AuthorityError, Credentials, HolderError, KeyRequest, Name, Renewal, Role, ServerIdentity,
+    Authority, AuthorityError, Credentials, HolderError, KeyRequest, Name, Renewal, Role,
+    ServerIdentity,
 };
 use crate::cluster::campaign::Settings;
 use crate::cluster::ledger::LedgerError;
 use crate::cluster::net::{
-    Accepted, ConnectionLimits, Handshake, Identity, PoolLimits, accept, raise_open_files, serve_http1,
+    Accepted, ConnectionLimits, Handshake, Identity, PoolLimits, accept, raise_open_files,
+    serve_http1,
 };
 use crate::cluster::protocol::MOST_MESSAGE_BYTES;
 use crate::cluster::protocol::v1::enrolment_server::EnrolmentServer;
@@ -43,95 +45,98 @@ use crate::cluster::protocol::v1::operations_server::OperationsServer;
 use crate::cluster::protocol::v1::proving_server::ProvingServer;
 use crate::cluster::protocol::v1::work_server::WorkServer;
 
-/// What people are told of that cannot be written.
+/// Names of files in reports that they cannot be written.
 const ADDRESS: &str = "address.json";
 const OPERATOR: &str = "the operator's certificate";
 
-/// What a coordinator is told at its start.
+/// The options of a coordinator.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Its folder.
+    /// The data directory.
     pub data: PathBuf,
-    /// Where to listen; port 0 takes one that is free.
+    /// The address to listen on; port 0 selects a free port.
     pub listen: SocketAddr,
-    /// Without TLS, whatever the address.
+    /// True to serve without TLS, whatever the address.
     pub insecure: bool,
-    /// Where Prometheus may ask, in plain HTTP.
+    /// The address at which to serve Prometheus metrics over plain HTTP.
     pub metrics: Option<SocketAddr>,
-    /// Where browsers will reach the dashboard that is served beside it: for the address file.
+    /// The address at which browsers will reach the dashboard that is served beside the
+    /// coordinator, for the address file.
     pub dashboard: Option<String>,
-    /// Whether to serve gRPC's reflection.
+    /// True to serve gRPC reflection.
     pub reflection: bool,
-    /// The campaign's constants.
+    /// The constants of the campaign.
     pub settings: Settings,
-    /// Who hears of news.
+    /// The recipients of notifications.
     pub notify: Notify,
-    /// How many connections there may be, and how long they may take.
+    /// The limits on the number and duration of connections.
     pub connections: ConnectionLimits,
 }
 
-/// What a coordinator that listens says.
+/// The addresses of a coordinator that listens.
 #[derive(Clone, Debug)]
 pub struct BoundAddress {
-    /// Where.
+    /// The address of the gRPC server.
     pub address: SocketAddr,
-    /// Whether with TLS.
+    /// True if it uses TLS.
     pub tls: bool,
-    /// Where Prometheus may ask.
+    /// The address of the Prometheus metrics.
     pub metrics: Option<SocketAddr>,
-    /// For what else is served in this process.
+    /// The access for other servers in this process.
     pub inside: InProcessService,
 }
 
-/// What a coordinator gives to others in its process.
+/// The parts of a coordinator that other servers in its process use.
 #[derive(Clone, Debug)]
 pub struct InProcessService {
-    /// Its calls. Whoever makes one from within vouches for the caller: see [`crate::cluster::auth::InProcessCaller`].
+    /// The RPC handlers. A caller from within the process vouches for the client: see
+    /// [`crate::cluster::auth::InProcessCaller`].
     pub service: Service,
-    /// Who may call, and the identity that TLS shows; none if everybody on this machine may.
+    /// The authority, and the identity that the server presents over TLS; `None` if callers need no
+    /// credentials.
     pub authority: Option<(Arc<Authority>, Arc<ServerIdentity>)>,
 }
 
-/// Why a coordinator does not run.
+/// The reason that a coordinator does not run.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// Strangers could call.
+    /// Other machines could call without credentials.
     #[error(
         "{0} can be reached by others, and there is no authority in {path}: make one with nqueens coordinator init \
          --data {path}, or say --insecure",
         path = .1.display()
     )]
     NoAuthority(SocketAddr, PathBuf),
-    /// The ledger.
+    /// The ledger cannot be used.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
-    /// The authority.
+    /// The authority cannot be used.
     #[error(transparent)]
     Authority(#[from] AuthorityError),
-    /// The operator's credentials.
+    /// The operator's credentials cannot be used.
     #[error(transparent)]
     Holder(#[from] HolderError),
-    /// TLS.
+    /// TLS cannot be set up.
     #[error("TLS cannot be set up: {0}")]
     Tls(#[from] rustls::Error),
-    /// The address.
+    /// The address cannot be bound.
     #[error("cannot listen on {0}: {1}")]
     Listen(SocketAddr, io::Error),
-    /// The folder.
+    /// A directory cannot be written.
     #[error("{path} cannot be written: {1}", path = .0.display())]
     Folder(PathBuf, io::Error),
-    /// A folder of a proof.
+    /// A directory of a proof cannot be used.
     #[error("a folder of proofs cannot be used: {0}")]
     Proofs(io::Error),
-    /// A thread.
+    /// A thread cannot be spawned.
     #[error("the system gives no thread: {0}")]
     Thread(io::Error),
-    /// The keeper of the ledger.
+    /// The campaign actor failed.
     #[error(
-        "the keeper of the ledger failed; nothing that it acknowledged is lost: start the coordinator again"
+        "the campaign actor failed; nothing that it acknowledged is lost: start the coordinator again"
     )]
     CampaignActor,
-    /// Something else.
+    /// The gRPC server failed.
     #[error("the coordinator cannot serve: {0}")]
     Transport(#[from] tonic::transport::Error),
 }
@@ -145,17 +150,25 @@ impl From<StartError> for ServeError {
     }
 }
 
-/// Runs a coordinator until `stop` is ready. Says where it listens once it does.
+/// Runs a coordinator until `stop` is ready. Calls `listening` once it listens.
 ///
 /// # Errors
-/// The ledger, the authority or the address cannot be used.
+/// Returns an error if the ledger, the authority or the address cannot be used.
 pub async fn serve(
     options: Options,
     stop: impl Future<Output = ()> + Send + 'static,
     listening: impl FnOnce(&BoundAddress),
 ) -> Result<(), ServeError> {
-    let Options { data, listen, insecure, metrics: metrics_at, dashboard, reflection, settings, .. } =
-        options;
+    let Options {
+        data,
+        listen,
+        insecure,
+        metrics: metrics_at,
+        dashboard,
+        reflection,
+        settings,
+        ..
+    } = options;
     let (notify, connections) = (options.notify, options.connections);
     let folder = |error| ServeError::Folder(data.clone(), error);
     std::fs::create_dir_all(&data).map_err(folder)?;
@@ -172,7 +185,7 @@ pub async fn serve(
         None => None,
         Some(authority) => Some(Arc::new(ServerIdentity::new(authority, now_ms())?)),
     };
-    let troubles = Troubles::default();
+    let troubles = WriteFailures::default();
     if let Some(authority) = &authority {
         troubles.note(OPERATOR, keep_operator_and_log(authority, &data, now_ms()));
     }
@@ -183,7 +196,7 @@ pub async fn serve(
     let opened = {
         let (path, metrics, observers) =
             (ledger_file(&data), Arc::clone(&metrics), (notifier.clone(), event_log.clone()));
-        // A ledger of a million units takes seconds to read.
+        // Reading a ledger of a million units takes seconds.
         tokio::task::spawn_blocking(move || actor::start(path, settings, metrics, observers)).await
     };
     let Running { handle: actor, thread, calls, ended } =
@@ -193,18 +206,25 @@ pub async fn serve(
         let (data, actor, observers) = (data.clone(), actor.clone(), (notifier, event_log.clone()));
         let misbehaviour_hook = move |worker: &str, reason: &str| {
             let (worker, reason) = (worker.to_owned(), reason.to_owned());
-            let _ = actor.blocking_send(Request::MisbehaviourHook { worker, reason });
+            let _ = actor.blocking_send(Request::ReportMisbehaviour { worker, reason });
         };
-        let opened =
-            tokio::task::spawn_blocking(move || Proofs::open(&data, Box::new(misbehaviour_hook), observers))
-                .await;
-        Arc::new(opened.map_err(|error| ServeError::Thread(error.into()))?.map_err(ServeError::Proofs)?)
+        let opened = tokio::task::spawn_blocking(move || {
+            Proofs::open(&data, Box::new(misbehaviour_hook), observers)
+        })
+        .await;
+        Arc::new(
+            opened
+                .map_err(|error| ServeError::Thread(error.into()))?
+                .map_err(ServeError::Proofs)?,
+        )
     };
 
-    /// For the ledger, proofs, metrics and the dashboard, whose connections have limits of their own.
+    /// The files reserved for the ledger, proofs, metrics and the dashboard, whose connections have
+    /// separate limits.
     const OTHER_FILES: usize = 1792;
     let connections = connections.bounded_by(raise_open_files(), OTHER_FILES);
-    let listener = TcpListener::bind(listen).await.map_err(|error| ServeError::Listen(listen, error))?;
+    let listener =
+        TcpListener::bind(listen).await.map_err(|error| ServeError::Listen(listen, error))?;
     let address = listener.local_addr().map_err(|error| ServeError::Listen(listen, error))?;
     let (stopping, stopped) = watch::channel(false);
     let access = Arc::new(Access::new(authority.clone()));
@@ -216,7 +236,7 @@ pub async fn serve(
         (calls, stopped.clone()),
     );
 
-    // They end with this function, whatever happens.
+    // These tasks end with this function, whatever happens.
     let mut beside: JoinSet<()> = JoinSet::new();
     let metrics_address = match metrics_at {
         None => None,
@@ -237,22 +257,28 @@ pub async fn serve(
             .register_encoded_file_descriptor_set(crate::cluster::protocol::v1::DESCRIPTORS)
             .build_v1()
     });
-    // The descriptors were made with the program.
+    // The descriptors were compiled into the program, so this does not fail.
     let reflection = reflection.and_then(Result::ok);
     let router = Server::builder()
         .http2_keepalive_interval(Some(Duration::from_secs(30)))
         .http2_keepalive_timeout(Some(Duration::from_secs(20)))
         .max_concurrent_streams(Some(64))
         .add_service(health)
-        .add_service(EnrolmentServer::new(service.clone()).max_decoding_message_size(MOST_MESSAGE_BYTES))
+        .add_service(
+            EnrolmentServer::new(service.clone()).max_decoding_message_size(MOST_MESSAGE_BYTES),
+        )
         .add_service(WorkServer::new(service.clone()).max_decoding_message_size(MOST_MESSAGE_BYTES))
-        .add_service(ProvingServer::new(service.clone()).max_decoding_message_size(MOST_MESSAGE_BYTES))
-        .add_service(OperationsServer::new(service.clone()).max_decoding_message_size(MOST_MESSAGE_BYTES))
+        .add_service(
+            ProvingServer::new(service.clone()).max_decoding_message_size(MOST_MESSAGE_BYTES),
+        )
+        .add_service(
+            OperationsServer::new(service.clone()).max_decoding_message_size(MOST_MESSAGE_BYTES),
+        )
         .add_optional_service(reflection);
 
     let tls = identity.is_some();
     let address_file = AddressFile { address: address.to_string(), tls, dashboard };
-    // Whoever works on this machine can still name the address.
+    // Without the file, clients on this machine can still be given the address.
     troubles.note(ADDRESS, address_file.write(&data));
     beside.spawn(write_again(address_file, authority.clone(), data.clone(), troubles));
     let inside = InProcessService { service, authority: authority.clone().zip(identity.clone()) };
@@ -269,37 +295,49 @@ pub async fn serve(
                 async move {
                     let stream = accepting.await?;
                     let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
-                    let identity =
-                        shown.map_or(Identity::Stranger, |der| Identity::Certified(Arc::from(der.as_ref())));
+                    let identity = shown.map_or(Identity::Stranger, |der| {
+                        Identity::Certified(Arc::from(der.as_ref()))
+                    });
                     Ok(Handshake { stream, identity })
                 }
             };
             let (sender, incoming) = mpsc::channel(64);
             beside.spawn(accept(listener, connections, handshake, hand_over(sender, connections)));
-            within(stopped, ended, router.serve_with_incoming_shutdown(ReceiverStream::new(incoming), end))
-                .await
+            within(
+                stopped,
+                ended,
+                router.serve_with_incoming_shutdown(ReceiverStream::new(incoming), end),
+            )
+            .await
         }
         _ => {
             let mut connections = connections;
-            // Workers that share an address cannot be told apart.
+            // Workers that share an address cannot be told apart, so one address may hold a quarter
+            // of all connections.
             connections.certified.per_key = connections.certified.in_all.div_ceil(4);
-            let handshake = |stream| async { Ok(Handshake { stream, identity: Identity::Trusted }) };
+            let handshake =
+                |stream| async { Ok(Handshake { stream, identity: Identity::Trusted }) };
             let (sender, incoming) = mpsc::channel(64);
             beside.spawn(accept(listener, connections, handshake, hand_over(sender, connections)));
-            within(stopped, ended, router.serve_with_incoming_shutdown(ReceiverStream::new(incoming), end))
-                .await
+            within(
+                stopped,
+                ended,
+                router.serve_with_incoming_shutdown(ReceiverStream::new(incoming), end),
+            )
+            .await
         }
     };
     AddressFile::remove(&data);
     beside.shutdown().await;
     let _ = tokio::task::spawn_blocking(move || proofs.stop()).await;
-    // Connections that do not end by themselves must not keep the ledger open.
+    // Stop the actor, so that connections that do not end by themselves cannot keep the ledger
+    // open.
     let _ = actor.send(Request::Stop).await;
     let _ = tokio::task::spawn_blocking(move || thread.join()).await;
     served
 }
 
-/// Returns what hands a connection over to the server.
+/// Returns a function that passes connections to the gRPC server.
 fn hand_over<S: Send + 'static>(
     sender: mpsc::Sender<io::Result<Connection<S>>>,
     limits: ConnectionLimits,
@@ -311,7 +349,8 @@ fn hand_over<S: Send + 'static>(
     }
 }
 
-/// Once it is told to stop, a server has a few seconds for calls that are under way. Without its keeper it ends.
+/// Runs the server until it ends. Calls in progress have a grace period of 2 s after the stop
+/// signal. Returns an error if the campaign actor ends.
 async fn within(
     mut stopped: watch::Receiver<bool>,
     ended: oneshot::Receiver<()>,
@@ -329,7 +368,7 @@ async fn within(
     }
 }
 
-/// Lets the keeper look at the clock.
+/// Sends ticks to the campaign actor.
 async fn tick(actor: Handle) {
     let mut every = tokio::time::interval(Duration::from_millis(500));
     every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -341,7 +380,7 @@ async fn tick(actor: Handle) {
     }
 }
 
-/// Says "not serving" while the ledger cannot be written.
+/// Reports "not serving" while the ledger cannot be written.
 async fn watch_health(reporter: tonic_health::server::HealthReporter, metrics: Arc<Metrics>) {
     let mut well = true;
     loop {
@@ -357,12 +396,12 @@ async fn watch_health(reporter: tonic_health::server::HealthReporter, metrics: A
     }
 }
 
-/// Writes what could not be written once that is possible.
+/// Retries until the files that could not be written are written.
 async fn write_again(
     address: AddressFile,
     authority: Option<Arc<Authority>>,
     data: PathBuf,
-    troubles: Troubles,
+    troubles: WriteFailures,
 ) {
     const EVERY: Duration = Duration::from_secs(5);
     loop {
@@ -382,22 +421,25 @@ async fn write_again(
     }
 }
 
-/// Renews the server's certificate and the operator's before they end, and soon after the clock was set back.
+/// Renews the certificates of the server and the operator before they expire, and soon after the
+/// clock was set back.
 async fn renew(
     authority: Arc<Authority>,
     identity: Arc<ServerIdentity>,
     data: PathBuf,
     access: Arc<Access>,
-    troubles: Troubles,
+    troubles: WriteFailures,
 ) {
     const EVERY: Duration = Duration::from_secs(60);
     let mut clock = MonotonicClock::start();
     loop {
         tokio::time::sleep(EVERY).await;
         access.tidy();
-        let (authority, identity, data) = (Arc::clone(&authority), Arc::clone(&identity), data.clone());
+        let (authority, identity, data) =
+            (Arc::clone(&authority), Arc::clone(&identity), data.clone());
         let now_ms = now_ms();
-        let renewed = tokio::task::spawn_blocking(move || renew_if_due(&authority, &identity, &data, now_ms));
+        let renewed =
+            tokio::task::spawn_blocking(move || renew_if_due(&authority, &identity, &data, now_ms));
         match renewed.await {
             Ok(Ok(renewal)) => {
                 troubles.note(OPERATOR, Ok::<(), ServeError>(()));
@@ -410,7 +452,8 @@ async fn renew(
     }
 }
 
-/// Renews the server's certificate and the operator's if it is time to; says why if it did.
+/// Renews the certificates of the server and the operator if due. Returns the reason if it renewed
+/// any.
 fn renew_if_due(
     authority: &Authority,
     identity: &ServerIdentity,
@@ -421,35 +464,49 @@ fn renew_if_due(
     Ok(of_server.max(keep_operator(authority, data, now_ms)?))
 }
 
-/// Keeps the operator's certificate, and says so if it was replaced because the clock was set back.
-fn keep_operator_and_log(authority: &Authority, data: &Path, now_ms: u64) -> Result<(), ServeError> {
+/// Renews the operator's certificate if needed, and logs if it was replaced because the clock was
+/// set back.
+fn keep_operator_and_log(
+    authority: &Authority,
+    data: &Path,
+    now_ms: u64,
+) -> Result<(), ServeError> {
     log_set_back(keep_operator(authority, data, now_ms)?, 0);
     Ok(())
 }
 
-/// Says that the clock was set back, if certificates were replaced for that; `by_ms` is how much is known otherwise.
+/// Logs that the clock was set back, if certificates were replaced for that reason. `by_ms` is a
+/// second measurement of the shift; the larger one is logged.
 fn log_set_back(renewal: Option<Renewal>, by_ms: u64) {
     if let Some(set_back @ Renewal::ClockSetBack { .. }) = renewal {
         let set_back = set_back.max(Renewal::ClockSetBack { by_ms });
-        tracing::warn!("{set_back}: the coordinator's own certificates that were not valid yet are replaced");
+        tracing::warn!(
+            "{set_back}: the coordinator's own certificates that were not valid yet are replaced"
+        );
     }
 }
 
-/// Sees to it that whoever works on this machine has a certificate. Says why if it made one.
-fn keep_operator(authority: &Authority, data: &Path, now_ms: u64) -> Result<Option<Renewal>, ServeError> {
+/// Ensures that the operator on this machine has a valid certificate. Returns the reason if it
+/// issued one.
+fn keep_operator(
+    authority: &Authority,
+    data: &Path,
+    now_ms: u64,
+) -> Result<Option<Renewal>, ServeError> {
     const A_MINUTE_MS: u64 = 60_000;
     let folder = operator_folder(data);
-    let kept = Credentials::load(&folder).ok().filter(|kept| kept.authority() == authority.fingerprint());
+    let kept =
+        Credentials::load(&folder).ok().filter(|kept| kept.authority() == authority.fingerprint());
     let renewal = kept.as_ref().map_or(Some(Renewal::Due), |kept| kept.renewal(now_ms));
     let is_live = |kept: &Credentials| {
-        authority
-            .certificates()
-            .is_ok_and(|all| all.iter().any(|one| one.name == *kept.name() && one.revoked_ms.is_none()))
+        authority.certificates().is_ok_and(|all| {
+            all.iter().any(|one| one.name == *kept.name() && one.revoked_ms.is_none())
+        })
     };
     if renewal.is_none() && kept.as_ref().is_some_and(is_live) {
         return Ok(None);
     }
-    // A constant that is a name.
+    // The constant is a valid name.
     let Ok(name) = "local-operator".parse::<Name>() else { return Ok(None) };
     match authority.revoke(&name, now_ms) {
         Err(AuthorityError::NoSuchName(_)) => {}
@@ -458,15 +515,15 @@ fn keep_operator(authority: &Authority, data: &Path, now_ms: u64) -> Result<Opti
     let token = authority.create_token(Role::Operator, NonZeroU32::MIN, A_MINUTE_MS, now_ms)?;
     let key = KeyRequest::new(&name)?;
     let issued = authority.enroll(&token, &name, key.request(), now_ms);
-    let issued =
-        issued.map_err(|error| ServeError::Folder(folder.clone(), io::Error::other(error.to_string())))?;
+    let issued = issued
+        .map_err(|error| ServeError::Folder(folder.clone(), io::Error::other(error.to_string())))?;
     let credentials =
         key.answered(authority.fingerprint(), &issued.certificate_pem, &issued.authority_pem)?;
     credentials.save(&folder)?;
     Ok(renewal.or(Some(Renewal::Due)))
 }
 
-/// Serves the metrics in plain HTTP.
+/// Serves the metrics over plain HTTP. Returns the bound address.
 async fn serve_metrics(
     beside: &mut JoinSet<()>,
     at: SocketAddr,
@@ -480,7 +537,12 @@ async fn serve_metrics(
     let address = listener.local_addr().map_err(listen)?;
     let text = move || async move { ([("content-type", KIND)], metrics.text()) };
     let router = axum::Router::new().route("/metrics", axum::routing::get(text));
-    beside.spawn(serve_http1(listener, ConnectionLimits::for_http1(CONNECTIONS, TIME_LIMIT), None, router));
+    beside.spawn(serve_http1(
+        listener,
+        ConnectionLimits::for_http1(CONNECTIONS, TIME_LIMIT),
+        None,
+        router,
+    ));
     Ok(address)
 }
 
@@ -495,21 +557,31 @@ mod tests {
     fn the_operators_certificate_is_replaced_when_it_is_due_and_when_the_clock_was_set_back() {
         let data = std::env::temp_dir().join(format!("nqueens-operator-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&data);
-        let authority = Authority::init(&authority_folder(&data), &[], NOW_MS).expect("an authority");
+        let authority =
+            Authority::init(&authority_folder(&data), &[], NOW_MS).expect("an authority");
         let keep = |now_ms| keep_operator(&authority, &data, now_ms).expect("kept");
         let is_let_in = |now_ms| {
             let kept = Credentials::load(&operator_folder(&data)).expect("there");
-            let live = authority.certificates().expect("readable").into_iter().filter(|c| c.is_live(now_ms));
+            let live = authority
+                .certificates()
+                .expect("readable")
+                .into_iter()
+                .filter(|c| c.is_live(now_ms));
             let live: Vec<_> = live.filter(|c| c.not_before_ms <= now_ms).collect();
-            live.len() == 1 && live[0].name == *kept.name() && live[0].not_after_ms == kept.not_after_ms()
+            live.len() == 1
+                && live[0].name == *kept.name()
+                && live[0].not_after_ms == kept.not_after_ms()
         };
-        assert_eq!((keep(NOW_MS), keep(NOW_MS), keep(NOW_MS + DAY_MS)), (Some(Renewal::Due), None, None));
+        assert_eq!(
+            (keep(NOW_MS), keep(NOW_MS), keep(NOW_MS + DAY_MS)),
+            (Some(Renewal::Due), None, None)
+        );
         let back_ms = NOW_MS - DAY_MS;
         assert!(!is_let_in(back_ms));
         assert_eq!(keep(back_ms), Some(Renewal::ClockSetBack { by_ms: DAY_MS }));
         assert!(is_let_in(back_ms));
         assert_eq!(keep(back_ms), None);
-        // Once the clock is right again, nothing is amiss.
+        // Once the clock is right again, nothing is replaced.
         assert_eq!(keep(NOW_MS), None);
         assert_eq!(keep(NOW_MS + 4 * DAY_MS), Some(Renewal::Due));
         assert!(is_let_in(NOW_MS + 4 * DAY_MS));

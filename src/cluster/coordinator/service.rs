@@ -1,4 +1,4 @@
-//! The calls of the protocol.
+//! The RPC handlers.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -16,24 +16,28 @@ use super::commands::{self, About, Handle, StateError, Submitted, Synced, Unavai
 use super::event_log::EventLog;
 use super::metrics::Metrics;
 use super::proofs::{Goal, Proofs};
-use super::troubles::Troubles;
+use super::troubles::WriteFailures;
 use super::{now_ms, plan};
 use crate::cluster::auth::{AccessError, Action, EnrollError, Issued, Name, Token};
 use crate::cluster::campaign::{JobState, UnitId, UnitResult};
-use crate::cluster::protocol::v1::{self, enrolment_server, operations_server, proving_server, work_server};
+use crate::cluster::protocol::v1::{
+    self, enrolment_server, operations_server, proving_server, work_server,
+};
 use crate::cluster::protocol::{self, MOST_RESULTS, Malformed, ProveCall, messages};
 
-/// Statuses, one after the other.
-type Stream = Pin<Box<dyn tokio_stream::Stream<Item = Result<v1::StatusResponse, Status>> + Send + 'static>>;
+/// A stream of statuses.
+type Stream =
+    Pin<Box<dyn tokio_stream::Stream<Item = Result<v1::StatusResponse, Status>> + Send + 'static>>;
 
-/// A certificate in pieces.
-type Certificate =
-    Pin<Box<dyn tokio_stream::Stream<Item = Result<v1::CertificateChunk, Status>> + Send + 'static>>;
+/// A stream of the chunks of a certificate.
+type Certificate = Pin<
+    Box<dyn tokio_stream::Stream<Item = Result<v1::CertificateChunk, Status>> + Send + 'static>,
+>;
 
-/// How long an answer may wait: less than a worker waits for it.
+/// The longest duration of a long poll, shorter than the timeout of a worker.
 const LONGEST_WAIT: Duration = Duration::from_secs(20);
 
-/// The handlers of a coordinator's calls; cheap to clone.
+/// The RPC handlers of a coordinator; cheap to clone.
 #[derive(Clone)]
 pub struct Service {
     shared: Arc<Shared>,
@@ -49,18 +53,18 @@ struct Shared {
     actor: Handle,
     event_log: EventLog,
     proofs: Arc<Proofs>,
-    /// Workers that take nothing more, as far as their last syncs tell.
+    /// Workers that are draining, as of their last sync.
     draining: Mutex<HashSet<String>>,
     access: Arc<Access>,
     metrics: Arc<Metrics>,
-    /// Calls that wait.
+    /// The pending long-poll calls.
     calls: Arc<WaitingCalls>,
-    troubles: Troubles,
-    /// One problem is planned at a time: that may take seconds and gigabytes.
+    troubles: WriteFailures,
+    /// Permits one planning at a time, since it may take seconds and gigabytes.
     planning: Semaphore,
-    /// Streams that may be open.
+    /// Limits the number of open status streams.
     watching: Arc<Semaphore>,
-    /// True once the coordinator stops.
+    /// True once the coordinator is stopping.
     stopping: watch::Receiver<bool>,
 }
 
@@ -94,10 +98,10 @@ impl Service {
         (actor, event_log): (Handle, EventLog),
         proofs: Arc<Proofs>,
         access: Arc<Access>,
-        (metrics, troubles): (Arc<Metrics>, Troubles),
+        (metrics, troubles): (Arc<Metrics>, WriteFailures),
         (calls, stopping): (Arc<WaitingCalls>, watch::Receiver<bool>),
     ) -> Self {
-        /// Each asks the keeper once a second.
+        /// The maximum number of status streams. Each queries the actor once a second.
         const MOST_WATCHING: usize = 256;
         let (planning, watching) = (Semaphore::new(1), Arc::new(Semaphore::new(MOST_WATCHING)));
         Self {
@@ -121,7 +125,7 @@ impl Service {
         self.shared.draining.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks the keeper and waits for its answer.
+    /// Sends a request to the campaign actor and waits for its reply.
     async fn ask<T>(
         &self,
         request: impl FnOnce(oneshot::Sender<T>) -> commands::Request,
@@ -132,7 +136,7 @@ impl Service {
         answer.await.map_err(|_| gone())
     }
 
-    /// Asks the keeper for whoever may look.
+    /// Sends a query to the campaign actor if the caller may read the status.
     async fn look<R, T>(
         &self,
         request: Request<R>,
@@ -142,8 +146,12 @@ impl Service {
         self.ask(|reply| question(request.into_inner(), reply)).await
     }
 
-    /// Counts the answer.
-    fn answer<T>(&self, call: &'static str, result: Result<T, Status>) -> Result<Response<T>, Status> {
+    /// Counts a call by its code and returns its response.
+    fn answer<T>(
+        &self,
+        call: &'static str,
+        result: Result<T, Status>,
+    ) -> Result<Response<T>, Status> {
         let code = result.as_ref().map_or_else(Status::code, |_| Code::Ok);
         self.shared.metrics.called(call, code_name(code));
         result.map(Response::new)
@@ -155,7 +163,7 @@ impl Service {
 
     async fn sync(&self, request: Request<v1::SyncRequest>) -> Result<v1::SyncResponse, Status> {
         const LOOK_AGAIN: Duration = Duration::from_secs(1);
-        /// Between two looks at what there is to lease.
+        /// The pause before the next query for work to lease.
         const PAUSE: Duration = Duration::from_millis(10);
         let began = Instant::now();
         let caller = self.shared.access.admit(&request, Action::Sync, &request.get_ref().worker)?;
@@ -177,17 +185,20 @@ impl Service {
             let answer = self.ask(|reply| commands::Request::Sync(request, about, reply)).await?;
             let idle = answer.response.desired.is_empty() && answer.response.cancel.is_empty();
             let waits = idle && answer.quarantined.is_none() && !answer.draining;
-            if !waits || self.shared.proofs.running() > proofs || tokio::time::Instant::now() >= until {
+            if !waits
+                || self.shared.proofs.running() > proofs
+                || tokio::time::Instant::now() >= until
+            {
                 break answer;
             }
             tokio::select! {
                 changed = work.changed() => if changed.is_err() { break answer },
                 () = tokio::time::sleep_until(until) => break answer,
-                // Proofs are not the keeper's.
+                // The actor does not manage proofs, so poll for them.
                 () = tokio::time::sleep(LOOK_AGAIN) => {}
                 _ = stopping.wait_for(|stop| *stop) => break answer,
             }
-            // What many wait for is looked at once in a while, not once for each result of others.
+            // Limit how often many waiting syncs query the actor while others deliver results.
             tokio::time::sleep(PAUSE).await;
         };
         let Synced { response, jobs, running_jobs, quarantined, draining } = answer;
@@ -209,14 +220,17 @@ impl Service {
         })
     }
 
-    async fn listen(&self, request: Request<v1::ListenRequest>) -> Result<v1::ListenResponse, Status> {
+    async fn listen(
+        &self,
+        request: Request<v1::ListenRequest>,
+    ) -> Result<v1::ListenResponse, Status> {
         let caller = self.shared.access.admit(&request, Action::Sync, &request.get_ref().worker)?;
         let request = request.into_inner();
         Self::build(request.peer.as_ref())?;
         let wait = Duration::from_millis(request.wait_ms.into()).min(LONGEST_WAIT);
         let until = tokio::time::Instant::now() + wait;
         let mut stopping = self.shared.stopping.clone();
-        // Before it is asked, so that nothing falls between.
+        // Register first, so that no wake is missed.
         let mut registered = self.shared.calls.register(&caller.name);
         let kept = self.ask(|reply| commands::Request::IsCheckKept(caller.name, reply)).await?;
         let kept = kept
@@ -228,12 +242,20 @@ impl Service {
         Ok(v1::ListenResponse { kept })
     }
 
-    async fn complete(&self, request: Request<v1::CompleteRequest>) -> Result<v1::CompleteResponse, Status> {
-        let caller = self.shared.access.admit(&request, Action::Complete, &request.get_ref().worker)?;
+    async fn complete(
+        &self,
+        request: Request<v1::CompleteRequest>,
+    ) -> Result<v1::CompleteResponse, Status> {
+        let caller =
+            self.shared.access.admit(&request, Action::Complete, &request.get_ref().worker)?;
         let request = request.into_inner();
         let build = Self::build(request.peer.as_ref())?;
         if request.results.len() > MOST_RESULTS {
-            return Err(malformed(Malformed::TooMany("results", request.results.len(), MOST_RESULTS)));
+            return Err(malformed(Malformed::TooMany(
+                "results",
+                request.results.len(),
+                MOST_RESULTS,
+            )));
         }
         let results = request.results.into_iter();
         let (name, owner) = (caller.name, caller.owner);
@@ -243,19 +265,27 @@ impl Service {
         let verdicts = self.ask(|reply| commands::Request::Complete(results, reply)).await?;
         let verdicts = verdicts.map_err(unavailable)?;
         Ok(v1::CompleteResponse {
-            verdicts: verdicts.into_iter().map(|verdict| v1::Verdict::from(verdict).into()).collect(),
+            verdicts: verdicts
+                .into_iter()
+                .map(|verdict| v1::Verdict::from(verdict).into())
+                .collect(),
         })
     }
 
     async fn fail(&self, request: Request<v1::FailRequest>) -> Result<v1::FailResponse, Status> {
-        /// Enough to understand what happened.
+        /// The maximum length of a failure report, in characters.
         const MOST_LETTERS: usize = 500;
         let caller = self.shared.access.admit(&request, Action::Fail, &request.get_ref().worker)?;
         let request = request.into_inner();
         Self::build(request.peer.as_ref())?;
-        let unit = UnitId { job: protocol::job_hash(&request.job).map_err(malformed)?, unit: request.unit };
-        let (attempt, unsuited) =
-            (request.attempt, matches!(request.reason(), v1::FailReason::Unsuited | v1::FailReason::Job));
+        let unit = UnitId {
+            job: protocol::job_hash(&request.job).map_err(malformed)?,
+            unit: request.unit,
+        };
+        let (attempt, unsuited) = (
+            request.attempt,
+            matches!(request.reason(), v1::FailReason::Unsuited | v1::FailReason::Job),
+        );
         let class = match request.reason() {
             v1::FailReason::Unspecified => "no reason given",
             v1::FailReason::Job => "the job is not understood",
@@ -263,7 +293,8 @@ impl Service {
             v1::FailReason::Check => "the count contradicts itself",
             v1::FailReason::Unsuited => "no kernel there can count it",
         };
-        let detail = request.detail.chars().filter(|letter| !letter.is_control()).take(MOST_LETTERS);
+        let detail =
+            request.detail.chars().filter(|letter| !letter.is_control()).take(MOST_LETTERS);
         let reason = format!("{class}: {}", detail.collect::<String>());
         let worker = caller.name;
         let kept = self
@@ -273,9 +304,10 @@ impl Service {
     }
 
     async fn prove(&self, request: Request<v1::ProveRequest>) -> Result<v1::ProveResponse, Status> {
-        /// Less than a worker waits for an answer.
+        /// Shorter than the timeout of a worker.
         const WAIT: Duration = Duration::from_secs(10);
-        let caller = self.shared.access.admit(&request, Action::Prove, &request.get_ref().worker)?;
+        let caller =
+            self.shared.access.admit(&request, Action::Prove, &request.get_ref().worker)?;
         let request = request.into_inner();
         Self::build(request.peer.as_ref())?;
         let mut call = ProveCall::try_from(request).map_err(malformed)?;
@@ -283,7 +315,7 @@ impl Service {
         if draining {
             call.capacity = call.capacity.min(call.holding.len());
         }
-        // As soon as it has nothing in hand, it need not ask again.
+        // A draining worker that holds no task need not call again.
         let is_done = draining && call.holding.is_empty();
         let proofs = &self.shared.proofs;
         let mut stopping = self.shared.stopping.clone();
@@ -302,7 +334,10 @@ impl Service {
         })
     }
 
-    async fn enroll(&self, request: Request<v1::EnrollRequest>) -> Result<v1::EnrollResponse, Status> {
+    async fn enroll(
+        &self,
+        request: Request<v1::EnrollRequest>,
+    ) -> Result<v1::EnrollResponse, Status> {
         self.shared.access.stranger(&request)?;
         let from = address(&request);
         let peer = peer(&request).cloned();
@@ -313,8 +348,10 @@ impl Service {
                 "this coordinator has no authority, so there is nothing to enrol for; call without a token",
             ));
         };
-        let token: Token = request.token.parse().map_err(|e| Status::unauthenticated(format!("{e}")))?;
-        let name: Name = request.name.parse().map_err(|e| Status::invalid_argument(format!("{e}")))?;
+        let token: Token =
+            request.token.parse().map_err(|e| Status::unauthenticated(format!("{e}")))?;
+        let name: Name =
+            request.name.parse().map_err(|e| Status::invalid_argument(format!("{e}")))?;
         let enrolled = name.clone();
         let work = move || authority.enroll(&token, &name, &request.request, now_ms());
         let issued = issue(work).await?;
@@ -325,12 +362,18 @@ impl Service {
         Ok(issued)
     }
 
-    async fn renew(&self, request: Request<v1::RenewRequest>) -> Result<v1::EnrollResponse, Status> {
+    async fn renew(
+        &self,
+        request: Request<v1::RenewRequest>,
+    ) -> Result<v1::EnrollResponse, Status> {
         let caller = self.shared.access.admit(&request, Action::Renew, "")?;
         Self::build(request.get_ref().peer.as_ref())?;
-        let (Some(authority), Some(shown)) = (self.shared.access.authority().cloned(), shown(&request))
+        let (Some(authority), Some(shown)) =
+            (self.shared.access.authority().cloned(), shown(&request))
         else {
-            return Err(Status::failed_precondition("there is no certificate that could be renewed"));
+            return Err(Status::failed_precondition(
+                "there is no certificate that could be renewed",
+            ));
         };
         let request = request.into_inner().request;
         if matches!(authority.identify(&shown, now_ms()), Err(AccessError::NotYetValid)) {
@@ -342,7 +385,10 @@ impl Service {
         issue(move || authority.renew(&shown, &request, now_ms())).await
     }
 
-    async fn submit(&self, request: Request<v1::SubmitRequest>) -> Result<v1::SubmitResponse, Status> {
+    async fn submit(
+        &self,
+        request: Request<v1::SubmitRequest>,
+    ) -> Result<v1::SubmitResponse, Status> {
         let caller = self.shared.access.admit(&request, Action::Submit, "")?;
         let request = request.into_inner();
         let problem = messages::problem(&request).map_err(malformed)?;
@@ -350,15 +396,18 @@ impl Service {
         let planned = tokio::task::spawn_blocking(move || plan::plan(&problem)).await;
         let planned = planned.map_err(|_| Status::internal("the problem could not be planned"))?;
         let planned = planned.map_err(|error| Status::invalid_argument(error.to_string()))?;
-        let (job, priority, submitter) = (planned.decomposition.job().hash(), request.priority, caller.name);
-        let submitted =
-            self.ask(|reply| commands::Request::Submit { planned, priority, submitter, reply }).await?;
+        let (job, priority, submitter) =
+            (planned.decomposition.job().hash(), request.priority, caller.name);
+        let submitted = self
+            .ask(|reply| commands::Request::Submit { planned, priority, submitter, reply })
+            .await?;
         let Submitted { known, state, priority } = submitted.map_err(unavailable)?;
         let state = v1::JobState::from(state).into();
         Ok(v1::SubmitResponse { job: job.to_bytes().into(), known, state, priority })
     }
 
-    /// Does something with a proof, where waiting for its threads and for the disk is allowed.
+    /// Runs an operation on the proofs on a thread that may block on the disk and on threads of
+    /// proofs.
     async fn with_proofs<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Proofs) -> T + Send + 'static,
@@ -377,14 +426,19 @@ impl Service {
         let submitted = self.with_proofs(move |proofs| proofs.submit(what, &submitter)).await?;
         let (job, Submitted { known, state, priority }) = submitted.map_err(|error| {
             tracing::error!("a proof cannot be submitted: {error}");
-            Status::unavailable(format!("the coordinator cannot write the folder of the proof: {error}"))
+            Status::unavailable(format!(
+                "the coordinator cannot write the folder of the proof: {error}"
+            ))
         })?;
         let state = v1::JobState::from(state).into();
         Ok(v1::SubmitResponse { job: job.to_bytes().into(), known, state, priority })
     }
 
-    async fn certificate(&self, request: Request<v1::CertificateRequest>) -> Result<Certificate, Status> {
-        /// Well below what a message may have.
+    async fn certificate(
+        &self,
+        request: Request<v1::CertificateRequest>,
+    ) -> Result<Certificate, Status> {
+        /// The size of a chunk in bytes, well below the limit of a message.
         const CHUNK: usize = 256 << 10;
         self.shared.access.admit(&request, Action::Status, "")?;
         let job = request.into_inner().job;
@@ -414,15 +468,19 @@ impl Service {
             Err(StateError::Ambiguous(job, named.jobs.len() + named.proofs.len()))
         };
         let (job, before) = changed.map_err(state_error)?;
-        Ok(v1::SetJobStateResponse { job: job.to_bytes().into(), before: v1::JobState::from(before).into() })
+        Ok(v1::SetJobStateResponse {
+            job: job.to_bytes().into(),
+            before: v1::JobState::from(before).into(),
+        })
     }
 
-    /// The status now and whenever it has changed, as long as the caller may look.
+    /// Streams the status now and after each change, as long as the caller is authorized.
     async fn watch(&self, request: Request<v1::StatusRequest>) -> Result<Stream, Status> {
         const EVERY: Duration = Duration::from_secs(1);
         self.shared.access.admit(&request, Action::Watch, "")?;
         let open = Arc::clone(&self.shared.watching).try_acquire_owned();
-        let open = open.map_err(|_| Status::resource_exhausted("too many are watching; try again later"))?;
+        let open =
+            open.map_err(|_| Status::resource_exhausted("too many are watching; try again later"))?;
         let shown = shown(&request);
         let digits = request.get_ref().job.clone();
         let first = self.status(request).await?;
@@ -444,7 +502,9 @@ impl Service {
                     () = sender.closed() => return,
                     _ = stopping.wait_for(|stop| *stop) => return,
                 }
-                if let Err(status) = service.shared.access.authorize(shown.as_deref(), Action::Watch) {
+                if let Err(status) =
+                    service.shared.access.authorize(shown.as_deref(), Action::Watch)
+                {
                     let _ = sender.send(Err(status)).await;
                     return;
                 }
@@ -459,7 +519,10 @@ impl Service {
         Ok(Box::pin(ReceiverStream::new(receiver)))
     }
 
-    async fn status(&self, request: Request<v1::StatusRequest>) -> Result<v1::StatusResponse, Status> {
+    async fn status(
+        &self,
+        request: Request<v1::StatusRequest>,
+    ) -> Result<v1::StatusResponse, Status> {
         self.shared.access.admit(&request, Action::Status, "")?;
         let job = request.into_inner().job;
         let status = self.whole_status(job.clone()).await?;
@@ -469,7 +532,7 @@ impl Service {
         Ok(status)
     }
 
-    /// How the jobs and proofs stand whose names begin with `digits`.
+    /// Returns the status of the jobs and proofs whose names begin with `digits`.
     async fn whole_status(&self, digits: String) -> Result<v1::StatusResponse, Status> {
         let proofs = self.shared.proofs.status(&digits);
         let status = self.ask(|reply| commands::Request::Status(digits, reply)).await?;
@@ -482,13 +545,15 @@ fn state_error(error: StateError) -> Status {
     match error {
         StateError::NoSuchJob(_) => Status::not_found(error.to_string()),
         StateError::Ambiguous(..) => Status::invalid_argument(error.to_string()),
-        StateError::Over(..) | StateError::Unproved(..) => Status::failed_precondition(error.to_string()),
+        StateError::Over(..) | StateError::Unproved(..) => {
+            Status::failed_precondition(error.to_string())
+        }
         StateError::Unwritten(_) => Status::unavailable(error.to_string()),
         StateError::Unavailable(error) => unavailable(error),
     }
 }
 
-/// Runs what waits for the disk where that is allowed.
+/// Issues a certificate on a thread that may block on the disk.
 async fn issue(
     work: impl FnOnce() -> Result<Issued, EnrollError> + Send + 'static,
 ) -> Result<v1::EnrollResponse, Status> {
@@ -525,7 +590,10 @@ impl enrolment_server::Enrolment for Service {
 
 #[tonic::async_trait]
 impl work_server::Work for Service {
-    async fn sync(&self, request: Request<v1::SyncRequest>) -> Result<Response<v1::SyncResponse>, Status> {
+    async fn sync(
+        &self,
+        request: Request<v1::SyncRequest>,
+    ) -> Result<Response<v1::SyncResponse>, Status> {
         self.answer("Sync", Self::sync(self, request).await)
     }
 
@@ -536,7 +604,10 @@ impl work_server::Work for Service {
         self.answer("Complete", Self::complete(self, request).await)
     }
 
-    async fn fail(&self, request: Request<v1::FailRequest>) -> Result<Response<v1::FailResponse>, Status> {
+    async fn fail(
+        &self,
+        request: Request<v1::FailRequest>,
+    ) -> Result<Response<v1::FailResponse>, Status> {
         self.answer("Fail", Self::fail(self, request).await)
     }
 
@@ -550,7 +621,10 @@ impl work_server::Work for Service {
 
 #[tonic::async_trait]
 impl proving_server::Proving for Service {
-    async fn prove(&self, request: Request<v1::ProveRequest>) -> Result<Response<v1::ProveResponse>, Status> {
+    async fn prove(
+        &self,
+        request: Request<v1::ProveRequest>,
+    ) -> Result<Response<v1::ProveResponse>, Status> {
         self.answer("Prove", Self::prove(self, request).await)
     }
 }
@@ -604,8 +678,11 @@ impl operations_server::Operations for Service {
         &self,
         request: Request<v1::UnitMapRequest>,
     ) -> Result<Response<v1::UnitMapResponse>, Status> {
-        let ask =
-            |v1::UnitMapRequest { job, version }, reply| commands::Request::UnitMap { job, version, reply };
+        let ask = |v1::UnitMapRequest { job, version }, reply| commands::Request::UnitMap {
+            job,
+            version,
+            reply,
+        };
         let map = self.look(request, ask).await;
         self.answer("UnitMap", map.and_then(|map| map.map_err(state_error)))
     }
@@ -614,8 +691,11 @@ impl operations_server::Operations for Service {
         &self,
         request: Request<v1::HistoryRequest>,
     ) -> Result<Response<v1::HistoryResponse>, Status> {
-        let ask =
-            |v1::HistoryRequest { job, after_ms }, reply| commands::Request::History { job, after_ms, reply };
+        let ask = |v1::HistoryRequest { job, after_ms }, reply| commands::Request::History {
+            job,
+            after_ms,
+            reply,
+        };
         let history = self.look(request, ask).await;
         self.answer("History", history.and_then(|history| history.map_err(state_error)))
     }
@@ -625,7 +705,8 @@ impl operations_server::Operations for Service {
         request: Request<v1::EventsRequest>,
     ) -> Result<Response<v1::EventsResponse>, Status> {
         let found = self.shared.access.admit(&request, Action::Status, "");
-        let events = |_| v1::EventsResponse { events: self.shared.event_log.after(request.get_ref().after) };
+        let events =
+            |_| v1::EventsResponse { events: self.shared.event_log.after(request.get_ref().after) };
         self.answer("Events", found.map(events))
     }
 
@@ -637,7 +718,10 @@ impl operations_server::Operations for Service {
         self.answer("Workers", workers)
     }
 
-    async fn drain(&self, request: Request<v1::DrainRequest>) -> Result<Response<v1::DrainResponse>, Status> {
+    async fn drain(
+        &self,
+        request: Request<v1::DrainRequest>,
+    ) -> Result<Response<v1::DrainResponse>, Status> {
         let drained = async {
             let by = self.shared.access.admit(&request, Action::Control, "")?.name;
             let worker = request.into_inner().worker;
@@ -672,5 +756,7 @@ impl operations_server::Operations for Service {
 }
 
 fn no_such_worker(name: &str) -> Status {
-    Status::not_found(format!("no worker '{name}' was heard of; nqueens workers lists those that were"))
+    Status::not_found(format!(
+        "no worker '{name}' was heard of; nqueens workers lists those that were"
+    ))
 }

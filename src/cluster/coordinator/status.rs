@@ -1,4 +1,5 @@
-//! What people are told: never more than a client takes, whatever workers say of themselves.
+//! Responses about jobs and workers. Their size is bounded, whatever workers report about
+//! themselves.
 
 use prost::Message;
 
@@ -14,7 +15,7 @@ use crate::decomposition::JobHash;
 use crate::oeis;
 
 impl CampaignActor {
-    /// How the jobs stand whose names begin with `digits`, in the order of their submission.
+    /// Returns the status of the jobs whose names begin with `digits`, in order of submission.
     pub(super) fn status(&self, digits: &str) -> v1::StatusResponse {
         let named: Vec<(JobHash, &JobInfo)> = self
             .jobs
@@ -32,8 +33,11 @@ impl CampaignActor {
             .collect();
         jobs.sort_by(|a, b| (a.submitted_ms, &a.job).cmp(&(b.submitted_ms, &b.job)));
         let (steady_ms, lease_ms) = (self.clock.now_ms(), self.settings.lease_ms);
-        let workers =
-            self.campaign.workers().filter(|(_, worker)| worker.seen_ms + lease_ms > steady_ms).count();
+        let workers = self
+            .campaign
+            .workers()
+            .filter(|(_, worker)| worker.seen_ms + lease_ms > steady_ms)
+            .count();
         v1::StatusResponse {
             jobs,
             now_ms: now_ms(),
@@ -45,21 +49,26 @@ impl CampaignActor {
         }
     }
 
-    /// Says what is wrong with a job's total and what is being done about it; empty if it is not disputed.
+    /// Describes what is wrong with the total of a job and what is being done about it. Returns an
+    /// empty text if the job is not disputed.
     pub(super) fn dispute(&self, job: &JobHash) -> String {
-        let known = self.dispute_stage(job).zip(self.jobs.get(job)).zip(self.campaign.progress(job));
+        let known =
+            self.dispute_stage(job).zip(self.jobs.get(job)).zip(self.campaign.progress(job));
         known.map(|((stage, info), progress)| dispute(stage, info, &progress)).unwrap_or_default()
     }
 
-    /// Returns how far the dispute about a job's total is. It is not exhausted while anything is counted for it.
+    /// Returns the stage of the dispute about the total of a job. A dispute is not exhausted while
+    /// anything is still counted for it.
     fn dispute_stage(&self, job: &JobHash) -> Option<DisputeStage> {
-        let (stage, progress) = self.campaign.dispute_stage(job).zip(self.campaign.progress(job))?;
-        let is_counted = progress.done < progress.units || progress.checks_due + progress.disputes > 0;
+        let (stage, progress) =
+            self.campaign.dispute_stage(job).zip(self.campaign.progress(job))?;
+        let is_counted =
+            progress.done < progress.units || progress.checks_due + progress.disputes > 0;
         let is_over = stage == DisputeStage::Exhausted;
         Some(if is_over && is_counted { DisputeStage::Unconfirmed } else { stage })
     }
 
-    /// Returns the disputed jobs of which nothing more can be counted again.
+    /// Returns the disputed jobs for which nothing more can be recounted.
     pub(super) fn exhausted_disputes(&self) -> Vec<JobHash> {
         let is_exhausted = |job: &JobHash| self.dispute_stage(job) == Some(DisputeStage::Exhausted);
         self.campaign.jobs().filter(is_exhausted).collect()
@@ -77,14 +86,23 @@ impl CampaignActor {
         let mut notes: Vec<String> = Vec::new();
         notes.extend(Some(dispute.clone()).filter(|dispute| !dispute.is_empty()));
         if progress.disputes > 0 {
-            notes.push(format!("results of {} units differ; the arbiter counts them", progress.disputes));
+            notes.push(format!(
+                "results of {} units differ; the arbiter counts them",
+                progress.disputes
+            ));
         }
         let undecided = self.undecided.iter().filter(|(unit, _)| unit.job == job);
         notes.extend(undecided.take(MOST_NOTES).map(|(unit, why)| {
-            format!("two results for unit {} differ, and the arbiter cannot decide: {why}", unit.unit)
+            format!(
+                "two results for unit {} differ, and the arbiter cannot decide: {why}",
+                unit.unit
+            )
         }));
         notes.extend(
-            info.poison.iter().take(MOST_NOTES).map(|(unit, why)| format!("unit {unit} is set aside: {why}")),
+            info.poison
+                .iter()
+                .take(MOST_NOTES)
+                .map(|(unit, why)| format!("unit {unit} is set aside: {why}")),
         );
         let mut quarantined: Vec<_> = self.campaign.quarantined().iter().collect();
         quarantined.sort();
@@ -132,11 +150,17 @@ impl CampaignActor {
         }
     }
 
-    /// The map of the job whose name begins with `digits`; without cells if the caller has this version.
-    pub(super) fn unit_map(&self, digits: &str, version: u64) -> Result<v1::UnitMapResponse, StateError> {
+    /// Returns the map of the job whose name begins with `digits`; without cells if the caller has
+    /// this version.
+    pub(super) fn unit_map(
+        &self,
+        digits: &str,
+        version: u64,
+    ) -> Result<v1::UnitMapResponse, StateError> {
         let job = self.find(digits)?;
-        let map = self.campaign.map(&job).ok_or_else(|| StateError::NoSuchJob(digits.to_owned()))?;
-        // Of another run, it would be another.
+        let map =
+            self.campaign.map(&job).ok_or_else(|| StateError::NoSuchJob(digits.to_owned()))?;
+        // Versions differ between runs of the coordinator.
         let now = self.opened_ms.wrapping_mul(1 << 32).wrapping_add(map.changes()).max(1);
         let mut answer = v1::UnitMapResponse {
             job: job.to_bytes().into(),
@@ -157,19 +181,29 @@ impl CampaignActor {
         Ok(answer)
     }
 
-    /// How far the job was whose name begins with `digits`, after a time.
-    pub(super) fn history(&self, digits: &str, after_ms: u64) -> Result<v1::HistoryResponse, StateError> {
+    /// Returns the progress, after a time in ms since 1970, of the job whose name begins with
+    /// `digits`.
+    pub(super) fn history(
+        &self,
+        digits: &str,
+        after_ms: u64,
+    ) -> Result<v1::HistoryResponse, StateError> {
         let job = self.find(digits)?;
-        let points = self.histories.get(&job).map(|history| history.after(after_ms)).unwrap_or_default();
+        let points =
+            self.histories.get(&job).map(|history| history.after(after_ms)).unwrap_or_default();
         let point = |point: &Point| v1::HistoryPoint {
             at_ms: point.at_ms,
             done: point.done,
             verified: point.verified,
         };
-        Ok(v1::HistoryResponse { job: job.to_bytes().into(), points: points.iter().map(point).collect() })
+        Ok(v1::HistoryResponse {
+            job: job.to_bytes().into(),
+            points: points.iter().map(point).collect(),
+        })
     }
 
-    /// The workers that were heard of since the start, by name: those that were heard of last, if there are too many.
+    /// Returns the workers seen since the start, by name. If there are too many, returns those that
+    /// were seen last.
     pub(super) fn workers(&self) -> v1::WorkersResponse {
         let (held, records) = (self.campaign.held(), self.campaign.records());
         let (now_ms, steady_ms) = (now_ms(), self.clock.now_ms());
@@ -204,10 +238,12 @@ impl CampaignActor {
     }
 }
 
-/// Says what is wrong with a job's total and what is being done about it.
+/// Describes what is wrong with the total of a job and what is being done about it.
 fn dispute(stage: DisputeStage, info: &JobInfo, progress: &JobProgress) -> String {
     let wrong = match (progress.total.solutions(), oeis::published(info.job.problem())) {
-        _ if progress.done < progress.units => "results were found to be wrong and taken back".to_owned(),
+        _ if progress.done < progress.units => {
+            "results were found to be wrong and taken back".to_owned()
+        }
         (Err(error), _) => format!("the total cannot be right: {error}"),
         (Ok(found), Some(published)) => {
             format!("the total {found} contradicts the published value {published}")
@@ -225,17 +261,18 @@ fn dispute(stage: DisputeStage, info: &JobInfo, progress: &JobProgress) -> Strin
     format!("{wrong}; {done}")
 }
 
-/// So many of all: 0 for none, 255 for all, and in between only what is in between.
+/// Scales `units` of `all` to a byte. Returns 0 only for none and 255 only for all.
 fn share(units: u64, all: u64) -> u8 {
     match units {
         0 => 0,
         _ if units >= all => 255,
-        // Between 1 and 254.
+        // The value is between 1 and 254.
         _ => (units * 255 / all).clamp(1, 254) as u8,
     }
 }
 
-/// Returns who counted how much: the largest shares by name, and the sum of the others if there are more than `most`.
+/// Returns the share of each source, by name. If there are more than `most`, returns the largest
+/// and the sum of the others.
 fn sources(mut shares: Vec<SourceShare>, most: usize) -> Vec<v1::SourceStatus> {
     let mut others: Option<v1::SourceStatus> = None;
     if shares.len() > most {
@@ -272,9 +309,10 @@ fn sources(mut shares: Vec<SourceShare>, most: usize) -> Vec<v1::SourceStatus> {
     shares.into_iter().map(row).chain(others).collect()
 }
 
-/// Cuts what a worker says of itself to a size of which every list of workers can be sent.
+/// Truncates what a worker reports about itself, so that every list of workers can be sent.
 fn bounded(mut worker: v1::WorkerStatus) -> v1::WorkerStatus {
-    let WorkerStatus { name, build, kernels, devices, quarantined, address, owner, .. } = &mut worker;
+    let WorkerStatus { name, build, kernels, devices, quarantined, address, owner, .. } =
+        &mut worker;
     [name, build, address, owner].into_iter().for_each(|name| cut(name, MOST_NAME_LETTERS));
     kernels.iter_mut().for_each(|kernel| cut(kernel, MOST_NAME_LETTERS));
     for Device { id, name, kernel, fault, .. } in devices {
@@ -284,7 +322,7 @@ fn bounded(mut worker: v1::WorkerStatus) -> v1::WorkerStatus {
     while worker.encoded_len() > MOST_WORKER_BYTES
         && !(worker.devices.is_empty() && worker.kernels.is_empty())
     {
-        // Many of one must not crowd out the other.
+        // Shorten the longer list, so that neither crowds out the other.
         if worker.devices.len() >= worker.kernels.len() {
             worker.devices.pop();
         } else {
@@ -294,24 +332,26 @@ fn bounded(mut worker: v1::WorkerStatus) -> v1::WorkerStatus {
     worker
 }
 
-/// Cuts a text to so many letters.
+/// Truncates a text to `most` characters.
 fn cut(text: &mut String, most: usize) {
     if let Some((end, _)) = text.char_indices().nth(most) {
         text.truncate(end);
     }
 }
 
-/// Notes of a job: more help nobody.
+/// The maximum number of notes of a job.
 const MOST_NOTES: usize = 20;
 const MOST_NOTE_LETTERS: usize = 500;
-/// Rows of who counted how much, of the one job that is asked for, and of each if there are several.
+/// The maximum number of rows of sources: of the only job that is requested, and of each if there
+/// are several.
 const MOST_SOURCES_OF_ONE: usize = 256;
 const MOST_SOURCES_OF_EACH: usize = 16;
-/// The row for all others.
+/// The name of the row for all other sources.
 const OTHERS: &str = "(others)";
 const MOST_NAME_LETTERS: usize = 100;
 const MOST_WORKERS: usize = 4096;
-/// As many as there may be workers of this size fit into half of what a client takes.
+/// The maximum size of a worker in a list, in bytes. The longest list takes half of the largest
+/// message that a client accepts.
 const MOST_WORKER_BYTES: usize = 8 << 10;
 
 #[cfg(test)]
@@ -321,7 +361,7 @@ mod tests {
     use super::*;
     use crate::cluster::campaign::{Event, JobState, Source, SyncRequest, UnitId};
 
-    /// Names as long as the protocol takes them, of letters that take the most room.
+    /// Returns a name of the maximum length, made of the characters that take the most bytes.
     fn long(number: u64) -> String {
         format!("{number:07}") + &"\u{10ffff}".repeat(62)
     }
@@ -332,7 +372,7 @@ mod tests {
         let mut kept = actor("many-sources");
         let job = kept.submit(SOURCES + 1);
         for unit in 0..=SOURCES {
-            // One has counted twice as much as any other.
+            // One source has counted twice as many units as any other.
             let name = long(unit.min(SOURCES - 1));
             let source = Source {
                 worker: name.clone(),
@@ -354,7 +394,7 @@ mod tests {
             assert!(status.encoded_len() < 1 << 20, "{} bytes", status.encoded_len());
             let [job] = &status.jobs[..] else { panic!("one job") };
             assert_eq!(job.sources.len(), most);
-            // None is lost, and the largest has a row of its own.
+            // No unit is lost, and the largest source has a separate row.
             assert_eq!(job.sources.iter().map(|source| source.units).sum::<u64>(), SOURCES + 1);
             assert_eq!(job.sources.last().map(|last| &last.worker[..]), Some("(others)"));
             let largest = long(SOURCES - 1);
@@ -366,8 +406,13 @@ mod tests {
 
     #[test]
     fn a_list_of_workers_is_small_whatever_they_say_of_themselves() {
-        let device =
-            Device { id: long(0), name: long(1), kernel: long(2), fault: long(3), ..Device::default() };
+        let device = Device {
+            id: long(0),
+            name: long(1),
+            kernel: long(2),
+            fault: long(3),
+            ..Device::default()
+        };
         let devices = vec![device; 64];
         let mut kept = actor("many-workers");
         for number in 0..4_200u64 {
@@ -392,7 +437,7 @@ mod tests {
         let workers = kept.workers().workers;
         assert_eq!(workers.len(), 4_096);
         assert!(workers.is_sorted_by_key(|worker| &worker.name));
-        // Those that were heard of last are among them.
+        // The workers that were seen last are among them.
         let last = workers.last().expect("there are many");
         assert!(long(4_199).starts_with(&last.name) && !last.devices.is_empty());
         assert!(workers.iter().all(|worker| worker.encoded_len() <= MOST_WORKER_BYTES));
@@ -410,10 +455,15 @@ mod tests {
     fn a_dispute_says_what_is_wrong_and_what_is_being_done_and_when_nothing_more_can_be() {
         let mut kept = actor("stages");
         let job = kept.dispute();
-        let status = |kept: &super::super::actor::tests::Kept| kept.status(&job.to_string()).jobs.remove(0);
+        let status =
+            |kept: &super::super::actor::tests::Kept| kept.status(&job.to_string()).jobs.remove(0);
         let begun = status(&kept);
         assert_eq!(begun.state(), v1::JobState::Disputed);
-        assert!(begun.dispute.contains("93 contradicts the published value 92"), "{}", begun.dispute);
+        assert!(
+            begun.dispute.contains("93 contradicts the published value 92"),
+            "{}",
+            begun.dispute
+        );
         assert!(
             begun.dispute.contains("being counted again") && !begun.dispute_exhausted,
             "{}",
@@ -423,12 +473,20 @@ mod tests {
         kept.confirm(job);
         let over = status(&kept);
         assert_eq!((over.state(), over.checked, over.audited), (v1::JobState::Disputed, 2, 2));
-        assert!(over.dispute.contains("please report it") && over.dispute_exhausted, "{}", over.dispute);
-        // A result that is taken back and counted anew makes it an open dispute again.
+        assert!(
+            over.dispute.contains("please report it") && over.dispute_exhausted,
+            "{}",
+            over.dispute
+        );
+        // A result that is voided and counted again reopens the dispute.
         let reason = "it is wrong".to_owned();
         kept.actor.campaign.apply(&Event::UnitVoided { unit: UnitId { job, unit: 1 }, reason });
         let again = status(&kept);
-        assert!(!again.dispute_exhausted && again.dispute.contains("taken back"), "{}", again.dispute);
+        assert!(
+            !again.dispute_exhausted && again.dispute.contains("taken back"),
+            "{}",
+            again.dispute
+        );
         kept.actor.campaign.apply(&done(UnitId { job, unit: 1 }, 46, source("w2")));
         (0..3).for_each(|_| {
             let events = kept.actor.campaign.tick(0);
@@ -444,7 +502,11 @@ mod tests {
         for all in [1, 2, 244, 255, 256, 1_000_000] {
             for units in [0, 1, all / 2, all - 1, all] {
                 let share = share(units, all);
-                assert_eq!((share == 0, share == 255), (units == 0, units == all), "{units} of {all}");
+                assert_eq!(
+                    (share == 0, share == 255),
+                    (units == 0, units == all),
+                    "{units} of {all}"
+                );
             }
         }
         assert_eq!(share(1, 2), 127);

@@ -1,19 +1,19 @@
-//! Files beside the ledger that a coordinator cannot write, for people.
+//! Files beside the ledger that the coordinator cannot write, as reported to operators.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What cannot be written, and why. Clones share it.
+/// The files that cannot be written, and the reasons. Clones share the state.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Troubles(Arc<Mutex<BTreeMap<&'static str, String>>>);
+pub(super) struct WriteFailures(Arc<Mutex<BTreeMap<&'static str, String>>>);
 
-impl Troubles {
+impl WriteFailures {
     fn all(&self) -> MutexGuard<'_, BTreeMap<&'static str, String>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes whether `what` could be written. Only a change is logged.
+    /// Records whether `what` could be written. Logs only changes.
     pub(super) fn note(&self, what: &'static str, written: Result<(), impl Display>) {
         let mut all = self.all();
         match written {
@@ -32,12 +32,13 @@ impl Troubles {
         }
     }
 
-    /// Returns whether there is any.
+    /// Returns whether any file cannot be written.
     pub(super) fn is_some(&self) -> bool {
         !self.all().is_empty()
     }
 
-    /// Adds them to what is wrong with the ledger; empty if nothing is.
+    /// Joins the problem of the ledger with the problems of these files. Returns an empty text if
+    /// there are no problems.
     pub(super) fn added_to(&self, ledger: String) -> String {
         let all = self.all();
         let each = std::iter::once(&ledger).chain(all.values()).filter(|text| !text.is_empty());
@@ -51,7 +52,7 @@ mod tests {
 
     #[test]
     fn troubles_are_told_until_they_are_over() {
-        let troubles = Troubles::default();
+        let troubles = WriteFailures::default();
         let other = troubles.clone();
         assert_eq!(troubles.added_to(String::new()), "");
         troubles.note("b", Err("no room"));

@@ -1,4 +1,4 @@
-//! Who may come in: hosts, origins, sessions, and how often somebody may try.
+//! Authentication and rate limits of the dashboard: hosts, origins, sessions and sign-in attempts.
 
 use std::net::IpAddr;
 use std::num::NonZeroU32;
@@ -11,27 +11,27 @@ use governor::state::keyed::HashMapStateStore;
 use governor::{Quota, RateLimiter};
 
 use crate::cluster::auth::{
-    Action, Authority, EnrollError, InProcessCaller, Name, Role, SessionEntry, SessionError, SessionSecret,
-    Token,
+    Action, Authority, EnrollError, InProcessCaller, Name, Role, SessionEntry, SessionError,
+    SessionSecret, Token,
 };
 use crate::cluster::net::network;
 
-/// Who looks at the dashboard.
+/// A user of the dashboard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct User {
     pub(super) name: Name,
     pub(super) role: Role,
-    /// Until when, in ms since 1970; none if no session is needed.
+    /// The end of the session, in ms since 1970; `None` if no session is needed.
     pub(super) until_ms: Option<u64>,
 }
 
 impl User {
-    /// Plain words, which are names.
+    /// Creates a user without a session. `name` is a literal and a valid name.
     fn named(name: &str, role: Role) -> Self {
         Self { name: name.parse().expect("a name"), role, until_ms: None }
     }
 
-    /// The dashboard itself, which looks for all of them.
+    /// Returns the identity of the dashboard itself, which polls the coordinator for all browsers.
     pub(super) fn dashboard() -> Self {
         Self::named("dashboard", Role::Viewer)
     }
@@ -51,16 +51,17 @@ impl From<SessionEntry> for User {
     }
 }
 
-/// Why somebody does not come in.
+/// The reason why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// Sign in first.
+    /// There is no valid session.
     NoSession,
     /// The register cannot be used.
     Unavailable,
 }
 
-/// How often an address may try a token: more than any person, and too few to keep the disk busy.
+/// The rate of sign-in attempts per network: more than any person needs, and too few to keep the
+/// disk busy.
 const TRIES: Quota = {
     let (Some(per_minute), Some(burst)) = (NonZeroU32::new(10), NonZeroU32::new(10)) else {
         panic!("a quota of nothing")
@@ -68,18 +69,23 @@ const TRIES: Quota = {
     Quota::per_minute(per_minute).allow_burst(burst)
 };
 
-/// Lets people in.
+/// The authenticator of the dashboard.
 pub(super) struct Authenticator {
-    /// None if everybody on this machine may do everything.
+    /// `None` if every user of this machine may do everything.
     authority: Option<Arc<Authority>>,
     cookie: String,
     tries: RateLimiter<IpAddr, HashMapStateStore<IpAddr>, DefaultClock>,
 }
 
 impl Authenticator {
-    /// Browsers do not tell ports apart where cookies are concerned: each dashboard of a machine has one of its own.
+    /// Creates an authenticator. Cookies are shared by all ports of a host, so each dashboard of a
+    /// machine uses its own cookie name.
     pub(super) fn new(authority: Option<Arc<Authority>>, port: u16) -> Self {
-        Self { authority, cookie: format!("__Host-nqueens-{port}"), tries: RateLimiter::hashmap(TRIES) }
+        Self {
+            authority,
+            cookie: format!("__Host-nqueens-{port}"),
+            tries: RateLimiter::hashmap(TRIES),
+        }
     }
 
     /// Returns whether visitors need a session.
@@ -91,12 +97,13 @@ impl Authenticator {
         if self.authority.is_some() { "https" } else { "http" }
     }
 
-    /// Whether the Host is an address, localhost, or a name of the coordinator: with any other name, somebody has bound a name
-    /// of theirs to this address, and their page would be of the same origin.
+    /// Returns whether the Host header is an IP address, localhost or a name of the coordinator.
+    /// Any other name may have been bound to this address by an attacker (DNS rebinding), whose
+    /// page would then have the same origin.
     pub(super) fn knows_host(&self, headers: &HeaderMap) -> bool {
         let mut hosts = headers.get_all(header::HOST).iter();
         let (Some(host), None) = (hosts.next(), hosts.next()) else { return false };
-        // The parser would let a user's name stand before it, which no Host has.
+        // The parser would accept user information, which no Host header has.
         let plain = host.to_str().ok().filter(|host| !host.contains('@'));
         let Some(host) = plain.and_then(|host| host.parse::<HostAndPort>().ok()) else {
             return false;
@@ -106,11 +113,12 @@ impl Authenticator {
         let server_names = || self.authority.as_ref()?.server_names().ok();
         bare.parse::<IpAddr>().is_ok()
             || name == "localhost"
-            || server_names().is_some_and(|names| names.iter().any(|known| known.eq_ignore_ascii_case(&name)))
+            || server_names()
+                .is_some_and(|names| names.iter().any(|known| known.eq_ignore_ascii_case(&name)))
     }
 
-    /// Whether the browser says that the request comes from a page of this origin. One that says nothing is no browser of
-    /// this age.
+    /// Returns whether the browser reports that the request comes from a page of this origin. Every
+    /// current browser reports it.
     pub(super) fn is_same_origin(&self, headers: &HeaderMap) -> bool {
         let told = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or_default());
         let own = format!("{}://{}", self.scheme(), told("host").unwrap_or_default());
@@ -123,18 +131,22 @@ impl Authenticator {
         }
     }
 
-    /// The secret that the request brings.
+    /// Returns the secret in the request's cookie.
     fn secret(&self, headers: &HeaderMap) -> Option<SessionSecret> {
-        let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
-        let pairs =
-            cookies.flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));
+        let cookies =
+            headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+        let pairs = cookies
+            .flat_map(|cookies| cookies.split(';'))
+            .filter_map(|pair| pair.trim().split_once('='));
         let mut ours = pairs.filter(|(name, _)| *name == self.cookie);
         ours.find_map(|(_, value)| value.parse().ok())
     }
 
-    /// Who brings these headers, at a time in ms since 1970.
+    /// Returns the user of a request at `now_ms`, in ms since 1970.
     pub(super) fn visitor(&self, headers: &HeaderMap, now_ms: u64) -> Result<User, Refusal> {
-        let Some(authority) = &self.authority else { return Ok(User::named("operator", Role::Operator)) };
+        let Some(authority) = &self.authority else {
+            return Ok(User::named("operator", Role::Operator));
+        };
         let secret = self.secret(headers).ok_or(Refusal::NoSession)?;
         match authority.session(&secret, now_ms) {
             Ok(session) => Ok(session.into()),
@@ -146,30 +158,30 @@ impl Authenticator {
         }
     }
 
-    /// Whether an address may try once more.
+    /// Returns whether the network of an address may try to sign in once more.
     pub(super) fn may_try(&self, address: IpAddr) -> bool {
-        // Those that have not tried for a while are forgotten, so that they do not pile up.
+        // Remove the networks without recent attempts, so that they do not accumulate.
         if self.tries.len() > 1024 {
             self.tries.retain_recent();
         }
         self.tries.check_key(&network(address)).is_ok()
     }
 
-    /// Buys a session; the cookie to set. Waits for the disk.
+    /// Redeems a token for a session. Returns the cookie to set and the user. Waits for the disk.
     pub(super) fn sign_in(
         &self,
         token: &Token,
         name: Option<&Name>,
         now_ms: u64,
     ) -> Result<(String, User), EnrollError> {
-        // Without an authority there is nothing to buy.
+        // Without an authority there are no sessions.
         let authority = self.authority.as_ref().ok_or(EnrollError::AnotherAuthority)?;
         let (secret, session) = authority.sign_in(token, name, now_ms)?;
         let seconds = session.not_after_ms.saturating_sub(now_ms) / 1000;
         Ok((self.set_cookie(&secret.to_string(), seconds), session.into()))
     }
 
-    /// Ends the session of these headers; the cookie to set. Waits for the disk.
+    /// Ends the session of the request. Returns the cookie to set. Waits for the disk.
     pub(super) fn sign_out(&self, headers: &HeaderMap, now_ms: u64) -> Result<String, Refusal> {
         if let (Some(authority), Some(secret)) = (&self.authority, self.secret(headers)) {
             authority.sign_out(&secret, now_ms).map_err(|error| {
@@ -202,12 +214,19 @@ mod tests {
     #[test]
     fn a_host_is_an_address_or_a_name_that_is_known() {
         let door = Authenticator::new(None, 80);
-        for good in ["127.0.0.1", "127.0.0.1:8080", "[::1]:8080", "localhost:8080", "LOCALHOST", "10.0.0.7"] {
+        for good in
+            ["127.0.0.1", "127.0.0.1:8080", "[::1]:8080", "localhost:8080", "LOCALHOST", "10.0.0.7"]
+        {
             assert!(door.knows_host(&headers(&[("host", good)])), "{good}");
         }
-        for bad in
-            ["", "evil.example", "localhost.evil.example", "127.0.0.1.evil.example:80", "a@localhost", "x y"]
-        {
+        for bad in [
+            "",
+            "evil.example",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example:80",
+            "a@localhost",
+            "x y",
+        ] {
             assert!(!door.knows_host(&headers(&[("host", bad)])), "{bad}");
         }
         assert!(!door.knows_host(&headers(&[])));

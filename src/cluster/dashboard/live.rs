@@ -1,5 +1,5 @@
-//! Server-sent events: one task looks at the coordinator for all browsers, at most once a second, and not at all while none is
-//! there.
+//! Server-sent events: one task polls the coordinator for all browsers, at most once a second, and
+//! not at all while no browser is connected.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -13,21 +13,21 @@ use tonic::Status;
 
 use super::model::{Look, Model};
 
-/// A browser that hears nothing for longer than that, and some, connects anew.
+/// The interval of heartbeats. A browser that receives nothing for three times as long reconnects.
 const BEAT: Duration = Duration::from_secs(5);
-/// A browser that takes nothing for so long has its stream ended.
+/// The time after which the stream of a browser that reads nothing is closed.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// Where the news come from.
+/// The source of status updates.
 pub(super) trait Source {
-    /// How the coordinator stands, with what happened after the event of this number.
+    /// Returns the coordinator's status, with the events after event number `after`.
     fn look(&self, after: u64) -> impl Future<Output = Result<Look, Status>> + Send;
 
-    /// Passes the time between two looks.
+    /// Waits for the interval between two polls.
     fn pause(&self) -> impl Future<Output = ()> + Send;
 }
 
-/// What all browsers are told.
+/// The state that is broadcast to all browsers.
 #[derive(Debug)]
 pub(super) struct Live {
     model: Mutex<Model>,
@@ -37,7 +37,7 @@ pub(super) struct Live {
 
 impl Live {
     pub(super) fn new() -> Self {
-        /// Whoever is slower gets everything anew.
+        /// A browser that lags further behind gets the whole state again.
         const MOST_WAITING: usize = 16;
         let (changes, _) = broadcast::channel(MOST_WAITING);
         Self { model: Mutex::default(), changes, somebody: Notify::new() }
@@ -47,7 +47,7 @@ impl Live {
         self.model.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// All that there is, and what will come.
+    /// Returns the whole state and a receiver for later changes.
     fn join(&self) -> (String, broadcast::Receiver<Arc<str>>) {
         let model = self.model();
         let changes = self.changes.subscribe();
@@ -55,14 +55,14 @@ impl Live {
         (model.all().to_string(), changes)
     }
 
-    /// Looks as long as anybody listens. Never ends.
+    /// Polls the source while any browser is connected. Never returns.
     pub(super) async fn produce(&self, source: &impl Source) {
         loop {
             let nobody = {
                 let mut model = self.model();
                 let nobody = self.changes.receiver_count() == 0;
                 if nobody {
-                    // What is old is not shown to whoever comes next.
+                    // The next browser must not see an outdated state.
                     *model = Model::default();
                 }
                 nobody
@@ -76,7 +76,7 @@ impl Live {
                 Ok(look) => {
                     let mut model = self.model();
                     if let Some(change) = model.take(look) {
-                        // If nobody is there any more, nobody misses it.
+                        // Sending fails only if no browser is connected any more.
                         let _ = self.changes.send(change.to_string().into());
                     }
                 }
@@ -87,7 +87,7 @@ impl Live {
     }
 }
 
-/// The events for one browser, until it goes or `may_look` says no.
+/// Returns the events for one browser, until it disconnects or `may_look` returns false.
 pub(super) fn events(
     live: Arc<Live>,
     may_look: impl Fn() -> bool + Send + 'static,
@@ -97,7 +97,7 @@ pub(super) fn events(
     ReceiverStream::new(receiver)
 }
 
-/// Sends the events, each within this time.
+/// Sends the events, each of which must be read within `patience`.
 async fn tell(
     live: Arc<Live>,
     may_look: impl Fn() -> bool,
@@ -117,7 +117,8 @@ async fn tell(
             () = sender.closed() => return,
         };
         if !may_look() {
-            let _ = sender.send_timeout(Ok(Event::default().event("over").data("{}")), patience).await;
+            let _ =
+                sender.send_timeout(Ok(Event::default().event("over").data("{}")), patience).await;
             return;
         }
         next = match change {
@@ -139,7 +140,7 @@ mod tests {
 
     use super::*;
 
-    /// Counts what it is asked.
+    /// A source that counts the calls.
     #[derive(Default)]
     struct Counting {
         looks: AtomicUsize,
@@ -147,7 +148,7 @@ mod tests {
     }
 
     impl Counting {
-        /// Looks and pauses so far.
+        /// Returns the numbers of polls and pauses so far.
         fn counts(&self) -> (usize, usize) {
             (self.looks.load(Ordering::Relaxed), self.pauses.load(Ordering::Relaxed))
         }
@@ -165,7 +166,7 @@ mod tests {
         }
     }
 
-    /// Lets others run for so many turns.
+    /// Yields to other tasks `count` times.
     async fn turns(count: usize) {
         for _ in 0..count {
             tokio::task::yield_now().await;
@@ -179,7 +180,8 @@ mod tests {
             let mut before = (0, 0);
             for _ in 0..3 {
                 turns(100).await;
-                // It does not even wait for a time: it looks, it pauses, or it sleeps until somebody comes.
+                // The task does not even wait for a timer: it polls, pauses, or sleeps until a
+                // browser connects.
                 assert_eq!(source.counts(), before, "nobody is there");
                 let (_, browser) = live.join();
                 let (_, other) = live.join();
@@ -191,7 +193,7 @@ mod tests {
                     turns(1).await;
                 }
                 drop(other);
-                // What had begun is ended.
+                // A poll in progress ends.
                 turns(3).await;
                 before = source.counts();
             }
@@ -209,7 +211,7 @@ mod tests {
         let live = Arc::new(Live::new());
         let changes = live.changes.clone();
         let talk = tell(Arc::clone(&live), || true, sender, Duration::from_millis(20));
-        // As many changes as it takes: the first event fills the channel, the next one waits.
+        // The first event fills the channel, so that the next change blocks.
         let change = async {
             while changes.receiver_count() == 0 {
                 tokio::task::yield_now().await;

@@ -1,5 +1,5 @@
-//! What browsers know: things by kind and name. A look at the coordinator becomes what is new, what has changed and what
-//! is gone since the last one.
+//! The state shown by browsers: items by kind and name. Each status update is reduced to the items
+//! that are new, changed or gone since the last one.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -8,13 +8,13 @@ use serde_json::{Map, Value, json};
 use super::Reports;
 use crate::cluster::protocol::v1;
 
-/// A browser that has just come gets so many lines of the running log.
+/// The number of log lines that a newly connected browser gets.
 const MOST_LINES: usize = 300;
 
-/// Things by kind ("job", "proof", "worker", "coordinator") and name.
+/// Items by kind ("job", "proof", "worker", "coordinator") and name.
 type Things = BTreeMap<&'static str, BTreeMap<String, Value>>;
 
-/// One look at the coordinator.
+/// A status update from the coordinator.
 #[derive(Debug, Default)]
 pub(super) struct Look {
     things: Things,
@@ -22,7 +22,7 @@ pub(super) struct Look {
     now_ms: u64,
 }
 
-/// What browsers know.
+/// The state shown by browsers.
 #[derive(Debug, Default)]
 pub(super) struct Model {
     things: Things,
@@ -31,14 +31,14 @@ pub(super) struct Model {
     now_ms: u64,
 }
 
-/// Bytes in hexadecimal digits.
+/// Encodes bytes in hexadecimal digits.
 pub(super) fn hex(bytes: &[u8]) -> String {
     data_encoding::HEXLOWER.encode(bytes)
 }
 
 fn job(mut job: v1::JobStatus, reports: &Reports, now_ms: u64) -> Value {
     let (submitted_ms, state_ms) = (job.submitted_ms, job.state_ms);
-    // Who counted how much is in the report, which is asked for.
+    // The sources are in the report, which is requested separately.
     job.sources.clear();
     if job.state() != v1::JobState::Running {
         job.units_per_s = 0.0;
@@ -51,7 +51,7 @@ fn proof(proof: v1::ProofStatus, reports: &Reports, now_ms: u64) -> Value {
     dated((reports.proof)(proof, now_ms), submitted_ms, state_ms)
 }
 
-/// Times that stand still, in place of one that changes with every look.
+/// Replaces the elapsed time, which changes with every update, by fixed times.
 fn dated(mut report: Value, submitted_ms: u64, state_ms: u64) -> Value {
     if let Value::Object(report) = &mut report {
         report.remove("elapsed_s");
@@ -98,7 +98,7 @@ fn line(event: &v1::Event) -> Value {
 }
 
 impl Look {
-    /// From the coordinator's answers.
+    /// Creates an update from the coordinator's answers.
     pub(super) fn new(
         status: v1::StatusResponse,
         workers: Vec<v1::WorkerStatus>,
@@ -110,7 +110,8 @@ impl Look {
             "build": status.build, "trouble": status.trouble, "workers": status.workers, "lease_ms": status.lease_ms,
         });
         let jobs = status.jobs.into_iter().map(|each| (hex(&each.job), job(each, reports, now_ms)));
-        let proofs = status.proofs.into_iter().map(|each| (hex(&each.job), proof(each, reports, now_ms)));
+        let proofs =
+            status.proofs.into_iter().map(|each| (hex(&each.job), proof(each, reports, now_ms)));
         let workers = workers.into_iter().map(|each| (each.name.clone(), worker(each)));
         let things = Things::from([
             ("coordinator", BTreeMap::from([(String::new(), head)])),
@@ -122,7 +123,8 @@ impl Look {
     }
 }
 
-/// The coordinator rounds the time of a worker's last contact anew at each look.
+/// Returns whether an item is unchanged. The coordinator rounds the time of a worker's last contact
+/// again for each update.
 fn is_same(before: &Value, now: &Value) -> bool {
     const ROUNDING_MS: u64 = 50;
     let seen = |value: &Value| value.get("seen_ms").and_then(Value::as_u64);
@@ -137,12 +139,12 @@ fn is_same(before: &Value, now: &Value) -> bool {
 }
 
 impl Model {
-    /// The number of the last event that is known.
+    /// Returns the number of the last known event.
     pub(super) const fn last_event(&self) -> u64 {
         self.last_event
     }
 
-    /// Takes a look over; what has changed, or none if nothing has.
+    /// Applies an update. Returns the changes, or `None` if there are none.
     pub(super) fn take(&mut self, look: Look) -> Option<Value> {
         let Look { things, lines, now_ms } = look;
         self.now_ms = now_ms;
@@ -166,7 +168,8 @@ impl Model {
                 gone.insert(kind.into(), vanished.into());
             }
         }
-        let new: Vec<Value> = lines.iter().filter(|event| event.number > self.last_event).map(line).collect();
+        let new: Vec<Value> =
+            lines.iter().filter(|event| event.number > self.last_event).map(line).collect();
         self.last_event = lines.iter().map(|event| event.number).fold(self.last_event, u64::max);
         self.lines.extend(new.iter().cloned());
         let surplus = self.lines.len().saturating_sub(MOST_LINES);
@@ -178,7 +181,7 @@ impl Model {
         Some(json!({ "now_ms": now_ms, "set": set, "gone": gone, "log": log }))
     }
 
-    /// All that there is, for a browser that knows nothing.
+    /// Returns the whole state, for a newly connected browser.
     pub(super) fn all(&self) -> Value {
         json!({ "now_ms": self.now_ms, "set": self.things, "gone": {}, "log": self.lines })
     }
@@ -196,9 +199,13 @@ mod tests {
     };
 
     fn look(jobs: &[(u8, u64)], workers: &[(&str, u64)], events: std::ops::Range<u64>) -> Look {
-        let job =
-            |&(name, done): &(u8, u64)| v1::JobStatus { job: vec![name; 2], done, ..Default::default() };
-        let status = v1::StatusResponse { jobs: jobs.iter().map(job).collect(), ..Default::default() };
+        let job = |&(name, done): &(u8, u64)| v1::JobStatus {
+            job: vec![name; 2],
+            done,
+            ..Default::default()
+        };
+        let status =
+            v1::StatusResponse { jobs: jobs.iter().map(job).collect(), ..Default::default() };
         let worker = |&(name, seen_ms): &(&str, u64)| v1::WorkerStatus {
             name: name.to_owned(),
             seen_ms,
@@ -208,7 +215,7 @@ mod tests {
         Look::new(status, workers.iter().map(worker).collect(), events.collect(), &REPORTS)
     }
 
-    /// What a browser makes of a message.
+    /// Applies a message as a browser does.
     fn browser(known: &mut Value, message: &Value) {
         for (kind, things) in message["set"].as_object().expect("kinds") {
             for (name, value) in things.as_object().expect("things") {
@@ -229,7 +236,7 @@ mod tests {
         assert_eq!(first["set"]["job"]["0101"]["units_done"], 0);
         assert_eq!(first["log"].as_array().map(Vec::len), Some(3));
         assert!(first["set"]["job"]["0101"].get("elapsed_s").is_none());
-        // The last contact is the same but for rounding, and no event is told twice.
+        // The last contact differs only by rounding, and no event is sent twice.
         assert_eq!(model.take(look(&[(1, 0)], &[("w", 10_001)], 1..4)), None);
         let next = model.take(look(&[(1, 7)], &[], 3..5)).expect("a change");
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Answers, and the headers that go with every one of them.
+//! Responses, and the headers that all of them have.
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -8,11 +8,12 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 use tonic::{Code, Status};
 
-/// Scripts, styles and connections of this origin, and nothing else; nothing inline; in nobody's frame.
+/// The content security policy: only scripts, styles and connections of this origin, nothing
+/// inline, and no framing.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
                       img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'self'";
 
-/// Adds what every answer has.
+/// Adds the headers that every response has.
 pub(super) async fn with_headers(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     let headers = response.headers_mut();
@@ -30,7 +31,7 @@ pub(super) async fn with_headers(request: Request, next: Next) -> Response {
     response
 }
 
-/// A file of the page.
+/// Returns a file of the page.
 pub(super) fn file(kind: &'static str, text: &'static str) -> Response {
     ([(header::CONTENT_TYPE, kind)], text).into_response()
 }
@@ -39,7 +40,7 @@ pub(super) fn json_of(value: &Value) -> Response {
     ([(header::CONTENT_TYPE, "application/json")], Body::from(value.to_string())).into_response()
 }
 
-/// A refusal: the code, and one line that says what is wrong.
+/// An error response: the status code, and one line that says what is wrong.
 #[derive(Debug)]
 pub(super) struct Refused(StatusCode, String);
 
@@ -55,7 +56,7 @@ impl IntoResponse for Refused {
     }
 }
 
-/// What the coordinator refuses.
+/// Maps an error of the coordinator.
 impl From<Status> for Refused {
     fn from(status: Status) -> Self {
         let code = match status.code() {
@@ -70,7 +71,7 @@ impl From<Status> for Refused {
     }
 }
 
-/// A refusal as an answer.
+/// Returns an error response.
 pub(super) fn refused(code: StatusCode, why: &str) -> Response {
     Refused::new(code, why).into_response()
 }

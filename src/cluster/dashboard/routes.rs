@@ -1,4 +1,4 @@
-//! The routes.
+//! The routes of the dashboard.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,26 +27,27 @@ use crate::cluster::net::{KeyedQuota, Overflow, PeerAddress};
 use crate::cluster::protocol::v1;
 use crate::cluster::protocol::v1::operations_server::Operations;
 
-/// Event streams that may be open.
+/// The maximum number of open event streams.
 const MOST_STREAMS: usize = 256;
-/// Those of one session.
+/// The maximum number of event streams of a session.
 const MOST_STREAMS_OF_A_SESSION: usize = 8;
-/// Certificates that may be on their way, each in memory until its reader has it; and those of one session.
+/// The maximum number of certificate downloads, each of which is in memory until it is read; and of
+/// those of one session.
 const MOST_DOWNLOADS: usize = 16;
 const MOST_DOWNLOADS_OF_A_SESSION: usize = 2;
-/// Between two looks at the coordinator.
+/// The interval between two polls of the coordinator.
 const EVERY: Duration = Duration::from_secs(1);
-/// A request that has no answer by then gets none; its body has come by then, too.
+/// The time limit for receiving a request and starting the response.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Has no end.
+/// The route of the event stream, which has no time limit.
 const LIVE: &str = "/api/live";
-/// No request has a longer body: a token and a name.
+/// The maximum size of a request's body: a token and a name.
 const MOST_BODY_BYTES: usize = 4096;
 
-/// A session: whose it is, and until when; 0 where nobody signs in.
+/// A session: the holder's name and the end of its validity, which is 0 where no sign-in is needed.
 type Session = (Name, u64);
 
-/// What the routes share.
+/// The state shared by the routes.
 pub(super) struct App<O> {
     pub(super) operations: O,
     pub(super) reports: Reports,
@@ -59,7 +60,7 @@ pub(super) struct App<O> {
 impl<O: Operations> App<O> {
     pub(super) fn new(operations: O, reports: Reports, door: Authenticator) -> Self {
         let quota = |most, of_a_session| {
-            // Without sessions there is nobody to tell apart.
+            // Without sessions, visitors cannot be distinguished.
             let per_key = if door.has_sessions() { of_a_session } else { most };
             KeyedQuota::new(most, per_key, Overflow::Refuse)
         };
@@ -73,9 +74,12 @@ impl<O: Operations> Source for App<O> {
     async fn look(&self, after: u64) -> Result<Look, Status> {
         let visitor = User::dashboard();
         let operations = &self.operations;
-        let status = operations.status(asked(v1::StatusRequest::default(), &visitor)).await?.into_inner();
-        let workers = operations.workers(asked(v1::WorkersRequest {}, &visitor)).await?.into_inner().workers;
-        let events = operations.events(asked(v1::EventsRequest { after }, &visitor)).await?.into_inner();
+        let status =
+            operations.status(asked(v1::StatusRequest::default(), &visitor)).await?.into_inner();
+        let workers =
+            operations.workers(asked(v1::WorkersRequest {}, &visitor)).await?.into_inner().workers;
+        let events =
+            operations.events(asked(v1::EventsRequest { after }, &visitor)).await?.into_inner();
         Ok(Look::new(status, workers, events.events, &self.reports))
     }
 
@@ -125,18 +129,17 @@ pub(super) fn router<O: Operations>(app: Arc<App<O>>) -> Router {
         .with_state(app)
 }
 
-/// A call of the protocol that is made for somebody.
+/// Returns a request of the protocol on behalf of a user.
 fn asked<T>(message: T, visitor: &User) -> tonic::Request<T> {
     let mut request = tonic::Request::new(message);
     request.extensions_mut().insert(visitor.vouched());
     request
 }
 
-/// Turns away requests for another host, and those that would change something and come from elsewhere.
+/// Refuses requests for another host, and changes that are not JSON from this origin.
 async fn civil<O: Operations>(State(app): Shared<O>, request: Request, next: Next) -> Response {
     if !app.door.knows_host(request.headers()) {
-        let why =
-            "this is no name of the coordinator; use its address, or one of nqueens coordinator init --name";
+        let why = "this is no name of the coordinator; use its address, or one of nqueens coordinator init --name";
         return refused(StatusCode::MISDIRECTED_REQUEST, why);
     }
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
@@ -151,7 +154,7 @@ async fn civil<O: Operations>(State(app): Shared<O>, request: Request, next: Nex
     next.run(request).await
 }
 
-/// Ends what takes too long, unless it is to have no end.
+/// Ends requests that take too long, except for the event stream.
 async fn in_time(request: Request, next: Next) -> Response {
     if request.uri().path() == LIVE {
         return next.run(request).await;
@@ -162,20 +165,22 @@ async fn in_time(request: Request, next: Next) -> Response {
     }
 }
 
-/// Lets in whoever has a session.
+/// Requires a session.
 async fn known<O: Operations>(State(app): Shared<O>, mut request: Request, next: Next) -> Response {
     match app.door.visitor(request.headers(), now_ms()) {
         Ok(visitor) => {
             request.extensions_mut().insert(visitor);
             next.run(request).await
         }
-        Err(Refusal::NoSession) if request.uri().path() == "/" => Redirect::to("/sign-in").into_response(),
+        Err(Refusal::NoSession) if request.uri().path() == "/" => {
+            Redirect::to("/sign-in").into_response()
+        }
         Err(Refusal::NoSession) => refused(StatusCode::UNAUTHORIZED, "sign in first"),
         Err(Refusal::Unavailable) => refused(StatusCode::SERVICE_UNAVAILABLE, "try again later"),
     }
 }
 
-/// What the sign-in page sends.
+/// The body of a sign-in request.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SignIn {
@@ -192,7 +197,7 @@ async fn sign_in<O: Operations>(
     if !app.door.may_try(address) {
         return refused(StatusCode::TOO_MANY_REQUESTS, "too many tries; wait a minute");
     }
-    // Only now, for a body may be slow.
+    // Read the body only now, since it may arrive slowly.
     let body = match Bytes::from_request(request, &()).await {
         Ok(body) => body,
         Err(rejection) => return rejection.into_response(),
@@ -234,7 +239,8 @@ async fn sign_out<O: Operations>(State(app): Shared<O>, headers: HeaderMap) -> R
     }
 }
 
-/// Whether the browser has a session already: one that comes from another site's link shows it only to the page itself.
+/// Returns whether the browser has a session. After a link from another site, the browser sends the
+/// cookie only with the page's own requests.
 async fn is_known<O: Operations>(State(app): Shared<O>, headers: HeaderMap) -> Response {
     json_of(&json!({ "known": app.door.visitor(&headers, now_ms()).is_ok() }))
 }
@@ -255,7 +261,7 @@ async fn events<O: Operations>(
         return refused(StatusCode::TOO_MANY_REQUESTS, "too many are watching; try again later");
     };
     let live = Arc::clone(&app.live);
-    // The place is held as long as the stream.
+    // The guard is held as long as the stream.
     let may_look = move || {
         let _open = &open;
         app.door.visitor(&headers, now_ms()).is_ok_and(|visitor| visitor.may(Action::Watch))
@@ -268,10 +274,15 @@ fn session(visitor: &User) -> Session {
     (visitor.name.clone(), visitor.until_ms.unwrap_or(0))
 }
 
-/// The whole name of a job.
+/// Checks that a text is the full name of a job.
 fn job_name(text: &str) -> Result<String, Refused> {
-    let good = text.len() == 32 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-    if good { Ok(text.to_owned()) } else { Err(Refused::new(StatusCode::NOT_FOUND, "this is no job's name")) }
+    let good =
+        text.len() == 32 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    if good {
+        Ok(text.to_owned())
+    } else {
+        Err(Refused::new(StatusCode::NOT_FOUND, "this is no job's name"))
+    }
 }
 
 async fn report<O: Operations>(
@@ -297,7 +308,7 @@ async fn map<O: Operations>(
     let request = asked(v1::UnitMapRequest { job: job_name(&job)?, version }, &visitor);
     let map = app.operations.unit_map(request).await?.into_inner();
     Ok(json_of(&json!({
-        // More than a double holds.
+        // A JavaScript number cannot represent every version.
         "version": map.version.to_string(),
         "units": map.units,
         "units_per_cell": map.units_per_cell,
@@ -319,7 +330,7 @@ async fn history<O: Operations>(
     Ok(json_of(&json!({ "points": points.collect::<Vec<_>>() })))
 }
 
-/// The certificate of a proof that is finished, as a file to keep.
+/// Returns the certificate of a finished proof, as a file.
 async fn certificate<O: Operations>(
     State(app): Shared<O>,
     Extension(visitor): Extension<User>,
@@ -327,7 +338,10 @@ async fn certificate<O: Operations>(
 ) -> Result<Response, Refused> {
     let job = job_name(&job)?;
     let Some(place) = app.downloads.acquire(session(&visitor)) else {
-        return Err(Refused::new(StatusCode::TOO_MANY_REQUESTS, "too much is on its way; try again later"));
+        return Err(Refused::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            "too much is on its way; try again later",
+        ));
     };
     let request = v1::StatusRequest { job: job.clone() };
     let status = app.operations.status(asked(request, &visitor)).await?.into_inner();
@@ -336,7 +350,7 @@ async fn certificate<O: Operations>(
     };
     let request = asked(v1::CertificateRequest { job }, &visitor);
     let chunks = app.operations.certificate(request).await?.into_inner();
-    // The place is held as long as the body.
+    // The guard is held as long as the body.
     let bytes = chunks.map(move |chunk| {
         let _place = &place;
         chunk.map(|chunk| Bytes::from(chunk.bytes))
@@ -348,7 +362,8 @@ async fn certificate<O: Operations>(
     Ok((headers, Body::from_stream(bytes)).into_response())
 }
 
-/// What the certificate of a proof is to be called, after what it proves: no word of it comes from a person.
+/// Returns the file name for a proof's certificate. It is derived from the statement only and
+/// contains no user input.
 fn file_name(proof: &v1::ProofStatus) -> Option<String> {
     use v1::proof_status::What;
     Some(match proof.what.as_ref()? {
@@ -357,7 +372,7 @@ fn file_name(proof: &v1::ProofStatus) -> Option<String> {
     })
 }
 
-/// Whether the visitor may change anything; the coordinator asks that again.
+/// Checks that the visitor may make changes; the coordinator checks it again.
 fn operator(visitor: &User) -> Result<(), Refused> {
     if visitor.may(Action::Control) {
         Ok(())

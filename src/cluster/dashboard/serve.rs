@@ -1,4 +1,4 @@
-//! Connections of browsers.
+//! The listener of the dashboard.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,21 +15,21 @@ use crate::cluster::auth::{Authority, ServerIdentity};
 use crate::cluster::net::{ConnectionLimits, PoolLimits, serve_http1};
 use crate::cluster::protocol::v1::operations_server::Operations;
 
-/// Connections that may be open.
+/// The limits on open connections.
 const CONNECTIONS: PoolLimits = PoolLimits { in_all: 512, per_key: 32, local: 256 };
-/// How long a handshake may take, and how long the head of a request; how long an answer may wait for its reader.
+/// The time limit of a handshake, of the head of a request, and of each write of an answer.
 const TIME_LIMIT: Duration = Duration::from_secs(15);
 
-/// Who may come in.
+/// The authentication mode of the dashboard.
 #[derive(Clone, Debug)]
 pub enum AuthMode {
-    /// Everybody who reaches it: everybody on this machine.
+    /// No authentication: every user of this machine has access.
     Open,
-    /// Whoever has a session; over TLS with this identity.
+    /// A session is required, over TLS with this identity.
     Locked(Arc<Authority>, Arc<ServerIdentity>),
 }
 
-/// An address that is taken, before anything is served there.
+/// An address that is bound, and not served yet.
 #[derive(Debug)]
 pub struct Bound {
     listener: TcpListener,
@@ -37,32 +37,32 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// Takes an address; port 0 takes one that is free.
+    /// Binds an address; port 0 selects a free one.
     ///
     /// # Errors
-    /// The system refuses.
+    /// The address cannot be bound.
     pub async fn at(address: SocketAddr) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
         Ok(Self { listener, address })
     }
 
-    /// What a browser is to open.
+    /// Returns the URL to open in a browser.
     pub fn url(&self, tls: bool) -> String {
         format!("{}://{}/", if tls { "https" } else { "http" }, self.address)
     }
 }
 
-/// Now, in ms since 1970.
+/// Returns the current time in ms since 1970.
 pub(super) fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Serves the dashboard of whoever answers `operations`, until it is dropped.
+/// Serves the dashboard of the coordinator behind `operations` until the future is dropped.
 ///
 /// # Errors
-/// TLS cannot be set up; or the door is open and others could reach the address.
+/// TLS cannot be set up, or the dashboard is [`AuthMode::Open`] and the address is not loopback.
 pub async fn serve<O: Operations>(
     bound: Bound,
     operations: O,
@@ -82,7 +82,8 @@ pub async fn serve<O: Operations>(
             (Some(authority), Some(TlsAcceptor::from(Arc::new(config))))
         }
     };
-    let app = Arc::new(App::new(operations, reports, Authenticator::new(authority, address.port())));
+    let app =
+        Arc::new(App::new(operations, reports, Authenticator::new(authority, address.port())));
     let router = router(Arc::clone(&app));
     let limits = ConnectionLimits::for_http1(CONNECTIONS, TIME_LIMIT);
     tokio::select! {

@@ -1,16 +1,16 @@
-//! The ledger of a campaign: one SQLite file with all that happened, in order, and the running totals.
+//! The ledger of a campaign: one SQLite file with all events in order and the running totals.
 //!
-//! # Promises
-//! - A batch of entries is kept as a whole or not at all. Once [`CampaignFile::append`] returned, it survives a
-//!   kill and a power loss.
-//! - Running totals change in the same transaction as the entries, by checked additions. They are never summed anew;
-//!   opening sums once to compare.
-//! - Nothing is written that would be refused on reading.
-//! - A file that is not as it was written is refused and left as it is: every row has a checksum, the rows
-//!   are chained, the totals must be the sum of the entries, and all that was acknowledged must be there (the mark in
-//!   the `.lock` file beside it remembers how much that is).
-//! - A file has one writer at a time. Others may read it meanwhile ([`super::check`], [`super::show`],
-//!   [`super::export`]).
+//! # Guarantees
+//! - A batch of entries is written in full or not at all. Once [`CampaignFile::append`] has
+//!   returned, it survives a kill and a power loss.
+//! - Running totals change in the same transaction as the entries, by checked additions. They are
+//!   never recomputed, except that opening a ledger sums the entries to compare.
+//! - Nothing is written that would be rejected on reading.
+//! - A damaged file is rejected and left unchanged: every row has a checksum, the rows are chained,
+//!   the totals must be the sum of the entries, and no acknowledged entry may be missing (the mark
+//!   in the `.lock` file beside it records their number).
+//! - A file has a single writer. Others may read it at the same time ([`super::check`],
+//!   [`super::show`], [`super::export`]).
 //!
 //! The file must be on a local disk: the journal (SQLite's write-ahead log) needs shared memory.
 
@@ -27,63 +27,63 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior, ffi};
 use super::check::open_for_reading;
 use super::commit_mark::{CommitMark, Lock, read_mark};
 use super::entry::{
-    Entry, JobSubmitted, Phase, Recount, SpotCheck, UnitDone, UnitReason, WorkerDrained, WorkerQuarantined,
-    WorkerReleased,
+    Entry, JobSubmitted, Phase, Recount, SpotCheck, UnitDone, UnitReason, WorkerDrained,
+    WorkerQuarantined, WorkerReleased,
 };
 use super::ledger_error::{Fault, LedgerCorruption, LedgerError};
-use super::ledger_state::{JobBook, JobRow, JobTotals, LedgerState, Undo, WorkerRecord};
+use super::ledger_state::{JobEntries, JobRow, JobTotals, LedgerState, Undo, WorkerRecord};
 use super::schema::{self, Head};
 use crate::atomic_file::sync_directory_of;
 use crate::decomposition::JobHash;
 
-/// How long to wait for a reader that is about to be done.
+/// Time to wait for a reader that is about to finish.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The ledger of a campaign, open for writing; or for reading, where it cannot be written.
+/// The ledger of a campaign, open for writing or, where it cannot be written, for reading.
 #[derive(Debug)]
 pub struct CampaignFile {
     path: PathBuf,
-    // Closed before the lock is let go.
+    // Declared before the lock, so that it is closed first.
     connection: Connection,
-    /// None if the ledger is only read.
+    /// `None` if the ledger is open for reading only.
     lock: Option<Lock>,
     book: LedgerState,
     head: Head,
-    /// The disk failed: what is on it behind `head` is unknown.
+    /// Set once a sync has failed: the content of the disk after `head` is unknown.
     failed: bool,
 }
 
-/// What stands when all entries are read: no result that was taken back, no recount of one.
+/// A record in force after all entries are read. Voided results and their recounts are omitted.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Loaded {
-    /// A job, in the order of submission; all jobs come first.
+    /// A job. All jobs come first, in the order of submission.
     Job(JobRecord),
-    /// A unit's result in force.
+    /// The result of a unit in force.
     Unit(UnitDone),
-    /// A recount of a result in force, after that result.
+    /// A recount of a result in force; follows that result.
     Recount(Recount),
-    /// A spot check of a result in force, after that result.
+    /// A spot check of a result in force; follows that result.
     SpotCheck(SpotCheck),
-    /// A worker that was put in quarantine, among results and recounts at its time.
+    /// A quarantined worker, in order among results and recounts.
     Quarantined(WorkerQuarantined),
-    /// A worker that was let out, likewise.
+    /// A released worker, in the same order.
     Released(WorkerReleased),
-    /// A worker that was to take nothing more until it restarts, likewise.
+    /// A drained worker, in the same order.
     Drained(WorkerDrained),
-    /// A unit that is set aside.
+    /// A poisoned unit.
     Poisoned(UnitReason),
-    /// A worker as it stands.
+    /// The current record of a worker.
     Worker(WorkerRecord),
 }
 
-/// A job as it stands.
+/// The current record of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobRecord {
-    /// What was submitted.
+    /// The submission.
     pub submitted: JobSubmitted,
     /// Its phase.
     pub phase: Phase,
-    /// Since when, in milliseconds since the Unix epoch.
+    /// Time of the last change of phase, in milliseconds since the Unix epoch.
     pub phase_ms: u64,
     /// Its running totals.
     pub totals: JobTotals,
@@ -96,30 +96,40 @@ impl JobRecord {
 }
 
 impl CampaignFile {
-    /// Opens the ledger at `path`, or begins a new one, and checks all of it.
+    /// Opens the ledger at `path`, or creates one, and checks all of it.
     ///
     /// # Errors
-    /// It cannot be opened, another process writes it, it is no ledger, it is of a later version, or it is not as it
-    /// was written. An existing file is as it was then.
+    /// Returns an error if the file cannot be opened, is in use by another process, is not a
+    /// ledger, was written by a later version, or is damaged. An existing file is then unchanged.
     pub fn open(path: &Path) -> Result<Self, LedgerError> {
-        let io = |source| LedgerError::Io { path: path.to_owned(), action: "opened for writing", source };
+        let io = |source| LedgerError::Io {
+            path: path.to_owned(),
+            action: "opened for writing",
+            source,
+        };
         let at = Fault::at(path, "opened for writing");
         let place = real_place(path).map_err(io)?;
         if fs::metadata(&place).is_ok_and(|found| !found.is_file()) {
-            return Err(io(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")));
+            return Err(io(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "it is not a regular file",
+            )));
         }
-        let mut lock = Lock::take(&place).map_err(io)?.ok_or_else(|| LedgerError::InUse(path.to_owned()))?;
+        let mut lock =
+            Lock::take(&place).map_err(io)?.ok_or_else(|| LedgerError::InUse(path.to_owned()))?;
         let mark = lock.mark().map_err(io)?;
         let is_new = is_new(&place, mark).map_err(io)?.map_err(|d| at(d.into()))?;
         if is_new {
-            // Before the file is there, so that one that was cut to nothing is told from one that was never filled.
+            // Written before the ledger exists, to tell a truncated ledger from one that was never
+            // filled.
             lock.set(Head::default().mark()).and_then(|()| lock.sync(&place)).map_err(io)?;
         }
         let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         flags.set(OpenFlags::SQLITE_OPEN_CREATE, is_new);
         let connection = Connection::open_with_flags(&place, flags).map_err(|e| at(e.into()))?;
         let begun = is_new || mark == Some(Head::default().mark());
-        let (connection, created) = prepare(connection, begun).map_err(|obstacle| obstacle.at(path))?;
+        let (connection, created) =
+            prepare(connection, begun).map_err(|obstacle| obstacle.at(path))?;
         if created {
             sync_directory_of(&place).map_err(io)?;
         }
@@ -133,16 +143,21 @@ impl CampaignFile {
         Ok(file)
     }
 
-    /// Opens the ledger at `path` for reading, and checks all of it: for whoever could not open it for writing. It sees what
-    /// stands now, takes nothing, and has no lock: as soon as the ledger can be written, whoever comes first may.
+    /// Opens the ledger at `path` for reading and checks all of it, for a coordinator that could
+    /// not open it for writing. It reads a snapshot and rejects entries. It holds no lock, so
+    /// another process may write the ledger as soon as that is possible.
     ///
     /// # Errors
-    /// It cannot be read, another process writes it, it is no ledger, it is of a later version, or it is not as it was
-    /// written.
+    /// Returns an error if the file cannot be read, is in use by another process, is not a ledger,
+    /// was written by a later version, or is damaged.
     pub fn open_read_only(path: &Path) -> Result<Self, LedgerError> {
-        let io = |source| LedgerError::Io { path: path.to_owned(), action: "opened for reading", source };
+        let io = |source| LedgerError::Io {
+            path: path.to_owned(),
+            action: "opened for reading",
+            source,
+        };
         let place = real_place(path).map_err(io)?;
-        // Where there can be no lock there is no writer either.
+        // Where no lock can be created, there is no writer either.
         if let Ok(None) = Lock::take(&place) {
             return Err(LedgerError::InUse(path.to_owned()));
         }
@@ -157,17 +172,18 @@ impl CampaignFile {
         Ok(Self { path: path.to_owned(), connection, lock: None, book, head, failed: false })
     }
 
-    /// Returns whether it is open for reading alone.
+    /// Returns whether the ledger is open for reading only.
     pub const fn is_read_only(&self) -> bool {
         self.lock.is_none()
     }
 
-    /// Keeps entries, all of them or none. Once this returns, they survive a power loss.
+    /// Appends entries, all of them or none. Once this has returned, they survive a power loss.
     ///
     /// # Errors
-    /// One of them may not follow those before it, or the disk does not take them. Nothing is kept then, and the
-    /// ledger goes on; only if the disk failed while it was to make them durable is their fate open, and the ledger
-    /// takes no more until it is opened again.
+    /// Returns an error if an entry is not valid after its predecessors, or if the batch cannot be
+    /// written. Nothing is then written, and the ledger stays usable. If a sync failed, however, it
+    /// is unknown whether the batch is durable, and the ledger rejects further entries until it is
+    /// opened again.
     pub fn append(&mut self, entries: &[Entry]) -> Result<(), LedgerError> {
         if self.is_read_only() {
             return Err(LedgerError::ReadOnly(self.path.clone()));
@@ -196,8 +212,10 @@ impl CampaignFile {
     fn try_append(&mut self, entries: &[Entry], undo: &mut Vec<Undo>) -> Result<Head, LedgerError> {
         let at = Fault::at(&self.path, "written");
         let sqlite = |error: rusqlite::Error| at(error.into());
-        let transaction =
-            self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(sqlite)?;
+        let transaction = self
+            .connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(sqlite)?;
         if schema::read_head(&transaction).map_err(&at)? != self.head {
             return Err(LedgerError::ChangedUnderneath(self.path.clone()));
         }
@@ -206,8 +224,11 @@ impl CampaignFile {
         for (place, entry) in (1..).zip(entries) {
             let number = head.entries + 1;
             let result = schema::result_for(&transaction, &self.book, entry).map_err(&at)?;
-            let refused =
-                |refusal| LedgerError::Refused { path: self.path.clone(), place, refusal: Box::new(refusal) };
+            let refused = |refusal| LedgerError::Refused {
+                path: self.path.clone(),
+                place,
+                refusal: Box::new(refusal),
+            };
             self.book.enter(number, entry, result.as_ref(), undo).map_err(refused)?;
             let body = serde_json::to_string(entry).map_err(|error| LedgerError::Io {
                 path: self.path.clone(),
@@ -229,18 +250,20 @@ impl CampaignFile {
         Ok(head)
     }
 
-    /// A mark that cannot be written stays an older one, which is right, too.
+    /// Writes the mark. If this fails, an older mark remains, which is also valid.
     fn set_mark(&mut self) {
         if let Some(lock) = &mut self.lock {
             let _ = lock.set(self.head.mark());
         }
     }
 
-    /// Hands over all that stands: jobs, then workers, then results, their recounts, quarantines, releases and drained workers in the order in which
-    /// they were entered, then units that are set aside. Reads one row at a time.
+    /// Calls `visit` with every record in force: jobs, workers, then results with their recounts,
+    /// quarantines, releases and drained workers in the order of their entries, and finally
+    /// poisoned units. Reads one row at a time.
     ///
     /// # Errors
-    /// It cannot be read, or is not as it was written: what was handed over is not to be used then.
+    /// Returns an error if the ledger cannot be read or is damaged. The records visited so far must
+    /// then not be used.
     pub fn load(&mut self, visit: &mut dyn FnMut(Loaded)) -> Result<(), LedgerError> {
         for job in self.jobs() {
             visit(Loaded::Job(job));
@@ -249,16 +272,22 @@ impl CampaignFile {
             visit(Loaded::Worker(worker.clone()));
         }
         let book = &self.book;
-        let job = |hash: &JobHash, stands: &dyn Fn(&JobBook) -> bool| book.job(hash).is_some_and(stands);
+        let job = |hash: &JobHash, stands: &dyn Fn(&JobEntries) -> bool| {
+            book.job(hash).is_some_and(stands)
+        };
         let mut visit_entry = |number, _: &str, entry: Entry| {
             match entry {
                 Entry::UnitDone(done) if job(&done.job, &|b| b.is_in_force(done.unit, number)) => {
                     visit(Loaded::Unit(done));
                 }
-                Entry::Recount(count) if job(&count.job, &|b| b.is_after_result(count.unit, number)) => {
+                Entry::Recount(count)
+                    if job(&count.job, &|b| b.is_after_result(count.unit, number)) =>
+                {
                     visit(Loaded::Recount(count));
                 }
-                Entry::SpotCheck(check) if job(&check.job, &|b| b.is_after_result(check.unit, number)) => {
+                Entry::SpotCheck(check)
+                    if job(&check.job, &|b| b.is_after_result(check.unit, number)) =>
+                {
                     visit(Loaded::SpotCheck(check));
                 }
                 Entry::WorkerQuarantined(worker) => visit(Loaded::Quarantined(worker)),
@@ -268,51 +297,54 @@ impl CampaignFile {
             }
             Ok(ControlFlow::Continue(()))
         };
-        schema::read_entries(&self.connection, None, &mut visit_entry, &mut |damage| Err(damage.into()))
-            .map_err(Fault::at(&self.path, "read"))?;
-        for unit in self.book.jobs().flat_map(JobBook::poisoned) {
+        schema::read_entries(&self.connection, None, &mut visit_entry, &mut |damage| {
+            Err(damage.into())
+        })
+        .map_err(Fault::at(&self.path, "read"))?;
+        for unit in self.book.jobs().flat_map(JobEntries::poisoned) {
             visit(Loaded::Poisoned(unit.clone()));
         }
         Ok(())
     }
 
-    /// The jobs in the order of submission, with their running totals.
+    /// Returns the jobs in the order of submission, with their running totals.
     pub fn jobs(&self) -> impl Iterator<Item = JobRecord> {
         self.book.jobs().map(|book| JobRecord::new(book.submitted.clone(), &book.row))
     }
 
-    /// The running totals of a job; none if it was never submitted.
+    /// Returns the running totals of a job, or `None` if it was never submitted.
     pub fn totals(&self, job: &JobHash) -> Option<JobTotals> {
         self.book.job(job).map(|book| book.row.totals)
     }
 
-    /// Entries that the file holds.
+    /// Returns the number of entries.
     pub const fn entries(&self) -> u64 {
         self.head.entries
     }
 }
 
-/// The path behind symbolic links, so that all names of a ledger have one lock.
+/// Resolves symbolic links, so that all names of a ledger share one lock.
 pub(super) fn real_place(path: &Path) -> io::Result<PathBuf> {
     match fs::canonicalize(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let name = path.file_name().ok_or(error)?;
-            let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            let parent =
+                path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
             Ok(fs::canonicalize(parent)?.join(name))
         }
         other => other,
     }
 }
 
-/// Where SQLite keeps what is not in the file yet.
+/// Returns the path of SQLite's write-ahead log.
 pub(super) fn journal_of(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push("-wal");
     name.into()
 }
 
-/// Whether there is nothing at `path` yet. A file without content is refused unless its mark says that it was
-/// just being begun.
+/// Returns whether the ledger at `path` has yet to be created. An empty file is rejected unless its
+/// mark says that its creation had begun.
 fn is_new(path: &Path, mark: Option<CommitMark>) -> io::Result<Result<bool, LedgerCorruption>> {
     let length = match fs::metadata(path) {
         Ok(found) => Some(found.len()),
@@ -325,13 +357,15 @@ fn is_new(path: &Path, mark: Option<CommitMark>) -> io::Result<Result<bool, Ledg
     let journal = fs::metadata(journal_of(path)).is_ok_and(|journal| journal.len() > 0);
     Ok(match mark {
         Some(CommitMark { entries: 0, .. }) => Ok(true),
-        Some(CommitMark { entries, .. }) => Err(LedgerCorruption::Lost { acknowledged: entries, found: 0 }),
+        Some(CommitMark { entries, .. }) => {
+            Err(LedgerCorruption::Lost { acknowledged: entries, found: 0 })
+        }
         None if length.is_none() && !journal => Ok(true),
         None => Err(LedgerCorruption::Empty),
     })
 }
 
-/// Why a file is not opened.
+/// The reason why a file cannot be opened.
 pub(super) enum Obstacle {
     Fault(Fault),
     NotALedger,
@@ -343,7 +377,9 @@ impl Obstacle {
         match self {
             Self::Fault(fault) => Fault::at(path, "opened")(fault),
             Self::NotALedger => LedgerError::NotALedger(path.to_owned()),
-            Self::Newer(found) => LedgerError::Newer { path: path.to_owned(), found, known: schema::VERSION },
+            Self::Newer(found) => {
+                LedgerError::Newer { path: path.to_owned(), found, known: schema::VERSION }
+            }
         }
     }
 }
@@ -354,11 +390,11 @@ impl<E: Into<Fault>> From<E> for Obstacle {
     }
 }
 
-/// What every connection has, whether it writes or reads.
+/// Configures a connection for reading or writing.
 pub(super) fn settle(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(PATIENCE)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
-    // A file that is refused stays as it is.
+    // A rejected file must stay unchanged.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     connection.pragma_update(None, "trusted_schema", false)?;
     connection.pragma_update(None, "cell_size_check", true)?;
@@ -366,20 +402,24 @@ pub(super) fn settle(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "cache_size", -8192)
 }
 
-/// The file must be a ledger of this version. Whether it is none yet: SQLite's own, without tables.
+/// Checks that the file is a ledger of this version. Returns true if it is an empty SQLite database
+/// instead.
 pub(super) fn identify(connection: &Connection) -> Result<bool, Obstacle> {
     let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
-    let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    let tables: i64 =
+        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     match (number("application_id")?, number("user_version")?) {
         (0, 0) if tables == 0 => Ok(true),
         (schema::APPLICATION, schema::VERSION) => Ok(false),
-        (schema::APPLICATION, version) if version > schema::VERSION => Err(Obstacle::Newer(version)),
+        (schema::APPLICATION, version) if version > schema::VERSION => {
+            Err(Obstacle::Newer(version))
+        }
         _ => Err(Obstacle::NotALedger),
     }
 }
 
-/// Looks at a file that is to be written; makes the tables, if it has none and may be `begun`. True if it did. Else
-/// nothing is changed.
+/// Checks a file that is to be written. Creates the tables in an empty database if its creation had
+/// `begun`, and returns whether it did so. Otherwise changes nothing.
 fn prepare(mut connection: Connection, begun: bool) -> Result<(Connection, bool), Obstacle> {
     settle(&connection)?;
     let blank = identify(&connection)?;
@@ -388,7 +428,7 @@ fn prepare(mut connection: Connection, begun: bool) -> Result<(Connection, bool)
     }
     schema::verify_structure(&connection)?;
     connection.pragma_update(None, "synchronous", "full")?;
-    // On macOS a plain sync stops at the drive's own cache.
+    // On macOS a plain sync stops at the drive's cache.
     connection.pragma_update(None, "fullfsync", true)?;
     connection.pragma_update(None, "checkpoint_fullfsync", true)?;
     if blank {
@@ -401,16 +441,17 @@ fn prepare(mut connection: Connection, begun: bool) -> Result<(Connection, bool)
     Ok((connection, blank))
 }
 
-/// Lets SQLite write into a file that was found to be sound.
+/// Lets SQLite write into a file that was checked.
 fn go_on(connection: &Connection) -> Result<(), Fault> {
     keep_journal(connection)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
     Ok(())
 }
 
-/// Changes go to a journal first, in which readers find what stood when they began.
+/// Switches to a write-ahead log, so that readers keep the snapshot with which they began.
 fn keep_journal(connection: &Connection) -> Result<(), Fault> {
-    let mode: String = connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
+    let mode: String =
+        connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
     if mode == "wal" {
         Ok(())
     } else {
@@ -421,9 +462,10 @@ fn keep_journal(connection: &Connection) -> Result<(), Fault> {
     }
 }
 
-/// Whether the disk failed to make durable what it had taken.
+/// Returns whether the error is a failed sync, after which the content of the disk is unknown.
 fn is_failed_sync(error: &LedgerError) -> bool {
-    let LedgerError::Sqlite { source: rusqlite::Error::SqliteFailure(failure, _), .. } = error else {
+    let LedgerError::Sqlite { source: rusqlite::Error::SqliteFailure(failure, _), .. } = error
+    else {
         return false;
     };
     [ffi::SQLITE_IOERR_FSYNC, ffi::SQLITE_IOERR_DIR_FSYNC].contains(&failure.extended_code)

@@ -1,5 +1,5 @@
-//! Reading the ledger of a campaign without changing it, also while a coordinator writes it: what is read is what
-//! stood at one moment.
+//! Read-only access to the ledger of a campaign. It sees a consistent snapshot, even while a
+//! coordinator writes.
 
 use std::fmt;
 use std::io::Write;
@@ -16,19 +16,20 @@ use super::ledger_error::{Fault, LedgerCorruption, LedgerError};
 use super::schema;
 use crate::decomposition::JobHash;
 
-/// Findings of which a report has the text; more are only counted.
+/// Number of findings whose text is in a report; further ones are only counted.
 const MOST_FINDINGS: usize = 20;
 
-/// What a ledger holds, as far as its running totals tell.
+/// The content of a ledger according to its running totals.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Overview {
-    /// Entries in all.
+    /// Number of entries.
     pub entries: u64,
     /// The jobs in the order of submission.
     pub jobs: Vec<JobOverview>,
 }
 
-/// A job and its running totals. Sums are decimal strings: JSON readers lose digits past 2^53.
+/// A job and its running totals. Sums are decimal strings, since JSON readers lose digits beyond
+/// 2^53.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct JobOverview {
     /// Its hash.
@@ -37,50 +38,50 @@ pub struct JobOverview {
     pub text: String,
     /// Its phase.
     pub state: Phase,
-    /// Since when, in milliseconds since the Unix epoch.
+    /// Time of the last change of phase, in milliseconds since the Unix epoch.
     pub state_ms: u64,
-    /// Who submitted it.
+    /// The submitter.
     pub submitter: String,
-    /// When, in milliseconds since the Unix epoch.
+    /// Time of submission, in milliseconds since the Unix epoch.
     pub submitted_ms: u64,
-    /// Jobs of higher priority come first.
+    /// Priority; jobs with a higher one come first.
     pub priority: i32,
     /// Units of the job.
     pub units: u64,
     /// Units that have a result in force.
     pub done: u64,
-    /// Those of them that a recount agreed with.
+    /// Units among them that a recount confirmed.
     pub verified: u64,
-    /// Units that are set aside.
+    /// Poisoned units.
     pub poisoned: u64,
-    /// Recounts of units or, as spot checks, of parts of them; those of results taken back included.
+    /// Recounts and spot checks, including those of voided results.
     pub recounts: u64,
-    /// Recounts that did not agree.
+    /// Recounts and spot checks that disagreed.
     pub disagreements: u64,
-    /// Results that were taken back.
+    /// Voided results.
     pub voided: u64,
     /// The sum so far, in thirds of a solution.
     pub thirds: String,
-    /// Placements made so far.
+    /// Nodes made so far.
     pub nodes: String,
-    /// The number of solutions; none while units are missing, or if the sum does not stand its checks.
+    /// The number of solutions; `None` while units are missing or if the sum fails its checks.
     pub solutions: Option<String>,
 }
 
-/// What [`check`] found.
+/// The report of [`check`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CheckReport {
-    /// Whether nothing is wrong.
+    /// Whether there are no findings.
     pub sound: bool,
-    /// Whether everything is as it was written, and only sums disagree.
+    /// Whether all rows are as they were written and only sums disagree.
     pub as_written: bool,
-    /// What is wrong, a line each; the first of them only, if there are many.
+    /// The findings, one line each; only the first ones, if there are many.
     pub findings: Vec<String>,
-    /// How much is wrong.
+    /// Number of findings, including those without text.
     pub findings_in_all: u64,
-    /// Entries in all.
+    /// Number of entries.
     pub entries: u64,
-    /// The jobs, with totals that were summed anew from the entries.
+    /// The jobs, with totals recomputed from the entries.
     pub jobs: Vec<JobOverview>,
 }
 
@@ -144,11 +145,13 @@ impl fmt::Display for Overview {
     }
 }
 
-/// Reads everything, sums anew and compares: each checksum, the chain, each tally with its residues, each entry with
-/// those before it, the running totals. Changes nothing.
+/// Checks the whole ledger: every checksum, the chain, the residues of every tally, every entry
+/// against its predecessors, and the running totals against the sum of the entries. Changes
+/// nothing.
 ///
 /// # Errors
-/// The file cannot be read at all, or is no ledger of this version. All else is in the report.
+/// Returns an error if the file cannot be read at all or is not a ledger of this version. All other
+/// problems are in the report.
 pub fn check(path: &Path) -> Result<CheckReport, LedgerError> {
     let mark = read_mark(&real_place(path).map_err(unreadable(path))?);
     let connection = open_for_reading(path)?;
@@ -185,14 +188,23 @@ pub fn check(path: &Path) -> Result<CheckReport, LedgerError> {
             other => return Err(other),
         },
     };
-    Ok(CheckReport { sound: findings_in_all == 0, as_written, findings, findings_in_all, entries, jobs })
+    Ok(CheckReport {
+        sound: findings_in_all == 0,
+        as_written,
+        findings,
+        findings_in_all,
+        entries,
+        jobs,
+    })
 }
 
-/// The jobs and their running totals, without reading all entries: fast, however long the ledger is. What is read is
-/// held to its checksums; [`check`] does the rest.
+/// Returns the jobs and their running totals without reading all entries, so its time does not
+/// depend on the length of the ledger. The rows read are checked against their checksums only;
+/// [`check`] does the rest.
 ///
 /// # Errors
-/// The file cannot be read, is no ledger of this version, or what is read is not as it was written.
+/// Returns an error if the file cannot be read, is not a ledger of this version, or if a row read
+/// is damaged.
 pub fn show(path: &Path) -> Result<Overview, LedgerError> {
     let connection = open_for_reading(path)?;
     let read = || {
@@ -204,7 +216,11 @@ pub fn show(path: &Path) -> Result<Overview, LedgerError> {
                 Entry::JobSubmitted(submitted) => {
                     jobs.push(JobOverview::new(JobRecord::new(submitted, &row)))
                 }
-                _ => return Err(LedgerCorruption::Extra { table: "totals", row: row.submitted_by }.into()),
+                _ => {
+                    return Err(
+                        LedgerCorruption::Extra { table: "totals", row: row.submitted_by }.into()
+                    );
+                }
             }
         }
         Ok(Overview { entries, jobs })
@@ -212,12 +228,13 @@ pub fn show(path: &Path) -> Result<Overview, LedgerError> {
     read().map_err(Fault::at(path, "read"))
 }
 
-/// Writes the entries of `job` (of all, without one) as JSON lines, `{"number":…,"entry":{…}}`, in order. Reads one row
-/// at a time. Returns how many were written.
+/// Writes the entries of `job`, or all entries without one, as JSON lines
+/// `{"number":…,"entry":{…}}`, in order. Reads one row at a time. Returns the number of entries
+/// written.
 ///
 /// # Errors
-/// The file cannot be read, is no ledger of this version, or is not as it was written (what was written by then is not
-/// to be used); or `out` takes no more.
+/// Returns an error if the file cannot be read, is not a ledger of this version, or is damaged (the
+/// output so far must then not be used), or if `out` cannot be written.
 pub fn export(path: &Path, job: Option<&JobHash>, out: &mut dyn Write) -> Result<u64, LedgerError> {
     let connection = open_for_reading(path)?;
     let mut written = 0;
@@ -255,30 +272,37 @@ fn unreadable(path: &Path) -> impl Fn(std::io::Error) -> LedgerError {
     move |source| LedgerError::Io { path: path.to_owned(), action: "read", source }
 }
 
-/// Opens a ledger for reading, at the moment of the call.
+/// Opens a ledger for reading, as a snapshot at the time of the call.
 pub(super) fn open_for_reading(path: &Path) -> Result<Connection, LedgerError> {
     let place = real_place(path).map_err(unreadable(path))?;
     let length = std::fs::metadata(&place).map_err(unreadable(path))?.len();
     if length == 0 {
-        return Err(LedgerError::Damaged { path: path.to_owned(), damage: LedgerCorruption::Empty });
+        return Err(LedgerError::Damaged {
+            path: path.to_owned(),
+            damage: LedgerCorruption::Empty,
+        });
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let read = |connection: Connection| {
         settle(&connection)?;
         connection.execute_batch("BEGIN")?;
-        // The first look fixes the moment.
+        // The first read fixes the snapshot.
         if identify(&connection)? { Err(Obstacle::NotALedger) } else { Ok(connection) }
     };
     let opened = Connection::open_with_flags(&place, flags).map_err(Obstacle::from).and_then(read);
     match opened {
-        Err(Obstacle::Fault(Fault::Sqlite(error))) if is_unwritable(&error) && !has_journal(&place) => {
-            // In a folder that cannot be written SQLite cannot share a journal; without one there is nobody to
-            // share it with.
+        Err(Obstacle::Fault(Fault::Sqlite(error)))
+            if is_unwritable(&error) && !has_journal(&place) =>
+        {
+            // In a directory that is not writable, SQLite cannot share a journal. Without a journal
+            // there is no writer to share it with.
             let uri = immutable_uri(&place);
             let flags = flags | OpenFlags::SQLITE_OPEN_URI;
             Connection::open_with_flags(uri, flags).map_err(Obstacle::from).and_then(read)
         }
-        Err(Obstacle::Fault(Fault::Sqlite(error))) if is_unwritable(&error) || is_out_of_room(&error) => {
+        Err(Obstacle::Fault(Fault::Sqlite(error)))
+            if is_unwritable(&error) || is_out_of_room(&error) =>
+        {
             open_alone(&place, flags).and_then(read)
         }
         other => other,
@@ -286,19 +310,20 @@ pub(super) fn open_for_reading(path: &Path) -> Result<Connection, LedgerError> {
     .map_err(|obstacle| obstacle.at(path))
 }
 
-/// Opens a ledger whose journal nobody can share, because the memory that they would share is a file for which there is no
-/// room, or that cannot be made. So nobody begins to write it meanwhile, and SQLite's index of the journal can be in the
-/// memory of this process. Who reads holds the rows to their checksums all the same.
+/// Opens a ledger whose journal cannot be shared, because the file for the shared memory cannot be
+/// created or there is no space for it. No writer can then start either, so SQLite may keep the
+/// index of the journal in the memory of this process. The rows are checked against their checksums
+/// as usual.
 #[cfg(unix)]
 fn open_alone(place: &Path, flags: OpenFlags) -> Result<Connection, Obstacle> {
-    // Locks would need a file that is open for writing.
+    // Locks would require a file that is open for writing.
     let connection = Connection::open_with_flags_and_vfs(place, flags, c"unix-none")?;
-    // Before the first look, or SQLite asks for shared memory.
+    // Set before the first read, or SQLite requests shared memory.
     connection.pragma_update(None, "locking_mode", "exclusive")?;
     Ok(connection)
 }
 
-/// Elsewhere there is no other way to open it.
+/// Opens it normally, since other systems offer no alternative.
 #[cfg(not(unix))]
 fn open_alone(place: &Path, flags: OpenFlags) -> Result<Connection, Obstacle> {
     Ok(Connection::open_with_flags(place, flags)?)
@@ -316,7 +341,7 @@ fn has_journal(place: &Path) -> bool {
     std::fs::metadata(journal_of(place)).is_ok_and(|journal| journal.len() > 0)
 }
 
-/// The address of a file that nobody changes, in SQLite's words.
+/// Returns the SQLite URI of a file that no process changes.
 fn immutable_uri(place: &Path) -> String {
     let name = place.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
     format!("file:{name}?immutable=1")

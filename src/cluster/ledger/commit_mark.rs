@@ -1,9 +1,10 @@
-//! The file beside a ledger that locks it, and remembers how much of it was acknowledged.
+//! The file beside a ledger that locks it and records how many entries were acknowledged.
 //!
-//! The lock is the system's and ends with the process, however that ends. The mark is one line, written over in
-//! place after each commit and not waited for: a kill leaves it right, a power loss may leave an older one. So a
-//! ledger that holds less than its mark has lost something that was acknowledged (a truncated or damaged journal,
-//! an old copy put back), which SQLite by itself would take for the end of a file that was being written.
+//! The lock is held by the operating system and ends with the process, however that ends. The mark
+//! is one line of text. It is overwritten in place after each commit, without a sync: a kill leaves
+//! it correct, a power loss may leave an older one. A ledger with fewer entries than its mark has
+//! therefore lost acknowledged entries, because its journal was truncated or damaged or because an
+//! old copy was restored. SQLite alone would take this for the end of an interrupted write.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -16,7 +17,7 @@ use crate::atomic_file::sync_directory_of;
 
 const BEGINS: &str = "nqueens-ledger-mark/1";
 
-/// How many entries were acknowledged, and the first bytes of the chain behind the last.
+/// The number of acknowledged entries, and the first bytes of the chain after the last of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CommitMark {
     pub(super) entries: u64,
@@ -31,7 +32,7 @@ impl CommitMark {
         format!("{text} {sum}\n")
     }
 
-    /// The exact inverse; a line that is anything else is no mark.
+    /// Parses a mark; accepts exactly what [`Self::line`] writes.
     fn parse(line: &str) -> Option<Self> {
         let mut words = line.strip_prefix(BEGINS)?.split_whitespace();
         let entries = words.next()?.parse().ok()?;
@@ -41,30 +42,31 @@ impl CommitMark {
     }
 }
 
-/// Where the mark of the ledger at `path` is.
+/// Returns the path of the mark of the ledger at `path`.
 pub(super) fn mark_path(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
     name.into()
 }
 
-/// The mark of the ledger at `path`; none if there is no readable one.
+/// Reads the mark of the ledger at `path`. Returns `None` if there is no readable one.
 pub(super) fn read_mark(path: &Path) -> Option<CommitMark> {
     CommitMark::parse(&atomic_file::read_text(&mark_path(path), 1024).ok()?)
 }
 
-/// The lock of a ledger, held as long as this lives.
+/// The lock of a ledger, held until it is dropped.
 #[derive(Debug)]
 pub(super) struct Lock(File);
 
 impl Lock {
-    /// Locks the ledger at `path`. `Ok(None)` if another has it.
+    /// Locks the ledger at `path`. Returns `Ok(None)` if another process holds the lock.
     ///
     /// # Errors
-    /// The file beside it cannot be made or locked.
+    /// Returns an error if the file beside the ledger cannot be created or locked.
     pub(super) fn take(path: &Path) -> io::Result<Option<Self>> {
         let beside = mark_path(path);
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&beside)?;
+        let file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&beside)?;
         match file.try_lock() {
             Ok(()) => Ok(Some(Self(file))),
             Err(TryLockError::WouldBlock) => Ok(None),
@@ -72,10 +74,10 @@ impl Lock {
         }
     }
 
-    /// The mark; none if there is no readable one.
+    /// Reads the mark. Returns `None` if there is no valid one.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// Returns an error if the file cannot be read.
     pub(super) fn mark(&mut self) -> io::Result<Option<CommitMark>> {
         let mut bytes = Vec::new();
         self.0.seek(SeekFrom::Start(0))?;
@@ -83,19 +85,19 @@ impl Lock {
         Ok(std::str::from_utf8(&bytes).ok().and_then(CommitMark::parse))
     }
 
-    /// Writes the mark over the one before; does not wait for the disk.
+    /// Overwrites the mark, without a sync.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// Returns an error if the file cannot be written.
     pub(super) fn set(&mut self, mark: CommitMark) -> io::Result<()> {
         self.0.seek(SeekFrom::Start(0))?;
         self.0.write_all(mark.line().as_bytes())
     }
 
-    /// Makes the mark and its entry in the directory durable.
+    /// Makes the mark and its directory entry durable.
     ///
     /// # Errors
-    /// They are not.
+    /// Returns an error if a sync fails.
     pub(super) fn sync(&mut self, path: &Path) -> io::Result<()> {
         self.0.sync_all()?;
         sync_directory_of(path)
@@ -104,7 +106,8 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Closing alone would leave it to a child that another thread is just starting, until that runs its program.
+        // Closing the file is not enough: a child process that another thread is just starting
+        // would keep the lock until it executes its program.
         let _ = self.0.unlock();
     }
 }
@@ -126,7 +129,11 @@ mod tests {
         for position in 0..line.len() {
             let mut other = line.clone().into_bytes();
             other[position] ^= 1;
-            assert_eq!(String::from_utf8(other).ok().and_then(|l| CommitMark::parse(&l)), None, "{position}");
+            assert_eq!(
+                String::from_utf8(other).ok().and_then(|l| CommitMark::parse(&l)),
+                None,
+                "{position}"
+            );
             assert_eq!(CommitMark::parse(&line[..position]), None, "{position}");
         }
     }

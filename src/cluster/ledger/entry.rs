@@ -1,43 +1,44 @@
-//! What the ledger of a campaign keeps, in the order in which it happened.
+//! The entries of a campaign's ledger, in chronological order.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::decomposition::JobHash;
 use crate::tally::Tally;
 
-/// One thing that happened. Times are milliseconds since the Unix epoch, told by the caller.
+/// An event in the ledger. Times are milliseconds since the Unix epoch, given by the caller.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Entry {
     /// A job was accepted.
     JobSubmitted(JobSubmitted),
-    /// A job goes on, waits, or is over.
+    /// The phase of a job changed.
     JobState(JobState),
-    /// A unit has its result.
+    /// A unit was counted.
     UnitDone(UnitDone),
-    /// The result of a unit was compared with a second count.
+    /// A unit that is done was recounted.
     Recount(Recount),
-    /// Some sub-ranges of a unit were counted again.
+    /// Some sub-ranges of a unit that is done were recounted.
     SpotCheck(SpotCheck),
-    /// The result of a unit is taken back, for instance that of a quarantined worker: the unit is open again.
+    /// The result of a unit was voided, for instance that of a quarantined worker; the unit is open
+    /// again.
     UnitVoided(UnitReason),
-    /// A unit is set aside because it fails wherever it goes.
+    /// A unit was poisoned because it failed on several workers.
     UnitPoisoned(UnitReason),
-    /// A unit that was set aside is tried again.
+    /// A poisoned unit is open again.
     UnitRevived(UnitRevived),
-    /// A worker is there.
+    /// A worker called for the first time since the coordinator started.
     WorkerSeen(WorkerSeen),
-    /// A worker is not believed any more.
+    /// A worker was quarantined.
     WorkerQuarantined(WorkerQuarantined),
-    /// A worker is believed again.
+    /// A worker was released from quarantine.
     WorkerReleased(WorkerReleased),
-    /// A worker is to take nothing more until it restarts.
+    /// A worker was drained: it gets no more work until it restarts.
     WorkerDrained(WorkerDrained),
-    /// Something for people to read.
+    /// A remark for people.
     Note(Note),
 }
 
-/// A job and what its submitter wants.
+/// A job and its submission.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JobSubmitted {
@@ -47,36 +48,37 @@ pub struct JobSubmitted {
     pub text: String,
     /// Units of the job.
     pub units: u64,
-    /// Jobs of higher priority come first.
+    /// Priority; jobs with a higher one come first.
     pub priority: i32,
-    /// Who submitted it.
+    /// The submitter.
     pub submitter: String,
-    /// When.
+    /// Time of submission.
     pub at_ms: u64,
 }
 
-/// Whether units of a job are handed out.
+/// The phase of a job, which determines whether its units are leased.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-    /// They are. Jobs begin so.
+    /// Its units are leased. This is the initial phase.
     Running,
-    /// Not now.
+    /// It is suspended until it is resumed.
     Paused,
-    /// Never again.
+    /// It was given up for good.
     Cancelled,
-    /// All are done.
+    /// All units are done.
     Finished,
-    /// All are done, and what they add up to cannot be, or is not the published number: units are counted again.
+    /// All units are done, but the total is impossible or contradicts the published value; units
+    /// are being recounted.
     Disputed,
 }
 
 impl Phase {
-    /// Every phase, each at the place of its number.
+    /// All phases, each at the index of its number.
     pub(super) const ALL: [Self; 5] =
         [Self::Running, Self::Paused, Self::Cancelled, Self::Finished, Self::Disputed];
 
-    /// Its name.
+    /// Returns the name of the phase.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Running => "running",
@@ -88,19 +90,19 @@ impl Phase {
     }
 }
 
-/// The phase that a job enters.
+/// A change of a job's phase.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JobState {
     /// The job.
     pub job: JobHash,
-    /// Its new phase; finished only if every unit is done and the total stands its checks.
+    /// The new phase; finished only if every unit is done and the total passes its checks.
     pub state: Phase,
-    /// When.
+    /// Time of the change.
     pub at_ms: u64,
 }
 
-/// The result of a unit and where it comes from.
+/// The result of a unit and its source.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UnitDone {
@@ -108,11 +110,11 @@ pub struct UnitDone {
     pub job: JobHash,
     /// The unit's index in the job.
     pub unit: u64,
-    /// What was counted.
+    /// The result.
     pub tally: Tally,
     /// The worker that counted.
     pub worker: String,
-    /// Who enrolled the worker; empty in older ledgers.
+    /// Owner that enrolled the worker; empty in ledgers of earlier versions.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub owner: String,
     /// The kernel that counted.
@@ -121,21 +123,21 @@ pub struct UnitDone {
     pub device: String,
     /// The build of the program that counted.
     pub build: String,
-    /// Which attempt at the unit this was.
+    /// The number of the lease; 0 for the arbiter.
     pub attempt: u64,
-    /// Seconds that it took.
+    /// Counting time, in seconds.
     pub elapsed_s: f64,
-    /// Which checks were drawn for it; in ledgers of before none is named.
+    /// The checks drawn for it; `None` in ledgers of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checks: Option<DrawnChecks>,
     /// The sums of its sub-ranges, if a check needs them.
     #[serde(default, skip_serializing_if = "SubSums::is_empty")]
     pub sub_sums: SubSums,
-    /// When the result arrived.
+    /// Time of arrival.
     pub at_ms: u64,
 }
 
-/// A second count of some sub-ranges of a unit that is done.
+/// A recount of some sub-ranges of a unit that is done.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SpotCheck {
@@ -143,13 +145,13 @@ pub struct SpotCheck {
     pub job: JobHash,
     /// The unit's index in the job.
     pub unit: u64,
-    /// The sub-ranges, from 0 and ascending.
+    /// The numbers of the sub-ranges, from 0, ascending.
     pub sub_ranges: Vec<u32>,
     /// Their sums, in thirds of a solution.
     pub sums: SubSums,
     /// The worker that counted.
     pub worker: String,
-    /// Who enrolled it.
+    /// Owner that enrolled the worker.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub owner: String,
     /// The kernel that counted.
@@ -158,15 +160,16 @@ pub struct SpotCheck {
     pub device: String,
     /// The build of the program that counted.
     pub build: String,
-    /// Whether these are the sums that the result in force came with.
+    /// Whether these are the sums of the result in force.
     pub agrees: bool,
-    /// Seconds that it took.
+    /// Counting time, in seconds.
     pub elapsed_s: f64,
-    /// When it arrived.
+    /// Time of arrival.
     pub at_ms: u64,
 }
 
-/// Sums of sub-ranges of a unit, in thirds of a solution; as decimal strings, since JSON readers lose digits past 2^53.
+/// Sums of sub-ranges of a unit, in thirds of a solution. Serialised as decimal strings, since JSON
+/// readers lose digits beyond 2^53.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SubSums(pub Vec<u128>);
 
@@ -190,29 +193,29 @@ impl<'de> Deserialize<'de> for SubSums {
     }
 }
 
-/// How much of a unit is counted again.
+/// The extent of a recount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckDepth {
     /// Some sub-ranges.
     Spot,
-    /// All of it.
+    /// The whole unit.
     Full,
 }
 
-/// Which checks were drawn for a unit when it was counted.
+/// The checks drawn for a unit when it was counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DrawnChecks {
-    /// By a worker of another owner.
+    /// The check by a worker of another owner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer: Option<CheckDepth>,
-    /// By the coordinator.
+    /// The check by the coordinator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audit: Option<CheckDepth>,
 }
 
-/// A second count of a unit that is done.
+/// A recount of a unit that is done.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recount {
@@ -220,11 +223,11 @@ pub struct Recount {
     pub job: JobHash,
     /// The unit's index in the job.
     pub unit: u64,
-    /// What was counted this time.
+    /// The result of the recount.
     pub tally: Tally,
     /// The worker that counted.
     pub worker: String,
-    /// Who enrolled the worker; empty in older ledgers.
+    /// Owner that enrolled the worker; empty in ledgers of earlier versions.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub owner: String,
     /// The kernel that counted.
@@ -233,17 +236,17 @@ pub struct Recount {
     pub device: String,
     /// The build of the program that counted.
     pub build: String,
-    /// Whether an image of the unit under a symmetry was counted instead of the unit itself.
+    /// Whether a mirror image of the unit was counted instead of the unit itself.
     pub mirrored: bool,
-    /// Whether the sum is that of the result in force.
+    /// Whether the sum equals that of the result in force.
     pub agrees: bool,
-    /// Seconds that it took.
+    /// Counting time, in seconds.
     pub elapsed_s: f64,
-    /// When it arrived.
+    /// Time of arrival.
     pub at_ms: u64,
 }
 
-/// Why something is done to a unit.
+/// A change of a unit's state, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UnitReason {
@@ -251,13 +254,13 @@ pub struct UnitReason {
     pub job: JobHash,
     /// The unit's index in the job.
     pub unit: u64,
-    /// Why.
+    /// The reason.
     pub reason: String,
-    /// When.
+    /// Time of the change.
     pub at_ms: u64,
 }
 
-/// A unit that is no longer set aside.
+/// A poisoned unit that is open again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UnitRevived {
@@ -265,11 +268,11 @@ pub struct UnitRevived {
     pub job: JobHash,
     /// The unit's index in the job.
     pub unit: u64,
-    /// When.
+    /// Time of the change.
     pub at_ms: u64,
 }
 
-/// A worker and whose it is.
+/// A worker's first call since the coordinator started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkerSeen {
@@ -277,44 +280,44 @@ pub struct WorkerSeen {
     pub worker: String,
     /// Its owner.
     pub owner: String,
-    /// When.
+    /// Time of the call.
     pub at_ms: u64,
 }
 
-/// Why a worker is not believed.
+/// The quarantine of a worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkerQuarantined {
     /// The worker.
     pub worker: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
-    /// Whether it lied, so that whatever nobody had confirmed was to be counted again.
+    /// Whether it reported a false result, so that all unconfirmed units were to be recounted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub widen: bool,
-    /// When.
+    /// Time of the quarantine.
     pub at_ms: u64,
 }
 
-/// A worker that is believed again.
+/// The release of a worker from quarantine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkerReleased {
     /// The worker.
     pub worker: String,
-    /// When.
+    /// Time of the release.
     pub at_ms: u64,
 }
 
-/// A worker that is to take nothing more until it restarts.
+/// The draining of a worker, which lasts until it restarts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkerDrained {
     /// The worker.
     pub worker: String,
-    /// Which of its starts: it changes when the worker restarts, and what was said to it is over then.
+    /// Identifier of the worker's start; changes when it restarts, which ends the draining.
     pub boot: u64,
-    /// When.
+    /// Time of the draining.
     pub at_ms: u64,
 }
 
@@ -322,14 +325,14 @@ pub struct WorkerDrained {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Note {
-    /// What is to be remembered.
+    /// The text.
     pub text: String,
-    /// When.
+    /// Time of the remark.
     pub at_ms: u64,
 }
 
 impl Entry {
-    /// The job that the entry is about; none for workers and notes.
+    /// Returns the job that the entry is about, or `None` for workers and notes.
     pub const fn job(&self) -> Option<JobHash> {
         match self {
             Self::JobSubmitted(JobSubmitted { job, .. })
@@ -358,7 +361,8 @@ mod tests {
 
     #[test]
     fn the_text_of_an_entry_is_the_one_that_files_hold() {
-        let job = Job::new(Problem::empty(Piece::Queen, 16), Scheme::CentreCross, None, 64).expect("small");
+        let job = Job::new(Problem::empty(Piece::Queen, 16), Scheme::CentreCross, None, 64)
+            .expect("small");
         let mut done = UnitDone {
             job: job.hash(),
             unit: 7,
@@ -379,7 +383,10 @@ mod tests {
             text,
             r#"{"unit_done":{"job":"e5de266bef88e30784f61efc53666cec","unit":7,"tally":{"thirds":"276","residues":[276,276],"nodes":"1180591620717411303424"},"worker":"w1","kernel":"avx512","device":"cpu","build":"0.1.0","attempt":1,"elapsed_s":0.1,"at_ms":1700000000000}}"#
         );
-        assert_eq!(serde_json::from_str::<Entry>(&text).expect("reads back"), Entry::UnitDone(done.clone()));
+        assert_eq!(
+            serde_json::from_str::<Entry>(&text).expect("reads back"),
+            Entry::UnitDone(done.clone())
+        );
         done.owner = "anna".into();
         done.checks = Some(DrawnChecks { peer: Some(CheckDepth::Spot), audit: None });
         done.sub_sums = SubSums(vec![u128::MAX, 276]);
@@ -410,7 +417,8 @@ mod tests {
             elapsed_s: 0.5,
             at_ms: 1_700_000_000_000,
         });
-        let disputed = Entry::JobState(JobState { job, state: Phase::Disputed, at_ms: 1_700_000_000_000 });
+        let disputed =
+            Entry::JobState(JobState { job, state: Phase::Disputed, at_ms: 1_700_000_000_000 });
         let name = "ab".repeat(16);
         for (entry, text) in [
             (
@@ -421,7 +429,9 @@ mod tests {
             ),
             (
                 disputed,
-                format!(r#"{{"job_state":{{"job":"{name}","state":"disputed","at_ms":1700000000000}}}}"#),
+                format!(
+                    r#"{{"job_state":{{"job":"{name}","state":"disputed","at_ms":1700000000000}}}}"#
+                ),
             ),
         ] {
             assert_eq!(serde_json::to_string(&entry).expect("serialises"), text);

@@ -1,4 +1,4 @@
-//! Why the ledger of a campaign cannot be used.
+//! Errors of the ledger of a campaign.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,36 +7,37 @@ use rusqlite::ErrorCode;
 
 use super::ledger_state::InvalidEntry;
 
-/// Why a ledger cannot be used. Each says what to do.
+/// The reason why a ledger cannot be used. Each message says how to proceed.
 #[derive(Debug, thiserror::Error)]
 pub enum LedgerError {
-    /// The system refused.
+    /// The operating system reported an error.
     #[error("ledger {path}: cannot be {action}: {source}")]
     Io {
         /// The file.
         path: PathBuf,
-        /// What was tried.
+        /// The attempted action.
         action: &'static str,
-        /// The system's reason.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// SQLite refused, mostly for a reason of the system's: no room, no right to write.
+    /// SQLite reported an error, usually one of the operating system: no space, no permission to
+    /// write.
     #[error("ledger {path}: cannot be {action}: {source}")]
     Sqlite {
         /// The file.
         path: PathBuf,
-        /// What was tried.
+        /// The attempted action.
         action: &'static str,
-        /// SQLite's reason.
+        /// The error of SQLite.
         source: rusqlite::Error,
     },
-    /// Another process writes it.
+    /// Another process writes the ledger.
     #[error("ledger {0} is in use by another process; stop that one, or name another file")]
     InUse(PathBuf),
-    /// It is something else.
+    /// The file is not a ledger.
     #[error("{0} is no ledger of a campaign; nothing in it was changed: name another file")]
     NotALedger(PathBuf),
-    /// A later version of the program wrote it.
+    /// The file was written by a later version of the program.
     #[error("ledger {path} has version {found}, this program knows {known}: use a newer program")]
     Newer {
         /// The file.
@@ -46,47 +47,54 @@ pub enum LedgerError {
         /// The version of this program.
         known: i64,
     },
-    /// It is not as it was written.
-    #[error("ledger {path}: {damage}; nothing in it was changed: restore a copy, or name another file")]
+    /// The file is damaged.
+    #[error(
+        "ledger {path}: {damage}; nothing in it was changed: restore a copy, or name another file"
+    )]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The damage.
         damage: LedgerCorruption,
     },
-    /// An entry that may not follow those before it.
-    #[error("ledger {path}, entry {place} of the batch: {refusal}; nothing of the batch was written")]
+    /// An entry is not valid after its predecessors.
+    #[error(
+        "ledger {path}, entry {place} of the batch: {refusal}; nothing of the batch was written"
+    )]
     Refused {
         /// The file.
         path: PathBuf,
-        /// Its place in the batch, from 1.
+        /// The position of the entry in the batch, from 1.
         place: usize,
-        /// Why.
+        /// The reason.
         refusal: Box<InvalidEntry>,
     },
-    /// Somebody else wrote it, in spite of the lock.
-    #[error("ledger {0} was changed by another program while this one had it; open it again to go on")]
+    /// Another program wrote the ledger, in spite of the lock.
+    #[error(
+        "ledger {0} was changed by another program while this one had it; open it again to go on"
+    )]
     ChangedUnderneath(PathBuf),
-    /// The disk would not say whether it has a batch.
+    /// An earlier sync failed, so it is unknown whether its batch is durable.
     #[error(
         "ledger {0}: the disk failed to keep what was written, and nothing more is; open it again to go on"
     )]
     FailedBefore(PathBuf),
-    /// It was opened for reading.
+    /// The ledger is open for reading only.
     #[error("ledger {0} is open for reading only")]
     ReadOnly(PathBuf),
-    /// What is read of it has nowhere to go.
+    /// The output cannot be written.
     #[error("ledger {path}: what it holds cannot be handed on: {source}")]
     Output {
         /// The file.
         path: PathBuf,
-        /// The reason.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
 
 impl LedgerError {
-    /// Returns whether the system is the reason: no room, no right to write, a disk that fails. What is there may be read.
+    /// Returns whether the error comes from the operating system (no space, no permission to write,
+    /// a failing disk), so that the ledger may still be readable.
     pub fn is_of_the_system(&self) -> bool {
         match self {
             Self::Io { .. } => true,
@@ -105,19 +113,19 @@ impl LedgerError {
     }
 }
 
-/// What is wrong with a ledger.
+/// The damage of a ledger.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LedgerCorruption {
-    /// There is nothing in it.
+    /// The file is empty.
     #[error("it is empty, which no ledger is; if it was never used, remove it to begin a new one")]
     Empty,
-    /// SQLite cannot find its way.
+    /// SQLite finds the structure of the file damaged.
     #[error("the file is not as it was written ({0})")]
     Structure(String),
-    /// Other tables than those of a ledger.
+    /// The tables are not those of a ledger.
     #[error("its tables are not those of a ledger")]
     Schema,
-    /// A row that is not as it was written.
+    /// A row does not match its checksum.
     #[error("the checksum of {table} {row} does not fit, so the row is not as it was written")]
     Checksum {
         /// The table.
@@ -125,7 +133,7 @@ pub enum LedgerCorruption {
         /// The key of the row.
         row: u64,
     },
-    /// A row is not there.
+    /// A row is missing.
     #[error("{table} {row} is missing")]
     Missing {
         /// The table.
@@ -133,7 +141,7 @@ pub enum LedgerCorruption {
         /// The key of the row.
         row: u64,
     },
-    /// Rows that nobody counted.
+    /// There is a row that should not exist.
     #[error("{table} {row} should not be there")]
     Extra {
         /// The table.
@@ -141,39 +149,39 @@ pub enum LedgerCorruption {
         /// The key of the row.
         row: u64,
     },
-    /// Rows that fit each by itself but not together.
+    /// Each row matches its checksum, but the chain of the rows does not match the head.
     #[error("the entries are not those that were written, though each fits its checksum")]
     Chain,
-    /// A right row that this version does not understand.
+    /// A valid row that this version does not understand.
     #[error("entry {number} has unknown content ({reason}), written by another version")]
     Unknown {
         /// The entry.
         number: u64,
-        /// What is not understood.
+        /// The part that is not understood.
         reason: String,
     },
-    /// A right row that may not follow those before it.
+    /// A valid row that is not allowed after its predecessors.
     #[error("entry {number}: {refusal}")]
     Entry {
         /// The entry.
         number: u64,
-        /// Why.
+        /// The reason.
         refusal: Box<InvalidEntry>,
     },
     /// The running totals are not the sum of the entries.
     #[error("the running totals of job {0} are not the sum of its entries")]
     Totals(String),
-    /// Less is there than was acknowledged.
+    /// The ledger has fewer entries than were acknowledged.
     #[error(
         "it holds {found} entries, and {acknowledged} were acknowledged: it was cut off, or an old copy was put back; if that was meant, remove the .lock file beside it"
     )]
     Lost {
-        /// Entries that were acknowledged.
+        /// Number of acknowledged entries.
         acknowledged: u64,
-        /// Entries that are there.
+        /// Number of entries in the file.
         found: u64,
     },
-    /// What was acknowledged is not what is there.
+    /// An entry differs from the acknowledged one.
     #[error(
         "entry {0} is not the one that was acknowledged: this is another ledger; if it was put here on purpose, remove the .lock file beside it"
     )]
@@ -181,13 +189,13 @@ pub enum LedgerCorruption {
 }
 
 impl LedgerCorruption {
-    /// Whether the rows are as they were written and it is the sums that disagree.
+    /// Returns whether the rows are as they were written and only their sums or order disagree.
     pub fn is_disagreement(&self) -> bool {
         matches!(self, Self::Totals(_) | Self::Entry { .. })
     }
 }
 
-/// Why rows cannot be read; [`Fault::at`] adds the file.
+/// The reason why rows cannot be read; [`Fault::at`] adds the file.
 #[derive(Debug)]
 pub(super) enum Fault {
     Sqlite(rusqlite::Error),
@@ -195,7 +203,8 @@ pub(super) enum Fault {
 }
 
 impl Fault {
-    /// The fault of the ledger at `path` while it was to be `action`.
+    /// Returns a function that converts a fault of the ledger at `path` during `action` into an
+    /// error.
     pub(super) fn at(path: &Path, action: &'static str) -> impl Fn(Self) -> LedgerError {
         let path = path.to_owned();
         move |fault| match fault {

@@ -1,4 +1,5 @@
-//! What the entries of a campaign add up to, and which entry may follow. No disk, no clock.
+//! The state that follows from the entries of a ledger, and the rules for the next entry. Uses
+//! neither disk nor clock.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -15,56 +16,57 @@ pub struct JobTotals {
     pub tally: Tally,
     /// Units that have a result in force.
     pub done: u64,
-    /// Those of them that a recount of the result in force agreed with.
+    /// Units among them whose result in force was confirmed by a recount.
     pub verified: u64,
-    /// Units that are set aside.
+    /// Poisoned units.
     pub poisoned: u64,
-    /// Recounts of any result, those taken back included.
+    /// Recounts and spot checks of any result, voided ones included.
     pub recounts: u64,
-    /// Recounts that did not agree.
+    /// Recounts and spot checks that disagreed.
     pub disagreements: u64,
-    /// Results that were taken back.
+    /// Voided results.
     pub voided: u64,
 }
 
-/// What changes in a job.
+/// The mutable part of a job, as stored in a row of totals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct JobRow {
-    /// The number of the entry that submitted it.
+    /// The number of the entry that submitted the job.
     pub(super) submitted_by: u64,
     pub(super) phase: Phase,
     pub(super) phase_ms: u64,
     pub(super) totals: JobTotals,
 }
 
-/// A worker as far as the ledger knows it.
+/// A worker as recorded in the ledger.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WorkerRecord {
     /// Its name.
     pub worker: String,
-    /// Its owner; none if it was quarantined or released without ever being seen.
+    /// Its owner; `None` if no call of it was recorded.
     pub owner: Option<String>,
-    /// When it was last entered as seen, in milliseconds since the Unix epoch.
+    /// Time of its last recorded call, in milliseconds since the Unix epoch.
     pub seen_ms: Option<u64>,
-    /// Why it is not believed, and since when; none if it is.
+    /// The reason and the time of its quarantine, in milliseconds since the Unix epoch; `None` if
+    /// it is not quarantined.
     pub quarantined: Option<(String, u64)>,
-    /// Which of its starts was told last to take nothing more; none if none ever was.
+    /// Identifier of the start at which it was last drained; `None` if it never was.
     pub drained: Option<u64>,
 }
 
-/// Why an entry may not follow those before it.
+/// The reason why an entry is not valid after its predecessors.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidEntry {
-    /// The text is no job, or that of another hash.
+    /// The text is not that of a job with this hash.
     #[error("job {0}: the text is not that of a job with this hash; submit the job's own text")]
     JobText(JobHash),
-    /// The job is there already.
+    /// The job was submitted before.
     #[error("job {0} was submitted before; a job is submitted once")]
     DuplicateJob(JobHash),
     /// The job was never submitted.
     #[error("job {0} was never submitted; submit it first")]
     NoSuchJob(JobHash),
-    /// An index past the last unit.
+    /// A unit index beyond the last unit.
     #[error("unit {unit} does not belong to job {job} of {units} units")]
     NoSuchUnit {
         /// The job.
@@ -90,17 +92,17 @@ pub enum InvalidEntry {
         /// The index.
         unit: u64,
     },
-    /// The result contradicts itself, or the sum leaves 128 bits.
+    /// The result is inconsistent, or the sum would exceed 128 bits.
     #[error("unit {unit} of job {job}: {source}")]
     Tally {
         /// The job.
         job: JobHash,
         /// The index.
         unit: u64,
-        /// What is wrong.
+        /// The error of the tally.
         source: TallyError,
     },
-    /// A recount that says it agrees and does not, or the other way round.
+    /// The recount's `agrees` contradicts its sum.
     #[error(
         "unit {unit} of job {job}: the recount has {recount} thirds, the result {result}, but agrees = {agrees}"
     )]
@@ -113,10 +115,10 @@ pub enum InvalidEntry {
         recount: u128,
         /// The sum of the result in force.
         result: u128,
-        /// What the recount says.
+        /// The value of `agrees` in the recount.
         agrees: bool,
     },
-    /// A time that is no number; JSON could not hold it.
+    /// A time that is negative or not finite; JSON cannot represent the latter.
     #[error("unit {unit} of job {job} took a time that is no number of seconds from 0 on")]
     Elapsed {
         /// The job.
@@ -124,7 +126,7 @@ pub enum InvalidEntry {
         /// The index.
         unit: u64,
     },
-    /// A job that is to be finished too early.
+    /// The job cannot be finished because units are missing.
     #[error("job {job} cannot be finished: {missing} of {units} units are missing")]
     Unfinished {
         /// The job.
@@ -134,18 +136,18 @@ pub enum InvalidEntry {
         /// Units of the job.
         units: u64,
     },
-    /// A job that is to be finished with a total that cannot be.
+    /// The job cannot be finished because its total is impossible.
     #[error("job {job} cannot be finished: {source}")]
     Total {
         /// The job.
         job: JobHash,
-        /// What is wrong.
+        /// The error of the total.
         source: TallyError,
     },
 }
 
-/// The number of the entry whose result is in force, and whether a recount agreed with it; in one word, since
-/// there are millions.
+/// The number of the entry with the result in force, and whether a recount confirmed it. Packed
+/// into one word, since there are millions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct InForce(u64);
 
@@ -163,17 +165,17 @@ impl InForce {
     }
 }
 
-/// A job with its units.
+/// A job with the state of its units.
 #[derive(Debug)]
-pub(super) struct JobBook {
+pub(super) struct JobEntries {
     pub(super) submitted: JobSubmitted,
     pub(super) row: JobRow,
-    /// Units with a result in force. Nothing is laid out for the others: their number comes from a file.
+    /// Units with a result in force. Not preallocated, since the number of units comes from a file.
     done: HashMap<u64, InForce>,
     poisoned: BTreeMap<u64, UnitReason>,
 }
 
-/// One step back.
+/// The inverse of one change.
 #[derive(Debug)]
 pub(super) enum Undo {
     Submitted(JobHash),
@@ -183,22 +185,22 @@ pub(super) enum Undo {
     Worker(String, Option<WorkerRecord>),
 }
 
-/// What was in force before.
+/// The value before the change.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct InForceBefore(InForce);
 
-/// The books of a campaign.
+/// The state of a campaign's ledger.
 #[derive(Debug, Default)]
 pub(super) struct LedgerState {
-    jobs: HashMap<JobHash, JobBook>,
-    /// In the order of submission.
+    jobs: HashMap<JobHash, JobEntries>,
+    /// The jobs in the order of submission.
     order: Vec<JobHash>,
     workers: BTreeMap<String, WorkerRecord>,
 }
 
 impl LedgerState {
-    /// The number of the entry that holds the result which `entry` is about, if there is one in force: its tally
-    /// is to be handed to [`Self::enter`].
+    /// Returns the number of the entry with the result that `entry` refers to, if one is in force.
+    /// The tally of that result must be passed to [`Self::enter`].
     pub(super) fn result_of(&self, entry: &Entry) -> Option<u64> {
         let (job, unit) = match entry {
             Entry::Recount(recount) => (&recount.job, &recount.unit),
@@ -208,11 +210,11 @@ impl LedgerState {
         Some(self.jobs.get(job)?.done.get(unit)?.entry())
     }
 
-    /// Enters entry number `number`, from 1. `result` is the tally that [`Self::result_of`] asks for. What must be
-    /// done to forget it again is added to `undo`.
+    /// Applies entry number `number`, counted from 1. `result` is the tally of the entry that
+    /// [`Self::result_of`] returns. The inverse of each change is added to `undo`.
     ///
     /// # Errors
-    /// The entry may not follow those before it; nothing has changed then.
+    /// Returns an error if the entry is not valid after its predecessors; nothing has changed then.
     pub(super) fn enter(
         &mut self,
         number: u64,
@@ -235,7 +237,9 @@ impl LedgerState {
                 self.change_worker(&released.worker, undo, |worker| worker.quarantined = None);
             }
             Entry::WorkerDrained(drained) => {
-                self.change_worker(&drained.worker, undo, |worker| worker.drained = Some(drained.boot));
+                self.change_worker(&drained.worker, undo, |worker| {
+                    worker.drained = Some(drained.boot)
+                });
             }
             Entry::Note(_) => {}
             _ => {
@@ -262,22 +266,36 @@ impl LedgerState {
             return Err(InvalidEntry::DuplicateJob(hash));
         }
         let totals = JobTotals::default();
-        let row = JobRow { submitted_by: number, phase: Phase::Running, phase_ms: submitted.at_ms, totals };
-        let book =
-            JobBook { submitted: submitted.clone(), row, done: HashMap::new(), poisoned: BTreeMap::new() };
+        let row = JobRow {
+            submitted_by: number,
+            phase: Phase::Running,
+            phase_ms: submitted.at_ms,
+            totals,
+        };
+        let book = JobEntries {
+            submitted: submitted.clone(),
+            row,
+            done: HashMap::new(),
+            poisoned: BTreeMap::new(),
+        };
         self.jobs.insert(hash, book);
         self.order.push(hash);
         undo.push(Undo::Submitted(hash));
         Ok(())
     }
 
-    fn change_worker(&mut self, name: &str, undo: &mut Vec<Undo>, change: impl FnOnce(&mut WorkerRecord)) {
+    fn change_worker(
+        &mut self,
+        name: &str,
+        undo: &mut Vec<Undo>,
+        change: impl FnOnce(&mut WorkerRecord),
+    ) {
         undo.push(Undo::Worker(name.to_owned(), self.workers.get(name).cloned()));
         let new = || WorkerRecord { worker: name.to_owned(), ..WorkerRecord::default() };
         change(self.workers.entry(name.to_owned()).or_insert_with(new));
     }
 
-    /// Forgets what was entered since `undo` was empty.
+    /// Reverts the changes recorded in `undo`.
     pub(super) fn go_back(&mut self, undo: Vec<Undo>) {
         for step in undo.into_iter().rev() {
             match step {
@@ -300,29 +318,29 @@ impl LedgerState {
         }
     }
 
-    fn with_job(&mut self, hash: JobHash, change: impl FnOnce(&mut JobBook)) {
+    fn with_job(&mut self, hash: JobHash, change: impl FnOnce(&mut JobEntries)) {
         if let Some(book) = self.jobs.get_mut(&hash) {
             change(book);
         }
     }
 
-    /// The jobs in the order of submission.
-    pub(super) fn jobs(&self) -> impl Iterator<Item = &JobBook> {
+    /// Returns the jobs in the order of submission.
+    pub(super) fn jobs(&self) -> impl Iterator<Item = &JobEntries> {
         self.order.iter().filter_map(|hash| self.jobs.get(hash))
     }
 
-    /// A job.
-    pub(super) fn job(&self, hash: &JobHash) -> Option<&JobBook> {
+    /// Returns a job.
+    pub(super) fn job(&self, hash: &JobHash) -> Option<&JobEntries> {
         self.jobs.get(hash)
     }
 
-    /// The workers by name.
+    /// Returns the workers by name.
     pub(super) fn workers(&self) -> impl Iterator<Item = &WorkerRecord> {
         self.workers.values()
     }
 }
 
-impl JobBook {
+impl JobEntries {
     fn enter(
         &mut self,
         number: u64,
@@ -350,7 +368,10 @@ impl JobBook {
                     return Err(InvalidEntry::Elapsed { job, unit });
                 }
                 let wrong = |source| InvalidEntry::Tally { job, unit, source };
-                done.tally.verify().and_then(|()| row.totals.tally.merge(&done.tally)).map_err(wrong)?;
+                done.tally
+                    .verify()
+                    .and_then(|()| row.totals.tally.merge(&done.tally))
+                    .map_err(wrong)?;
                 row.totals.done += 1;
                 if let Some(before) = self.poisoned.remove(&unit) {
                     row.totals.poisoned -= 1;
@@ -364,11 +385,21 @@ impl JobBook {
                 if !(recount.elapsed_s.is_finite() && recount.elapsed_s >= 0.0) {
                     return Err(InvalidEntry::Elapsed { job, unit });
                 }
-                recount.tally.verify().map_err(|source| InvalidEntry::Tally { job, unit, source })?;
+                recount.tally.verify().map_err(|source| InvalidEntry::Tally {
+                    job,
+                    unit,
+                    source,
+                })?;
                 let agrees = recount.tally.thirds() == result.thirds();
                 if agrees != recount.agrees {
                     let (recount, result) = (recount.tally.thirds(), result.thirds());
-                    return Err(InvalidEntry::Verdict { job, unit, recount, result, agrees: !agrees });
+                    return Err(InvalidEntry::Verdict {
+                        job,
+                        unit,
+                        recount,
+                        result,
+                        agrees: !agrees,
+                    });
                 }
                 row.totals.recounts += 1;
                 row.totals.disagreements += u64::from(!agrees);
@@ -420,7 +451,7 @@ impl JobBook {
                     undo.push(Undo::Poisoned(job, revived.unit, Some(before)));
                 }
             }
-            // Not about a job that is there.
+            // These do not change an existing job.
             Entry::JobSubmitted(_)
             | Entry::WorkerSeen(_)
             | Entry::WorkerQuarantined(_)
@@ -452,7 +483,11 @@ impl JobBook {
         let JobSubmitted { job, units, .. } = self.submitted;
         match units - self.row.totals.done {
             0 => {
-                self.row.totals.tally.solutions().map_err(|source| InvalidEntry::Total { job, source })?;
+                self.row
+                    .totals
+                    .tally
+                    .solutions()
+                    .map_err(|source| InvalidEntry::Total { job, source })?;
                 Ok(())
             }
             missing => Err(InvalidEntry::Unfinished { job, missing, units }),
@@ -467,17 +502,17 @@ impl JobBook {
         undo.push(Undo::Done(self.submitted.job, unit, before.map(InForceBefore)));
     }
 
-    /// Whether entry number `number` holds the result of `unit` that is in force.
+    /// Returns whether entry number `number` holds the result of `unit` in force.
     pub(super) fn is_in_force(&self, unit: u64, number: u64) -> bool {
         self.done.get(&unit).is_some_and(|in_force| in_force.entry() == number)
     }
 
-    /// Whether entry number `number` came after the result of `unit` that is in force.
+    /// Returns whether entry number `number` follows the result of `unit` in force.
     pub(super) fn is_after_result(&self, unit: u64, number: u64) -> bool {
         self.done.get(&unit).is_some_and(|in_force| in_force.entry() < number)
     }
 
-    /// The units that are set aside.
+    /// Returns the poisoned units.
     pub(super) fn poisoned(&self) -> impl Iterator<Item = &UnitReason> {
         self.poisoned.values()
     }

@@ -1,5 +1,5 @@
-//! The durable record of a campaign: all events in one SQLite file, each row chained to the one before, with the running
-//! totals of the jobs.
+//! The durable record of a campaign: one SQLite file with all events, each row chained to its
+//! predecessor, and the running totals of the jobs.
 
 mod campaign_file;
 mod check;
@@ -12,8 +12,9 @@ mod schema;
 pub use campaign_file::{CampaignFile, JobRecord, Loaded};
 pub use check::{CheckReport, JobOverview, Overview, check, export, show};
 pub use entry::{
-    CheckDepth, DrawnChecks, Entry, JobState, JobSubmitted, Note, Phase, Recount, SpotCheck, SubSums,
-    UnitDone, UnitReason, UnitRevived, WorkerDrained, WorkerQuarantined, WorkerReleased, WorkerSeen,
+    CheckDepth, DrawnChecks, Entry, JobState, JobSubmitted, Note, Phase, Recount, SpotCheck,
+    SubSums, UnitDone, UnitReason, UnitRevived, WorkerDrained, WorkerQuarantined, WorkerReleased,
+    WorkerSeen,
 };
 pub use ledger_error::{LedgerCorruption, LedgerError};
 pub use ledger_state::{InvalidEntry, JobTotals, WorkerRecord};

@@ -1,13 +1,15 @@
 //! The tables of a ledger and their rows.
 //!
-//! - `entry`: what happened, one JSON object a row, numbered from 1 without gaps, never changed and never removed.
-//! - `totals`: the running totals of each job, under the number of the entry that submitted it.
-//! - `head`: how many entries there are, and the chain behind the last.
+//! - `entry`: the events, one JSON object per row, numbered from 1 without gaps, never changed or
+//!   removed.
+//! - `totals`: the running totals of each job, keyed by the number of the entry that submitted it.
+//! - `head`: the number of entries, and the chain after the last one.
 //!
-//! SQLite does not notice a flipped bit in a row, so each row carries the first 8 bytes of the SHA-256 of its
-//! fields. The *chain* behind an entry is the SHA-256 of the chain before it and of the entry's own digest: rows
-//! that fit one by one but not together do not fit the head. 128-bit numbers are 16 bytes, most significant first;
-//! other numbers are SQLite's, with the bits of unsigned ones kept.
+//! SQLite does not detect a flipped bit in a row, so each row carries the first 8 bytes of the
+//! SHA-256 of its fields. The *chain* after an entry is the SHA-256 of the chain before it and of
+//! the digest of the entry, so rows that are valid individually but not together do not match the
+//! head. 128-bit numbers are stored as 16 bytes, most significant first; other numbers are SQLite
+//! integers with the bits of the unsigned value.
 
 use std::ops::ControlFlow;
 
@@ -20,9 +22,9 @@ use super::ledger_error::{Fault, LedgerCorruption};
 use super::ledger_state::{JobRow, JobTotals, LedgerState};
 use crate::tally::{Residues, Tally};
 
-/// Tells ledgers from other SQLite files: "nqLG".
+/// Identifies ledgers among SQLite files: "nqLG".
 pub(super) const APPLICATION: i64 = 0x6e71_4c47;
-/// To be raised when older programs must not write the file any more.
+/// Must be increased when earlier versions of the program must no longer write the file.
 pub(super) const VERSION: i64 = 1;
 
 const TABLES: [(&str, &str); 3] = [
@@ -45,11 +47,10 @@ const SELECT_ENTRY: &str = "SELECT number, body, sum FROM entry WHERE number = ?
 const SELECT_ENTRIES: &str = "SELECT number, body, sum FROM entry ORDER BY number";
 const UPDATE_HEAD: &str = "INSERT OR REPLACE INTO head VALUES (1, ?1, ?2, ?3)";
 const SELECT_HEAD: &str = "SELECT entries, chain, sum FROM head WHERE id = 1";
-const PUT_TOTALS: &str =
-    "INSERT OR REPLACE INTO totals VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
+const PUT_TOTALS: &str = "INSERT OR REPLACE INTO totals VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
 const SELECT_TOTALS: &str = "SELECT * FROM totals ORDER BY submitted_by";
 
-/// How many entries there are, and the chain behind the last.
+/// The number of entries, and the chain after the last one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) entries: u64,
@@ -57,7 +58,7 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// The head after one more entry with this digest.
+    /// Returns the head after one more entry with this digest.
     pub(super) fn after(&self, digest: &[u8; 32]) -> Self {
         let chain = Sha256::new().chain_update(self.chain).chain_update(digest).finalize().into();
         Self { entries: self.entries + 1, chain }
@@ -83,7 +84,7 @@ fn digest_of_entry(number: u64, body: &str) -> [u8; 32] {
     digest.chain_update(body.as_bytes()).finalize().into()
 }
 
-/// Makes the tables of a new ledger.
+/// Creates the tables of a new ledger.
 pub(super) fn create(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "application_id", APPLICATION)?;
     connection.pragma_update(None, "user_version", VERSION)?;
@@ -93,7 +94,7 @@ pub(super) fn create(connection: &Connection) -> rusqlite::Result<()> {
     write_head(connection, &Head::default())
 }
 
-/// The tables must be those that [`create`] makes.
+/// Checks that the tables are those that [`create`] makes.
 pub(super) fn verify_tables(connection: &Connection) -> Result<(), Fault> {
     let mut statement =
         connection.prepare("SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY rowid")?;
@@ -108,15 +109,19 @@ pub(super) fn verify_tables(connection: &Connection) -> Result<(), Fault> {
     if rows.next()?.is_some() { Err(LedgerCorruption::Schema.into()) } else { Ok(()) }
 }
 
-/// SQLite's own check of its structure.
+/// Runs SQLite's check of its file structure.
 pub(super) fn verify_structure(connection: &Connection) -> Result<(), Fault> {
     let found: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
     let found = found.split_whitespace().collect::<Vec<_>>().join(" ");
     if found == "ok" { Ok(()) } else { Err(LedgerCorruption::Structure(found).into()) }
 }
 
-/// Writes entry number `number`; returns its digest.
-pub(super) fn write_entry(connection: &Connection, number: u64, body: &str) -> rusqlite::Result<[u8; 32]> {
+/// Writes entry number `number`. Returns its digest.
+pub(super) fn write_entry(
+    connection: &Connection,
+    number: u64,
+    body: &str,
+) -> rusqlite::Result<[u8; 32]> {
     let digest = digest_of_entry(number, body);
     let mut statement = connection.prepare_cached(INSERT_ENTRY)?;
     statement.execute(params![number.cast_signed(), body, first_8(&digest)])?;
@@ -133,7 +138,10 @@ pub(super) fn read_head(connection: &Connection) -> Result<Head, Fault> {
     let mut statement = connection.prepare_cached(SELECT_HEAD)?;
     let mut rows = statement.query([])?;
     let row = rows.next()?.ok_or(LedgerCorruption::Missing { table: "head", row: 1 })?;
-    let head = Head { entries: row.get::<_, i64>(0)?.cast_unsigned(), chain: row.get(1).unwrap_or_default() };
+    let head = Head {
+        entries: row.get::<_, i64>(0)?.cast_unsigned(),
+        chain: row.get(1).unwrap_or_default(),
+    };
     if has_sum(row, 2, &head.sum()) {
         Ok(head)
     } else {
@@ -145,7 +153,7 @@ fn has_sum(row: &Row<'_>, column: usize, sum: &[u8; 8]) -> bool {
     row.get_ref(column).is_ok_and(|value| value.as_blob() == Ok(sum.as_slice()))
 }
 
-/// The numbers of a row of totals, key first, and its checksum.
+/// Returns the integers of a row of totals, starting with its key, and its checksum.
 fn numbers_of(row: &JobRow) -> ([i64; 11], [u8; 8]) {
     let JobRow { submitted_by, phase, phase_ms, totals } = *row;
     let JobTotals { tally, done, verified, poisoned, recounts, disagreements, voided } = totals;
@@ -175,7 +183,8 @@ fn numbers_of(row: &JobRow) -> ([i64; 11], [u8; 8]) {
 pub(super) fn write_totals(connection: &Connection, row: &JobRow) -> rusqlite::Result<()> {
     let ([by, phase, ms, a, b, done, verified, poisoned, recounts, disagreements, voided], sum) =
         numbers_of(row);
-    let (thirds, nodes) = (row.totals.tally.thirds().to_be_bytes(), row.totals.tally.nodes().to_be_bytes());
+    let (thirds, nodes) =
+        (row.totals.tally.thirds().to_be_bytes(), row.totals.tally.nodes().to_be_bytes());
     let mut statement = connection.prepare_cached(PUT_TOTALS)?;
     statement.execute(params![
         by,
@@ -196,7 +205,7 @@ pub(super) fn write_totals(connection: &Connection, row: &JobRow) -> rusqlite::R
     Ok(())
 }
 
-/// All rows of totals, in the order of submission.
+/// Reads all rows of totals, in the order of submission.
 pub(super) fn read_totals(connection: &Connection) -> Result<Vec<JobRow>, Fault> {
     let mut statement = connection.prepare_cached(SELECT_TOTALS)?;
     let mut rows = statement.query([])?;
@@ -229,10 +238,10 @@ fn totals_in(row: &Row<'_>) -> Option<JobRow> {
     has_sum(row, 13, &numbers_of(&found).1).then_some(found)
 }
 
-/// A row of `entry` as it was written.
+/// A row of `entry` as stored.
 struct RawEntry<'a> {
     number: u64,
-    /// Its JSON and its digest; none if the checksum does not fit.
+    /// Its JSON and its digest; `None` if the checksum does not match.
     content: Option<(&'a str, [u8; 32])>,
 }
 
@@ -240,7 +249,10 @@ fn raw_entry<'a>(row: &'a Row<'_>) -> rusqlite::Result<RawEntry<'a>> {
     let number = row.get::<_, i64>(0)?.cast_unsigned();
     let body = row.get_ref(1)?.as_str().ok();
     let content = body.map(|body| (body, digest_of_entry(number, body)));
-    Ok(RawEntry { number, content: content.filter(|(_, digest)| has_sum(row, 2, &first_8(digest))) })
+    Ok(RawEntry {
+        number,
+        content: content.filter(|(_, digest)| has_sum(row, 2, &first_8(digest))),
+    })
 }
 
 fn parse(number: u64, body: &str) -> Result<Entry, LedgerCorruption> {
@@ -248,7 +260,7 @@ fn parse(number: u64, body: &str) -> Result<Entry, LedgerCorruption> {
         .map_err(|error| LedgerCorruption::Unknown { number, reason: error.to_string() })
 }
 
-/// One entry.
+/// Reads one entry.
 pub(super) fn read_entry(connection: &Connection, number: u64) -> Result<Entry, Fault> {
     let mut statement = connection.prepare_cached(SELECT_ENTRY)?;
     let found = statement
@@ -260,7 +272,7 @@ pub(super) fn read_entry(connection: &Connection, number: u64) -> Result<Entry, 
     Ok(content.ok_or(LedgerCorruption::Checksum { table: "entry", row: number })??)
 }
 
-/// The tally of the result that `entry` is about.
+/// Returns the tally of the result that `entry` refers to.
 pub(super) fn result_for(
     connection: &Connection,
     book: &LedgerState,
@@ -273,11 +285,12 @@ pub(super) fn result_for(
     }
 }
 
-/// Takes an entry with its number and its JSON; breaks if it has enough.
+/// A visitor of entries with their number and JSON; it may break off the reading.
 pub(super) type Visit<'a> = dyn FnMut(u64, &str, Entry) -> Result<ControlFlow<()>, Fault> + 'a;
 
-/// Hands over every entry with its number and its JSON, each checked by itself and all against the head, until
-/// `visit` has enough. What is wrong goes to `complain`.
+/// Calls `visit` with every entry, its number and its JSON until it breaks. Checks each entry by
+/// itself and all of them against the head and the mark; reports damage to `complain`. Returns the
+/// head.
 pub(super) fn read_entries(
     connection: &Connection,
     mark: Option<CommitMark>,
@@ -326,14 +339,18 @@ pub(super) fn read_entries(
     }
     match mark {
         Some(mark) if mark.entries > expected.entries => {
-            complain(LedgerCorruption::Lost { acknowledged: mark.entries, found: expected.entries })?;
+            complain(LedgerCorruption::Lost {
+                acknowledged: mark.entries,
+                found: expected.entries,
+            })?;
         }
         _ => {}
     }
     Ok(expected)
 }
 
-/// Enters every entry in new books and compares them with the running totals. What is wrong goes to `complain`.
+/// Applies every entry to an empty state and compares the result with the running totals. Reports
+/// damage to `complain`.
 pub(super) fn replay(
     connection: &Connection,
     mark: Option<CommitMark>,
@@ -351,8 +368,12 @@ pub(super) fn replay(
                 refused.push(LedgerCorruption::Entry { number, refusal: Box::new(refusal) });
             }
             undo.clear();
-            // Hopeless: what is not kept in memory needs not be counted.
-            Ok(if refused.len() < 1000 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+            // Stop after 1000 findings, to bound the memory.
+            Ok(if refused.len() < 1000 {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
+            })
         },
         complain,
     )?;
@@ -367,7 +388,9 @@ pub(super) fn replay(
         }
         match written.next_if(|row| row.submitted_by == key) {
             None => complain(LedgerCorruption::Missing { table: "totals", row: key })?,
-            Some(row) if row != job.row => complain(LedgerCorruption::Totals(job.submitted.job.to_string()))?,
+            Some(row) if row != job.row => {
+                complain(LedgerCorruption::Totals(job.submitted.job.to_string()))?
+            }
             Some(_) => {}
         }
     }

@@ -1,11 +1,12 @@
-//! The accept loop: handshakes, and who is displaced by whom.
+//! The accept loop: handshakes, connection pools and displacement.
 //!
-//! A connection is first in the pool of handshakes, and then in that of strangers or that of certified ones, each with a
-//! reserve for this machine. Nobody can tell a worker from an attacker before its handshake is done, so the pool of
-//! handshakes refuses nobody: it drops the oldest handshake of whoever has the most. A handshake takes milliseconds, so an
-//! honest one is over long before it is the oldest of the pool, unless so many arrive within that time from its own address,
-//! or from more addresses than the pool has places. The same holds for strangers, who have one call to make. Certified ones
-//! are never displaced by a stranger.
+//! A connection is first in the handshake pool, and then in the pool of strangers or in that of
+//! certified peers. Each pool has a reserve for this machine. A worker and an attacker cannot be
+//! told apart before the handshake is done, so the handshake pool refuses nobody: it drops the
+//! oldest handshake of the address that has the most. A handshake takes milliseconds, so an honest
+//! one is over long before it is the oldest, unless within that time a pool's worth of connections
+//! arrives from its own address, or from more addresses than the pool has slots. The same holds for
+//! strangers, who have one call to make. Certified peers are never displaced by a stranger.
 
 use std::future::Future;
 use std::io;
@@ -21,44 +22,45 @@ use tokio::time::Instant;
 use super::limits::{ConnectionLimits, PoolLimits};
 use super::quota::{KeyedQuota, Overflow, QuotaGuard};
 
-/// Whose quota a connection counts in.
+/// The key of a connection in a quota.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Holder {
     Address(IpAddr),
-    /// The SHA-256 of a certificate.
+    /// The SHA-256 digest of a certificate.
     Certificate([u8; 32]),
 }
 
-/// Who the other end is, as far as the handshake tells.
+/// The identity of the peer, as established by the handshake.
 #[derive(Clone, Debug)]
 pub(crate) enum Identity {
-    /// It showed this certificate (DER) of the authority.
+    /// The peer presented this certificate (DER) of the authority.
     Certified(Arc<[u8]>),
-    /// It showed none.
+    /// The peer presented no certificate.
     Stranger,
-    /// Everybody who gets here is trusted.
+    /// Every peer is trusted.
     Trusted,
 }
 
-/// What a handshake yields.
+/// The result of a handshake.
 pub(crate) struct Handshake<S> {
     pub(crate) stream: S,
     pub(crate) identity: Identity,
 }
 
-/// A connection that was accepted.
+/// An accepted connection.
 #[derive(Debug)]
 pub(crate) struct Accepted<S> {
     pub(crate) stream: S,
     pub(crate) identity: Identity,
     pub(crate) from: SocketAddr,
-    /// When its time for handshake and first call is over.
+    /// The deadline for the handshake and the first call.
     pub(crate) deadline: Instant,
-    /// It counts as open until this is dropped, and is to be closed once this is displaced.
+    /// The slot of the connection. The connection counts as open until this is dropped, and must be
+    /// closed once this is displaced.
     pub(crate) guard: QuotaGuard<Holder>,
 }
 
-/// One quota for other machines, one for this one.
+/// A quota for other machines and one for this machine.
 #[derive(Clone, Debug)]
 struct Pool {
     remote: Arc<KeyedQuota<Holder>>,
@@ -77,7 +79,8 @@ impl Pool {
     }
 }
 
-/// Returns what of an address counts: of IPv6, whoever has one address has all of its /64 network.
+/// Returns the part of an address that quotas use: for IPv6 the /64 network, since its holder has
+/// all of its addresses.
 pub(crate) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(six) => IpAddr::V6(Ipv6Addr::from_bits(six.to_bits() >> 64 << 64)),
@@ -85,8 +88,8 @@ pub(crate) fn network(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Accepts connections until it is dropped, and hands each to `serve` after its handshake. Both run on a task of their own,
-/// which ends with this future.
+/// Accepts connections until it is dropped, and passes each to `serve` after its handshake. Each
+/// connection has a task for both, which ends with this future.
 pub(crate) async fn accept<S, H, C>(
     listener: TcpListener,
     limits: ConnectionLimits,
@@ -106,7 +109,7 @@ pub(crate) async fn accept<S, H, C>(
         let (stream, from) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
-                // Too many open files, say: it passes.
+                // For example, there are too many open files. This is temporary.
                 tracing::warn!("a connection could not be accepted: {error}");
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
@@ -155,7 +158,8 @@ mod tests {
 
     const ALL: PoolLimits = PoolLimits { in_all: 4, per_key: 2, local: 2 };
 
-    /// Serves an echo to whoever says "hello" first: that is the handshake. Its only local address is 127.0.0.1.
+    /// Starts an echo server. Its handshake is five bytes: "hello" for a stranger, anything else
+    /// for a certificate. Its only local address is 127.0.0.1.
     async fn start(limits: ConnectionLimits) -> (SocketAddr, tokio::task::JoinHandle<()>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("bound");
@@ -195,7 +199,7 @@ mod tests {
         socket.connect(to).await.expect("it listens")
     }
 
-    /// Says hello, and returns whether it is served.
+    /// Sends the handshake and returns whether the connection is served.
     async fn is_served(stream: &mut TcpStream, hello: &[u8; 5]) -> bool {
         let mut echo = [0; 1];
         stream.write_all(hello).await.is_ok()
@@ -212,7 +216,8 @@ mod tests {
     #[tokio::test]
     async fn held_handshakes_and_strangers_keep_nobody_out() {
         let (address, serving) = start(limits()).await;
-        // All places of handshakes and of strangers are held, by several times as many as there are.
+        // Several times as many connections as there are slots hold all handshakes and stranger
+        // slots.
         let mut held = Vec::new();
         for number in 0..40_u8 {
             held.push(connect(address, 2 + number % 8).await);
@@ -221,13 +226,16 @@ mod tests {
             held.push(stranger);
         }
         for last in [1, 2, 100] {
-            assert!(is_served(&mut connect(address, last).await, b"hello").await, "a stranger from {last}");
+            assert!(
+                is_served(&mut connect(address, last).await, b"hello").await,
+                "a stranger from {last}"
+            );
             assert!(
                 is_served(&mut connect(address, last).await, b"known").await,
                 "a certified one from {last}"
             );
         }
-        // The first ones went for it.
+        // The oldest ones were displaced.
         assert!(is_closed(held.swap_remove(1)).await && is_closed(held.swap_remove(0)).await);
         serving.abort();
     }

@@ -1,4 +1,4 @@
-//! HTTP/1.1 for whoever connects.
+//! HTTP/1.1 on top of the accept loop.
 
 use std::net::IpAddr;
 
@@ -16,12 +16,12 @@ use super::accept::{Accepted, Handshake, Identity, accept};
 use super::limits::ConnectionLimits;
 use super::write_timeout::WriteTimeout;
 
-/// The address of the other end: an extension of each request.
+/// The address of the peer: an extension of each request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PeerAddress(pub(crate) IpAddr);
 
-/// Serves `router`, over TLS if there is an acceptor, until it is dropped. The time limit holds for the handshake, for the
-/// head of each request, and for each write.
+/// Serves `router`, over TLS if there is an acceptor, until it is dropped. The time limit applies
+/// to the handshake, to the head of each request and to each write.
 pub(crate) async fn serve_http1(
     listener: TcpListener,
     limits: ConnectionLimits,
@@ -33,11 +33,14 @@ pub(crate) async fn serve_http1(
     match tls {
         None => {
             let handshake = move |stream: TcpStream| {
-                let handshake =
-                    Handshake { stream: WriteTimeout::new(stream, within), identity: identity.clone() };
+                let handshake = Handshake {
+                    stream: WriteTimeout::new(stream, within),
+                    identity: identity.clone(),
+                };
                 async move { Ok(handshake) }
             };
-            accept(listener, limits, handshake, move |accepted| converse(accepted, router, limits)).await;
+            accept(listener, limits, handshake, move |accepted| converse(accepted, router, limits))
+                .await;
         }
         Some(acceptor) => {
             let handshake = move |stream: TcpStream| {
@@ -45,7 +48,8 @@ pub(crate) async fn serve_http1(
                     (acceptor.accept(WriteTimeout::new(stream, within)), identity.clone());
                 async move { Ok(Handshake { stream: accepting.await?, identity }) }
             };
-            accept(listener, limits, handshake, move |accepted| converse(accepted, router, limits)).await;
+            accept(listener, limits, handshake, move |accepted| converse(accepted, router, limits))
+                .await;
         }
     }
 }
@@ -65,7 +69,7 @@ async fn converse(
     let mut server = hyper::server::conn::http1::Builder::new();
     server.timer(TokioTimer::new()).header_read_timeout(limits.time_limit);
     tokio::select! {
-        // Clients go when they like.
+        // A client may disconnect at any time.
         _ = server.serve_connection(TokioIo::new(stream), service) => {}
         () = guard.displaced() => tracing::debug!(%from, "displaced by a newer connection"),
     }
@@ -82,7 +86,10 @@ mod tests {
     use super::*;
     use crate::cluster::net::PoolLimits;
 
-    async fn start(strangers: PoolLimits, within: Duration) -> (SocketAddr, tokio::task::JoinHandle<()>) {
+    async fn start(
+        strangers: PoolLimits,
+        within: Duration,
+    ) -> (SocketAddr, tokio::task::JoinHandle<()>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("bound");
         let router = Router::new().route("/", get(|| async { "here" }));
@@ -108,7 +115,8 @@ mod tests {
             stream.write_all(begun.as_bytes()).await.expect("taken");
             let mut answer = String::new();
             let read =
-                tokio::time::timeout(Duration::from_secs(60), stream.read_to_string(&mut answer)).await;
+                tokio::time::timeout(Duration::from_secs(60), stream.read_to_string(&mut answer))
+                    .await;
             assert!(read.is_ok() && !answer.contains("200"), "{begun:?}: {answer}");
         }
         serving.abort();

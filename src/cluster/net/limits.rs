@@ -1,16 +1,17 @@
-//! The limits of a listener, and the open files that they need.
+//! The limits of a listener, and the number of open files that they need.
 
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// How many connections a pool may hold.
+/// The capacity of a connection pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolLimits {
-    /// From other machines.
+    /// Connections from other machines.
     pub in_all: usize,
-    /// Of those, by one address (one /64 network of IPv6), or by one certificate where one was shown.
+    /// Of these, the connections of one address (one /64 network for IPv6), or of one certificate
+    /// where one was presented.
     pub per_key: usize,
-    /// From this machine, counted apart: a reserve that no other machine can take.
+    /// Connections from this machine, counted separately: a reserve that no other machine can take.
     pub local: usize,
 }
 
@@ -19,7 +20,8 @@ impl PoolLimits {
         self.in_all.saturating_add(self.local)
     }
 
-    /// Scales the pool to `files` of `all` files. At least one connection of each kind stays possible.
+    /// Scales the pool to its share of `files`, where all pools need `all`. At least one connection
+    /// of each kind stays possible.
     fn scaled(self, files: usize, all: usize) -> Self {
         let scale = |limit: usize| {
             let share = limit as u128 * files as u128 / all.max(1) as u128;
@@ -30,21 +32,21 @@ impl PoolLimits {
     }
 }
 
-/// How many connections a listener holds, and how long they may take.
+/// The limits of a listener on the number and duration of connections.
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectionLimits {
-    /// Connections whose handshake is not done.
+    /// Connections whose handshake is in progress.
     pub handshakes: PoolLimits,
-    /// Connections that showed no certificate.
+    /// Connections without a certificate.
     pub strangers: PoolLimits,
-    /// Connections that showed one, and all connections where none is needed.
+    /// Connections with a certificate, and all connections where none is needed.
     pub certified: PoolLimits,
-    /// The time for the handshake and the first bytes of the protocol; without a certificate, also for the first call that
-    /// is allowed. It begins when the connection is accepted.
+    /// The time limit for the handshake and the first bytes of the protocol; without a certificate,
+    /// also for the first allowed call. It starts when the connection is accepted.
     pub time_limit: Duration,
-    /// How long a connection without a certificate lives on after such a call.
+    /// The time that a connection without a certificate lives on after an allowed call.
     pub after_enrolment: Duration,
-    /// Returns whether an address is of this machine.
+    /// The test whether an address belongs to this machine.
     pub is_local: fn(IpAddr) -> bool,
 }
 
@@ -62,22 +64,24 @@ impl Default for ConnectionLimits {
 }
 
 impl ConnectionLimits {
-    /// Creates the limits of a listener for HTTP/1.1: everybody there is a stranger.
+    /// Creates the limits of an HTTP/1.1 listener, where every peer is a stranger.
     pub(crate) fn for_http1(strangers: PoolLimits, time_limit: Duration) -> Self {
         let handshakes = strangers;
         Self { handshakes, strangers, time_limit, ..Self::default() }
     }
 
-    /// The connections that all pools hold together.
+    /// Returns the capacity of all pools together.
     fn total(&self) -> usize {
         [self.handshakes, self.strangers, self.certified].map(PoolLimits::total).into_iter().sum()
     }
 
-    /// Bounds the pools by the files that the process may have open, of which `others` are for something else. Says so in
-    /// the log if that makes them smaller.
+    /// Scales the pools down to the number of files that the process may open, less `others` for
+    /// other uses. Logs a warning if that makes them smaller.
     #[must_use]
     pub(crate) fn bounded_by(self, open_files: Option<u64>, others: usize) -> Self {
-        let Some(open_files) = open_files.and_then(|files| usize::try_from(files).ok()) else { return self };
+        let Some(open_files) = open_files.and_then(|files| usize::try_from(files).ok()) else {
+            return self;
+        };
         let (room, total) = (open_files.saturating_sub(others), self.total());
         if total <= room {
             return self;
@@ -98,12 +102,14 @@ impl ConnectionLimits {
     }
 }
 
-/// Raises the limit on open files to the hard limit. Returns what it is then; none if there is no limit, or no way to know.
+/// Raises the limit on open files to the hard limit. Returns the limit then in force, or `None` if
+/// there is no limit or it cannot be determined.
 #[cfg(unix)]
 pub(crate) fn raise_open_files() -> Option<u64> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let before = getrlimit(Resource::Nofile);
-    // A system without a hard limit may still have a largest value that it takes: 10,240 on macOS.
+    // A system without a hard limit may still have a largest value that it accepts: 10,240 on
+    // macOS.
     for current in [before.maximum, Some(10_240)] {
         let more = match (before.current, current) {
             (None, _) => false,
@@ -118,7 +124,7 @@ pub(crate) fn raise_open_files() -> Option<u64> {
     getrlimit(Resource::Nofile).current
 }
 
-/// This system has no such limit.
+/// Returns `None`: this system has no such limit.
 #[cfg(not(unix))]
 pub(crate) const fn raise_open_files() -> Option<u64> {
     None
@@ -137,14 +143,20 @@ mod tests {
         assert_eq!(limits.bounded_by(None, 100).total(), all);
         for files in [300, 1024, 4096, all as u64 + 99] {
             let bounded = limits.bounded_by(Some(files), 100);
-            assert!(bounded.total() <= usize::try_from(files).expect("small") - 100, "{files}: {bounded:?}");
+            assert!(
+                bounded.total() <= usize::try_from(files).expect("small") - 100,
+                "{files}: {bounded:?}"
+            );
             for pool in [bounded.handshakes, bounded.strangers, bounded.certified] {
-                assert!(pool.in_all > 0 && pool.local > 0 && pool.per_key > 0, "{files}: {bounded:?}");
+                assert!(
+                    pool.in_all > 0 && pool.local > 0 && pool.per_key > 0,
+                    "{files}: {bounded:?}"
+                );
                 assert!(pool.per_key <= pool.in_all, "{files}: {bounded:?}");
             }
             assert!(bounded.certified.in_all > bounded.handshakes.in_all, "{files}: {bounded:?}");
         }
-        // Where there is no room at all, somebody can be served nevertheless.
+        // Even without any file to spare, each pool can serve one connection.
         assert_eq!(
             limits.bounded_by(Some(10), 100).certified,
             PoolLimits { in_all: 1, per_key: 1, local: 1 }

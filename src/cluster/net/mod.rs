@@ -1,12 +1,12 @@
-//! Connections of servers: how many may be open, for whom, and how long each may take.
+//! Server connections: limits on their number, per peer and in total, and on their duration.
 //!
-//! | file | what it is |
+//! | file | content |
 //! |---|---|
-//! | `quota.rs` | [`KeyedQuota`]: limits on what each key may hold, and on what all may hold together |
-//! | `limits.rs` | [`ConnectionLimits`]: the limits of a listener, and the open files that they need |
+//! | `quota.rs` | [`KeyedQuota`]: limits on the number of slots per key and in total |
+//! | `limits.rs` | [`ConnectionLimits`]: the limits of a listener, and the open files they need |
 //! | `accept.rs` | the accept loop: handshakes, pools, displacement |
-//! | `http1.rs` | HTTP/1.1 on top of it |
-//! | `write_timeout.rs` | `WriteTimeout`: a stream that fails if its other end does not read |
+//! | `http1.rs` | HTTP/1.1 on top of the accept loop |
+//! | `write_timeout.rs` | `WriteTimeout`: a stream that fails if its peer does not read |
 
 mod accept;
 mod http1;

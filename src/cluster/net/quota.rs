@@ -1,4 +1,4 @@
-//! Limits on what each key may hold, and on what all keys may hold together.
+//! Limits on the number of slots that each key may hold, and all keys together.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
@@ -8,20 +8,21 @@ use std::task::{Context, Poll};
 
 use tokio::sync::oneshot;
 
-/// What happens to a newcomer for whom there is no room.
+/// The policy for a newcomer when the quota is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Overflow {
     /// The newcomer is refused.
     Refuse,
-    /// A key at its own limit is refused. If all is taken, the key that holds the most loses its oldest, provided that it
-    /// holds more than the newcomer's key would.
+    /// A key at its own limit is refused. If the quota is full, the key with the most slots loses
+    /// its oldest, provided that it holds more than the key of the newcomer would.
     DisplaceLargest,
-    /// A newcomer is always let in: a key at its own limit loses its own oldest; if all is taken, the key that holds the
-    /// most loses its oldest. So a key cannot be kept out by keys that hold more, and among equals the oldest goes.
+    /// A newcomer is always admitted. A key at its own limit loses its own oldest slot. If the
+    /// quota is full, the key with the most slots loses its oldest; among equals the oldest slot of
+    /// all is displaced. So keys that hold more cannot keep another out.
     DisplaceOldest,
 }
 
-/// Counts what each key holds, within a limit for each and one for all.
+/// The slots that keys hold, with a limit per key and in total.
 #[derive(Debug)]
 pub(crate) struct KeyedQuota<K: Clone + Eq + Hash> {
     in_all: usize,
@@ -34,22 +35,22 @@ pub(crate) struct KeyedQuota<K: Clone + Eq + Hash> {
 struct State<K> {
     next: u64,
     in_all: usize,
-    /// By key and age. A key that holds nothing is not in it.
+    /// The slots by key and age. A key without slots has no entry.
     held: HashMap<K, BTreeMap<u64, oneshot::Sender<()>>>,
 }
 
-/// One of what a key holds, until it is dropped or displaced.
+/// A slot that a key holds until it is dropped or displaced.
 #[derive(Debug)]
 pub(crate) struct QuotaGuard<K: Clone + Eq + Hash> {
     quota: Arc<KeyedQuota<K>>,
     key: K,
     id: u64,
-    /// None once it was displaced.
+    /// `None` once the displacement was reported.
     displaced: Option<oneshot::Receiver<()>>,
 }
 
 impl<K: Clone + Eq + Hash> KeyedQuota<K> {
-    /// Creates a quota of `in_all`, of which one key may hold `per_key`.
+    /// Creates a quota of `in_all` slots, with at most `per_key` for one key.
     pub(crate) fn new(in_all: usize, per_key: usize, overflow: Overflow) -> Arc<Self> {
         let state = Mutex::new(State { next: 0, in_all: 0, held: HashMap::new() });
         Arc::new(Self { in_all, per_key, overflow, state })
@@ -59,7 +60,7 @@ impl<K: Clone + Eq + Hash> KeyedQuota<K> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes one for `key`; none if there is no room.
+    /// Acquires a slot for `key`. Returns `None` if the quota refuses it.
     pub(crate) fn acquire(self: &Arc<Self>, key: K) -> Option<QuotaGuard<K>> {
         let mut state = self.state();
         let own = state.held.get(&key).map_or(0, BTreeMap::len);
@@ -84,10 +85,12 @@ impl<K: Clone + Eq + Hash> KeyedQuota<K> {
 }
 
 impl<K: Clone + Eq + Hash> State<K> {
-    /// The key that is to lose its oldest for a newcomer whose key holds `own`.
+    /// Returns the key that loses its oldest slot to a newcomer whose key holds `own`, or `None` to
+    /// refuse the newcomer.
     fn victim(&self, own: usize, overflow: Overflow) -> Option<K> {
         let oldest = |held: &BTreeMap<u64, _>| held.keys().next().copied();
-        let largest = self.held.iter().max_by_key(|(_, held)| (held.len(), std::cmp::Reverse(oldest(held))));
+        let largest =
+            self.held.iter().max_by_key(|(_, held)| (held.len(), std::cmp::Reverse(oldest(held))));
         let larger = largest.filter(|(_, held)| held.len() > own + 1);
         let found = match overflow {
             Overflow::Refuse => None,
@@ -99,11 +102,11 @@ impl<K: Clone + Eq + Hash> State<K> {
         found.map(|(key, _)| key.clone())
     }
 
-    /// Takes the oldest away from a key, and tells whoever holds it.
+    /// Takes the oldest slot from a key and notifies its holder.
     fn displace(&mut self, key: &K) {
         if let Some((_, holder)) = self.held.get_mut(key).and_then(BTreeMap::pop_first) {
             self.in_all -= 1;
-            // One that is being dropped in this moment does not listen.
+            // A guard that is just being dropped does not listen.
             let _ = holder.send(());
         }
         self.forget_if_empty(key);
@@ -117,7 +120,7 @@ impl<K: Clone + Eq + Hash> State<K> {
 }
 
 impl<K: Clone + Eq + Hash> QuotaGuard<K> {
-    /// Becomes ready once a newcomer has taken its place.
+    /// Becomes ready once a newcomer has displaced the slot.
     pub(crate) fn poll_displaced(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(displaced) = &mut self.displaced else { return Poll::Ready(()) };
         let polled = Pin::new(displaced).poll(cx).map(drop);
@@ -127,7 +130,7 @@ impl<K: Clone + Eq + Hash> QuotaGuard<K> {
         polled
     }
 
-    /// Waits until a newcomer has taken its place.
+    /// Waits until a newcomer has displaced the slot.
     pub(crate) async fn displaced(&mut self) {
         std::future::poll_fn(|cx| self.poll_displaced(cx)).await;
     }
@@ -174,7 +177,8 @@ mod tests {
         let mut many: Vec<_> = (0..4).map(|_| quota.acquire("many").expect("room")).collect();
         assert!(quota.acquire("many").is_none(), "its own limit");
         let mut one = quota.acquire("one").expect("room");
-        // All is taken. Newcomers take from whoever holds the most, its oldest first, until shares are equal.
+        // The quota is full. Newcomers take the oldest slot of the key with the most, until shares
+        // are equal.
         let mut two = quota.acquire("two").expect("many holds four");
         let mut three = quota.acquire("three").expect("many holds three");
         assert_eq!(
@@ -184,7 +188,11 @@ mod tests {
         assert!(quota.acquire("one").is_none(), "one would hold as many as many");
         let mut four = quota.acquire("four").expect("many holds two");
         assert!(quota.acquire("five").is_none(), "each holds one");
-        assert!([&mut one, &mut two, &mut three, &mut four].into_iter().all(|guard| !guard.is_displaced()));
+        assert!(
+            [&mut one, &mut two, &mut three, &mut four]
+                .into_iter()
+                .all(|guard| !guard.is_displaced())
+        );
         drop(many);
         assert_eq!(quota.state().in_all, 4, "what was displaced is not given back twice");
     }
@@ -199,7 +207,7 @@ mod tests {
             assert_eq!(lost, [true, false, false, false], "{key}");
             held.remove(0);
         }
-        // A key at its own limit loses its own.
+        // A key at its own limit loses its own oldest slot.
         let mut again = quota.acquire(99).expect("room");
         assert!(held.iter_mut().any(QuotaGuard::is_displaced));
         let mut third = quota.acquire(99).expect("its own oldest goes");

@@ -1,4 +1,4 @@
-//! A stream whose other end must read what it is sent.
+//! A stream with a timeout for writes.
 
 use std::io;
 use std::pin::Pin;
@@ -8,12 +8,12 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
-/// A stream that fails if none of what is written goes out for a while.
+/// A stream that fails if a write makes no progress for too long.
 #[derive(Debug)]
 pub(crate) struct WriteTimeout<S> {
     stream: S,
     limit: Duration,
-    /// When the pending write fails; none while nothing waits.
+    /// The timer of the pending write; `None` while no write is pending.
     end: Option<Pin<Box<Sleep>>>,
 }
 
@@ -23,8 +23,12 @@ impl<S> WriteTimeout<S> {
         Self { stream, limit, end: None }
     }
 
-    /// Returns what came of a write, or an error once it has been pending for too long.
-    fn watch<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+    /// Returns the result of a write, or an error once it has been pending for too long.
+    fn watch<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        written: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
         if written.is_ready() {
             self.end = None;
             return written;
@@ -48,7 +52,11 @@ impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeout<S> {
 }
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
         self.watch(cx, written)
     }

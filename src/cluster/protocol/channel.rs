@@ -1,4 +1,4 @@
-//! Connections to a coordinator.
+//! Channels to a coordinator.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -15,28 +15,30 @@ use super::v1::proving_client::ProvingClient;
 use super::v1::work_client::WorkClient;
 use crate::cluster::auth::{Credentials, Fingerprint, PinnedAuthority};
 
-/// Where a coordinator listens: a host and a port.
+/// The address of a coordinator: a host and a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
     host: String,
     port: u16,
 }
 
-/// A text that is no address.
+/// The error for a text that is not an address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is not an address; write HOST:PORT, for example 192.0.2.7:7878 or queens.example.org:7878")]
+#[error(
+    "'{0}' is not an address; write HOST:PORT, for example 192.0.2.7:7878 or queens.example.org:7878"
+)]
 pub struct AddressError(String);
 
 impl Address {
-    /// The port where none is said.
+    /// The default port.
     pub const PORT: u16 = 7878;
 
-    /// This machine, and that port.
+    /// Returns the default address: this machine and the default port.
     pub fn usual() -> Self {
         Self { host: "127.0.0.1".to_owned(), port: Self::PORT }
     }
 
-    /// Whether it is this machine, whatever the network does.
+    /// Returns whether the address is always this machine's, whatever the network does.
     pub fn is_loopback(&self) -> bool {
         let literal = self.host.trim_start_matches('[').trim_end_matches(']');
         self.host == "localhost" || literal.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
@@ -74,32 +76,38 @@ impl FromStr for Address {
     }
 }
 
-/// How a connection is made safe.
+/// The security of a connection.
 #[derive(Clone, Debug)]
 pub enum Security {
-    /// Not at all: for one machine, or at explicit request.
+    /// No TLS: for a single machine, or at explicit request.
     Plain,
-    /// TLS to the coordinator whose authority has this fingerprint, with a client certificate if there is one.
+    /// TLS to the coordinator whose authority has this fingerprint, with a client certificate if
+    /// there is one.
     Tls(Fingerprint, Option<Box<Credentials>>),
 }
 
-/// Why no connection can be tried.
+/// The error if no connection can be set up.
 #[derive(Debug, thiserror::Error)]
 #[error("the connection to {0} cannot be set up: {1}")]
 pub struct LinkError(Address, tonic::transport::Error);
 
-/// A way to a coordinator. It connects at the first call, and again when that is lost.
+/// A channel to a coordinator. It connects at the first call, and reconnects when the connection is
+/// lost.
 #[derive(Clone, Debug)]
 pub struct Link {
     channel: Channel,
 }
 
 impl Link {
-    /// A link on which every call ends within `deadline`.
+    /// Creates a link on which every call ends within `deadline`.
     ///
     /// # Errors
-    /// The credentials are not such that TLS takes them.
-    pub fn new(address: &Address, security: &Security, deadline: Duration) -> Result<Self, LinkError> {
+    /// TLS does not accept the credentials.
+    pub fn new(
+        address: &Address,
+        security: &Security,
+        deadline: Duration,
+    ) -> Result<Self, LinkError> {
         let fail = |error| LinkError(address.clone(), error);
         let endpoint = Self::endpoint(address, security, deadline).map_err(fail)?;
         Ok(Self { channel: endpoint.connect_lazy() })
@@ -125,29 +133,31 @@ impl Link {
         let Security::Tls(authority, credentials) = security else { return Ok(endpoint) };
         let mut tls = ClientTlsConfig::new();
         if let Some(credentials) = credentials {
-            tls = tls.identity(Identity::from_pem(credentials.certificate_pem(), credentials.key_pem()));
+            tls = tls
+                .identity(Identity::from_pem(credentials.certificate_pem(), credentials.key_pem()));
         }
         endpoint.tls_config_with_verifier(tls, Arc::new(PinnedAuthority::new(*authority)))
     }
 
-    /// Enrolment and renewal.
+    /// Returns a client for enrolment and renewal.
     pub fn enrolment(&self) -> EnrolmentClient<Channel> {
         EnrolmentClient::new(self.channel.clone()).max_decoding_message_size(MOST_MESSAGE_BYTES)
     }
 
-    /// What workers call.
+    /// Returns a client for workers' calls.
     pub fn work(&self) -> WorkClient<Channel> {
         WorkClient::new(self.channel.clone()).max_decoding_message_size(MOST_MESSAGE_BYTES)
     }
 
-    /// What workers call while anything is to be proved.
+    /// Returns a client for the calls of workers that prove.
     pub fn proving(&self) -> ProvingClient<Channel> {
         ProvingClient::new(self.channel.clone()).max_decoding_message_size(MOST_MESSAGE_BYTES)
     }
 
-    /// What people call. Lists of jobs and workers may be long.
+    /// Returns a client for operators' and viewers' calls. Lists of jobs and workers may be long.
     pub fn operations(&self) -> OperationsClient<Channel> {
-        OperationsClient::new(self.channel.clone()).max_decoding_message_size(64 * MOST_MESSAGE_BYTES)
+        OperationsClient::new(self.channel.clone())
+            .max_decoding_message_size(64 * MOST_MESSAGE_BYTES)
     }
 }
 
@@ -169,9 +179,19 @@ mod tests {
             assert_eq!((address.to_string(), address.is_loopback()), (text.to_owned(), loopback));
         }
         assert_eq!("queens".parse::<Address>().expect("a host").to_string(), "queens:7878");
-        for text in
-            ["", ":1", "h:", "h:0", "h:65536", "h:x", "::1:7878", "http://h:1", "h:1/x", "a b:1", "[h]:1"]
-        {
+        for text in [
+            "",
+            ":1",
+            "h:",
+            "h:0",
+            "h:65536",
+            "h:x",
+            "::1:7878",
+            "http://h:1",
+            "h:1/x",
+            "a b:1",
+            "[h]:1",
+        ] {
             assert!(text.parse::<Address>().is_err(), "{text}");
         }
     }

@@ -1,39 +1,42 @@
-//! What it says of a connection that a call failed.
+//! The classification of failed connections.
 
 use std::error::Error;
 use std::{io, iter};
 
 use tonic::Status;
 
-/// A connection that failed; the coordinator itself said nothing.
+/// A failed connection; the coordinator itself sent no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConnectError {
-    /// In what way, as far as that makes a difference.
+    /// The kind of failure, as far as callers distinguish it.
     pub fault: ConnectFault,
-    /// The same in words, on one line.
+    /// A description on one line.
     pub why: String,
 }
 
-/// In what way a connection failed.
+/// The kind of a connection failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConnectFault {
-    /// There is nobody at that address.
+    /// The connection was refused: nothing listens at the address.
     NobodyListens,
-    /// It speaks TLS, and is another server than the coordinator. In a network that is only up in part that may pass.
+    /// The server speaks TLS, but is not the coordinator. This may be transient while a network is
+    /// only partly up.
     Stranger,
-    /// It was asked by TLS, and answers without.
+    /// The client used TLS, and the server does not.
     NoTls,
-    /// It was asked without TLS, and answers in something else than HTTP/2: by TLS, most probably.
+    /// The client did not use TLS, and the server does not answer in HTTP/2; most probably it uses
+    /// TLS.
     NotPlain,
-    /// Anything else, which may pass.
+    /// Any other failure, which may be transient.
     Other,
 }
 
 impl ConnectError {
-    /// Of the connection on which a call failed; none if it is the coordinator's own answer.
+    /// Returns the failure of the connection on which a call failed, or `None` if the status is the
+    /// coordinator's own answer.
     pub fn of(status: &Status) -> Option<Self> {
         let causes = || iter::successors(status.source(), |cause| (*cause).source());
-        // The innermost one says most.
+        // The innermost cause is the most specific.
         let said = causes().last()?.to_string();
         let fault = causes().find_map(known).unwrap_or(ConnectFault::Other);
         let why = match fault {
@@ -45,17 +48,19 @@ impl ConnectError {
     }
 }
 
-/// What one cause says for itself.
+/// Classifies a single cause.
 fn known(cause: &(dyn Error + 'static)) -> Option<ConnectFault> {
     if let Some(error) = cause.downcast_ref::<io::Error>() {
         return match error.get_ref().and_then(|inner| inner.downcast_ref()) {
             Some(tls) => of_tls(tls),
-            None => (error.kind() == io::ErrorKind::ConnectionRefused).then_some(ConnectFault::NobodyListens),
+            None => (error.kind() == io::ErrorKind::ConnectionRefused)
+                .then_some(ConnectFault::NobodyListens),
         };
     }
     if let Some(error) = cause.downcast_ref::<h2::Error>() {
-        // The first bytes of a TLS alert, or of a line of HTTP/1, read as a frame's length.
-        return (error.reason() == Some(h2::Reason::FRAME_SIZE_ERROR)).then_some(ConnectFault::NotPlain);
+        // The first bytes of a TLS alert, or of a line of HTTP/1, are read as a frame's length.
+        return (error.reason() == Some(h2::Reason::FRAME_SIZE_ERROR))
+            .then_some(ConnectFault::NotPlain);
     }
     of_tls(cause.downcast_ref()?)
 }
@@ -79,22 +84,26 @@ mod tests {
     use crate::cluster::auth::Fingerprint;
     use crate::cluster::protocol::{Address, Link, Security, v1};
 
-    /// What a call comes to at a server that reads a little, writes these bytes and ends.
+    /// Returns the failure of a call to a server that reads a little, writes these bytes and ends.
     async fn answered(security: Security, bytes: &'static [u8]) -> ConnectError {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        let address: Address = listener.local_addr().expect("one").to_string().parse().expect("one");
+        let address: Address =
+            listener.local_addr().expect("one").to_string().parse().expect("one");
         let server = tokio::spawn(async move {
             while let Ok((mut stream, _)) = listener.accept().await {
                 let _ = stream.read(&mut [0; 4096]).await;
                 let _ = stream.write_all(bytes).await;
                 let _ = stream.shutdown().await;
-                // Whatever else comes is read, so that the answer is not lost by a reset.
+                // Read the remaining input, so that the answer is not lost by a reset.
                 let _ = stream.read_to_end(&mut Vec::new()).await;
             }
         });
         let link = Link::new(&address, &security, Duration::from_secs(30)).expect("a link");
-        let status =
-            link.operations().status(v1::StatusRequest::default()).await.expect_err("no coordinator");
+        let status = link
+            .operations()
+            .status(v1::StatusRequest::default())
+            .await
+            .expect_err("no coordinator");
         server.abort();
         ConnectError::of(&status).expect("of the connection")
     }
@@ -107,19 +116,28 @@ mod tests {
             assert_eq!(broken.fault, ConnectFault::NotPlain, "{broken:?}");
         }
         assert_eq!(answered(Security::Plain, b"").await.fault, ConnectFault::Other);
-        let pin: Fingerprint = "m4cqsdvsad4vujcgsid3uphbij5ncrj5umfeqp2zhirpowrrlpja".parse().expect("one");
-        // The settings that a server of HTTP/2 begins with.
+        let pin: Fingerprint =
+            "m4cqsdvsad4vujcgsid3uphbij5ncrj5umfeqp2zhirpowrrlpja".parse().expect("one");
+        // The settings frame with which an HTTP/2 server begins.
         let broken = answered(Security::Tls(pin, None), &[0, 0, 0, 4, 0, 0, 0, 0, 0]).await;
         assert_eq!(broken.fault, ConnectFault::NoTls, "{broken:?}");
-        let nobody = TcpListener::bind("127.0.0.1:0").await.expect("a free port").local_addr().expect("one");
+        let nobody =
+            TcpListener::bind("127.0.0.1:0").await.expect("a free port").local_addr().expect("one");
         let nobody: Address = nobody.to_string().parse().expect("one");
         let link = Link::new(&nobody, &Security::Plain, Duration::from_secs(30)).expect("a link");
-        let status = link.operations().status(v1::StatusRequest::default()).await.expect_err("nobody");
-        assert_eq!(ConnectError::of(&status).map(|broken| broken.fault), Some(ConnectFault::NobodyListens));
+        let status =
+            link.operations().status(v1::StatusRequest::default()).await.expect_err("nobody");
+        assert_eq!(
+            ConnectError::of(&status).map(|broken| broken.fault),
+            Some(ConnectFault::NobodyListens)
+        );
     }
 
     #[test]
     fn an_answer_is_no_broken_connection() {
-        assert_eq!(ConnectError::of(&Status::unavailable("the coordinator stops; try again later")), None);
+        assert_eq!(
+            ConnectError::of(&Status::unavailable("the coordinator stops; try again later")),
+            None
+        );
     }
 }

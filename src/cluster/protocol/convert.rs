@@ -1,22 +1,23 @@
-//! Messages become what the campaign knows, and back. What comes from outside is looked at here, once.
+//! Conversions between messages and the campaign's types. This is the only place where input from
+//! outside is validated.
 
 use std::net::IpAddr;
 
 use crate::board::{Piece, Problem, Square};
 use crate::cluster::campaign::{
-    Assignment, HeldLease, JobState, Source, SubRangeSet, SyncRequest, SyncResponse, UnitId, UnitResult,
-    Verdict,
+    Assignment, HeldLease, JobState, Source, SubRangeSet, SyncRequest, SyncResponse, UnitId,
+    UnitResult, Verdict,
 };
 use crate::decomposition::JobHash;
 use crate::tally::{Parts, Residues, Tally};
 
 use super::v1;
 
-/// The most bytes of a message.
+/// The maximum size of a message in bytes.
 pub const MOST_MESSAGE_BYTES: usize = 1 << 20;
-/// The most leases in a sync.
+/// The maximum number of leases in a sync.
 pub const MOST_HELD: usize = 4096;
-/// The most results in a call.
+/// The maximum number of results in a call.
 pub const MOST_RESULTS: usize = 1024;
 const MOST_PARTS: usize = 64;
 const MOST_DEVICES: usize = 64;
@@ -27,22 +28,22 @@ const MOST_SQUARES: usize = 4096;
 const MOST_SUB_RANGES: usize = 32;
 const MOST_GRANT_BYTES: usize = 256;
 
-/// A message that does not mean anything.
+/// The error for an invalid message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
-    /// A field that must be there.
+    /// A required field is missing.
     #[error("{0} is missing")]
     Missing(&'static str),
-    /// Bytes of the wrong length.
+    /// A byte string has the wrong length.
     #[error("{0} has {1} bytes, not {2}")]
     Length(&'static str, usize, usize),
-    /// Too many of something.
+    /// A list has too many items.
     #[error("{1} {0}; at most {2} are taken")]
     TooMany(&'static str, usize, usize),
-    /// A value out of range.
+    /// A value is out of range.
     #[error("{0} is out of range")]
     Range(&'static str),
-    /// A piece or a board that there is not.
+    /// The piece or the board is invalid.
     #[error("{0}")]
     Problem(String),
 }
@@ -55,10 +56,10 @@ fn bytes<const N: usize>(what: &'static str, bytes: &[u8]) -> Result<[u8; N], Ma
     bytes.try_into().map_err(|_| Malformed::Length(what, bytes.len(), N))
 }
 
-/// The job that some bytes name.
+/// Returns the job hash in a byte string.
 ///
 /// # Errors
-/// They are not 16.
+/// There are not 16 bytes.
 pub fn job_hash(hash: &[u8]) -> Result<JobHash, Malformed> {
     Ok(JobHash::from_bytes(bytes("a job's name", hash)?))
 }
@@ -73,7 +74,8 @@ pub(super) fn seconds(what: &'static str, seconds: f64) -> Result<f64, Malformed
 }
 
 fn residues(values: &[u64]) -> Result<Residues, Malformed> {
-    let values: [u64; 2] = values.try_into().map_err(|_| Malformed::Length("residues", values.len(), 2))?;
+    let values: [u64; 2] =
+        values.try_into().map_err(|_| Malformed::Length("residues", values.len(), 2))?;
     Ok(Residues::from_values(values))
 }
 
@@ -94,7 +96,7 @@ impl From<&Tally> for v1::Tally {
 impl TryFrom<&v1::Tally> for Tally {
     type Error = Malformed;
 
-    /// As it was sent: nothing is compared.
+    /// Converts the fields as they were sent: their consistency is not checked.
     fn try_from(tally: &v1::Tally) -> Result<Self, Malformed> {
         let thirds = number("a sum", &tally.thirds)?;
         Ok(Self::from_parts(thirds, residues(&tally.residues)?, number("nodes", &tally.nodes)?))
@@ -138,7 +140,8 @@ fn lease(assignment: &Assignment) -> v1::Lease {
 fn assignment(lease: v1::Lease) -> Result<Assignment, Malformed> {
     let end = lease.first_unit.checked_add(lease.units).ok_or(Malformed::Range("a lease"))?;
     let not_kernel = name("a kernel", lease.not_kernel)?;
-    let sub_ranges = SubRangeSet::from_numbers(lease.sub_ranges).ok_or(Malformed::Range("a sub-range"))?;
+    let sub_ranges =
+        SubRangeSet::from_numbers(lease.sub_ranges).ok_or(Malformed::Range("a sub-range"))?;
     at_most("bytes of a grant", lease.grant.len(), MOST_GRANT_BYTES)?;
     Ok(Assignment {
         attempt: lease.attempt,
@@ -151,24 +154,24 @@ fn assignment(lease: v1::Lease) -> Result<Assignment, Malformed> {
     })
 }
 
-/// Returns a device's name as results carry it: printable ASCII, 200 characters at most.
+/// Returns a device's name as used in results: printable ASCII, at most 200 characters.
 pub fn device_label(name: &str) -> String {
     name.chars().filter(char::is_ascii).filter(|letter| !letter.is_control()).take(200).collect()
 }
 
-/// Returns the names by which results may call a device.
+/// Returns the names that results may use for a device.
 fn device_labels(device: &v1::Device) -> [String; 2] {
     [device_label(&device.id), device_label(&format!("{}, {}", device.id, device.name))]
 }
 
-/// Messages from and to what the campaign knows.
+/// Conversions between messages and the campaign's types.
 pub mod messages {
     use super::*;
 
-    /// The problem that is submitted.
+    /// Returns the submitted problem.
     ///
     /// # Errors
-    /// There is no such piece or board, or too many squares are decided.
+    /// The piece or the board is invalid, or too many squares are decided.
     pub fn problem(request: &v1::SubmitRequest) -> Result<Problem, Malformed> {
         at_most("squares", request.placed.len() + request.blocked.len(), MOST_SQUARES)?;
         let piece: Piece = request.piece.parse().map_err(|e| Malformed::Problem(format!("{e}")))?;
@@ -176,17 +179,19 @@ pub mod messages {
         let square = |s: &v1::Square| Some(Square::new(zero_based(s.row)?, zero_based(s.column)?));
         let squares = |squares: &[v1::Square]| -> Result<Vec<Square>, Malformed> {
             let all: Option<Vec<Square>> = squares.iter().map(square).collect();
-            all.ok_or_else(|| Malformed::Problem("rows and columns of squares begin at 1".to_owned()))
+            all.ok_or_else(|| {
+                Malformed::Problem("rows and columns of squares begin at 1".to_owned())
+            })
         };
         let (placed, blocked) = (squares(&request.placed)?, squares(&request.blocked)?);
         let n = request.n as usize;
         Problem::new(piece, n, placed, blocked).map_err(|e| Malformed::Problem(e.to_string()))
     }
 
-    /// A worker's sync, by the worker that the call's credentials name.
+    /// Returns a worker's sync request; the call's credentials determine the worker.
     ///
     /// # Errors
-    /// It is beyond a limit, or makes no sense.
+    /// The message exceeds a limit or is invalid.
     pub fn sync_request(
         request: v1::SyncRequest,
         (worker, owner, address): (String, String, Option<IpAddr>),
@@ -206,7 +211,11 @@ pub mod messages {
             address,
             boot: request.boot,
             capacity: request.capacity,
-            kernels: request.kernels.into_iter().map(|k| name("a kernel", k)).collect::<Result<_, _>>()?,
+            kernels: request
+                .kernels
+                .into_iter()
+                .map(|k| name("a kernel", k))
+                .collect::<Result<_, _>>()?,
             devices: request.devices.iter().flat_map(device_labels).collect(),
             units_per_s: rates.collect::<Result<_, _>>()?,
             held: held.collect::<Result<_, _>>()?,
@@ -214,7 +223,7 @@ pub mod messages {
         })
     }
 
-    /// What a worker says of its devices, fit to be shown to people.
+    /// Returns a worker's devices with texts that are safe to display.
     ///
     /// # Errors
     /// There are too many.
@@ -234,34 +243,34 @@ pub mod messages {
         Ok(devices.into_iter().map(device).collect())
     }
 
-    /// What a worker has in hand, as it is sent.
+    /// Returns the message for a held lease.
     pub fn held(held: &HeldLease) -> v1::Held {
         v1::Held { lease: Some(lease(&held.lease)), left: held.left, unstarted: held.unstarted }
     }
 
-    /// The answer to a sync, with the texts of its jobs still to be filled in.
+    /// Returns the answer to a sync, without the texts of its jobs.
     pub fn sync_response(response: &SyncResponse) -> v1::SyncResponse {
         v1::SyncResponse {
             desired: response.desired.iter().map(lease).collect(),
             cancel: response.cancel.clone(),
-            // The cast saturates where it matters: nobody waits for weeks.
+            // Saturating: no wait is that long.
             next_sync_ms: u32::try_from(response.next_sync_ms).unwrap_or(u32::MAX),
             ..v1::SyncResponse::default()
         }
     }
 
-    /// The leases of an answer.
+    /// Returns the leases of an answer.
     ///
     /// # Errors
-    /// One makes no sense.
+    /// A lease is invalid.
     pub fn desired(leases: Vec<v1::Lease>) -> Result<Vec<Assignment>, Malformed> {
         leases.into_iter().map(assignment).collect()
     }
 
-    /// A result, of a worker of this name, owner and build.
+    /// Returns a result, with the worker's name, owner and build.
     ///
     /// # Errors
-    /// It is beyond a limit, or makes no sense. That it contradicts itself is not looked for here.
+    /// The message exceeds a limit or is invalid. Its consistency is not checked here.
     pub fn unit_result(
         result: v1::Result,
         (worker, owner): (&str, &str),
@@ -288,7 +297,8 @@ pub mod messages {
         })
     }
 
-    /// A result, as it is sent. Who counted is what the call's credentials say.
+    /// Returns the message with a result. The worker is omitted, since the call's credentials
+    /// determine it.
     pub fn result(completion: &UnitResult) -> v1::Result {
         let parts = completion.parts.iter().map(|part| v1::Part {
             weight: part.weight,
@@ -373,7 +383,16 @@ mod tests {
         let unit = UnitId { job: JobHash::from_bytes([7; 16]), unit };
         let tally = parts.total().expect("small");
         let sub_sums = vec![tally.thirds() / 2, tally.thirds() - tally.thirds() / 2];
-        UnitResult { unit, attempt, grant: vec![7; 40], tally, parts, sub_sums, source, elapsed_s: 1.5 }
+        UnitResult {
+            unit,
+            attempt,
+            grant: vec![7; 40],
+            tally,
+            parts,
+            sub_sums,
+            source,
+            elapsed_s: 1.5,
+        }
     }
 
     proptest! {
@@ -410,11 +429,21 @@ mod tests {
     #[test]
     fn what_is_malformed_is_refused() {
         let good = || messages::result(&completion(&[(24, 5)], 1, 2));
-        let refused = |result| messages::unit_result(result, ("w", "o"), "0").expect_err("malformed");
+        let refused =
+            |result| messages::unit_result(result, ("w", "o"), "0").expect_err("malformed");
         assert_eq!(refused(v1::Result { tally: None, ..good() }), Malformed::Missing("a tally"));
-        assert!(matches!(refused(v1::Result { job: vec![1], ..good() }), Malformed::Length(_, 1, 16)));
-        assert!(matches!(refused(v1::Result { elapsed_s: f64::NAN, ..good() }), Malformed::Range(_)));
-        assert!(matches!(refused(v1::Result { kernel: "a\nb".into(), ..good() }), Malformed::Range(_)));
+        assert!(matches!(
+            refused(v1::Result { job: vec![1], ..good() }),
+            Malformed::Length(_, 1, 16)
+        ));
+        assert!(matches!(
+            refused(v1::Result { elapsed_s: f64::NAN, ..good() }),
+            Malformed::Range(_)
+        ));
+        assert!(matches!(
+            refused(v1::Result { kernel: "a\nb".into(), ..good() }),
+            Malformed::Range(_)
+        ));
         let parts = vec![good().parts[0].clone(); 65];
         assert!(matches!(refused(v1::Result { parts, ..good() }), Malformed::TooMany(_, 65, 64)));
         let held = vec![v1::Held::default(); MOST_HELD + 1];

@@ -1,4 +1,4 @@
-//! How a certificate is bought with a token, and renewed.
+//! Enrolment with a token, and renewal of certificates.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,13 +10,13 @@ use super::channel::{Address, Link, LinkError, Security};
 use super::{peer, v1};
 use crate::cluster::auth::{Credentials, HolderError, KeyRequest, Name, Token};
 
-/// Why there is no certificate.
+/// The reason why a certificate was not obtained.
 #[derive(Debug, thiserror::Error)]
 pub enum EnrolError {
-    /// No link.
+    /// The link cannot be set up.
     #[error(transparent)]
     Link(#[from] LinkError),
-    /// The key or the certificate cannot be kept, or is not the one that was asked for.
+    /// The key or the certificate cannot be stored, or the certificate does not match the request.
     #[error(transparent)]
     Holder(#[from] HolderError),
     /// The coordinator does not answer, or refuses.
@@ -30,28 +30,28 @@ impl From<Status> for EnrolError {
     }
 }
 
-/// Where an answer says that the caller's certificate is not valid yet.
+/// The metadata key of an answer that reports a certificate that is not valid yet.
 const CERTIFICATE: &str = "nqueens-certificate";
 const NOT_VALID_YET: &str = "not-valid-yet";
 
-/// The answer to a caller whose certificate is not valid yet by the coordinator's clock: the same call may succeed later,
-/// and at once after [`renew`].
+/// Returns the answer to a caller whose certificate is not valid yet by the coordinator's clock:
+/// the same call may succeed later, and at once after [`renew`].
 pub fn not_valid_yet(message: impl Into<String>) -> Status {
     let mut status = Status::unavailable(message);
     status.metadata_mut().insert(CERTIFICATE, MetadataValue::from_static(NOT_VALID_YET));
     status
 }
 
-/// Whether that is the answer.
+/// Returns whether an answer reports that the caller's certificate is not valid yet.
 pub fn is_not_valid_yet(status: &Status) -> bool {
     status.metadata().get(CERTIFICATE).is_some_and(|value| value == NOT_VALID_YET)
 }
 
-/// Buys a certificate for `name` and keeps it in `folder`. If the answer is lost, the same call again is the same
-/// purchase.
+/// Redeems a token for a certificate for `name` and stores it in `folder`. If the answer is lost,
+/// the repeated call does not use the token twice.
 ///
 /// # Errors
-/// The coordinator refuses, or the folder cannot be written.
+/// The coordinator refuses, or the directory cannot be written.
 pub async fn enrol(
     address: &Address,
     token: &Token,
@@ -68,15 +68,17 @@ pub async fn enrol(
         request: key.request().to_vec(),
     };
     let answer = link.enrolment().enroll(request).await?.into_inner();
-    let credentials = key.answered(token.authority(), &answer.certificate_pem, &answer.authority_pem)?;
+    let credentials =
+        key.answered(token.authority(), &answer.certificate_pem, &answer.authority_pem)?;
     credentials.save(folder)?;
     Ok(credentials)
 }
 
-/// Gets the next certificate of whoever has `credentials`, and keeps it in `folder`.
+/// Obtains the next certificate for the holder of `credentials` and stores it in `folder`.
 ///
 /// # Errors
-/// The coordinator refuses, or the folder cannot be written; those in hand are as good as before.
+/// The coordinator refuses, or the directory cannot be written; the current credentials remain
+/// valid.
 pub async fn renew(
     address: &Address,
     credentials: &Credentials,

@@ -1,4 +1,4 @@
-//! What goes over the network: the messages of `proto/nqueens.proto`, what they mean here, and connections.
+//! The network protocol: the messages of `proto/nqueens.proto`, their conversion, and channels.
 
 mod channel;
 mod connect_error;
@@ -9,16 +9,18 @@ mod version;
 
 pub use channel::{Address, AddressError, Link, LinkError, Security};
 pub use connect_error::{ConnectError, ConnectFault};
-pub use convert::{MOST_HELD, MOST_MESSAGE_BYTES, MOST_RESULTS, Malformed, device_label, job_hash, messages};
+pub use convert::{
+    MOST_HELD, MOST_MESSAGE_BYTES, MOST_RESULTS, Malformed, device_label, job_hash, messages,
+};
 pub use enrolment::{EnrolError, enrol, is_not_valid_yet, not_valid_yet, renew};
 pub use proving::{CompletionQuery, ProveCall, TaskAnswer, TaskOutcome, TaskQuery, answered, task};
 pub use version::{AnotherProtocol, BUILD, PROTOCOL, check, peer};
 
-/// The messages and services, as they are generated.
+/// The generated messages and services.
 #[allow(missing_docs, unreachable_pub, unused_qualifications, clippy::all)]
 pub mod v1 {
     tonic::include_proto!("nqueens.v1");
 
-    /// What the reflection service tells of them.
+    /// The descriptors for the reflection service.
     pub const DESCRIPTORS: &[u8] = tonic::include_file_descriptor_set!("nqueens");
 }

@@ -1,4 +1,4 @@
-//! Tasks of proofs and what they come to, as messages.
+//! Conversions between messages and the tasks of proofs with their answers.
 
 use std::sync::Arc;
 
@@ -11,40 +11,41 @@ use crate::proof::{self, Beauty};
 use crate::solver::beautiful::{MOST_NODES, SubtreeAnswer, SubtreeTask};
 use crate::solver::first::{LARGEST, Outcome};
 
-/// What a task asks.
+/// The query of a task.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TaskQuery {
-    /// Of a first solution.
+    /// A query about a first solution.
     Completion(CompletionQuery),
-    /// Of a most beautiful one.
+    /// A query about a most beautiful solution.
     Part(SubtreeTask),
 }
 
-/// Whether the board of size n with queens on its first rows has a completion.
+/// The query whether the board of size n with queens in its first rows has a completion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompletionQuery {
     /// The size of the board.
     pub n: usize,
-    /// The 0-based columns of the queens on the first rows.
+    /// The 0-based columns of the queens in the first rows.
     pub prefix: Vec<usize>,
-    /// Linear programmes that may be solved for it.
+    /// The maximum number of linear relaxations (LPs) to solve.
     pub programmes: u64,
-    /// 0 for the usual order of trials; each other number is another order.
+    /// The number of the search order: 0 for the usual one, any other number for a different one.
     pub attempt: u64,
 }
 
-/// What a task came to, by the word of whoever answers it.
+/// The outcome of a task, as claimed by the worker that solved it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TaskOutcome {
     /// There is no completion: a refutation, as in the certificates of first solutions.
     Refuted(Refutation),
-    /// A completion, or a solution of a part: the 0-based column of the queen in each row.
+    /// A completion, or a solution of a subtree: the 0-based column of the queen in each row.
     Completed(Vec<usize>),
-    /// A tree with the holes of a part, as in the certificates of most beautiful solutions.
+    /// A search tree with holes for the unsearched subtrees, as in the certificates of most
+    /// beautiful solutions.
     Tree(Vec<u8>),
-    /// It takes more than was allowed.
+    /// The task exceeds its limits.
     GivenUp,
-    /// Nobody wants it any more.
+    /// The task was cancelled.
     Stopped,
 }
 
@@ -69,46 +70,47 @@ impl From<SubtreeAnswer> for TaskOutcome {
     }
 }
 
-/// A task's answer, by the word of whoever gives it.
+/// The answer to a task, as claimed by the worker that gives it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskAnswer {
-    /// [`TaskOutcome::Stopped`] for none.
+    /// The outcome; [`TaskOutcome::Stopped`] if there is none.
     pub outcome: TaskOutcome,
-    /// Nodes of its searches.
+    /// The number of search nodes.
     pub nodes: u64,
-    /// Linear programmes that were solved.
+    /// The number of linear relaxations solved.
     pub programmes: u64,
-    /// How long it took.
+    /// The elapsed time, in seconds.
     pub elapsed_s: f64,
 }
 
-/// A call of a worker.
+/// A worker's Prove call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProveCall {
-    /// Changes when the worker restarts.
+    /// A number that changes when the worker restarts.
     pub boot: u64,
     /// The number of the call since then.
     pub number: u64,
-    /// Tasks that it can have in hand.
+    /// The number of tasks that the worker can hold.
     pub capacity: usize,
-    /// Tasks that it has.
+    /// The tasks that the worker holds.
     pub holding: Vec<u64>,
-    /// Answers, each with its task.
+    /// The answers, each with its task.
     pub answers: Vec<(u64, TaskAnswer)>,
-    /// It searches parts, too, of any kind.
+    /// Whether the worker searches subtrees of any kind, including those with full diagonals.
     pub parts: bool,
 }
 
-/// Columns on the wire, from 1.
+/// Returns the 1-based columns for the wire.
 fn from_one(columns: &[usize]) -> Vec<u32> {
-    // A board's side fits many times over.
+    // A board's side is far below 2^32.
     columns.iter().map(|&column| column as u32 + 1).collect()
 }
 
-/// 0-based columns on a board of size at most `largest`.
+/// Returns 0-based columns on a board of size at most `largest`.
 fn from_zero(columns: &[u32], largest: usize) -> Result<Vec<usize>, Malformed> {
     at_most("columns", columns.len(), largest)?;
-    let column = |&column: &u32| (1..=largest as u32).contains(&column).then(|| column as usize - 1);
+    let column =
+        |&column: &u32| (1..=largest as u32).contains(&column).then(|| column as usize - 1);
     columns.iter().map(column).collect::<Option<_>>().ok_or(Malformed::Range("a column"))
 }
 
@@ -123,7 +125,8 @@ impl TryFrom<&v1::CompletionQuery> for CompletionQuery {
     type Error = Malformed;
 
     fn try_from(query: &v1::CompletionQuery) -> Result<Self, Malformed> {
-        let n = usize::try_from(query.n).ok().filter(|&n| n <= LARGEST).ok_or(Malformed::Range("n"))?;
+        let n =
+            usize::try_from(query.n).ok().filter(|&n| n <= LARGEST).ok_or(Malformed::Range("n"))?;
         let prefix = from_zero(&query.columns, LARGEST)?;
         let on_board = prefix.len() <= n && prefix.iter().all(|&column| column < n);
         let squares: Vec<Square> =
@@ -153,7 +156,7 @@ impl From<&SubtreeTask> for v1::PartQuery {
         for (orbit, _) in known.alive().iter().enumerate().filter(|(_, alive)| **alive) {
             alive[orbit / 8] |= 1 << (orbit % 8);
         }
-        // A board's squares and lines fit many times over.
+        // All of these numbers are far below 2^32.
         let range = |&(level, least, most): &(usize, usize, usize)| v1::LevelRange {
             level: level as u32,
             least: least as u32,
@@ -178,7 +181,8 @@ impl TryFrom<&v1::PartQuery> for SubtreeTask {
     type Error = Malformed;
 
     fn try_from(query: &v1::PartQuery) -> Result<Self, Malformed> {
-        let n = usize::try_from(query.n).ok().filter(|n| (1..=proof::beautiful::LARGEST).contains(n));
+        let n =
+            usize::try_from(query.n).ok().filter(|n| (1..=proof::beautiful::LARGEST).contains(n));
         let n = n.ok_or(Malformed::Range("n"))?;
         let norm = match v1::Norm::try_from(query.norm).map_err(|_| Malformed::Range("a norm"))? {
             v1::Norm::Euclidean => Norm::Euclidean,
@@ -191,9 +195,11 @@ impl TryFrom<&v1::PartQuery> for SubtreeTask {
         if found != orbits.div_ceil(8) {
             return Err(Malformed::Length("orbits", found, orbits.div_ceil(8)));
         }
-        let alive = (0..orbits).map(|orbit| query.alive[orbit / 8] >> (orbit % 8) & 1 == 1).collect();
-        let range =
-            |range: &v1::LevelRange| (range.level as usize, range.least as usize, range.most as usize);
+        let alive =
+            (0..orbits).map(|orbit| query.alive[orbit / 8] >> (orbit % 8) & 1 == 1).collect();
+        let range = |range: &v1::LevelRange| {
+            (range.level as usize, range.least as usize, range.most as usize)
+        };
         let ranges = query.ranges.iter().map(range).collect();
         let beauty = Beauty { norm, turning: query.turning };
         let wrong = |error: proof::ProofError| Malformed::Problem(error.to_string());
@@ -208,7 +214,7 @@ impl TryFrom<&v1::PartQuery> for SubtreeTask {
     }
 }
 
-/// A task as it is sent.
+/// Returns the message with a task.
 pub fn task(task: u64, query: &TaskQuery) -> v1::Task {
     use v1::task::Query;
     let query = match query {
@@ -230,12 +236,14 @@ impl TryFrom<&v1::Task> for TaskQuery {
     }
 }
 
-/// An answer as it is sent; `None` if there is none.
+/// Returns the message with an answer, or `None` if there is no answer.
 pub fn answered(task: u64, answer: &TaskAnswer) -> Option<v1::TaskAnswer> {
     use v1::task_answer::Answer;
     let TaskAnswer { outcome, nodes, programmes, elapsed_s } = answer;
     let outcome = match outcome {
-        TaskOutcome::Refuted(refutation) => Some(Answer::Refutation(refutation.as_bytes().to_vec())),
+        TaskOutcome::Refuted(refutation) => {
+            Some(Answer::Refutation(refutation.as_bytes().to_vec()))
+        }
         TaskOutcome::Completed(columns) => {
             Some(Answer::Completion(v1::Columns { columns: from_one(columns) }))
         }
@@ -249,7 +257,7 @@ pub fn answered(task: u64, answer: &TaskAnswer) -> Option<v1::TaskAnswer> {
 
 fn answer(answer: v1::TaskAnswer) -> Result<(u64, TaskAnswer), Malformed> {
     use v1::task_answer::Answer;
-    /// Of one task; more are not made in a year.
+    /// The maximum numbers for one task, which are not reached in a year.
     const MOST: u64 = 1 << 44;
     let outcome = match answer.answer {
         Some(Answer::Refutation(bytes)) => TaskOutcome::Refuted(Refutation::from_bytes(bytes)),
@@ -300,13 +308,16 @@ mod tests {
             let message = answered(9, &sent).expect("an answer");
             assert_eq!(answer(message), Ok((9, sent)));
         }
-        let stopped = TaskAnswer { outcome: TaskOutcome::Stopped, nodes: 0, programmes: 0, elapsed_s: 0.0 };
+        let stopped =
+            TaskAnswer { outcome: TaskOutcome::Stopped, nodes: 0, programmes: 0, elapsed_s: 0.0 };
         assert_eq!(answered(9, &stopped), None);
     }
 
     #[test]
     fn queries_about_no_board_are_refused() {
-        for (n, columns) in [(129, vec![]), (8, vec![0]), (8, vec![9]), (8, vec![1, 2]), (2, vec![1; 3])] {
+        for (n, columns) in
+            [(129, vec![]), (8, vec![0]), (8, vec![9]), (8, vec![1, 2]), (2, vec![1; 3])]
+        {
             let query = v1::CompletionQuery { n, columns, programmes: 1, attempt: 0 };
             assert!(CompletionQuery::try_from(&query).is_err(), "{query:?}");
         }
@@ -316,7 +327,8 @@ mod tests {
         let beauty = Beauty { norm: Norm::Chebyshev, turning };
         let alive = (0..15).map(|orbit| orbit % 3 > 0).collect();
         let full = if turning { vec![] } else { vec![0, 8] };
-        let known = Premises::new(9, beauty, alive, full, vec![(0, 0, 0), (2, 1, 9)]).expect("of a board");
+        let known =
+            Premises::new(9, beauty, alive, full, vec![(0, 0, 0), (2, 1, 9)]).expect("of a board");
         let part = Part::new(Arc::new(known), vec![80, 3]).expect("of a board");
         SubtreeTask { part, nodes: MOST_NODES, weights: Arc::new([1.0, 2.5]) }
     }
@@ -365,8 +377,8 @@ mod tests {
 
     #[test]
     fn a_message_has_room_for_the_longest_tree() {
-        // A line of the largest board takes two bytes, and as many nodes as are allowed have a line each; holes are few:
-        // at most one for each square of the lines on one path.
+        // Each node names one line of the board (a row, column or diagonal), which takes two bytes
+        // on the largest board. Holes are few: at most one per square of the lines on one path.
         let holes = proof::beautiful::LARGEST * proof::beautiful::LARGEST;
         let bytes = 2 * (MOST_NODES as usize + holes);
         assert!(bytes + (64 << 10) <= crate::cluster::protocol::MOST_MESSAGE_BYTES, "{bytes}");

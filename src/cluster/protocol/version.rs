@@ -1,40 +1,42 @@
-//! Versions: of the protocol, and of the program.
+//! The versions of the protocol and the program.
 
 use super::v1::Peer;
 
-/// The version of what the protocol's fields cannot say.
+/// The version of those parts of the protocol that its fields cannot express.
 pub const PROTOCOL: u32 = 1;
 
 /// The program's version.
 pub const BUILD: &str = env!("CARGO_PKG_VERSION");
 
-/// Who speaks here.
+/// Returns this program's versions, which are sent with each request.
 pub fn peer() -> Option<Peer> {
     Some(Peer { protocol: PROTOCOL, build: BUILD.to_owned() })
 }
 
-/// A peer of another version.
+/// The error for a peer with another version of the protocol.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "this coordinator speaks version {PROTOCOL} of the protocol (nqueens {BUILD}), the caller version {protocol} \
      (nqueens {build}): install nqueens {BUILD} there"
 )]
 pub struct AnotherProtocol {
-    /// Its protocol.
+    /// The peer's protocol version.
     pub protocol: u32,
-    /// Its build.
+    /// The peer's build.
     pub build: String,
 }
 
-/// The caller's build, if it speaks the protocol of this program.
+/// Returns the caller's build if it speaks this program's version of the protocol.
 ///
 /// # Errors
-/// It speaks another.
+/// It speaks another version.
 pub fn check(peer: Option<&Peer>) -> Result<String, AnotherProtocol> {
-    /// More is no version.
+    /// A longer text is not a version.
     const MOST_LETTERS: usize = 64;
-    let (protocol, build) = peer.map_or((0, "of unknown version"), |peer| (peer.protocol, &peer.build[..]));
-    let build: String = build.chars().filter(|letter| !letter.is_control()).take(MOST_LETTERS).collect();
+    let (protocol, build) =
+        peer.map_or((0, "of unknown version"), |peer| (peer.protocol, &peer.build[..]));
+    let build: String =
+        build.chars().filter(|letter| !letter.is_control()).take(MOST_LETTERS).collect();
     if protocol == PROTOCOL { Ok(build) } else { Err(AnotherProtocol { protocol, build }) }
 }
 
@@ -47,7 +49,10 @@ mod tests {
         assert_eq!(check(peer().as_ref()), Ok(BUILD.to_owned()));
         let newer = Peer { protocol: PROTOCOL + 1, build: "9.0.0\u{7}".into() };
         let said = check(Some(&newer)).expect_err("another version").to_string();
-        assert!(said.contains(&format!("install nqueens {BUILD}")) && said.contains("9.0.0)"), "{said}");
+        assert!(
+            said.contains(&format!("install nqueens {BUILD}")) && said.contains("9.0.0)"),
+            "{said}"
+        );
         assert!(check(None).is_err());
     }
 }

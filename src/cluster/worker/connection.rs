@@ -1,4 +1,5 @@
-//! The line to the coordinator: calls with deadlines, a new channel after a failure, and what failures mean.
+//! The connection to the coordinator: calls with deadlines, a new channel after a failure, and the
+//! meaning of failures.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,16 +15,16 @@ use crate::cluster::protocol::{
     Address, ConnectError, ConnectFault, Link, LinkError, Security, is_not_valid_yet,
 };
 
-/// What a call that failed means.
+/// The meaning of a failed call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum RpcFailure {
-    /// The same call may succeed later.
+    /// A transient failure: the same call may succeed later.
     Passing(String),
-    /// It will not.
+    /// A permanent failure.
     Lasting(String),
 }
 
-/// What a failure means.
+/// Classifies a failure.
 pub(super) fn trouble(status: &Status) -> RpcFailure {
     let said = status.message().to_owned();
     match status.code() {
@@ -36,7 +37,7 @@ pub(super) fn trouble(status: &Status) -> RpcFailure {
     }
 }
 
-/// The line to the coordinator.
+/// The connection to the coordinator.
 #[derive(Debug)]
 pub(super) struct Connection {
     address: Address,
@@ -44,7 +45,7 @@ pub(super) struct Connection {
     /// Whether a coordinator has ever answered.
     was_answered: AtomicBool,
     state: Mutex<State>,
-    /// Whether the coordinator has said that the certificate in use is not valid yet.
+    /// Whether the coordinator has reported that the certificate in use is not valid yet.
     not_valid_yet: watch::Sender<bool>,
 }
 
@@ -52,12 +53,16 @@ pub(super) struct Connection {
 struct State {
     security: Security,
     link: Link,
-    /// Counts the links.
+    /// The number of links that were replaced.
     generation: u64,
 }
 
 impl Connection {
-    pub(super) fn new(address: Address, security: Security, deadline: Duration) -> Result<Self, LinkError> {
+    pub(super) fn new(
+        address: Address,
+        security: Security,
+        deadline: Duration,
+    ) -> Result<Self, LinkError> {
         let link = Link::new(&address, &security, deadline)?;
         let state = Mutex::new(State { security, link, generation: 0 });
         let (was_answered, not_valid_yet) = (AtomicBool::new(false), watch::Sender::new(false));
@@ -81,7 +86,7 @@ impl Connection {
         self.state().security.clone()
     }
 
-    /// Connects anew, by other credentials.
+    /// Reconnects with other credentials.
     pub(super) fn secure(&self, security: Security) -> Result<(), LinkError> {
         let link = Link::new(&self.address, &security, self.deadline)?;
         let mut state = self.state();
@@ -90,16 +95,16 @@ impl Connection {
         Ok(())
     }
 
-    /// Waits until the coordinator says that the certificate in use is not valid yet: its clock was set back. Says so
-    /// once for each call that is answered so.
+    /// Waits until the coordinator reports that the certificate in use is not valid yet, because
+    /// its clock was set back. Clears the report, so that each wait needs a new one.
     pub(super) async fn not_valid_yet(&self) {
         let mut said = self.not_valid_yet.subscribe();
-        // The sender is there as long as this is.
+        // The sender lives as long as `self`.
         let _ = said.wait_for(|said| *said).await;
         self.not_valid_yet.send_replace(false);
     }
 
-    /// Remembers that the certificate is not valid yet, unless another is in use since the call.
+    /// Records that the certificate is not valid yet, unless it was replaced since the call.
     fn hear(&self, status: &Status, generation: u64) {
         let state = self.state();
         if is_not_valid_yet(status) && state.generation == generation {
@@ -107,12 +112,12 @@ impl Connection {
         }
     }
 
-    /// Connects anew, unless somebody has since the link of this generation failed: after some failures a channel may
-    /// never come back by itself.
+    /// Reconnects, unless the link of this generation was already replaced: after some failures a
+    /// channel may never recover by itself.
     fn rebuild(&self, generation: u64) {
         let mut state = self.state();
         if state.generation == generation {
-            // What could be set up once can be again.
+            // A link that could be set up once can be set up again.
             if let Ok(link) = Link::new(&self.address, &state.security, self.deadline) {
                 state.link = link;
             }
@@ -120,13 +125,14 @@ impl Connection {
         }
     }
 
-    /// Whether what listens there does not speak as it is spoken to, and never did: then nothing but another start helps.
+    /// Returns whether the server does not speak the expected protocol and never did. Then only a
+    /// restart with other options helps.
     fn is_spoken_to_wrongly(&self, status: &Status) -> bool {
         let is_other = |broken: ConnectError| broken.fault == ConnectFault::NotPlain;
         !self.was_answered.load(Ordering::Relaxed) && ConnectError::of(status).is_some_and(is_other)
     }
 
-    /// A call without which a worker can do: whatever its failure means, others will tell.
+    /// Makes an optional call: it is not retried, since other calls report the same failures.
     pub(super) async fn try_call<T, F>(&self, call: impl FnOnce(Link) -> F) -> Result<T, Status>
     where
         F: Future<Output = Result<Response<T>, Status>>,
@@ -135,17 +141,20 @@ impl Connection {
         self.in_time(call(link)).await
     }
 
-    /// The answer to a call, or that there was none in time.
-    async fn in_time<T>(&self, call: impl Future<Output = Result<Response<T>, Status>>) -> Result<T, Status> {
+    /// Returns the answer to a call, or an error if there is none within the deadline.
+    async fn in_time<T>(
+        &self,
+        call: impl Future<Output = Result<Response<T>, Status>>,
+    ) -> Result<T, Status> {
         let late = |_| Err(Status::deadline_exceeded("no answer in time"));
         let outcome = tokio::time::timeout(self.deadline, call).await.unwrap_or_else(late);
         outcome.map(Response::into_inner)
     }
 
-    /// A call. If it fails in a way that may pass, waits as `backoff` says and returns the code.
+    /// Makes a call. After a transient failure, waits as `backoff` says and returns the code.
     ///
     /// # Errors
-    /// It fails for good.
+    /// The failure is permanent.
     pub(super) async fn call<T, F>(
         &self,
         backoff: &mut Backoff,
@@ -158,7 +167,7 @@ impl Connection {
             let state = self.state();
             (state.link.clone(), state.generation)
         };
-        // The channel's own deadline begins when it is connected.
+        // The channel's own deadline starts only once it is connected.
         match self.in_time(call(link)).await {
             Ok(answer) => {
                 self.was_answered.store(true, Ordering::Relaxed);
@@ -199,10 +208,17 @@ mod tests {
         ] {
             assert!(matches!(trouble(&Status::new(code, "x")), RpcFailure::Passing(_)), "{code:?}");
         }
-        for code in
-            [Code::FailedPrecondition, Code::Unauthenticated, Code::PermissionDenied, Code::Unimplemented]
-        {
-            assert_eq!(trouble(&Status::new(code, "x")), RpcFailure::Lasting("x".into()), "{code:?}");
+        for code in [
+            Code::FailedPrecondition,
+            Code::Unauthenticated,
+            Code::PermissionDenied,
+            Code::Unimplemented,
+        ] {
+            assert_eq!(
+                trouble(&Status::new(code, "x")),
+                RpcFailure::Lasting("x".into()),
+                "{code:?}"
+            );
         }
     }
 }

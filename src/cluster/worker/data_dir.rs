@@ -1,4 +1,4 @@
-//! A worker's folder: its lock, its name, its certificate.
+//! A worker's data directory: its lock, its name and its certificate.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
@@ -12,20 +12,20 @@ use crate::atomic_file;
 use crate::cluster::auth::{Credentials, HolderError, Name, Token};
 use crate::cluster::protocol::{Address, ConnectError, ConnectFault, EnrolError, Security, enrol};
 
-/// Now, in ms since 1970.
+/// Returns the current time in ms since 1970.
 pub(super) fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// A worker's folder, which no other worker has as long as this is open.
+/// A worker's data directory, locked against other workers while this value lives.
 #[derive(Debug)]
 pub(super) struct DataDir {
     path: PathBuf,
     _lock: File,
 }
 
-/// How a worker gets to know its coordinator.
+/// The parameters with which a worker joins its coordinator.
 #[derive(Clone, Debug)]
 pub(super) struct Joining<'a> {
     pub(super) address: &'a Address,
@@ -36,10 +36,10 @@ pub(super) struct Joining<'a> {
 }
 
 impl DataDir {
-    /// Opens or creates the folder at `path`.
+    /// Opens or creates the data directory at `path`.
     ///
     /// # Errors
-    /// Another worker has it, or it cannot be written.
+    /// Another worker uses it, or it cannot be written.
     pub(super) fn open(path: &Path) -> Result<Self, WorkerError> {
         let fail = |error| WorkerError::Folder(path.to_owned(), error);
         fs::create_dir_all(path).map_err(fail)?;
@@ -58,22 +58,26 @@ impl DataDir {
         }
     }
 
-    /// The folder.
+    /// Returns the path of the directory.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The outbox in it.
+    /// Returns the path of the outbox file.
     pub(super) fn outbox(&self) -> PathBuf {
         self.path.join("outbox.db")
     }
 
-    /// The worker's name, and how its connections are made safe. Buys a certificate if there is none and there is a
-    /// token; tries again and again while the coordinator cannot be reached.
+    /// Returns the worker's name and how its connections are secured. Redeems the token if there is
+    /// no certificate, and retries while the coordinator cannot be reached.
     ///
     /// # Errors
-    /// The coordinator refuses, there is nothing that it could know the worker by, or the folder cannot be used.
-    pub(super) async fn join(&self, joining: &Joining<'_>) -> Result<(Name, Security), WorkerError> {
+    /// The coordinator refuses, there are no credentials to identify the worker, or the directory
+    /// cannot be used.
+    pub(super) async fn join(
+        &self,
+        joining: &Joining<'_>,
+    ) -> Result<(Name, Security), WorkerError> {
         let Joining { address, token, insecure, .. } = joining;
         let kept = match Credentials::load(&self.path) {
             _ if *insecure => None,
@@ -81,10 +85,12 @@ impl DataDir {
             Err(HolderError::Missing(_)) => None,
             Err(error) => return Err(error.into()),
         };
-        // A token for another coordinator, or in place of a certificate that has ended, is to be used.
+        // A token for another coordinator, or one that replaces an expired certificate, is
+        // redeemed.
         let good = |credentials: &Credentials| {
             token.is_none_or(|token| {
-                token.authority() == credentials.authority() && now_ms() < credentials.not_after_ms()
+                token.authority() == credentials.authority()
+                    && now_ms() < credentials.not_after_ms()
             })
         };
         if let Some(credentials) = kept.filter(good) {
@@ -116,16 +122,17 @@ impl DataDir {
     ) -> Result<Credentials, WorkerError> {
         let mut backoff = Backoff::default();
         loop {
-            let refused = match enrol(joining.address, token, name, &self.path, joining.deadline).await {
-                Ok(credentials) => return Ok(credentials),
-                Err(EnrolError::Link(error)) => return Err(error.into()),
-                Err(EnrolError::Holder(error)) => return Err(error.into()),
-                Err(EnrolError::Refused(status)) => status,
-            };
+            let refused =
+                match enrol(joining.address, token, name, &self.path, joining.deadline).await {
+                    Ok(credentials) => return Ok(credentials),
+                    Err(EnrolError::Link(error)) => return Err(error.into()),
+                    Err(EnrolError::Holder(error)) => return Err(error.into()),
+                    Err(EnrolError::Refused(status)) => status,
+                };
             let address = joining.address.clone();
             let fault = ConnectError::of(&refused).map(|broken| broken.fault);
             match trouble(&refused) {
-                // A server that is not the coordinator of the token does not become it.
+                // A server that is not the token's coordinator will not become it.
                 RpcFailure::Passing(why) if fault == Some(ConnectFault::Stranger) => {
                     return Err(WorkerError::Refused(address, why));
                 }
@@ -142,7 +149,8 @@ impl DataDir {
         }
     }
 
-    /// The name: that given, which is kept, or that kept, or a new one after this machine.
+    /// Returns the given name, the stored one, or a new one derived from the host name. A given or
+    /// new name is stored.
     fn name(&self, given: Option<&Name>) -> Result<Name, WorkerError> {
         let path = self.path.join("name");
         let fail = |error| WorkerError::Folder(path.clone(), error);
@@ -166,18 +174,22 @@ impl DataDir {
     }
 }
 
-/// What this machine calls itself, if it says.
+/// Returns the host name, or an empty string if it is unknown.
 fn host_name() -> String {
-    let file =
-        || fs::read_to_string("/proc/sys/kernel/hostname").or_else(|_| fs::read_to_string("/etc/hostname"));
+    let file = || {
+        fs::read_to_string("/proc/sys/kernel/hostname")
+            .or_else(|_| fs::read_to_string("/etc/hostname"))
+    };
     let variable = || std::env::var("COMPUTERNAME").or_else(|_| std::env::var("HOSTNAME"));
     file().ok().or_else(|| variable().ok()).unwrap_or_default()
 }
 
-/// A name after a machine, with four random letters: machines may have the same.
+/// Returns a name derived from a host name, with four random letters, since host names need not be
+/// unique.
 fn name_after(host: &str) -> Name {
-    let fits =
-        |letter: &char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || matches!(letter, '-' | '.');
+    let fits = |letter: &char| {
+        letter.is_ascii_lowercase() || letter.is_ascii_digit() || matches!(letter, '-' | '.')
+    };
     let host: String = host.trim().to_lowercase().chars().filter(fits).take(50).collect();
     let host = host.trim_matches(['-', '.']);
     let host = if host.is_empty() { "worker" } else { host };

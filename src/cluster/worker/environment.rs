@@ -1,20 +1,21 @@
-//! What a worker looks at before it counts: the clock on the wall, and how hot the machine is.
+//! The environment of a worker: the local time and the temperature of the machine.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::quiet_hours::QuietHours;
+use super::working_hours::WorkingHours;
 
-/// The clock and the thermometer; tests have their own.
+/// A clock and a thermometer; tests use their own.
 pub trait Environment: Send + Sync {
-    /// Minutes since midnight, local time: 0 to 1439.
+    /// Returns the minutes since midnight, local time: 0 to 1439.
     fn minute_of_day(&self) -> u16;
 
-    /// The hottest processor, in degrees Celsius; `None` if this machine does not tell.
+    /// Returns the temperature of the hottest processor in degrees Celsius, or `None` if it is
+    /// unknown.
     fn temperature_c(&self) -> Option<f64>;
 }
 
-/// This machine.
+/// The clock and the sensors of this machine.
 #[derive(Clone, Debug)]
 pub struct ThisMachine {
     sensors: PathBuf,
@@ -38,10 +39,11 @@ impl Environment for ThisMachine {
     }
 }
 
-/// The hottest sensor of the processors under a folder as Linux has it: `hwmonK/name`, `hwmonK/tempJ_input` in
-/// thousandths of a degree. Of all sensors if none is known as a processor's.
+/// Returns the temperature of the hottest processor sensor in a hwmon directory of Linux
+/// (`hwmonK/name`, and `hwmonK/tempJ_input` in thousandths of a degree), or of the hottest of all
+/// sensors if none is known to be a processor's.
 fn hottest(sensors: &Path) -> Option<f64> {
-    /// Drivers for the sensors in processors. Others (disks, or inputs of mainboards where nothing is plugged in) say
+    /// The drivers of processor sensors. Others (disks, or unconnected inputs of mainboards) say
     /// nothing about the load.
     const PROCESSORS: [&str; 6] =
         ["coretemp", "k10temp", "zenpower", "cpu_thermal", "soc_thermal", "via_cputemp"];
@@ -55,11 +57,12 @@ fn hottest(sensors: &Path) -> Option<f64> {
             if !(file_name.starts_with("temp") && file_name.ends_with("_input")) {
                 continue;
             }
-            // A sensor that sleeps cannot be read.
+            // A sleeping sensor cannot be read.
             let Ok(text) = fs::read_to_string(file.path()) else { continue };
             let Ok(thousandths) = text.trim().parse::<i32>() else { continue };
             let degrees = f64::from(thousandths) / 1000.0;
-            let hotter = |known: Option<f64>| Some(known.map_or(degrees, |known| known.max(degrees)));
+            let hotter =
+                |known: Option<f64>| Some(known.map_or(degrees, |known| known.max(degrees)));
             all = hotter(all);
             if is_processor {
                 processors = hotter(processors);
@@ -69,25 +72,27 @@ fn hottest(sensors: &Path) -> Option<f64> {
     processors.or(all)
 }
 
-/// When a worker is to rest.
+/// The conditions for a worker to rest.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Rest {
-    /// The hours in which it counts; all of them if `None`.
-    pub hours: Option<QuietHours>,
-    /// It pauses above so many degrees Celsius, and goes on once it is 5 below.
+    /// The hours in which the worker counts; `None` for all of them.
+    pub hours: Option<WorkingHours>,
+    /// The temperature in degrees Celsius above which the worker pauses. It resumes once it is 5
+    /// degrees cooler.
     pub max_temperature_c: Option<f64>,
 }
 
-/// Whether a worker rests, which depends on whether it was too hot before.
+/// The state of pausing for heat: whether a worker rests also depends on whether it was too hot
+/// before.
 #[derive(Debug, Default)]
 pub(super) struct Pause {
     hot: bool,
 }
 
 impl Pause {
-    /// Why the worker is to rest now; `None` if it may count.
+    /// Returns why the worker is to rest now, or `None` if it may count.
     pub(super) fn reason(&mut self, rest: &Rest, around: &dyn Environment) -> Option<String> {
-        /// The fan must get ahead before the next unit.
+        /// The hysteresis, which lets the fan catch up before the next unit.
         const COOLER_BY_C: f64 = 5.0;
         if let Some(most) = rest.max_temperature_c {
             // A sensor that cannot be read for a while changes nothing.
@@ -149,7 +154,8 @@ mod tests {
     #[test]
     fn a_worker_rests_outside_its_hours() {
         let rest = Rest { hours: "18:00-08:00".parse().ok(), max_temperature_c: None };
-        for (minute, rests) in [(0, false), (479, false), (480, true), (1079, true), (1080, false)] {
+        for (minute, rests) in [(0, false), (479, false), (480, true), (1079, true), (1080, false)]
+        {
             let around = Says(Mutex::new((minute, None)));
             assert_eq!(Pause::default().reason(&rest, &around).is_some(), rests, "{minute}");
         }

@@ -1,5 +1,5 @@
-//! The crew: the threads that count, one for each core and one for each device, and one that plans jobs. They take units
-//! from the shop and put results into the outbox.
+//! The executors: the threads that count, one per core and one per device, and one that plans jobs.
+//! They take units from the work queue and put results into the outbox.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -24,7 +24,7 @@ use crate::kernel::gpu::{DeviceKernel, Fault, self_test};
 use crate::kernel::{KernelKind, count_parts};
 use crate::tally::{Parts, TallyError};
 
-/// A lease whose job is to be planned, and the job's text if it was sent.
+/// A lease whose job is to be planned, with the job's text if it was sent.
 #[derive(Debug)]
 pub(super) struct ToPlan {
     pub(super) attempt: u64,
@@ -33,7 +33,7 @@ pub(super) struct ToPlan {
     pub(super) text: Option<String>,
 }
 
-/// What all threads share.
+/// The state shared by all threads.
 #[derive(Clone)]
 struct Context {
     queue: Arc<WorkQueue>,
@@ -41,14 +41,15 @@ struct Context {
 }
 
 impl Context {
-    /// Units were counted. The shop knows before the outbox does: a result may be acknowledged a moment later.
+    /// Records that units were counted. The queue is updated before the outbox: a result may be
+    /// acknowledged a moment after it is put there.
     fn finish(&self, batch: &Batch, by: Option<usize>, elapsed_s: f64, results: Vec<v1::Result>) {
         self.queue.finish(batch, by, elapsed_s);
         results.into_iter().for_each(|result| self.outbox.put(result));
     }
 }
 
-/// The threads. They end soon after this is dropped: those of the CPU after the unit in hand.
+/// The threads. They end soon after this is dropped, CPU threads after the unit in progress.
 #[derive(Debug)]
 pub(super) struct Executors {
     queue: Arc<WorkQueue>,
@@ -59,17 +60,17 @@ pub(super) struct Executors {
 impl Drop for Executors {
     fn drop(&mut self) {
         self.queue.stop();
-        // So that no driver is torn down under them.
+        // Wait, so that no driver is torn down while a thread uses it.
         wait_for_devices(&self.device_threads);
     }
 }
 
 impl Executors {
-    /// Starts the threads: so many of the CPU, one for each of these devices, and with `wake` one for each GPU of this
-    /// machine once there is work for them.
+    /// Starts `cpu_threads` CPU threads, one thread for each of `devices` and, with `wake`, one for
+    /// each GPU of this machine once there is work for it.
     ///
     /// # Errors
-    /// The system gives no threads.
+    /// The system cannot create a thread.
     pub(super) fn start(
         queue: &Arc<WorkQueue>,
         outbox: &Arc<Outbox>,
@@ -79,10 +80,11 @@ impl Executors {
     ) -> std::io::Result<Self> {
         let context = Context { queue: Arc::clone(queue), outbox: Arc::clone(outbox) };
         let (to_plan, jobs) = mpsc::channel();
-        // If a thread cannot be started, those that were end with it.
+        // If a thread cannot be started, dropping this value ends those that were.
         let mut executors = Self { queue: Arc::clone(queue), to_plan, device_threads: Vec::new() };
-        let spawn =
-            |name: String, work: Box<dyn FnOnce() + Send>| std::thread::Builder::new().name(name).spawn(work);
+        let spawn = |name: String, work: Box<dyn FnOnce() + Send>| {
+            std::thread::Builder::new().name(name).spawn(work)
+        };
         {
             let queue = Arc::clone(queue);
             spawn("planner".into(), Box::new(move || planner(&queue, &jobs)))?;
@@ -90,7 +92,10 @@ impl Executors {
         let device = format!("cpu, {}", processor());
         for number in 0..cpu_threads {
             let (context, device) = (context.clone(), device.clone());
-            spawn(format!("count-{number}"), Box::new(move || CpuThread::new(&context, &device).work()))?;
+            spawn(
+                format!("count-{number}"),
+                Box::new(move || CpuThread::new(&context, &device).work()),
+            )?;
         }
         if !devices.is_empty() {
             let first = queue.add_devices(devices.iter().map(seen));
@@ -101,14 +106,16 @@ impl Executors {
             }
         }
         if wake {
-            executors.device_threads.push(spawn("devices".into(), Box::new(move || wake_devices(&context)))?);
+            executors
+                .device_threads
+                .push(spawn("devices".into(), Box::new(move || wake_devices(&context)))?);
         }
         Ok(executors)
     }
 
-    /// Has a lease's job planned; the shop is told.
+    /// Hands a lease to the planner, which passes the result to the queue.
     pub(super) fn plan(&self, lease: ToPlan) {
-        // The planner ends only with the crew.
+        // The planner ends only with the executors.
         let _ = self.to_plan.send(lease);
     }
 }
@@ -125,17 +132,21 @@ fn planner(queue: &WorkQueue, jobs: &mpsc::Receiver<ToPlan>) {
     }
 }
 
-/// Returns the sub-ranges of a unit that are to be counted: all, unless its lease names some.
-fn sub_ranges(decomposition: &Decomposition, LeasedUnit { lease, unit }: &LeasedUnit) -> Vec<Range<u64>> {
+/// Returns the sub-ranges of a unit that are to be counted: all, unless the lease names some.
+fn sub_ranges(
+    decomposition: &Decomposition,
+    LeasedUnit { lease, unit }: &LeasedUnit,
+) -> Vec<Range<u64>> {
     let ranges = decomposition.sub_ranges(*unit).zip(0u32..);
-    let asked_for = |number| lease.sub_ranges.is_empty() || lease.sub_ranges.numbers().any(|n| n == number);
+    let asked_for =
+        |number| lease.sub_ranges.is_empty() || lease.sub_ranges.numbers().any(|n| n == number);
     ranges.filter(|&(_, number)| asked_for(number)).map(|(range, _)| range).collect()
 }
 
-/// Returns the result of a unit, as it is sent, from the counts of its sub-ranges.
+/// Returns the message with a unit's result, from the counts of its sub-ranges.
 ///
 /// # Errors
-/// It contradicts itself.
+/// The counts contradict each other or overflow.
 fn result(
     LeasedUnit { lease, unit }: &LeasedUnit,
     sub_ranges: &[Parts],
@@ -149,7 +160,7 @@ fn result(
         parts.merge(sub_range)?;
     }
     let source = Source {
-        // The coordinator knows who calls, and what it runs.
+        // The coordinator knows the caller and its build.
         worker: String::new(),
         owner: String::new(),
         kernel: kernel.to_owned(),
@@ -169,13 +180,13 @@ fn result(
     Ok(messages::result(&result))
 }
 
-/// A thread of the CPU.
+/// A CPU thread.
 struct CpuThread<'a> {
     context: &'a Context,
-    /// Its name, as sources have it.
+    /// The processor's name, as reported in the source of a result.
     device: &'a str,
     kernel_cache: KernelCache,
-    /// Units since the last test by known answers.
+    /// Units since the last test with known answers.
     since_test: u32,
 }
 
@@ -192,33 +203,35 @@ impl<'a> CpuThread<'a> {
         }
     }
 
-    /// Counts units, or says that they cannot be counted.
+    /// Counts units, or reports that they cannot be counted.
     ///
     /// # Errors
-    /// The kernel fails known answers: nothing that is counted here can be believed.
+    /// The kernel fails known answers: no result of this machine can be trusted.
     fn attend_to(&mut self, batch: &Batch, kind: KernelKind) -> Result<(), Miscounts> {
-        /// Units between two tests by known answers.
+        /// Units between two tests with known answers.
         const UNITS_BETWEEN_TESTS: u32 = 4096;
         let outcome = catch_unwind(AssertUnwindSafe(|| self.count(batch, kind)));
         let failed = match outcome {
             Ok(Ok(())) => None,
             Ok(Err(Uncounted::Miscounts)) => return Err(Miscounts),
             Ok(Err(Uncounted::Failed(detail))) => Some((FailReason::Check, detail)),
-            Err(_) => Some((FailReason::Device, format!("kernel {kind} ended in an error of its own"))),
+            Err(_) => {
+                Some((FailReason::Device, format!("kernel {kind} ended in an error of its own")))
+            }
         };
         self.since_test += 1;
         if let Some((reason, detail)) = &failed {
             let units: Vec<u64> = batch.units.iter().map(|unit| unit.unit).collect();
             tracing::error!(?units, job = %batch.job, "a unit cannot be counted: {detail}");
             self.context.queue.fail(batch, *reason, detail);
-            // It may hold back work of that unit.
+            // The kernel may still hold work of that unit.
             self.kernel_cache.clear();
         }
         if failed.is_some() || self.since_test >= UNITS_BETWEEN_TESTS {
             self.since_test = 0;
             if let Err(why) = known_answers(kind) {
                 tracing::error!("{why}");
-                self.context.queue.breaks(why);
+                self.context.queue.mark_broken(why);
                 return Err(Miscounts);
             }
         }
@@ -235,7 +248,9 @@ impl<'a> CpuThread<'a> {
             let mut counted = Vec::new();
             for sub_range in sub_ranges(decomposition, unit) {
                 let kernel = self.kernel_cache.kernel(kind, piece).map_err(Uncounted::failed)?;
-                counted.push(count_parts(kernel, decomposition, sub_range).map_err(Uncounted::failed)?);
+                counted.push(
+                    count_parts(kernel, decomposition, sub_range).map_err(Uncounted::failed)?,
+                );
                 if batch.is_whole() {
                     elsewhere += self.attend_to_spot()?;
                 }
@@ -249,20 +264,22 @@ impl<'a> CpuThread<'a> {
         Ok(())
     }
 
-    /// Makes a spot check, if one waits; says how long that took.
+    /// Performs a waiting spot check, if there is one, and returns how long it took.
     fn attend_to_spot(&mut self) -> Result<Duration, Miscounts> {
         let began = Instant::now();
-        let Some((batch, kind)) = self.context.queue.take_spot_for_cpu() else { return Ok(Duration::ZERO) };
+        let Some((batch, kind)) = self.context.queue.take_spot_for_cpu() else {
+            return Ok(Duration::ZERO);
+        };
         self.attend_to(&batch, kind)?;
         Ok(began.elapsed())
     }
 }
 
-/// The kernel fails known answers.
+/// The error of a kernel that fails known answers.
 #[derive(Debug)]
 struct Miscounts;
 
-/// Why units were not counted.
+/// The reason why units were not counted.
 enum Uncounted {
     Failed(String),
     Miscounts,
@@ -280,12 +297,12 @@ impl From<Miscounts> for Uncounted {
     }
 }
 
-/// Looks for GPUs once there is work that they might do, and lets them join.
+/// Looks for GPUs once there is work that they might do, and adds them.
 fn wake_devices(context: &Context) {
     if !context.queue.wait_for_device_work() {
         return;
     }
-    // No choice, no error.
+    // `Auto` names no device, so an error only means that no device can be used.
     let devices = find_devices(&DeviceChoice::Auto).unwrap_or_default();
     if devices.is_empty() {
         return tracing::info!("no GPU adapter was found: counting on the CPU alone");
@@ -303,7 +320,8 @@ fn device_thread(context: &Context, device: Device, number: usize) {
         return;
     }
     let seen = seen(&device);
-    let name = if seen.name.is_empty() { seen.id.clone() } else { format!("{}, {}", seen.id, seen.name) };
+    let name =
+        if seen.name.is_empty() { seen.id.clone() } else { format!("{}, {}", seen.id, seen.name) };
     let mut in_hand = None;
     let work = || {
         let mut kernel = device.open()?;
@@ -311,7 +329,7 @@ fn device_thread(context: &Context, device: Device, number: usize) {
         tracing::info!(device = %name, "the device has passed its self-test");
         count_on_device(context, &name, &mut kernel, number, &mut in_hand)
     };
-    // A panic in a driver's wrapper costs the device, not the worker.
+    // A panic in a driver's wrapper disables the device, not the worker.
     let fault = match catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(())) => return,
         Ok(Err(fault)) => fault,
@@ -325,13 +343,13 @@ fn device_thread(context: &Context, device: Device, number: usize) {
     if let Some(batch) = in_hand {
         context.queue.give_back(&batch);
     }
-    // What broke it may have touched more than the device.
+    // The cause may have affected more than the device.
     if let Err(why) = known_answers(KernelKind::fastest(Piece::Queen)) {
-        context.queue.breaks(why);
+        context.queue.mark_broken(why);
     }
 }
 
-/// Counts until there is nothing more to come. What is taken and not finished stands in `in_hand`.
+/// Counts until the queue is stopped. `in_hand` holds the batch that was taken and is not finished.
 fn count_on_device(
     context: &Context,
     name: &str,
@@ -361,7 +379,7 @@ fn count_on_device(
                 continue;
             }
         };
-        // As long as the units are of this image of this job, the device stays as it is.
+        // The device keeps its state while the units are of this image of this job.
         while Arc::ptr_eq(&batch.decomposition, &decomposition) {
             *in_hand = Some(batch.clone());
             let ranges: Vec<Vec<Range<u64>>> =
@@ -373,11 +391,17 @@ fn count_on_device(
             let mut counted = &counted[..];
             let mut results = Vec::with_capacity(batch.units.len());
             for (unit, ranges) in batch.units.iter().zip(&ranges) {
-                let (of_unit, rest) = counted.split_at_checked(ranges.len()).unwrap_or((counted, &[]));
+                let (of_unit, rest) =
+                    counted.split_at_checked(ranges.len()).unwrap_or((counted, &[]));
                 counted = rest;
                 if unit.lease.sub_ranges.is_empty() && checked.insert(batch.job) {
                     let cpu_unit_s = queue.measured(batch.job, number).cpu_unit_s;
-                    check_unit(&decomposition, unit.unit, of_unit, cpu_unit_s.unwrap_or(elapsed_s))?;
+                    check_unit(
+                        &decomposition,
+                        unit.unit,
+                        of_unit,
+                        cpu_unit_s.unwrap_or(elapsed_s),
+                    )?;
                 }
                 results.push(result(unit, of_unit, each_s, (SHADERS, name))?);
             }
@@ -389,17 +413,17 @@ fn count_on_device(
     }
 }
 
-/// Counts a unit that a device counted on the CPU, too, if a thread takes no longer than is reasonable.
+/// Recounts a device's unit on the CPU, unless that would take unreasonably long.
 ///
 /// # Errors
-/// They disagree.
+/// The two tallies differ.
 fn check_unit(
     decomposition: &Decomposition,
     unit: u64,
     sub_ranges: &[Parts],
     unit_s: f64,
 ) -> Result<(), Fault> {
-    // A unit that takes a device seconds takes a thread of the CPU longer.
+    // A unit that takes a device seconds takes a CPU thread longer.
     if !(Pace { cpu_units_per_s: 0.0, unit_s }.allows_check()) {
         return Ok(());
     }
@@ -428,9 +452,10 @@ mod tests {
         }
     }
 
-    /// A context without threads, whose CPU counts or not.
+    /// Creates a context without threads; `cpu_counts` sets whether the CPU may count.
     fn context(name: &str, cpu_counts: bool) -> (Context, Scratch) {
-        let folder = std::env::temp_dir().join(format!("nqueens-crew-{}-{name}", std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("nqueens-executors-{}-{name}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).expect("a folder for temporary files");
         let ladder = KernelPreference::new(Some(KernelKind::Scalar)).expect("runs everywhere");
@@ -439,18 +464,21 @@ mod tests {
         (Context { queue, outbox }, Scratch(folder))
     }
 
-    /// Leases of whole units, of whole mirror images and of some sub-ranges of mirror images, each with what it is of.
+    /// Returns leases of whole units, of whole mirror images and of some sub-ranges of mirror
+    /// images, each with its decomposition.
     fn leases() -> Vec<(Assignment, Arc<Decomposition>)> {
         let problem = Problem::empty(Piece::Queen, 10);
         let scheme = Scheme::best(&problem);
         let job = |prefixes| Job::new(problem.clone(), scheme, None, prefixes).expect("small");
-        // Some units, of which the last one is small.
+        // Several units, the last of which is small.
         let prefixes = Decomposition::new(job(1)).prefixes();
         let itself = Arc::new(Decomposition::new(job((prefixes - 5) / 3)));
         let image = Arc::new(itself.mirrored());
         let last = itself.units() - 1;
         assert!(
-            itself.sub_ranges(0).len() == 32 && (1..32).contains(&itself.sub_ranges(last).len()) && last > 2
+            itself.sub_ranges(0).len() == 32
+                && (1..32).contains(&itself.sub_ranges(last).len())
+                && last > 2
         );
         let some = SubRangeSet::from_numbers([0, 3, 31]).expect("below 32");
         let lease = |attempt, units, mirrored, sub_ranges| Assignment {
@@ -478,7 +506,7 @@ mod tests {
         leases.iter().map(|(lease, _)| (lease.units.end - lease.units.start) as usize).sum()
     }
 
-    /// Waits for so many results.
+    /// Waits for `count` results and returns them.
     fn results(context: &Context, count: usize) -> Vec<(u64, v1::Result)> {
         for _ in 0..60_000 {
             let batch = context.outbox.batch(1000, 1 << 20);
@@ -490,14 +518,16 @@ mod tests {
         panic!("there are not {count} results")
     }
 
-    /// Waits for so many results and compares them with what the oracle counts.
+    /// Waits for `count` results and compares them with the counts of the reference kernel.
     fn check_results(context: &Context, count: usize) {
         let results = results(context, count);
         let leases = leases();
         let mut oracle = KernelKind::Reference.build(Piece::Queen).expect("runs everywhere");
         for (_, result) in results {
-            let (lease, decomposition) =
-                leases.iter().find(|(lease, _)| lease.attempt == result.attempt).expect("asked for");
+            let (lease, decomposition) = leases
+                .iter()
+                .find(|(lease, _)| lease.attempt == result.attempt)
+                .expect("asked for");
             let result = messages::unit_result(result, ("w", "o"), "0").expect("well-formed");
             let unit = LeasedUnit { lease: Arc::new(lease.clone()), unit: result.unit.unit };
             let ranges = sub_ranges(decomposition, &unit);
@@ -508,7 +538,9 @@ mod tests {
             );
             let naive: Vec<u128> = ranges
                 .into_iter()
-                .map(|range| count_range(&mut *oracle, decomposition, range).expect("counts").thirds())
+                .map(|range| {
+                    count_range(&mut *oracle, decomposition, range).expect("counts").thirds()
+                })
                 .collect();
             assert_eq!(result.sub_sums, naive, "{:?}", result.unit);
             assert_eq!(result.sub_sums.iter().sum::<u128>(), result.tally.thirds());
@@ -527,7 +559,8 @@ mod tests {
             thread.attend_to(&batch, kind).expect("counts");
         }
         check_results(&context, count);
-        let devices = context.outbox.batch(1000, 1 << 20).into_iter().map(|(_, result)| result.device);
+        let devices =
+            context.outbox.batch(1000, 1 << 20).into_iter().map(|(_, result)| result.device);
         assert!(devices.into_iter().all(|device| device == "cpu, ab"));
     }
 
@@ -555,7 +588,8 @@ mod tests {
         let shape = Shape { lanes: 256, chunk: 128, ring: 1 << 14, prefixes: 5000 };
         let mut kernel = DeviceKernel::new(Box::new(Mirror::default()), shape, false);
         std::thread::scope(|scope| {
-            let counting = scope.spawn(|| count_on_device(&context, "mirror-0", &mut kernel, 0, &mut None));
+            let counting =
+                scope.spawn(|| count_on_device(&context, "mirror-0", &mut kernel, 0, &mut None));
             check_results(&context, count);
             context.queue.stop();
             assert_eq!(counting.join().expect("no panic"), Ok(()));

@@ -1,4 +1,4 @@
-//! The kernels of a thread of the CPU, and the processor's name.
+//! The kernels of a CPU thread, and the processor's name.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -6,18 +6,22 @@ use std::sync::OnceLock;
 use crate::board::Piece;
 use crate::kernel::{Kernel, KernelError, KernelKind};
 
-/// The kernels of one thread, made when they are needed.
+/// The kernels of one thread, built on first use.
 #[derive(Default)]
 pub(super) struct KernelCache {
     kernels: HashMap<(KernelKind, Piece), Box<dyn Kernel>>,
 }
 
 impl KernelCache {
-    /// The kernel of this kind for a piece.
+    /// Returns the kernel of a kind for a piece.
     ///
     /// # Errors
-    /// It cannot count that here.
-    pub(super) fn kernel(&mut self, kind: KernelKind, piece: Piece) -> Result<&mut dyn Kernel, KernelError> {
+    /// The kernel cannot count this piece, or does not run on this machine.
+    pub(super) fn kernel(
+        &mut self,
+        kind: KernelKind,
+        piece: Piece,
+    ) -> Result<&mut dyn Kernel, KernelError> {
         use std::collections::hash_map::Entry;
         Ok(match self.kernels.entry((kind, piece)) {
             Entry::Occupied(known) => &mut **known.into_mut(),
@@ -25,13 +29,13 @@ impl KernelCache {
         })
     }
 
-    /// Forgets all kernels: one that failed may hold back work.
+    /// Drops all kernels: one that failed may still hold unfinished work.
     pub(super) fn clear(&mut self) {
         self.kernels.clear();
     }
 }
 
-/// The processor, as it names itself.
+/// Returns the processor's model name, or the architecture if the name is unknown.
 pub(super) fn processor() -> &'static str {
     static NAME: OnceLock<String> = OnceLock::new();
     NAME.get_or_init(|| {

@@ -1,20 +1,23 @@
-//! The worker: it takes units from a coordinator, counts them on every core and device, and hands the results in.
+//! The worker: it leases units from a coordinator, counts them on every core and device, and
+//! submits the results.
 //!
-//! | file | what it is |
+//! | module | contents |
 //! |---|---|
-//! | `life.rs` | the worker's calls: sync, complete, fail; draining |
-//! | `queue.rs` | what is in hand, unit by unit; it knows no threads, network or disk |
+//! | `worker_loop.rs` | the worker's calls (sync, complete, fail) and draining |
+//! | `work_queue.rs` | the leased units and their states; no threads, network or disk |
 //! | `executors.rs` | the threads that count |
-//! | `provers.rs` | the threads that answer the queries of proofs |
-//! | `kernels.rs`, `plans.rs` | the kernels of a thread; jobs become units again |
-//! | `outbox.rs`, `outbox_file.rs` | results that were not acknowledged yet, in memory and on disk |
-//! | `home.rs`, `line.rs`, `backoff.rs` | the folder and the certificate; calls, and what their failures mean |
-//! | `hours.rs`, `environment.rs` | when it is to rest |
+//! | `provers.rs` | the threads that solve the tasks of proofs |
+//! | `kernels.rs`, `plans.rs` | the kernels of a thread; the decomposition of jobs into units |
+//! | `outbox.rs`, `outbox_file.rs` | unacknowledged results, in memory and on disk |
+//! | `data_dir.rs`, `connection.rs`, `backoff.rs` | the data directory and the certificate; calls and the meaning of their failures; delays between retries |
+//! | `working_hours.rs`, `environment.rs` | when the worker rests |
 //!
-//! In a worker's folder are `lock`, `name`, `credentials.json` (if it enrolled) and `outbox.db`.
+//! A worker's data directory holds `lock`, `name`, `credentials.json` (if it enrolled) and
+//! `outbox.db`.
 //!
-//! **Nothing is lost.** A result goes into the outbox, which is on disk a moment later, and leaves it when the
-//! coordinator has given its verdict. Whatever is killed in between, the next worker in the same folder sends it.
+//! **No result is lost.** A result is put into the outbox, which is written to disk a moment later,
+//! and leaves it once the coordinator has returned its verdict. If the worker is killed in between,
+//! the next worker in the same directory sends it.
 
 mod backoff;
 mod connection;
@@ -26,14 +29,14 @@ mod outbox;
 mod outbox_file;
 mod plans;
 mod provers;
-mod quiet_hours;
 mod work_queue;
 mod worker_loop;
+mod working_hours;
 
 pub use environment::{Environment, Rest, ThisMachine};
 pub use outbox_file::OutboxError;
-pub use quiet_hours::{QuietHours, QuietHoursError};
 pub use worker_loop::run;
+pub use working_hours::{WorkingHours, WorkingHoursError};
 
 use std::io;
 use std::num::NonZeroUsize;
@@ -46,40 +49,43 @@ use crate::cluster::protocol::{Address, LinkError};
 use crate::engine::{Device, DeviceChoice, DeviceError};
 use crate::kernel::{KernelError, KernelKind};
 
-/// What a worker is told at its start.
+/// The options of a worker.
 pub struct Options {
-    /// The coordinator.
+    /// The coordinator's address.
     pub join: Address,
-    /// For the first start: buys a certificate.
+    /// The token to redeem for a certificate, on the first start.
     pub token: Option<Token>,
-    /// By which the coordinator knows it; `None` for that of the last start in this folder, or one after this machine.
+    /// The name by which the coordinator knows the worker. `None` takes the name of the last start
+    /// in this data directory, or derives a new one from the host name.
     pub name: Option<Name>,
-    /// Its folder.
+    /// The data directory.
     pub data: PathBuf,
-    /// Without TLS, though the coordinator is on another machine.
+    /// Whether to connect without TLS to a coordinator on another machine.
     pub insecure: bool,
-    /// What counts. `Auto`: the CPU, and GPUs once there is work for them.
+    /// The devices that count. `Auto`: the CPU, and GPUs once there is work for them.
     pub devices: DeviceChoice,
-    /// Devices that are open already, besides those chosen: backends of one's own.
+    /// Devices that are already open, in addition to the selected ones; for custom backends.
     pub opened: Vec<Device>,
-    /// Threads of the CPU; `None` for one a core.
+    /// The number of CPU threads; `None` for one per core.
     pub threads: Option<NonZeroUsize>,
-    /// The kernel of the CPU; `None` for the fastest one here. One that is chosen keeps `Auto` to the CPU.
+    /// The CPU kernel; `None` for the fastest one on this machine. An explicit kernel restricts
+    /// `Auto` to the CPU.
     pub kernel: Option<KernelKind>,
-    /// When it rests.
+    /// When the worker rests.
     pub rest: Rest,
-    /// The clock and the thermometer for that.
+    /// The clock and the thermometer that `rest` refers to.
     pub environment: Arc<dyn Environment>,
-    /// It ends when there is nothing to count.
+    /// Whether the worker ends when there is nothing to count.
     pub exit_when_idle: bool,
-    /// How long it may finish and hand in what it has, once it is told to stop.
+    /// How long the worker may finish and submit its work after it is told to stop.
     pub drain_timeout: Duration,
-    /// How long a call may take.
+    /// The deadline of a call.
     pub deadline: Duration,
 }
 
 impl Options {
-    /// A worker for the coordinator at `join`, with its folder in `data`, and all else as it is by default.
+    /// Creates the options of a worker for the coordinator at `join` with the data directory
+    /// `data`, and the defaults otherwise.
     pub fn new(join: Address, data: PathBuf) -> Self {
         Self {
             join,
@@ -100,87 +106,87 @@ impl Options {
     }
 }
 
-/// What a worker did.
+/// A summary of a worker's run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
-    /// Units that it counted.
+    /// Units counted.
     pub units: u64,
-    /// Units that it counted again to check them, all or some sub-ranges of each.
+    /// Units recounted to check a result, in full or in some sub-ranges.
     pub recounts: u64,
-    /// Queries of proofs that it answered.
+    /// Tasks of proofs answered.
     pub proved: u64,
-    /// How long it ran.
+    /// How long the worker ran.
     pub elapsed: Duration,
-    /// Units that it had begun and did not finish.
+    /// Units that were started and not finished.
     pub dropped: usize,
-    /// Results that are still in its outbox.
+    /// Results that are still in the outbox.
     pub undelivered: usize,
 }
 
-/// Why a worker does not run any more.
+/// The reason why a worker cannot start or go on.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerError {
-    /// The folder.
+    /// The data directory cannot be used.
     #[error("{path} cannot be used: {1}", path = .0.display())]
     Folder(PathBuf, io::Error),
-    /// Two workers would send each other's results.
+    /// Another worker uses the data directory; the two would send each other's results.
     #[error("another worker has the folder {path}; give each worker its own --data", path = .0.display())]
     InUse(PathBuf),
-    /// The name that is kept in the folder is none.
+    /// The name stored in the data directory is invalid.
     #[error("the name that is kept in the worker's folder is damaged: {0}")]
     Name(NameError),
-    /// The certificate says another name.
+    /// The certificate is for another name.
     #[error("the certificate in {path} is that of {1}; leave --name out, or give another --data", path = .0.display())]
     AnotherName(PathBuf, Name),
-    /// The coordinator would not know it.
+    /// There is no certificate by which the coordinator could identify the worker.
     #[error(
         "there is no certificate for {0} here; give --token (nqueens token create, on the coordinator's machine, \
          prints one), or say --insecure"
     )]
     NoCertificate(Address),
-    /// It was asked without TLS, by a worker that has no certificate.
+    /// The server does not speak HTTP/2 without TLS, and the worker has no certificate.
     #[error(
         "what listens at {0} does not speak HTTP/2 without TLS; if it is a coordinator with TLS, give --token (nqueens \
          token create, on the coordinator's machine, prints one)"
     )]
     NotPlain(Address),
-    /// A token was to be redeemed there.
+    /// The server at which the token was to be redeemed does not speak TLS.
     #[error(
         "what listens at {0} does not speak TLS; if it is a coordinator without an authority, leave --token out (and \
          say --insecure, if it is on another machine)"
     )]
     NoTls(Address),
-    /// The certificate.
+    /// The certificate cannot be obtained, stored or used.
     #[error(transparent)]
     Holder(#[from] HolderError),
-    /// The outbox.
+    /// The outbox cannot be used.
     #[error(transparent)]
     Outbox(#[from] OutboxError),
-    /// The connection.
+    /// The connection cannot be set up.
     #[error(transparent)]
     Link(#[from] LinkError),
-    /// The devices.
+    /// The devices cannot be used.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// The kernel.
+    /// The kernel cannot be used.
     #[error(transparent)]
     Kernel(#[from] KernelError),
-    /// The yardstick counts no plans but its own.
+    /// The textbook kernel counts only its own decomposition, and no units of a campaign.
     #[error("kernel {0} cannot count the units of a campaign; use --kernel auto, or any other")]
     NotForCampaigns(KernelKind),
-    /// There is no thermometer.
+    /// The machine has no readable temperature sensor.
     #[error("this machine does not tell its temperature; leave --max-temperature out")]
     NoThermometer,
-    /// The system gives no threads.
+    /// The system cannot create a thread.
     #[error("the system gives no thread: {0}")]
     Thread(io::Error),
-    /// The coordinator refuses.
+    /// The coordinator refuses the worker.
     #[error("the coordinator at {0} refuses: {1}")]
     Refused(Address, String),
-    /// What this worker counts is not believed any more.
+    /// The coordinator no longer trusts this worker's results.
     #[error("the coordinator has put this worker in quarantine: {0}")]
     Quarantined(String),
-    /// Known answers are counted otherwise here.
+    /// A kernel gives wrong results for known answers on this machine.
     #[error("this machine cannot be trusted to count: {0}")]
     Miscounts(String),
 }

@@ -1,5 +1,6 @@
-//! Results that were counted and not acknowledged yet. They are kept in memory and, a moment later, on disk, so that
-//! they survive a kill at any moment; those that come while the disk writes go together in the next transaction.
+//! The outbox: results that were counted and are not acknowledged yet. They are held in memory and
+//! written to disk a moment later, so that they survive a kill at any time. Results that arrive
+//! during a write are committed together in the next transaction.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -10,10 +11,10 @@ use std::time::Duration;
 use prost::Message;
 use tokio::sync::watch;
 
-use super::outbox_file::{Numbered, OutboxError, OutboxFile, Shelf};
+use super::outbox_file::{Numbered, OutboxError, OutboxFile, OutboxStorage};
 use crate::cluster::protocol::v1;
 
-/// Results on their way to the coordinator.
+/// The results on their way to the coordinator.
 #[derive(Debug)]
 pub(super) struct Outbox {
     shared: Arc<Shared>,
@@ -31,9 +32,9 @@ struct Shared {
 struct State {
     results: BTreeMap<u64, Kept>,
     next: u64,
-    /// Numbers that are to be written.
+    /// The numbers of results to be written.
     unsaved: BTreeSet<u64>,
-    /// Numbers that are to be taken from the disk, if they are on it.
+    /// The numbers of results to be deleted from the disk, if they were written.
     removed: BTreeSet<u64>,
     /// Whether the last write failed.
     failing: bool,
@@ -58,7 +59,7 @@ impl Shared {
 }
 
 impl Outbox {
-    /// Opens or creates the outbox at `path`; what an earlier worker left there is in it.
+    /// Opens or creates the outbox at `path`, with the results that an earlier worker left there.
     ///
     /// # Errors
     /// The file is damaged, or cannot be read and written.
@@ -66,14 +67,15 @@ impl Outbox {
         let (file, results) = OutboxFile::open(path)?;
         let mut state = State::default();
         for (number, bytes) in results {
-            let result = v1::Result::decode(&bytes[..]).map_err(|_| OutboxError::Damaged(path.to_owned()))?;
+            let result = v1::Result::decode(&bytes[..])
+                .map_err(|_| OutboxError::Damaged(path.to_owned()))?;
             state.next = number + 1;
             state.results.insert(number, Kept { result, saved: true });
         }
         Self::on(Box::new(file), state)
     }
 
-    fn on(shelf: Box<dyn Shelf>, state: State) -> Result<Self, OutboxError> {
+    fn on(shelf: Box<dyn OutboxStorage>, state: State) -> Result<Self, OutboxError> {
         let shared = Arc::new(Shared {
             state: Mutex::new(state),
             work: Condvar::new(),
@@ -82,12 +84,15 @@ impl Outbox {
         let writer = {
             let shared = Arc::clone(&shared);
             let write = move || write(&shared, shelf);
-            std::thread::Builder::new().name("outbox".into()).spawn(write).map_err(OutboxError::Thread)?
+            std::thread::Builder::new()
+                .name("outbox".into())
+                .spawn(write)
+                .map_err(OutboxError::Thread)?
         };
         Ok(Self { shared, writer: Mutex::new(Some(writer)) })
     }
 
-    /// Takes a result in, unless it is closed.
+    /// Adds a result, unless the outbox is closed.
     pub(super) fn put(&self, result: v1::Result) {
         let mut state = self.shared.state();
         if state.stopped {
@@ -100,10 +105,11 @@ impl Outbox {
         self.shared.work.notify_one();
     }
 
-    /// The oldest results that are on disk, at most so many and so many bytes, one at least if there is one; each with
-    /// its number. While the disk cannot be written, what is in memory only goes, too: the coordinator's disk is as good.
+    /// Returns the oldest results that are on disk, each with its number: at most `most` results
+    /// and `most_bytes` bytes, but at least one result if there is any. While the disk cannot be
+    /// written, results that are only in memory are included: the coordinator's disk is as good.
     pub(super) fn batch(&self, most: usize, most_bytes: usize) -> Vec<(u64, v1::Result)> {
-        /// A field's tag and length.
+        /// The tag and length of a field.
         const FRAME: usize = 8;
         let state = self.shared.state();
         let mut bytes = 0;
@@ -116,7 +122,7 @@ impl Outbox {
         fit.map(|(&number, kept)| (number, kept.result.clone())).collect()
     }
 
-    /// Results that were dealt with.
+    /// Removes results that were processed.
     pub(super) fn remove(&self, numbers: impl IntoIterator<Item = u64>) {
         let mut state = self.shared.state();
         for number in numbers {
@@ -129,25 +135,25 @@ impl Outbox {
         self.shared.changed();
     }
 
-    /// Results in it.
+    /// Returns the number of results.
     pub(super) fn len(&self) -> usize {
         self.shared.state().results.len()
     }
 
-    /// Tells of every change in what can be sent.
+    /// Returns a receiver that is notified whenever the sendable results change.
     pub(super) fn changes(&self) -> watch::Receiver<()> {
         self.shared.changes.subscribe()
     }
 }
 
 impl Outbox {
-    /// Writes what is left and closes the file, so that another may open it.
+    /// Writes the remaining changes and closes the file, so that another worker may open it.
     pub(super) fn close(&self) {
         self.shared.state().stopped = true;
         self.shared.work.notify_all();
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(writer) = writer {
-            // If it panicked, what it wrote is still there.
+            // If the writer panicked, the results it committed are still on disk.
             let _ = writer.join();
         }
     }
@@ -159,8 +165,8 @@ impl Drop for Outbox {
     }
 }
 
-/// The writer's thread: writes what came meanwhile, again and again.
-fn write(shared: &Shared, mut shelf: Box<dyn Shelf>) {
+/// Runs the writer thread: commits the pending changes in batches until the outbox is closed.
+fn write(shared: &Shared, mut shelf: Box<dyn OutboxStorage>) {
     const TRY_AGAIN: Duration = Duration::from_secs(1);
     let mut state = shared.state();
     loop {
@@ -173,8 +179,9 @@ fn write(shared: &Shared, mut shelf: Box<dyn Shelf>) {
         }
         let numbers = std::mem::take(&mut state.unsaved);
         let removed: Vec<u64> = std::mem::take(&mut state.removed).into_iter().collect();
-        let bytes =
-            |number: &u64| state.results.get(number).map(|kept| (*number, kept.result.encode_to_vec()));
+        let bytes = |number: &u64| {
+            state.results.get(number).map(|kept| (*number, kept.result.encode_to_vec()))
+        };
         let added: Numbered = numbers.iter().filter_map(bytes).collect();
         drop(state);
         let outcome = shelf.change(&added, &removed);
@@ -194,7 +201,9 @@ fn write(shared: &Shared, mut shelf: Box<dyn Shelf>) {
             }
             Err(error) => {
                 if !failed_before {
-                    tracing::error!("results are kept in memory only, and this is tried again: {error}");
+                    tracing::error!(
+                        "results are kept in memory only, and this is tried again: {error}"
+                    );
                 }
                 let still = |(number, _): &(u64, Vec<u8>)| state.results.contains_key(number);
                 let again: Vec<u64> =
@@ -205,7 +214,8 @@ fn write(shared: &Shared, mut shelf: Box<dyn Shelf>) {
                 if state.stopped {
                     return;
                 }
-                let waited = shared.work.wait_timeout_while(state, TRY_AGAIN, |state| !state.stopped);
+                let waited =
+                    shared.work.wait_timeout_while(state, TRY_AGAIN, |state| !state.stopped);
                 (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
             }
         }
@@ -224,7 +234,8 @@ mod tests {
 
     impl Scratch {
         fn new(name: &str) -> Self {
-            let folder = std::env::temp_dir().join(format!("nqueens-outbox-{}-{name}", std::process::id()));
+            let folder =
+                std::env::temp_dir().join(format!("nqueens-outbox-{}-{name}", std::process::id()));
             let _ = fs::remove_dir_all(&folder);
             fs::create_dir_all(&folder).expect("a folder for temporary files");
             Self(folder)
@@ -249,7 +260,7 @@ mod tests {
         outbox.batch(1000, 1 << 20).into_iter().map(|(_, result)| result.unit).collect()
     }
 
-    /// Waits until so many results can be sent.
+    /// Waits until `count` results can be sent.
     fn wait_for(outbox: &Outbox, count: usize) {
         while units(outbox).len() < count {
             std::thread::sleep(Duration::from_millis(1));
@@ -262,23 +273,29 @@ mod tests {
         let outbox = Outbox::open(&scratch.outbox()).expect("opens");
         (0..5).for_each(|unit| outbox.put(result(unit)));
         wait_for(&outbox, 5);
-        // As it is on disk while the worker runs: what a kill would leave.
+        // The files as they are while the worker runs, which is what a kill would leave.
         let killed = scratch.0.join("killed");
         let copy = || {
             let _ = fs::remove_dir_all(&killed);
             fs::create_dir_all(&killed).expect("a folder");
-            for file in fs::read_dir(&scratch.0).expect("readable").flatten().filter(|f| f.path().is_file()) {
+            for file in
+                fs::read_dir(&scratch.0).expect("readable").flatten().filter(|f| f.path().is_file())
+            {
                 fs::copy(file.path(), killed.join(file.file_name())).expect("copies");
             }
         };
         copy();
-        assert_eq!(units(&Outbox::open(&killed.join("outbox.db")).expect("opens")), [0, 1, 2, 3, 4]);
-        let first: Vec<u64> = outbox.batch(2, 1 << 20).into_iter().map(|(number, _)| number).collect();
+        assert_eq!(
+            units(&Outbox::open(&killed.join("outbox.db")).expect("opens")),
+            [0, 1, 2, 3, 4]
+        );
+        let first: Vec<u64> =
+            outbox.batch(2, 1 << 20).into_iter().map(|(number, _)| number).collect();
         outbox.remove(first);
         drop(outbox);
         let outbox = Outbox::open(&scratch.outbox()).expect("opens");
         assert_eq!((units(&outbox), outbox.len()), (vec![2, 3, 4], 3));
-        // Numbers go on, and nothing is replaced.
+        // The numbering continues, and no result is replaced.
         outbox.put(result(7));
         drop(outbox);
         assert_eq!(units(&Outbox::open(&scratch.outbox()).expect("opens")), [2, 3, 4, 7]);
@@ -292,7 +309,8 @@ mod tests {
         wait_for(&outbox, 50);
         assert_eq!(outbox.batch(20, 1 << 20).len(), 20);
         assert_eq!(outbox.batch(20, 1).len(), 1);
-        let all: usize = outbox.batch(10, 1 << 20).iter().map(|(_, result)| result.encoded_len() + 8).sum();
+        let all: usize =
+            outbox.batch(10, 1 << 20).iter().map(|(_, result)| result.encoded_len() + 8).sum();
         assert_eq!(outbox.batch(20, all).len(), 10);
         assert_eq!(outbox.batch(20, all - 1).len(), 9);
     }
@@ -316,8 +334,11 @@ mod tests {
         };
         refused(b"this is no outbox, but a text of some length");
         refused(&good[..good.len() - 4096]);
-        // The bytes of the result itself: found by the kernel's name in it.
-        let at = good.windows(3).rposition(|bytes| bytes == [0x32, 1, b'k']).expect("the result is in there");
+        // A byte of the result itself: found by the kernel's name in it.
+        let at = good
+            .windows(3)
+            .rposition(|bytes| bytes == [0x32, 1, b'k'])
+            .expect("the result is in there");
         let mut flipped = good.clone();
         flipped[at + 2] ^= 1;
         refused(&flipped);
@@ -325,13 +346,13 @@ mod tests {
         assert_eq!(units(&Outbox::open(&path).expect("as it was written")), [1]);
     }
 
-    /// A shelf on a disk that is full for a while.
+    /// A storage on a disk that is full for a while.
     struct Full {
         full: Arc<AtomicBool>,
         inner: OutboxFile,
     }
 
-    impl Shelf for Full {
+    impl OutboxStorage for Full {
         fn change(&mut self, added: &[(u64, Vec<u8>)], removed: &[u64]) -> Result<(), OutboxError> {
             if self.full.load(Ordering::SeqCst) {
                 return Err(OutboxError::Damaged("/full".into()));
@@ -348,7 +369,7 @@ mod tests {
         let shelf = Full { full: Arc::clone(&full), inner };
         let outbox = Outbox::on(Box::new(shelf), State::default()).expect("a thread");
         (0..3).for_each(|unit| outbox.put(result(unit)));
-        // From memory.
+        // These are sent from memory.
         wait_for(&outbox, 3);
         let first = outbox.batch(1, 1 << 20)[0].0;
         outbox.remove([first]);

@@ -1,13 +1,14 @@
-//! Jobs become units again: from its text a worker makes the same decomposition that the coordinator has.
+//! The planning of jobs: from a job's text, a worker derives the same decomposition as the
+//! coordinator.
 
 use std::sync::Arc;
 
 use crate::decomposition::{Decomposition, Job, JobHash};
 
-/// The decompositions of the last few jobs.
+/// A cache of the decompositions of the most recently used jobs.
 #[derive(Debug, Default)]
 pub(super) struct Plans {
-    /// The last used is the last.
+    /// In order of use, the most recent last.
     known: Vec<Plan>,
 }
 
@@ -21,11 +22,11 @@ struct Plan {
 impl Plans {
     const MOST: usize = 8;
 
-    /// The decomposition of a job, or its mirror image; of one that is not known the text is needed. Takes seconds
-    /// for large boards.
+    /// Returns the decomposition of a job, or its mirror image. The text is needed for a job that
+    /// is not in the cache. Takes seconds for large boards.
     ///
     /// # Errors
-    /// The text is not that of the job.
+    /// The text is missing or is not that of the job, or the job cannot be planned.
     pub(super) fn get(
         &mut self,
         job: JobHash,
@@ -56,8 +57,9 @@ fn plan(hash: JobHash, text: Option<&str>) -> Result<Decomposition, String> {
     if job.hash() != hash {
         return Err(format!("the text of its job is that of job {}", job.hash()));
     }
-    // A board that is out of all proportion must not end the worker.
-    std::panic::catch_unwind(|| Decomposition::new(job)).map_err(|_| "its job cannot be planned".to_owned())
+    // A board of absurd dimensions must not end the worker.
+    std::panic::catch_unwind(|| Decomposition::new(job))
+        .map_err(|_| "its job cannot be planned".to_owned())
 }
 
 #[cfg(test)]
@@ -68,12 +70,14 @@ mod tests {
 
     #[test]
     fn a_job_is_planned_from_its_text_if_that_is_its_text() {
-        let job = |n| Job::new(Problem::empty(Piece::Queen, n), Scheme::CentreCross, None, 5).expect("small");
+        let job = |n| {
+            Job::new(Problem::empty(Piece::Queen, n), Scheme::CentreCross, None, 5).expect("small")
+        };
         let mut plans = Plans::default();
         let (first, text) = (job(9), job(9).to_string());
         let itself = plans.get(first.hash(), Some(&text), false).expect("its own text");
         assert_eq!(*itself, Decomposition::new(first.clone()));
-        // What is known needs no text, and the mirror image belongs to it.
+        // A cached job needs no text, and its mirror image is derived from it.
         let image = plans.get(first.hash(), None, true).expect("known");
         assert_eq!((image.image(), image.job()), (Image::Mirrored, &first));
         assert!(Arc::ptr_eq(&itself, &plans.get(first.hash(), None, false).expect("known")));

@@ -1,8 +1,8 @@
-//! The provers: threads that do the tasks of proofs. They stand beside those that count: while there is both to
-//! count and to prove, they share the cores.
+//! The provers: threads that solve the tasks of proofs. They run beside the executors: while there
+//! is work for both, they share the cores.
 //!
-//! A task *waits*, is *worked on* by a thread, and its answer is kept until the coordinator has it. Nothing of this is on
-//! disk: a task that is lost is lent to somebody else.
+//! A task is *waiting*, then *working* while a thread solves it, and its answer is kept until the
+//! coordinator has it. None of this is on disk: a lost task is leased to another worker.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,11 +11,13 @@ use std::time::Instant;
 
 use tokio::sync::watch;
 
-use crate::cluster::protocol::{CompletionQuery, MOST_MESSAGE_BYTES, TaskAnswer, TaskOutcome, TaskQuery};
+use crate::cluster::protocol::{
+    CompletionQuery, MOST_MESSAGE_BYTES, TaskAnswer, TaskOutcome, TaskQuery,
+};
 use crate::solver::beautiful::{CancelToken, Searcher, SubtreeTask};
 use crate::solver::first::{Control, Outcome, QuerySolver, Question, Task, query_solver};
 
-/// By which a task is stopped.
+/// The handles that stop a task.
 #[derive(Debug, Default)]
 struct Brake {
     control: Control,
@@ -34,20 +36,21 @@ struct State {
     waiting: VecDeque<(u64, TaskQuery)>,
     working: BTreeMap<u64, Arc<Brake>>,
     answers: BTreeMap<u64, TaskAnswer>,
-    /// Threads that were started.
+    /// The number of threads started.
     threads: usize,
     stopped: bool,
-    /// A thread failed: nothing more is taken.
+    /// Whether a thread panicked; then no more tasks are requested.
     broken: bool,
-    /// What the coordinator says that it cannot read.
+    /// The coordinator's last message about answers that it cannot read.
     unreadable: String,
     answered: u64,
-    /// Seconds that a task took lately, smoothed.
+    /// Smoothed duration of a task, in seconds.
     task_s: Option<f64>,
 }
 
 impl State {
-    /// A thread worked on a task with this brake. If the task came once more meanwhile, that one goes on.
+    /// Removes a task that a thread worked on with this brake. If the task was received again
+    /// meanwhile, the later one continues.
     fn ends(&mut self, task: u64, brake: &Arc<Brake>) {
         if self.working.get(&task).is_some_and(|other| Arc::ptr_eq(other, brake)) {
             self.working.remove(&task);
@@ -69,7 +72,7 @@ impl Shared {
     }
 }
 
-/// The threads, which are started with the first task. They end soon after this is dropped.
+/// The pool of threads, which start with the first tasks. They end soon after this is dropped.
 #[derive(Debug)]
 pub(super) struct Provers {
     shared: Arc<Shared>,
@@ -84,7 +87,7 @@ impl Drop for Provers {
     }
 }
 
-/// What is in hand.
+/// A snapshot of the tasks that are held and the answers that are not submitted.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct InHand {
     pub(super) tasks: Vec<u64>,
@@ -92,7 +95,7 @@ pub(super) struct InHand {
 }
 
 impl Provers {
-    /// For so many threads.
+    /// Creates a pool of at most `threads` threads.
     pub(super) fn new(threads: usize) -> Self {
         let shared = Shared {
             state: Mutex::new(State::default()),
@@ -102,8 +105,8 @@ impl Provers {
         Self { shared: Arc::new(shared), most: threads }
     }
 
-    /// Tasks that can be in hand: enough that no thread waits for the network, but no more than are begun soon, since
-    /// others could be at them.
+    /// Returns how many tasks may be held: enough that no thread waits for the network, but no more
+    /// than will be started soon, since other workers could solve them.
     pub(super) fn capacity(&self) -> usize {
         const SOON_S: f64 = 0.3;
         let state = self.shared.state();
@@ -115,19 +118,23 @@ impl Provers {
         self.most * each.clamp(2.0, 32.0) as usize
     }
 
-    /// Tells of answers.
+    /// Returns a receiver that is notified of answers.
     pub(super) fn news(&self) -> watch::Receiver<()> {
         self.shared.news.subscribe()
     }
 
-    /// Takes tasks.
+    /// Adds tasks.
     ///
     /// # Errors
-    /// The system gives no thread.
-    pub(super) fn take(&self, tasks: impl IntoIterator<Item = (u64, TaskQuery)>) -> std::io::Result<()> {
+    /// The system cannot create a thread.
+    pub(super) fn take(
+        &self,
+        tasks: impl IntoIterator<Item = (u64, TaskQuery)>,
+    ) -> std::io::Result<()> {
         let mut state = self.shared.state();
         state.waiting.extend(tasks);
-        while state.threads < self.most && state.threads < state.waiting.len() + state.working.len() {
+        while state.threads < self.most && state.threads < state.waiting.len() + state.working.len()
+        {
             let shared = Arc::clone(&self.shared);
             std::thread::Builder::new()
                 .name(format!("prove-{}", state.threads))
@@ -139,7 +146,7 @@ impl Provers {
         Ok(())
     }
 
-    /// Tasks that wait or are worked on, and at most so many answers.
+    /// Returns the tasks that wait or are being solved, and at most `most_answers` answers.
     pub(super) fn in_hand(&self, most_answers: usize) -> InHand {
         let state = self.shared.state();
         let waiting = state.waiting.iter().map(|&(task, _)| task);
@@ -150,13 +157,13 @@ impl Provers {
         }
     }
 
-    /// The coordinator has these answers.
+    /// Removes answers that the coordinator has received.
     pub(super) fn handed_in(&self, tasks: impl IntoIterator<Item = u64>) {
         let mut state = self.shared.state();
         tasks.into_iter().for_each(|task| drop(state.answers.remove(&task)));
     }
 
-    /// Nobody wants these any more.
+    /// Cancels tasks that are no longer needed.
     pub(super) fn cancel(&self, tasks: &[u64]) {
         let mut state = self.shared.state();
         state.waiting.retain(|(task, _)| !tasks.contains(task));
@@ -167,14 +174,15 @@ impl Provers {
         }
     }
 
-    /// Drops whatever waits or is worked on.
+    /// Cancels all tasks.
     pub(super) fn drop_all(&self) {
         let mut state = self.shared.state();
         state.waiting.clear();
         state.working.values().for_each(|brake| brake.stop());
     }
 
-    /// Tells the user what the coordinator cannot read of what is answered here, once.
+    /// Logs the coordinator's message about answers that it cannot read, unless it was the last
+    /// one. Returns whether it is new.
     pub(super) fn hear_unreadable(&self, why: &str) -> bool {
         let mut state = self.shared.state();
         let is_news = state.unreadable != why;
@@ -187,19 +195,19 @@ impl Provers {
         is_news
     }
 
-    /// Tasks that were answered since the start.
+    /// Returns the number of tasks answered since the start.
     pub(super) fn answered(&self) -> u64 {
         self.shared.state().answered
     }
 }
 
-/// A message has room for so much, and for all else that it says.
+/// Leaves space in a message for everything else.
 const MOST_REFUTATION_BYTES: usize = MOST_MESSAGE_BYTES / 2;
 
-/// What a thread keeps from one task to the next.
+/// The state that a thread keeps between tasks.
 #[derive(Default)]
 struct Tools {
-    /// Who answers about first solutions on boards of one size.
+    /// The solver for first solutions, with the board size that it was built for.
     query_solver: Option<(usize, Box<dyn QuerySolver>)>,
     searcher: Searcher,
 }
@@ -222,8 +230,11 @@ fn prove(shared: &Shared) {
         state = shared.state();
         state.ends(task, &brake);
         let Ok(answer) = answer else {
-            // Others may do better. Whoever fails so fast must not take everything.
-            tracing::error!(?query, "a query ended in an error of its own; this worker proves no more");
+            // Other workers may succeed. A worker that fails so fast must not take all tasks.
+            tracing::error!(
+                ?query,
+                "a query ended in an error of its own; this worker proves no more"
+            );
             state.waiting.clear();
             state.broken = true;
             shared.news.send_replace(());
@@ -259,7 +270,8 @@ impl Tools {
         };
         let outcome = solver.ask(&Question { prefix, programmes, attempt }, Task::alone(control));
         match &outcome {
-            // No message has room for it. The queries about more rows have smaller ones.
+            // The refutation does not fit into a message. The queries about longer prefixes have
+            // smaller ones.
             Outcome::Refuted(refutation) if refutation.as_bytes().len() > MOST_REFUTATION_BYTES => {
                 Outcome::GivenUp
             }
@@ -279,10 +291,15 @@ mod tests {
     use crate::proof::beautiful::{Part, Premises};
 
     fn query(n: usize, prefix: &[usize], programmes: u64) -> TaskQuery {
-        TaskQuery::Completion(CompletionQuery { n, prefix: prefix.to_vec(), programmes, attempt: 0 })
+        TaskQuery::Completion(CompletionQuery {
+            n,
+            prefix: prefix.to_vec(),
+            programmes,
+            attempt: 0,
+        })
     }
 
-    /// A part of the whole board, with queens.
+    /// Returns a subtree task on the whole board, with queens.
     fn part(n: usize, queens: &[usize], nodes: u64) -> TaskQuery {
         let half = n.div_ceil(2);
         let alive = vec![true; half * (half + 1) / 2];
@@ -306,11 +323,14 @@ mod tests {
     #[test]
     fn tasks_are_answered_and_answers_are_kept_until_they_are_handed_in() {
         let provers = Provers::new(2);
-        let tasks = [(1, query(8, &[0], 9)), (2, query(8, &[0, 2], 9)), (3, query(20, &[0, 2, 4], 9))];
+        let tasks =
+            [(1, query(8, &[0], 9)), (2, query(8, &[0, 2], 9)), (3, query(20, &[0, 2, 4], 9))];
         provers.take(tasks).expect("threads");
         let in_hand = wait_for(&provers, |in_hand| in_hand.answers.len() == 3);
         assert_eq!(in_hand.tasks, [0; 0]);
-        assert!(matches!(&in_hand.answers[0].1.outcome, TaskOutcome::Completed(columns) if columns[0] == 0));
+        assert!(
+            matches!(&in_hand.answers[0].1.outcome, TaskOutcome::Completed(columns) if columns[0] == 0)
+        );
         assert!(matches!(in_hand.answers[1].1.outcome, TaskOutcome::Refuted(_)));
         provers.handed_in([1, 3]);
         assert_eq!(provers.in_hand(10).answers, in_hand.answers[1..2]);
@@ -333,27 +353,33 @@ mod tests {
     #[test]
     fn parts_are_searched_beside_completions() {
         let provers = Provers::new(1);
-        // Eight queens with one in the corner, four with one there, and a part of no nodes.
+        // Eight queens with one in the corner, four with one there, and a task with a limit of no
+        // nodes.
         provers
             .take([(1, part(8, &[0], 100)), (2, part(4, &[0], 9)), (3, part(8, &[], 0))])
             .expect("a thread");
         let in_hand = wait_for(&provers, |in_hand| in_hand.answers.len() == 3);
-        assert!(matches!(&in_hand.answers[0].1.outcome, TaskOutcome::Completed(columns) if columns[0] == 0));
-        assert!(matches!(&in_hand.answers[1].1.outcome, TaskOutcome::Tree(tree) if tree.len() == 1));
+        assert!(
+            matches!(&in_hand.answers[0].1.outcome, TaskOutcome::Completed(columns) if columns[0] == 0)
+        );
+        assert!(
+            matches!(&in_hand.answers[1].1.outcome, TaskOutcome::Tree(tree) if tree.len() == 1)
+        );
         assert_eq!(in_hand.answers[2].1.outcome, TaskOutcome::Tree(vec![16]));
     }
 
     #[test]
     fn what_the_coordinator_cannot_read_is_told_once() {
         let provers = Provers::new(1);
-        let heard = ["", "it is old", "it is old", "", "it is old"].map(|why| provers.hear_unreadable(why));
+        let heard =
+            ["", "it is old", "it is old", "", "it is old"].map(|why| provers.hear_unreadable(why));
         assert_eq!(heard, [false, true, false, true, true]);
     }
 
     #[test]
     fn what_nobody_wants_is_dropped_without_an_answer() {
         let provers = Provers::new(1);
-        // The first takes far longer than anybody waits.
+        // The first one takes far longer than the test waits.
         provers.take([(1, query(110, &[0], u64::MAX)), (2, query(8, &[0], 9))]).expect("a thread");
         provers.cancel(&[1]);
         let in_hand = wait_for(&provers, |in_hand| in_hand.tasks.is_empty());

@@ -1,8 +1,10 @@
-//! The shop: leases that a worker has in hand, and what each of their units is at. Threads take units from here, and the
-//! worker's calls say what is in here. It knows no threads, no network and no disk.
+//! The work queue: the leases that a worker holds and the state of each of their units. Executors
+//! take units from it, and the worker loop reports its contents to the coordinator. It knows
+//! nothing of threads, the network or the disk.
 //!
-//! A unit of a lease *waits*, is *counted* by a thread, is *kept* until its result is acknowledged, and is then gone.
-//! A lease is held as long as any of its units is in here.
+//! A unit of a lease is *waiting*, then *counting* while an executor works on it, then *kept* until
+//! its result is acknowledged, and is then removed. A lease is held as long as any of its units is
+//! in the queue.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -17,17 +19,17 @@ use crate::decomposition::{Decomposition, JobHash, MOST_SUB_RANGES};
 use crate::engine::KernelPreference;
 use crate::kernel::KernelKind;
 
-/// The kernel of devices, as sources name it.
+/// The kernel name that devices report in the source of a result.
 pub(super) const SHADERS: &str = "wgsl";
 
-/// A unit to be counted, and the lease that asks for it.
+/// A unit to be counted, and the lease that it belongs to.
 #[derive(Clone, Debug)]
 pub(super) struct LeasedUnit {
     pub(super) lease: Arc<Assignment>,
     pub(super) unit: u64,
 }
 
-/// Units to be counted, all of one image of one job.
+/// Units to be counted, all of the same image of the same job.
 #[derive(Clone, Debug)]
 pub(super) struct Batch {
     pub(super) job: JobHash,
@@ -38,13 +40,13 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    /// Returns whether of every unit all is to be counted.
+    /// Returns whether every unit is to be counted in full rather than in some sub-ranges only.
     pub(super) fn is_whole(&self) -> bool {
         self.units.iter().all(|unit| unit.lease.sub_ranges.is_empty())
     }
 }
 
-/// A unit that cannot be counted here.
+/// A unit that cannot be counted by this worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Failed {
     pub(super) attempt: u64,
@@ -58,11 +60,11 @@ pub(super) struct Failed {
 pub(super) struct DeviceSeen {
     pub(super) id: String,
     pub(super) name: String,
-    /// Why it does not count any more.
+    /// Why the device no longer counts.
     pub(super) fault: Option<String>,
 }
 
-/// What a worker says of itself in a sync.
+/// The worker's part of a sync request.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Report {
     pub(super) capacity: u32,
@@ -73,18 +75,18 @@ pub(super) struct Report {
     pub(super) cpu_threads: usize,
 }
 
-/// Units that were counted since the start.
+/// Numbers of units counted since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counted {
     pub(super) units: u64,
     pub(super) recounts: u64,
 }
 
-/// A lease in hand.
+/// A held lease.
 #[derive(Debug)]
 struct LeaseEntry {
     assignment: Arc<Assignment>,
-    /// `None` until it is planned.
+    /// `None` until the job is planned.
     decomposition: Option<Arc<Decomposition>>,
     waiting: VecDeque<u64>,
     counting: BTreeSet<u64>,
@@ -95,7 +97,13 @@ impl LeaseEntry {
     fn new(assignment: Assignment) -> Self {
         let waiting = assignment.units.clone().collect();
         let assignment = Arc::new(assignment);
-        Self { assignment, decomposition: None, waiting, counting: BTreeSet::new(), kept: BTreeSet::new() }
+        Self {
+            assignment,
+            decomposition: None,
+            waiting,
+            counting: BTreeSet::new(),
+            kept: BTreeSet::new(),
+        }
     }
 
     fn left(&self) -> usize {
@@ -107,45 +115,46 @@ impl LeaseEntry {
         HeldLease { lease: Assignment::clone(&self.assignment), left, unstarted }
     }
 
-    /// Returns whether only some sub-ranges of its units are to be counted.
+    /// Returns whether only some sub-ranges of the lease's units are to be counted.
     fn is_spot(&self) -> bool {
         !self.assignment.sub_ranges.is_empty()
     }
 
-    /// Returns a unit of it, to be counted.
+    /// Returns a unit of the lease, ready to be counted.
     fn leased(&self, unit: u64) -> LeasedUnit {
         LeasedUnit { lease: Arc::clone(&self.assignment), unit }
     }
 }
 
-/// How fast a job's units are counted.
+/// The rates at which a job's units are counted.
 #[derive(Debug, Default)]
 struct Pace {
-    /// Seconds that a thread of the CPU needs for one, smoothed.
+    /// Smoothed time that one CPU thread needs for a unit, in seconds.
     cpu_unit_s: Option<f64>,
-    /// Units a second, by the number of the device, smoothed.
+    /// Smoothed rate of each device in units per second, by device number.
     devices: HashMap<usize, f64>,
 }
 
 impl Pace {
-    /// Returns the units a second of so many threads of the CPU and all devices.
+    /// Returns the combined rate of `cpu_threads` CPU threads and all devices, in units per second.
     fn units_per_s(&self, cpu_threads: usize) -> f64 {
-        self.cpu_unit_s.map_or(0.0, |unit_s| cpu_threads as f64 / unit_s) + self.devices.values().sum::<f64>()
+        self.cpu_unit_s.map_or(0.0, |unit_s| cpu_threads as f64 / unit_s)
+            + self.devices.values().sum::<f64>()
     }
 }
 
-/// How fast a job's units are counted, as a device needs to know it.
+/// The measured rates of a job's units, as a device needs them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Measured {
-    /// Units a second of the device.
+    /// Rate of the device, in units per second.
     pub(super) rate: Option<f64>,
-    /// Seconds that a thread of the CPU needs for one.
+    /// Time that one CPU thread needs for a unit, in seconds.
     pub(super) cpu_unit_s: Option<f64>,
-    /// Threads of the CPU that count.
+    /// Number of CPU threads that count.
     pub(super) cpu_threads: usize,
 }
 
-/// New measurements count for a quarter.
+/// Returns the exponential moving average; a new measurement has a weight of one quarter.
 fn smoothed(before: Option<f64>, now: f64) -> f64 {
     const WEIGHT: f64 = 0.25;
     before.map_or(now, |before| before + WEIGHT * (now - before))
@@ -153,29 +162,29 @@ fn smoothed(before: Option<f64>, now: f64) -> f64 {
 
 #[derive(Debug)]
 struct State {
-    lots: BTreeMap<u64, LeaseEntry>,
+    entries: BTreeMap<u64, LeaseEntry>,
     cpu_threads: usize,
-    /// Whether threads of the CPU count: chosen, or no device is left.
+    /// Whether CPU threads count: either they were selected, or no device is left.
     cpu_counts: bool,
     devices: Vec<DeviceSeen>,
-    /// Whether devices are yet to be looked for.
+    /// Whether the search for devices is still to come.
     looking: bool,
-    /// Jobs of which the shaders count nothing.
+    /// Jobs that the shaders cannot count.
     not_for_shaders: HashSet<JobHash>,
     paces: HashMap<JobHash, Pace>,
     failed: VecDeque<Failed>,
-    /// Whether anything failed since that was last asked.
+    /// Whether anything failed since the flag was last taken.
     failed_lately: bool,
     counted: Counted,
-    /// Nothing new is begun.
+    /// Whether the worker is resting, so that nothing new is started.
     resting: bool,
-    /// Threads are to end.
+    /// Whether the threads are to end.
     stopped: bool,
-    /// Results were acknowledged since the last report.
+    /// Whether results were acknowledged since the last report.
     acknowledged: bool,
-    /// The coordinator should hear of this worker at once.
+    /// Whether the worker should sync at once.
     urgent: bool,
-    /// A kernel of the CPU miscounts.
+    /// Why the worker must not count any more: a CPU kernel miscounts.
     broken: Option<String>,
 }
 
@@ -200,64 +209,70 @@ impl State {
         }
     }
 
-    /// Returns the threads of the CPU that count.
+    /// Returns the number of CPU threads that count.
     fn counting_threads(&self) -> usize {
         if self.cpu_counts { self.cpu_threads } else { 0 }
     }
 
-    /// Returns the lots, recounts first: they are short, and others wait for them.
+    /// Returns the lease entries with recounts first: those are short, and other workers' results
+    /// depend on them.
     fn recounts_first(&self) -> impl Iterator<Item = (u64, &LeaseEntry)> {
-        let lots = |mirrored| self.lots.iter().filter(move |(_, lot)| lot.assignment.mirrored == mirrored);
-        lots(true).chain(lots(false)).map(|(&attempt, lot)| (attempt, lot))
+        let entries = |mirrored| {
+            self.entries.iter().filter(move |(_, entry)| entry.assignment.mirrored == mirrored)
+        };
+        entries(true).chain(entries(false)).map(|(&attempt, entry)| (attempt, entry))
     }
 
-    /// Returns the seconds for which what waits will do, or none if the pace of some of it is not known.
+    /// Returns how many seconds the waiting units will last, or `None` if the rate of any of their
+    /// jobs is unknown.
     fn waiting_s(&self) -> Option<f64> {
-        let waiting = self.lots.values().filter(|lot| !lot.waiting.is_empty());
+        let waiting = self.entries.values().filter(|entry| !entry.waiting.is_empty());
         waiting
-            .map(|lot| {
-                let units_per_s = self.paces.get(&lot.assignment.job)?.units_per_s(self.counting_threads());
-                let spots = if lot.is_spot() {
-                    lot.assignment.sub_ranges.len() as f64 / MOST_SUB_RANGES as f64
+            .map(|entry| {
+                let units_per_s =
+                    self.paces.get(&entry.assignment.job)?.units_per_s(self.counting_threads());
+                let spots = if entry.is_spot() {
+                    entry.assignment.sub_ranges.len() as f64 / MOST_SUB_RANGES as f64
                 } else {
                     1.0
                 };
-                (units_per_s > 0.0).then(|| lot.waiting.len() as f64 * spots / units_per_s)
+                (units_per_s > 0.0).then(|| entry.waiting.len() as f64 * spots / units_per_s)
             })
             .sum()
     }
 
-    /// Returns whether the shaders may count a lot. They are slow at small things.
-    fn for_shaders(&self, lot: &LeaseEntry) -> bool {
-        let Some(decomposition) = &lot.decomposition else { return false };
+    /// Returns whether the shaders may count a lease. They are slow at small amounts of work.
+    fn for_shaders(&self, entry: &LeaseEntry) -> bool {
+        let Some(decomposition) = &entry.decomposition else { return false };
         let job = decomposition.job();
         job.problem().piece() == Piece::Queen
-            && !(lot.is_spot() && self.cpu_counts)
-            && lot.assignment.not_kernel.as_deref() != Some(SHADERS)
-            && !self.not_for_shaders.contains(&lot.assignment.job)
+            && !(entry.is_spot() && self.cpu_counts)
+            && entry.assignment.not_kernel.as_deref() != Some(SHADERS)
+            && !self.not_for_shaders.contains(&entry.assignment.job)
     }
 
     fn remove_if_done(&mut self, attempt: u64) {
-        if self.lots.get(&attempt).is_some_and(|lot| lot.left() == 0) {
-            self.lots.remove(&attempt);
+        if self.entries.get(&attempt).is_some_and(|entry| entry.left() == 0) {
+            self.entries.remove(&attempt);
         }
     }
 }
 
-/// What a worker has in hand.
+/// The work queue of a worker.
 #[derive(Debug)]
 pub(super) struct WorkQueue {
-    ladder: KernelPreference,
+    preference: KernelPreference,
     state: Mutex<State>,
     work: Condvar,
     changes: watch::Sender<()>,
 }
 
 impl WorkQueue {
-    /// An empty shop for so many threads of the CPU, which count if `cpu_counts`, or when no device is left.
-    pub(super) fn new(ladder: KernelPreference, cpu_threads: usize, cpu_counts: bool) -> Self {
+    /// Creates an empty queue for `cpu_threads` CPU threads. They count if `cpu_counts` is set, or
+    /// once no device is left.
+    pub(super) fn new(preference: KernelPreference, cpu_threads: usize, cpu_counts: bool) -> Self {
         let state = State {
-            lots: BTreeMap::new(),
+            entries: BTreeMap::new(),
             cpu_threads,
             cpu_counts,
             devices: Vec::new(),
@@ -273,7 +288,12 @@ impl WorkQueue {
             urgent: false,
             broken: None,
         };
-        Self { ladder, state: Mutex::new(state), work: Condvar::new(), changes: watch::Sender::new(()) }
+        Self {
+            preference,
+            state: Mutex::new(state),
+            work: Condvar::new(),
+            changes: watch::Sender::new(()),
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -281,7 +301,7 @@ impl WorkQueue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes something, and wakes whoever waits for changes.
+    /// Applies a change and wakes everything that waits for changes.
     fn change<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
         let outcome = act(&mut self.state());
         self.work.notify_all();
@@ -289,71 +309,74 @@ impl WorkQueue {
         outcome
     }
 
-    /// Tells of every change.
+    /// Returns a receiver that is notified of every change.
     pub(super) fn changes(&self) -> watch::Receiver<()> {
         self.changes.subscribe()
     }
 
-    // The worker's calls.
+    // Methods for the worker loop.
 
-    /// Takes leases in. Their units wait until they are [planned](Self::planned).
+    /// Adds leases. Their units wait until they are [planned](Self::planned).
     pub(super) fn assign(&self, leases: impl IntoIterator<Item = Assignment>) {
         self.change(|state| {
             for lease in leases {
                 if !state.resting && !state.stopped && !lease.units.is_empty() {
-                    state.lots.insert(lease.attempt, LeaseEntry::new(lease));
+                    state.entries.insert(lease.attempt, LeaseEntry::new(lease));
                 }
             }
         });
     }
 
-    /// The units of a lease are known, or it is known that they never will be.
+    /// Sets the decomposition of a lease's job, or gives the lease up if the job cannot be planned.
     pub(super) fn planned(&self, attempt: u64, decomposition: Result<Arc<Decomposition>, String>) {
         self.change(|state| {
-            let Some(lot) = state.lots.get_mut(&attempt) else { return };
+            let Some(entry) = state.entries.get_mut(&attempt) else { return };
             let checked = decomposition.and_then(|decomposition| {
-                check_lease(&lot.assignment, &decomposition)?;
+                check_lease(&entry.assignment, &decomposition)?;
                 Ok(decomposition)
             });
             match checked {
-                Ok(decomposition) => lot.decomposition = Some(decomposition),
+                Ok(decomposition) => entry.decomposition = Some(decomposition),
                 Err(detail) => Self::give_up(state, attempt, FailReason::Job, detail),
             }
             self.give_up_unsuited(state);
         });
     }
 
-    /// Takes over what the coordinator says of leases that are in hand. Units past the end of one that are not begun are
-    /// dropped: they are somebody else's.
+    /// Applies the coordinator's updates to held leases. Units beyond the new end of a lease that
+    /// were not started are dropped: they now belong to another worker.
     pub(super) fn update(&self, leases: impl IntoIterator<Item = Assignment>) {
         self.change(|state| {
             for lease in leases {
                 let attempt = lease.attempt;
-                let Some(lot) = state.lots.get_mut(&attempt) else { continue };
-                let before = Arc::make_mut(&mut lot.assignment);
-                // A lease never grows, and is never of anything else.
+                let Some(entry) = state.entries.get_mut(&attempt) else { continue };
+                let before = Arc::make_mut(&mut entry.assignment);
+                // A lease never grows, and never changes its job.
                 before.units.end = before.units.end.min(lease.units.end).max(before.units.start);
                 if !lease.grant.is_empty() {
                     before.grant = lease.grant;
                 }
                 let end = before.units.end;
-                lot.waiting.retain(|&unit| unit < end);
+                entry.waiting.retain(|&unit| unit < end);
                 state.remove_if_done(attempt);
             }
         });
     }
 
-    /// Drops leases: their units that were not begun are never counted, and no more is said of them.
+    /// Removes cancelled leases. Units that were not started are not counted, and nothing more is
+    /// reported about them.
     pub(super) fn cancel(&self, attempts: impl IntoIterator<Item = u64>) {
-        self.change(|state| attempts.into_iter().for_each(|attempt| drop(state.lots.remove(&attempt))));
+        self.change(|state| {
+            attempts.into_iter().for_each(|attempt| drop(state.entries.remove(&attempt)))
+        });
     }
 
-    /// Results that need not be kept any more.
+    /// Removes acknowledged results, which need not be kept any more.
     pub(super) fn acknowledge(&self, results: impl IntoIterator<Item = (u64, u64)>) {
         self.change(|state| {
             for (attempt, unit) in results {
-                if let Some(lot) = state.lots.get_mut(&attempt) {
-                    lot.kept.remove(&unit);
+                if let Some(entry) = state.entries.get_mut(&attempt) {
+                    entry.kept.remove(&unit);
                     state.remove_if_done(attempt);
                 }
             }
@@ -361,7 +384,8 @@ impl WorkQueue {
         });
     }
 
-    /// Begins to rest: what is being counted is finished, what waits is given back. Or ends it.
+    /// Starts or ends a rest. At its start, waiting units are given back, while those in progress
+    /// are finished.
     pub(super) fn rest(&self, rest: bool) {
         self.change(|state| {
             if state.resting == rest {
@@ -370,27 +394,31 @@ impl WorkQueue {
             state.resting = rest;
             state.urgent = true;
             if rest {
-                state.lots.values_mut().for_each(|lot| lot.waiting.clear());
-                state.lots.retain(|_, lot| lot.left() > 0);
+                state.entries.values_mut().for_each(|entry| entry.waiting.clear());
+                state.entries.retain(|_, entry| entry.left() > 0);
             }
         });
     }
 
-    /// Ends the threads. What they are at is lost.
+    /// Stops the threads. Units in progress are lost.
     pub(super) fn stop(&self) {
         self.change(|state| {
             state.stopped = true;
-            state.lots.clear();
+            state.entries.clear();
         });
     }
 
-    /// What a sync says. Leases beyond `most_held` are let go.
+    /// Returns the queue's part of a sync request. It lists at most `most_held` leases; the
+    /// coordinator takes the others for released.
     pub(super) fn report(&self, most_held: usize) -> Report {
         let mut state = self.state();
         (state.acknowledged, state.urgent) = (false, false);
         let cpu_name = |kind: &KernelKind| kind.name().to_owned();
-        let mut kernels: Vec<String> =
-            if state.cpu_counts { self.ladder.kinds().iter().map(cpu_name).collect() } else { Vec::new() };
+        let mut kernels: Vec<String> = if state.cpu_counts {
+            self.preference.kinds().iter().map(cpu_name).collect()
+        } else {
+            Vec::new()
+        };
         if state.alive() > 0 {
             kernels.insert(0, SHADERS.to_owned());
         }
@@ -401,81 +429,85 @@ impl WorkQueue {
             capacity: state.capacity() as u32,
             kernels,
             units_per_s: state.paces.iter().map(rate).collect(),
-            held: state.lots.values().take(most_held).map(LeaseEntry::held).collect(),
+            held: state.entries.values().take(most_held).map(LeaseEntry::held).collect(),
             devices: state.devices.clone(),
             cpu_threads,
         }
     }
 
-    /// Returns whether threads have, or soon will have, nothing to do: fewer units wait than are counted at once, or they
-    /// will not do for longer than a sync may take.
+    /// Returns whether threads are idle or soon will be: fewer units wait than can be counted at
+    /// once, or the waiting units last no longer than a sync may take.
     pub(super) fn is_hungry(&self) -> bool {
         const SOON_S: f64 = 0.5;
         let state = self.state();
-        let waiting: usize = state.lots.values().map(|lot| lot.waiting.len()).sum();
+        let waiting: usize = state.entries.values().map(|entry| entry.waiting.len()).sum();
         let capacity = state.capacity();
-        capacity > 0 && (waiting < capacity || state.waiting_s().is_some_and(|seconds| seconds < SOON_S))
+        capacity > 0
+            && (waiting < capacity || state.waiting_s().is_some_and(|seconds| seconds < SOON_S))
     }
 
-    /// Whether results were acknowledged since the last report.
+    /// Returns whether results were acknowledged since the last report.
     pub(super) fn was_acknowledged(&self) -> bool {
         self.state().acknowledged
     }
 
-    /// The coordinator has something for this worker.
-    pub(super) fn hurry(&self) {
+    /// Requests a sync at once: the coordinator has something for this worker.
+    pub(super) fn request_sync(&self) {
         self.change(|state| state.urgent = true);
     }
 
-    /// Whether the coordinator should hear of this worker at once.
+    /// Returns whether the worker should sync at once.
     pub(super) fn is_urgent(&self) -> bool {
         self.state().urgent
     }
 
-    /// Whether no lease is in hand.
+    /// Returns whether no lease is held.
     pub(super) fn is_empty(&self) -> bool {
-        self.state().lots.is_empty()
+        self.state().entries.is_empty()
     }
 
-    /// Units that a thread is at.
+    /// Returns the number of units in progress.
     pub(super) fn being_counted(&self) -> usize {
-        self.state().lots.values().map(|lot| lot.counting.len()).sum()
+        self.state().entries.values().map(|entry| entry.counting.len()).sum()
     }
 
-    /// The failure that is to be told next; it stays until [`Self::told`].
+    /// Returns the next failure to report. It stays in the queue until [`Self::told`].
     pub(super) fn next_failed(&self) -> Option<Failed> {
         self.state().failed.front().cloned()
     }
 
-    /// The next failure was told.
+    /// Removes the next failure, which was reported.
     pub(super) fn told(&self) {
         self.change(|state| drop(state.failed.pop_front()));
     }
 
-    /// Whether anything failed since this was last asked: then more of the same is no hurry.
+    /// Returns whether anything failed since the last call, and clears the flag. After a failure
+    /// there is no hurry to lease more of the same.
     pub(super) fn take_failed_lately(&self) -> bool {
         std::mem::take(&mut self.state().failed_lately)
     }
 
-    /// Units that were counted since the start.
+    /// Returns the numbers of units counted since the start.
     pub(super) fn counted(&self) -> Counted {
         self.state().counted
     }
 
-    /// Why this worker must not count any more.
+    /// Returns why this worker must not count any more, if that is so.
     pub(super) fn broken(&self) -> Option<String> {
         self.state().broken.clone()
     }
 
-    // The threads.
+    // Methods for the executors.
 
-    /// A unit for a thread of the CPU, and the kernel that is to count it; waits for one. `None`: the thread is to end.
+    /// Waits for a unit for a CPU thread, and returns it with the kernel to use. Returns `None` if
+    /// the thread is to end.
     pub(super) fn take_for_cpu(&self) -> Option<(Batch, KernelKind)> {
         self.wait_for(|state| self.next_for_cpu(state, |_| true))
     }
 
-    /// A unit of which only some sub-ranges are to be counted, if one waits. A thread that is at another unit counts them in
-    /// between: an owner that is new may be lent nothing more until it is checked.
+    /// Returns a waiting unit of which only some sub-ranges are to be counted, if there is one. A
+    /// CPU thread counts it in the middle of another unit: a new owner may be granted no further
+    /// leases until its results are checked.
     pub(super) fn take_spot_for_cpu(&self) -> Option<(Batch, KernelKind)> {
         let found = self.next_for_cpu(&mut self.state(), LeaseEntry::is_spot);
         if found.is_some() {
@@ -492,62 +524,73 @@ impl WorkQueue {
         if !state.cpu_counts || state.stopped {
             return None;
         }
-        let (attempt, kind) = state.recounts_first().find_map(|(attempt, lot)| {
-            if lot.waiting.is_empty() || !may(lot) {
+        let (attempt, kind) = state.recounts_first().find_map(|(attempt, entry)| {
+            if entry.waiting.is_empty() || !may(entry) {
                 return None;
             }
-            let job = lot.decomposition.as_ref()?.job();
-            let kind = self.ladder.pick(job, lot.assignment.not_kernel.as_deref())?;
+            let job = entry.decomposition.as_ref()?.job();
+            let kind = self.preference.pick(job, entry.assignment.not_kernel.as_deref())?;
             Some((attempt, kind))
         })?;
-        let lot = state.lots.get_mut(&attempt)?;
-        let unit = lot.waiting.pop_front()?;
-        lot.counting.insert(unit);
-        Some((batch(lot, vec![lot.leased(unit)])?, kind))
+        let entry = state.entries.get_mut(&attempt)?;
+        let unit = entry.waiting.pop_front()?;
+        entry.counting.insert(unit);
+        Some((batch(entry, vec![entry.leased(unit)])?, kind))
     }
 
-    /// Units for the device with this number, as many as `size` says of what was measured and of the open units of a
-    /// job, one at least; waits for some. `None`: the thread is to end. `size` must not use the shop.
+    /// Waits for units for device number `device` and returns them, or `None` if the thread is to
+    /// end. `size` gets the measured rates and the number of waiting units of the job, and returns
+    /// how many to take; at least one is taken. `size` must not use the queue, which is locked.
     pub(super) fn take_for_device(
         &self,
         device: usize,
         size: impl Fn(Measured, usize) -> usize,
     ) -> Option<Batch> {
         self.wait_for(|state| {
-            let may = |lot: &LeaseEntry| !lot.waiting.is_empty() && state.for_shaders(lot);
-            let (_, first) = state.recounts_first().find(|(_, lot)| may(lot))?;
+            let may = |entry: &LeaseEntry| !entry.waiting.is_empty() && state.for_shaders(entry);
+            let (_, first) = state.recounts_first().find(|(_, entry)| may(entry))?;
             let (job, image) = (first.assignment.job, first.decomposition.clone()?);
-            let of_image = |lot: &LeaseEntry| {
-                lot.decomposition.as_ref().is_some_and(|d| Arc::ptr_eq(d, &image)) && may(lot)
+            let of_image = |entry: &LeaseEntry| {
+                entry.decomposition.as_ref().is_some_and(|d| Arc::ptr_eq(d, &image)) && may(entry)
             };
-            let lots: Vec<u64> =
-                state.lots.iter().filter(|(_, lot)| of_image(lot)).map(|(&attempt, _)| attempt).collect();
-            let open =
-                lots.iter().filter_map(|attempt| state.lots.get(attempt)).map(|lot| lot.waiting.len()).sum();
+            let entries: Vec<u64> = state
+                .entries
+                .iter()
+                .filter(|(_, entry)| of_image(entry))
+                .map(|(&attempt, _)| attempt)
+                .collect();
+            let open = entries
+                .iter()
+                .filter_map(|attempt| state.entries.get(attempt))
+                .map(|entry| entry.waiting.len())
+                .sum();
             let most = size(state.measured(job, device), open).max(1);
             let mut units = Vec::new();
-            // From the front: what is not begun of a lease is its end, which the coordinator may give to others.
-            for attempt in &lots {
-                let Some(lot) = state.lots.get_mut(attempt) else { continue };
+            // Take units from the front: the unstarted units of a lease are its tail, which the
+            // coordinator may reassign.
+            for attempt in &entries {
+                let Some(entry) = state.entries.get_mut(attempt) else { continue };
                 while units.len() < most
-                    && let Some(unit) = lot.waiting.pop_front()
+                    && let Some(unit) = entry.waiting.pop_front()
                 {
-                    lot.counting.insert(unit);
-                    units.push(lot.leased(unit));
+                    entry.counting.insert(unit);
+                    units.push(entry.leased(unit));
                 }
             }
-            batch(state.lots.get(lots.first()?)?, units)
+            batch(state.entries.get(entries.first()?)?, units)
         })
     }
 
-    /// Waits until there is work that a device might do. False: there never will be.
+    /// Waits until there is work that a device might do. Returns `false` if the queue was stopped.
     pub(super) fn wait_for_device_work(&self) -> bool {
-        let work = |state: &mut State| state.lots.values().any(|lot| state.for_shaders(lot)).then_some(());
+        let work = |state: &mut State| {
+            state.entries.values().any(|entry| state.for_shaders(entry)).then_some(())
+        };
         self.wait_for(work).is_some()
     }
 
     fn wait_for<T>(&self, mut look: impl FnMut(&mut State) -> Option<T>) -> Option<T> {
-        /// Nothing is missed without it: every change wakes those who wait.
+        /// Only a safeguard: every change wakes the waiting threads.
         const LOOK_AGAIN: Duration = Duration::from_secs(5);
         let mut state = self.state();
         loop {
@@ -564,14 +607,15 @@ impl WorkQueue {
         }
     }
 
-    /// Units were counted in `elapsed_s` seconds: by a device, with that number, or by a thread of the CPU.
+    /// Records that the units of a batch were counted in `elapsed_s` seconds, by device number `by`
+    /// or by a CPU thread.
     pub(super) fn finish(&self, batch: &Batch, by: Option<usize>, elapsed_s: f64) {
         self.change(|state| {
             for LeasedUnit { lease, unit } in &batch.units {
-                if let Some(lot) = state.lots.get_mut(&lease.attempt)
-                    && lot.counting.remove(unit)
+                if let Some(entry) = state.entries.get_mut(&lease.attempt)
+                    && entry.counting.remove(unit)
                 {
-                    lot.kept.insert(*unit);
+                    entry.kept.insert(*unit);
                 }
             }
             let count = batch.units.len() as u64;
@@ -580,7 +624,8 @@ impl WorkQueue {
             } else {
                 state.counted.units += count;
             }
-            // Another kernel of the CPU than the usual one says nothing about the usual rate, nor do parts of units.
+            // Neither a CPU kernel other than the preferred one nor partial units say anything
+            // about the usual rate.
             if batch.is_whole() && (by.is_some() || batch.not_kernel.is_none()) {
                 Self::forget_old_paces(state);
                 let pace = state.paces.entry(batch.job).or_default();
@@ -599,41 +644,42 @@ impl WorkQueue {
     fn forget_old_paces(state: &mut State) {
         const MOST: usize = 64;
         if state.paces.len() >= MOST {
-            let in_hand: HashSet<JobHash> = state.lots.values().map(|lot| lot.assignment.job).collect();
+            let in_hand: HashSet<JobHash> =
+                state.entries.values().map(|entry| entry.assignment.job).collect();
             state.paces.retain(|job, _| in_hand.contains(job));
         }
     }
 
-    /// What was measured of a job, beside the device with this number.
+    /// Returns the measured rates of a job for device number `device`.
     pub(super) fn measured(&self, job: JobHash, device: usize) -> Measured {
         self.state().measured(job, device)
     }
 
-    /// Units that somebody took and will not count wait again.
+    /// Puts units that were taken and will not be counted back among the waiting ones.
     pub(super) fn give_back(&self, batch: &Batch) {
         self.change(|state| {
             let resting = state.resting;
-            // The last one first, so that they wait in their order again.
+            // Reversed, so that the units wait in their original order.
             for LeasedUnit { lease, unit } in batch.units.iter().rev() {
-                if let Some(lot) = state.lots.get_mut(&lease.attempt)
-                    && lot.counting.remove(unit)
+                if let Some(entry) = state.entries.get_mut(&lease.attempt)
+                    && entry.counting.remove(unit)
                     && !resting
-                    && lot.assignment.units.contains(unit)
+                    && entry.assignment.units.contains(unit)
                 {
-                    lot.waiting.push_front(*unit);
+                    entry.waiting.push_front(*unit);
                 }
                 state.remove_if_done(lease.attempt);
             }
         });
     }
 
-    /// Units that cannot be counted.
+    /// Records that units cannot be counted.
     pub(super) fn fail(&self, batch: &Batch, reason: FailReason, detail: &str) {
         self.change(|state| {
             for LeasedUnit { lease, unit } in &batch.units {
                 let attempt = lease.attempt;
-                if let Some(lot) = state.lots.get_mut(&attempt) {
-                    lot.counting.remove(unit);
+                if let Some(entry) = state.entries.get_mut(&attempt) {
+                    entry.counting.remove(unit);
                 }
                 let unit = UnitId { job: batch.job, unit: *unit };
                 state.failed.push_back(Failed { attempt, unit, reason, detail: detail.to_owned() });
@@ -643,7 +689,8 @@ impl WorkQueue {
         });
     }
 
-    /// Devices were found, which will count. The number of the first; the others follow.
+    /// Adds devices that were found and will count. Returns the number of the first; the others
+    /// follow it.
     pub(super) fn add_devices(&self, devices: impl IntoIterator<Item = DeviceSeen>) -> usize {
         self.change(|state| {
             let first = state.devices.len();
@@ -655,7 +702,7 @@ impl WorkQueue {
         })
     }
 
-    /// A device does not count any more; where none is left, the CPU does.
+    /// Marks a device as failed. If no device is left, the CPU counts instead.
     pub(super) fn device_gone(&self, device: usize, fault: String) {
         self.change(|state| {
             if let Some(seen) = state.devices.get_mut(device) {
@@ -670,7 +717,7 @@ impl WorkQueue {
         });
     }
 
-    /// The shaders count nothing of this job.
+    /// Records that the shaders cannot count a job.
     pub(super) fn not_for_shaders(&self, job: JobHash) {
         self.change(|state| {
             state.not_for_shaders.insert(job);
@@ -678,77 +725,87 @@ impl WorkQueue {
         });
     }
 
-    /// A kernel of the CPU miscounts: nothing that this machine counts can be believed.
-    pub(super) fn breaks(&self, why: String) {
+    /// Stops the queue for good: a CPU kernel miscounts, so no result of this machine can be
+    /// trusted.
+    pub(super) fn mark_broken(&self, why: String) {
         self.change(|state| {
             state.broken.get_or_insert(why);
-            state.lots.clear();
+            state.entries.clear();
             state.stopped = true;
             state.urgent = true;
         });
     }
 
-    /// Whether nothing new is to be begun.
+    /// Returns whether the worker is resting.
     pub(super) fn is_resting(&self) -> bool {
         self.state().resting
     }
 
-    /// Whether the threads are to end.
+    /// Returns whether the threads are to end.
     pub(super) fn is_stopped(&self) -> bool {
         self.state().stopped
     }
 
-    /// Gives leases back that nothing here may or can count.
+    /// Gives up leases that nothing here may or can count.
     fn give_up_unsuited(&self, state: &mut State) {
         let devices = state.looking || state.alive() > 0;
-        let can = |lot: &LeaseEntry| {
-            let Some(decomposition) = &lot.decomposition else { return true };
-            let by_cpu =
-                || self.ladder.pick(decomposition.job(), lot.assignment.not_kernel.as_deref()).is_some();
-            (devices && state.for_shaders(lot)) || (state.cpu_counts && by_cpu())
+        let can = |entry: &LeaseEntry| {
+            let Some(decomposition) = &entry.decomposition else { return true };
+            let by_cpu = || {
+                self.preference
+                    .pick(decomposition.job(), entry.assignment.not_kernel.as_deref())
+                    .is_some()
+            };
+            (devices && state.for_shaders(entry)) || (state.cpu_counts && by_cpu())
         };
-        let unsuited: Vec<u64> =
-            state.lots.iter().filter(|(_, lot)| !can(lot)).map(|(&attempt, _)| attempt).collect();
+        let unsuited: Vec<u64> = state
+            .entries
+            .iter()
+            .filter(|(_, entry)| !can(entry))
+            .map(|(&attempt, _)| attempt)
+            .collect();
         for attempt in unsuited {
             let detail = "no other kernel here can count it".to_owned();
             Self::give_up(state, attempt, FailReason::Unsuited, detail);
         }
     }
 
-    /// Gives a lease back; one of its units stands for all.
+    /// Gives up a lease; the reported failure names one of its units.
     fn give_up(state: &mut State, attempt: u64, reason: FailReason, detail: String) {
-        let Some(lot) = state.lots.remove(&attempt) else { return };
-        let Some(&unit) = lot.waiting.front() else { return };
-        let unit = UnitId { job: lot.assignment.job, unit };
+        let Some(entry) = state.entries.remove(&attempt) else { return };
+        let Some(&unit) = entry.waiting.front() else { return };
+        let unit = UnitId { job: entry.assignment.job, unit };
         state.failed.push_back(Failed { attempt, unit, reason, detail });
         state.failed_lately = true;
     }
 }
 
-/// Checks that a job has all that a lease asks for.
+/// Checks that a job has all units and sub-ranges that a lease asks for.
 ///
 /// # Errors
-/// What it does not have.
+/// A description of the missing unit or sub-range.
 fn check_lease(lease: &Assignment, decomposition: &Decomposition) -> Result<(), String> {
     let (last, units) = (lease.units.end.saturating_sub(1), decomposition.units());
     if last >= units {
         return Err(format!("the job has {units} units, and this is unit {last}"));
     }
     let Some(number) = lease.sub_ranges.numbers().last() else { return Ok(()) };
-    // All units but the last are of one size.
+    // All units but the last have the same size.
     let sub_ranges = decomposition.sub_ranges(last).len();
     if number as usize >= sub_ranges {
-        return Err(format!("unit {last} has {sub_ranges} sub-ranges, and this is number {number}"));
+        return Err(format!(
+            "unit {last} has {sub_ranges} sub-ranges, and this is number {number}"
+        ));
     }
     Ok(())
 }
 
-fn batch(lot: &LeaseEntry, units: Vec<LeasedUnit>) -> Option<Batch> {
+fn batch(entry: &LeaseEntry, units: Vec<LeasedUnit>) -> Option<Batch> {
     Some(Batch {
-        job: lot.assignment.job,
-        decomposition: Arc::clone(lot.decomposition.as_ref()?),
-        not_kernel: lot.assignment.not_kernel.clone(),
-        mirrored: lot.assignment.mirrored,
+        job: entry.assignment.job,
+        decomposition: Arc::clone(entry.decomposition.as_ref()?),
+        not_kernel: entry.assignment.not_kernel.clone(),
+        mirrored: entry.assignment.mirrored,
         units,
     })
 }
@@ -766,25 +823,33 @@ mod tests {
         Arc::new(Decomposition::new(Job::new(problem, scheme, None, 10).expect("a small board")))
     }
 
-    fn lease(attempt: u64, decomposition: &Decomposition, units: std::ops::Range<u64>) -> Assignment {
+    fn lease(
+        attempt: u64,
+        decomposition: &Decomposition,
+        units: std::ops::Range<u64>,
+    ) -> Assignment {
         let job = decomposition.job().hash();
         let (sub_ranges, grant) = (SubRangeSet::default(), vec![7, attempt as u8]);
         Assignment { attempt, job, units, mirrored: false, not_kernel: None, sub_ranges, grant }
     }
 
-    /// A recount of some sub-ranges of a unit.
+    /// Returns a recount of some sub-ranges of a unit.
     fn spot(attempt: u64, decomposition: &Decomposition, unit: u64) -> Assignment {
         let sub_ranges = SubRangeSet::from_numbers([1, 4]).expect("below 32");
         Assignment { mirrored: true, sub_ranges, ..lease(attempt, decomposition, unit..unit + 1) }
     }
 
-    /// The units of a batch, each with its lease.
+    /// Returns the units of a batch, each with its lease.
     fn units(batch: &Batch) -> Vec<(u64, u64)> {
         batch.units.iter().map(|LeasedUnit { lease, unit }| (lease.attempt, *unit)).collect()
     }
 
     fn queue() -> WorkQueue {
-        WorkQueue::new(KernelPreference::new(Some(KernelKind::Scalar)).expect("runs everywhere"), 2, true)
+        WorkQueue::new(
+            KernelPreference::new(Some(KernelKind::Scalar)).expect("runs everywhere"),
+            2,
+            true,
+        )
     }
 
     fn take_in(queue: &WorkQueue, decomposition: &Arc<Decomposition>, lease: Assignment) {
@@ -797,7 +862,7 @@ mod tests {
         DeviceSeen { id: "test-0".into(), name: "a device".into(), fault: None }
     }
 
-    /// What is held, and how much of it is left.
+    /// Returns the held leases, each with its number of remaining units.
     fn held(queue: &WorkQueue) -> Vec<(u64, u64)> {
         queue.report(100).held.iter().map(|held| (held.lease.attempt, held.left)).collect()
     }
@@ -822,7 +887,7 @@ mod tests {
         assert!(queue.was_acknowledged());
         assert_eq!(held(&queue), [(7, 1)]);
         assert!(!queue.was_acknowledged());
-        // Twice, or of a lease of an earlier life: that is nothing.
+        // Repeated acknowledgements and those of leases of an earlier run are ignored.
         queue.acknowledge([(7, 2), (1, 1)]);
         queue.acknowledge([(7, 3)]);
         assert!(queue.is_empty());
@@ -839,7 +904,7 @@ mod tests {
         assert!(queue.is_urgent());
         let report = queue.report(100);
         assert_eq!((report.capacity, report.held.len(), report.held[0].left), (0, 1, 1));
-        // What comes all the same is not taken.
+        // Leases that arrive while resting are not accepted.
         take_in(&queue, &queens, lease(3, &queens, 5..6));
         queue.finish(&begun, None, 1.0);
         assert_eq!(held(&queue), [(1, 1)]);
@@ -875,9 +940,9 @@ mod tests {
         let (batch, kind) = queue.take_for_cpu().expect("a unit");
         assert_eq!(kind, KernelKind::Generic);
         queue.finish(&batch, None, 9.0);
-        // Another kernel says nothing about the rate.
+        // A different kernel says nothing about the usual rate.
         assert_eq!((queue.report(9).units_per_s, queue.counted().recounts), (vec![], 1));
-        // Where there is no other one, the coordinator is told.
+        // If there is no other kernel, the coordinator is told.
         let rooks = decomposition(Piece::Rook, 12);
         let job = rooks.job().hash();
         let lease = Assignment { job, ..not(2, "generic") };
@@ -931,10 +996,14 @@ mod tests {
 
     #[test]
     fn where_no_device_is_left_the_cpu_counts() {
-        let ladder = KernelPreference::new(Some(KernelKind::Scalar)).expect("runs everywhere");
-        let (queue, queens) = (WorkQueue::new(ladder, 2, false), decomposition(Piece::Queen, 9));
+        let preference = KernelPreference::new(Some(KernelKind::Scalar)).expect("runs everywhere");
+        let (queue, queens) =
+            (WorkQueue::new(preference, 2, false), decomposition(Piece::Queen, 9));
         queue.add_devices([device()]);
-        assert_eq!((queue.report(9).capacity, queue.report(9).kernels), (1, vec![SHADERS.to_owned()]));
+        assert_eq!(
+            (queue.report(9).capacity, queue.report(9).kernels),
+            (1, vec![SHADERS.to_owned()])
+        );
         // No GPU counts toroidal queens.
         let toroidal = decomposition(Piece::Toroidal, 7);
         take_in(&queue, &toroidal, lease(1, &toroidal, 0..1));
@@ -964,21 +1033,22 @@ mod tests {
         let recounts = [(); 2].map(|()| queue.take_for_cpu().expect("a unit").0);
         assert_eq!(recounts.each_ref().map(units), [[(2, 9)], [(4, 11)]]);
         assert_eq!(units(&queue.take_for_cpu().expect("a unit").0), [(1, 0)]);
-        // Parts of units say nothing about the pace of whole ones.
+        // Partial units say nothing about the rate of whole ones.
         queue.finish(&recounts[0], None, 1.0);
         assert_eq!((queue.report(9).units_per_s, queue.counted().recounts), (vec![], 1));
-        // Where only a device counts, it counts these, too, and all that is of one image together.
-        let ladder = KernelPreference::new(Some(KernelKind::Scalar)).expect("runs everywhere");
-        let alone = WorkQueue::new(ladder, 2, false);
+        // If only a device counts, it also counts these, and everything of one image together.
+        let preference = KernelPreference::new(Some(KernelKind::Scalar)).expect("runs everywhere");
+        let alone = WorkQueue::new(preference, 2, false);
         alone.add_devices([device()]);
-        for lease in [spot(1, &queens, 3), Assignment { mirrored: true, ..lease(2, &queens, 4..6) }] {
+        for lease in [spot(1, &queens, 3), Assignment { mirrored: true, ..lease(2, &queens, 4..6) }]
+        {
             take_in(&alone, &image, lease);
         }
         let batch = alone.take_for_device(0, |_, _| 100).expect("units");
         assert_eq!(units(&batch), [(1, 3), (2, 4), (2, 5)]);
         alone.finish(&batch, Some(0), 1.0);
         assert_eq!(alone.report(9).units_per_s, []);
-        // A device that is lost leaves such a recount to the CPU.
+        // If that device is lost, such a recount goes to the CPU.
         take_in(&alone, &image, spot(3, &queens, 6));
         alone.device_gone(0, "it was lost".into());
         assert_eq!(units(&alone.take_for_cpu().expect("a unit").0), [(3, 6)]);
@@ -1005,23 +1075,31 @@ mod tests {
         queue.finish(&begun[0], None, 1.0);
         let (left, unstarted) = (queue.report(9).held[0].left, queue.report(9).held[0].unstarted);
         assert_eq!((left, unstarted), (6, 3));
-        // The same range again changes nothing, nor does one that has grown, or begins elsewhere.
+        // The same range again changes nothing, nor does a range that has grown or starts
+        // elsewhere.
         for same in [2..8, 2..20, 0..8] {
             queue.update([lease(1, &queens, same)]);
             assert_eq!(queue.report(9).held[0].lease.units, 2..8);
         }
-        queue.update([Assignment { grant: vec![9], ..lease(1, &queens, 2..4) }, lease(7, &queens, 0..1)]);
+        queue.update([
+            Assignment { grant: vec![9], ..lease(1, &queens, 2..4) },
+            lease(7, &queens, 0..1),
+        ]);
         let report = queue.report(9);
         assert_eq!((report.held.len(), report.held[0].left, report.held[0].unstarted), (2, 3, 0));
-        assert_eq!((&report.held[0].lease.units, &report.held[0].lease.grant[..]), (&(2..4), &[9][..]));
-        // What is past the end and was begun goes on, and its result is kept until it is acknowledged.
+        assert_eq!(
+            (&report.held[0].lease.units, &report.held[0].lease.grant[..]),
+            (&(2..4), &[9][..])
+        );
+        // Units beyond the end that were started continue, and their results are kept until
+        // acknowledged.
         queue.finish(&begun[2], None, 1.0);
-        // Unless whoever began it gives it back.
+        // Unless they are given back.
         queue.give_back(&begun[1]);
         assert_eq!(units(&queue.take_for_cpu().expect("a unit").0), [(1, 3)]);
         queue.acknowledge([(1, 2), (1, 4)]);
         assert_eq!(held(&queue), [(1, 1), (2, 1)]);
-        // One of which nothing was begun is not held any more.
+        // A lease without started units is no longer held.
         queue.update([lease(2, &queens, 8..8)]);
         assert_eq!(held(&queue), [(1, 1)]);
     }
@@ -1032,13 +1110,13 @@ mod tests {
         take_in(&queue, &queens, lease(1, &queens, 0..12));
         let (begun, _) = queue.take_for_cpu().expect("a unit");
         assert!(!queue.is_hungry(), "11 units wait, and nobody knows for how long");
-        // Two threads that take 0.1 s each: what waits will do for 0.55 s.
+        // Two threads that take 0.1 s per unit: the waiting units last 0.55 s.
         queue.finish(&begun, None, 0.1);
         assert!(!queue.is_hungry());
         queue.take_for_cpu().expect("a unit");
         queue.take_for_cpu().expect("a unit");
         assert!(queue.is_hungry(), "9 units wait");
-        // Of another job nothing is known.
+        // The rate of another job is unknown.
         let other = decomposition(Piece::Queen, 10);
         take_in(&queue, &other, lease(2, &other, 0..3));
         assert!(!queue.is_hungry());
@@ -1048,7 +1126,9 @@ mod tests {
 
     #[test]
     fn threads_end_when_the_shop_stops_or_a_kernel_miscounts() {
-        for stop in [WorkQueue::stop as fn(&WorkQueue), |queue| queue.breaks("2 + 2 = 5".into())] {
+        for stop in
+            [WorkQueue::stop as fn(&WorkQueue), |queue| queue.mark_broken("2 + 2 = 5".into())]
+        {
             let queue = queue();
             std::thread::scope(|scope| {
                 let threads = [

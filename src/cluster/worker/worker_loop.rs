@@ -1,4 +1,5 @@
-//! A worker's life: it joins, syncs and hands results in until it is told to stop, and then drains.
+//! The worker loop: a worker joins, syncs and submits results until it is told to stop, and then
+//! drains.
 
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
@@ -26,19 +27,23 @@ use crate::cluster::auth::{Name, Renewal};
 use crate::cluster::campaign::Assignment;
 use crate::cluster::protocol::v1::{self, Verdict};
 use crate::cluster::protocol::{
-    self, MOST_HELD, MOST_MESSAGE_BYTES, MOST_RESULTS, Malformed, Security, TaskQuery, answered, messages,
-    peer, renew,
+    self, MOST_HELD, MOST_MESSAGE_BYTES, MOST_RESULTS, Malformed, Security, TaskQuery, answered,
+    messages, peer, renew,
 };
 use crate::decomposition::JobHash;
-use crate::engine::{Device, DeviceChoice, DeviceError, KernelPreference, find_devices, known_answers};
+use crate::engine::{
+    Device, DeviceChoice, DeviceError, KernelPreference, find_devices, known_answers,
+};
 use crate::kernel::KernelKind;
 
-/// Runs a worker until `stop` is ready, or, if it is to end when idle, until there is nothing to count. Must run where
-/// tokio has timers and I/O. If it is dropped, that is like a kill: what is in the outbox's file is sent by the next
-/// worker in the same folder.
+/// Runs a worker until `stop` completes or, if it is to end when idle, until there is nothing to
+/// count. Must be called within a tokio runtime with timers and I/O enabled. Dropping the future is
+/// like killing the process: the results in the outbox file are sent by the next worker in the same
+/// directory.
 ///
 /// # Errors
-/// The folder, the devices or the kernel cannot be used, or the coordinator refuses for good.
+/// The data directory, the devices or the kernel cannot be used, or the coordinator refuses for
+/// good.
 pub async fn run(options: Options, stop: impl Future<Output = ()>) -> Result<Summary, WorkerError> {
     let began = Instant::now();
     let ladder = ladder(&options)?;
@@ -56,7 +61,7 @@ pub async fn run(options: Options, stop: impl Future<Output = ()>) -> Result<Sum
         deadline: *deadline,
     };
     tokio::pin!(stop);
-    // Found before the token is used: a mistake in --device must not cost it.
+    // Look for devices before the token is redeemed: a mistake in --device must not cost it.
     let mut devices = chosen_devices(options.devices.clone(), ladder.clone()).await?;
     let (name, security) = tokio::select! {
         joined = home.join(&joining) => joined?,
@@ -67,16 +72,19 @@ pub async fn run(options: Options, stop: impl Future<Output = ()>) -> Result<Sum
     };
     let line = Connection::new(join.clone(), security, *deadline)?;
 
-    let threads =
-        options.threads.or_else(|| std::thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN);
+    let threads = options
+        .threads
+        .or_else(|| std::thread::available_parallelism().ok())
+        .unwrap_or(NonZeroUsize::MIN);
     let cpu_counts = options.devices.has_cpu();
-    let wake = options.devices == DeviceChoice::Auto && options.kernel.is_none() && cfg!(feature = "gpu");
+    let wake =
+        options.devices == DeviceChoice::Auto && options.kernel.is_none() && cfg!(feature = "gpu");
     let queue = Arc::new(WorkQueue::new(ladder, threads.get(), cpu_counts));
     devices.extend(options.opened);
-    let executors =
-        Executors::start(&queue, &outbox, threads.get(), devices, wake).map_err(WorkerError::Thread)?;
+    let executors = Executors::start(&queue, &outbox, threads.get(), devices, wake)
+        .map_err(WorkerError::Thread)?;
     tracing::info!(worker = %name, address = %line.address(), threads = threads.get(), "working");
-    // Without threads of the CPU it proves nothing.
+    // Without CPU threads the worker proves nothing.
     let provers = Provers::new(if cpu_counts { threads.get() } else { 0 });
     let (rest, around) = (options.rest, Arc::clone(&options.environment));
     let life = WorkerLoop {
@@ -113,15 +121,20 @@ pub async fn run(options: Options, stop: impl Future<Output = ()>) -> Result<Sum
 
 fn ladder(options: &Options) -> Result<KernelPreference, WorkerError> {
     match options.kernel {
-        Some(KernelKind::Textbook) => return Err(WorkerError::NotForCampaigns(KernelKind::Textbook)),
+        Some(KernelKind::Textbook) => {
+            return Err(WorkerError::NotForCampaigns(KernelKind::Textbook));
+        }
         Some(_) if !options.devices.has_cpu() => return Err(DeviceError::KernelWithoutCpu.into()),
         _ => {}
     }
     Ok(KernelPreference::new(options.kernel)?)
 }
 
-/// Tests the kernels and finds the devices that were named, where it is allowed to take a second.
-async fn chosen_devices(choice: DeviceChoice, ladder: KernelPreference) -> Result<Vec<Device>, WorkerError> {
+/// Tests the kernels and finds the selected devices, on a thread that may block for a second.
+async fn chosen_devices(
+    choice: DeviceChoice,
+    ladder: KernelPreference,
+) -> Result<Vec<Device>, WorkerError> {
     let find = move || {
         for kind in ladder.kinds() {
             known_answers(*kind).map_err(WorkerError::Miscounts)?;
@@ -132,15 +145,15 @@ async fn chosen_devices(choice: DeviceChoice, ladder: KernelPreference) -> Resul
     found.map_err(|error| WorkerError::Thread(error.into()))?
 }
 
-/// What a sync brought.
+/// The outcome of a sync.
 #[derive(Clone, Copy, Debug)]
 struct Synced {
-    /// Leases that are new.
+    /// The number of new leases.
     new: usize,
     running_jobs: u32,
     running_proofs: u32,
     next: Duration,
-    /// The coordinator waited for something to lease as long as it was asked to, or nearly so.
+    /// Whether the coordinator held the answer back for at least half of the requested wait.
     waited: bool,
 }
 
@@ -151,12 +164,12 @@ struct WorkerLoop {
     outbox: Arc<Outbox>,
     executors: Executors,
     provers: Provers,
-    /// Proofs that are searched for, as far as is known.
+    /// The number of running proof searches that the coordinator last reported.
     proofs: watch::Sender<u32>,
     prove_calls: AtomicU64,
     rest: Rest,
     around: Arc<dyn Environment>,
-    /// Tells this start from others.
+    /// Distinguishes this run from other runs.
     boot: u64,
     home: DataDir,
 }
@@ -164,16 +177,18 @@ struct WorkerLoop {
 impl Drop for WorkerLoop {
     fn drop(&mut self) {
         self.queue.stop();
-        // Before the lock of the folder goes: the next worker there has the file for itself.
+        // Close the outbox before the directory's lock is released, so that the next worker there
+        // has the file to itself.
         self.outbox.close();
     }
 }
 
 impl WorkerLoop {
-    /// Works until there is nothing to count, if it is to end then.
+    /// Works until there is nothing to count, if the worker is to end then; otherwise until an
+    /// error.
     async fn work(&self, exit_when_idle: bool) -> Result<(), WorkerError> {
         let never: Infallible = tokio::select! {
-            // The clock first: outside its hours a worker asks for nothing.
+            // The clock comes first: outside its hours a worker asks for nothing.
             biased;
             never = self.keep_watching_the_clock() => never,
             failed = self.keep_renewing() => failed?,
@@ -185,13 +200,16 @@ impl WorkerLoop {
         match never {}
     }
 
-    /// Finishes and hands in what is in hand, if that can be done in time.
+    /// Finishes the units in progress and submits all results, unless `patience` runs out.
     async fn drain(&self, patience: Duration) -> Result<(), WorkerError> {
         self.queue.rest(true);
         self.stop_proving().await;
         let handed_in = async {
             let (mut queue, mut outbox) = (self.queue.changes(), self.outbox.changes());
-            while !(self.queue.is_empty() && self.queue.being_counted() == 0 && self.outbox.len() == 0) {
+            while !(self.queue.is_empty()
+                && self.queue.being_counted() == 0
+                && self.outbox.len() == 0)
+            {
                 tokio::select! { _ = queue.changed() => {}, _ = outbox.changed() => {} }
             }
         };
@@ -206,7 +224,8 @@ impl WorkerLoop {
             Ok(outcome) => outcome?,
             Err(_) => tracing::warn!("not everything could be finished and handed in in time"),
         }
-        // So that what is left goes to others at once, and not when its leases end.
+        // The last sync hands the remaining units to other workers at once, rather than when the
+        // leases expire.
         const LAST_CALL: Duration = Duration::from_secs(2);
         let goodbye = self.goodbye();
         if tokio::time::timeout(LAST_CALL.min(self.line.deadline()), goodbye).await.is_err() {
@@ -215,12 +234,13 @@ impl WorkerLoop {
         Ok(())
     }
 
-    /// A last sync, with nothing in hand.
+    /// Makes a last sync that lists no leases.
     async fn goodbye(&self) {
         let report = Report { capacity: 0, held: Vec::new(), ..self.queue.report(0) };
         let request = self.sync_request(report, true);
         let mut once = Backoff::default();
-        let outcome = self.line.call(&mut once, |link| async move { link.work().sync(request).await }).await;
+        let outcome =
+            self.line.call(&mut once, |link| async move { link.work().sync(request).await }).await;
         if let Err(error) = outcome {
             tracing::warn!("{error}");
         }
@@ -228,18 +248,18 @@ impl WorkerLoop {
 
     // Sync.
 
-    /// Syncs again and again; returns when nothing is to be done, if it is to end then.
+    /// Syncs repeatedly. Returns when there is nothing to do, if the worker is to end then.
     async fn keep_syncing(&self, draining: bool, exit_when_idle: bool) -> Result<(), WorkerError> {
-        /// How soon after a sync there is another if nothing happened, at first.
+        /// The initial delay between a sync and the next one if nothing happens.
         const EARLY: Duration = Duration::from_millis(50);
-        /// How long the answer of a worker that is to end when idle may wait.
+        /// The longest wait for the answer to a worker that is to end when idle.
         const SMALL: Duration = Duration::from_millis(500);
         let mut backoff = Backoff::default();
         let mut limit = SyncLimit::default();
         let mut early = EARLY;
         let mut idle = 0;
         let mut changes = self.queue.changes();
-        // The first answer tells what there is, at once.
+        // The first sync is answered at once.
         let mut wait = Duration::ZERO;
         loop {
             if let Some(why) = self.queue.broken() {
@@ -263,8 +283,8 @@ impl WorkerLoop {
             if exit_when_idle && idle >= 2 {
                 return Ok(());
             }
-            // As long as nothing comes that can be counted here, it is asked for ever more seldom, unless the coordinator
-            // waits for something by itself.
+            // Unless the coordinator itself waits for work, ask less and less often while no lease
+            // arrives that can be counted here.
             let of_use = synced.new > 0 && !self.queue.take_failed_lately();
             early = if of_use || synced.waited { EARLY } else { (2 * early).min(synced.next) };
             let latest = at + synced.next.mul_f64(0.8 + 0.4 * fastrand::f64());
@@ -284,35 +304,37 @@ impl WorkerLoop {
             until(due, &mut changes).await;
             wait = match (draining, exit_when_idle) {
                 (false, false) => self.longest_wait(),
-                // Whether there is nothing to do it is to know soon.
+                // A worker that is to end must learn soon that there is nothing to do.
                 (false, true) if busy => SMALL.min(self.longest_wait()),
                 _ => Duration::ZERO,
             };
         }
     }
 
-    /// Returns how long a sync's answer may wait for something to lease: less than a call may take.
+    /// Returns how long a sync's answer may wait for units to lease: less than the deadline of a
+    /// call.
     fn longest_wait(&self) -> Duration {
         const MOST: Duration = Duration::from_secs(10);
         MOST.min(self.line.deadline() / 2)
     }
 
-    /// Waits until the coordinator is to hear of a change at once.
+    /// Waits until the worker should sync at once.
     async fn urgency(&self) {
         let mut changes = self.queue.changes();
         while !self.queue.is_urgent() && changes.changed().await.is_ok() {}
     }
 
-    /// Hears of recounts that are kept for this worker while it counts, and has it sync at once.
+    /// Listens for recounts that are reserved for this worker while it counts, and triggers a sync
+    /// for each.
     async fn keep_listening(&self) -> Infallible {
-        /// Between two calls.
+        /// The shortest delay between two calls.
         const LEAST: Duration = Duration::from_millis(50);
         const MOST: Duration = Duration::from_secs(1);
         let mut backoff = Backoff::default();
         let mut pause = LEAST;
         let mut changes = self.queue.changes();
         loop {
-            // Who has nothing in hand is told by the sync that waits.
+            // A worker without leases learns of recounts from the answer to its waiting sync.
             while self.queue.is_empty() || self.queue.is_resting() || self.queue.is_urgent() {
                 if changes.changed().await.is_err() {
                     return std::future::pending().await;
@@ -320,15 +342,17 @@ impl WorkerLoop {
             }
             // At most 10 s.
             let wait_ms = self.longest_wait().as_millis() as u32;
-            let request = v1::ListenRequest { peer: peer(), worker: self.name.to_string(), wait_ms };
-            match self.line.try_call(|link| async move { link.work().listen(request).await }).await {
+            let request =
+                v1::ListenRequest { peer: peer(), worker: self.name.to_string(), wait_ms };
+            match self.line.try_call(|link| async move { link.work().listen(request).await }).await
+            {
                 Ok(v1::ListenResponse { kept }) => {
                     backoff.reset();
-                    // If it has nothing in hand by now, a sync waits that would bring it.
+                    // If no lease is held any more, a waiting sync delivers the recount.
                     if kept && !self.queue.is_empty() {
-                        self.queue.hurry();
+                        self.queue.request_sync();
                     }
-                    // If the last sync did not bring it, the next one will not either.
+                    // If the last sync did not deliver the recount, the next one will not either.
                     pause = if kept { (2 * pause).min(MOST) } else { LEAST };
                     tokio::time::sleep(pause).await;
                 }
@@ -338,8 +362,8 @@ impl WorkerLoop {
         }
     }
 
-    /// Syncs once. The answer may take as long as `wait` if there is nothing to lease. `None` if it failed in a way that may
-    /// pass.
+    /// Syncs once. The answer may be delayed by up to `wait` if there is nothing to lease. Returns
+    /// `None` after a transient failure.
     async fn sync(
         &self,
         backoff: &mut Backoff,
@@ -351,17 +375,21 @@ impl WorkerLoop {
         // At most 10 s.
         let wait_ms = wait.as_millis() as u32;
         let request = v1::SyncRequest { wait_ms, ..self.sync_request(report, draining) };
-        let answer = self.line.call(backoff, |link| async move { link.work().sync(request).await }).await?;
+        let answer =
+            self.line.call(backoff, |link| async move { link.work().sync(request).await }).await?;
         let Ok(response) = answer else { return Ok(None) };
         if !response.quarantined.is_empty() {
             return Err(WorkerError::Quarantined(response.quarantined));
         }
-        let senseless = |error| WorkerError::Refused(self.line.address().clone(), format!("{error}"));
-        let desired = messages::desired(response.desired).map_err(senseless)?;
+        let malformed =
+            |error| WorkerError::Refused(self.line.address().clone(), format!("{error}"));
+        let desired = messages::desired(response.desired).map_err(malformed)?;
         let kept: HashSet<u64> = desired.iter().map(|lease| lease.attempt).collect();
-        self.queue
-            .cancel(response.cancel.into_iter().chain(held.iter().copied().filter(|a| !kept.contains(a))));
-        // What was held when the request went off may be done by now: it does not begin anew.
+        self.queue.cancel(
+            response.cancel.into_iter().chain(held.iter().copied().filter(|a| !kept.contains(a))),
+        );
+        // A lease that was held when the request was sent may be finished by now; it must not start
+        // again.
         let (known, new): (Vec<Assignment>, Vec<Assignment>) =
             desired.into_iter().partition(|lease| held.contains(&lease.attempt));
         let synced = Synced {
@@ -378,8 +406,10 @@ impl WorkerLoop {
     }
 
     fn take(&self, leases: Vec<Assignment>, jobs: Vec<v1::Job>) {
-        let texts: HashMap<JobHash, String> =
-            jobs.into_iter().filter_map(|job| Some((protocol::job_hash(&job.job).ok()?, job.text))).collect();
+        let texts: HashMap<JobHash, String> = jobs
+            .into_iter()
+            .filter_map(|job| Some((protocol::job_hash(&job.job).ok()?, job.text)))
+            .collect();
         self.queue.assign(leases.iter().cloned());
         for Assignment { attempt, job, mirrored, .. } in leases {
             self.executors.plan(ToPlan { attempt, job, mirrored, text: texts.get(&job).cloned() });
@@ -388,7 +418,10 @@ impl WorkerLoop {
 
     fn sync_request(&self, report: Report, draining: bool) -> v1::SyncRequest {
         let Report { capacity, kernels, units_per_s, held, devices, cpu_threads } = report;
-        let rate = |(job, units_per_s): (JobHash, f64)| v1::Rate { job: job.to_bytes().into(), units_per_s };
+        let rate = |(job, units_per_s): (JobHash, f64)| v1::Rate {
+            job: job.to_bytes().into(),
+            units_per_s,
+        };
         let cpu = (cpu_threads > 0).then(|| v1::Device {
             id: "cpu".to_owned(),
             name: processor().to_owned(),
@@ -421,7 +454,7 @@ impl WorkerLoop {
 
     // Complete and Fail.
 
-    /// Hands in results, and tells of units that cannot be counted.
+    /// Submits results and reports units that cannot be counted.
     async fn keep_delivering(&self) -> Result<Infallible, WorkerError> {
         let mut backoff = Backoff::default();
         let mut most = MOST_RESULTS;
@@ -438,10 +471,13 @@ impl WorkerLoop {
             }
             match self.complete(&batch, &mut backoff).await? {
                 Ok(()) => most = MOST_RESULTS,
-                // The coordinator does not understand one of them. Nobody else will count it as long as its lease
-                // is held, so it must not stay for ever.
+                // The coordinator does not understand this result. Drop it: no other worker can
+                // count the unit while the lease is held.
                 Err(Code::InvalidArgument | Code::OutOfRange) if batch.len() == 1 => {
-                    tracing::error!("the coordinator does not take the result of unit {}", batch[0].1.unit);
+                    tracing::error!(
+                        "the coordinator does not take the result of unit {}",
+                        batch[0].1.unit
+                    );
                     self.deal_with(&batch);
                 }
                 Err(Code::InvalidArgument | Code::OutOfRange) => most = batch.len() / 2,
@@ -470,8 +506,10 @@ impl WorkerLoop {
             worker: self.name.to_string(),
             results: batch.iter().map(|(_, result)| result.clone()).collect(),
         };
-        let answer =
-            self.line.call(backoff, |link| async move { link.work().complete(request).await }).await?;
+        let answer = self
+            .line
+            .call(backoff, |link| async move { link.work().complete(request).await })
+            .await?;
         let response = match answer {
             Ok(response) => response,
             Err(code) => return Ok(Err(code)),
@@ -493,11 +531,17 @@ impl WorkerLoop {
             }
         }
         self.deal_with(
-            judged().filter(|(_, verdict)| *verdict != Verdict::Unspecified).map(|(entry, _)| entry),
+            judged()
+                .filter(|(_, verdict)| *verdict != Verdict::Unspecified)
+                .map(|(entry, _)| entry),
         );
-        let unjudged = batch.len() - judged().filter(|(_, verdict)| *verdict != Verdict::Unspecified).count();
-        if unjudged > 0 {
-            tracing::error!(unjudged, "the coordinator gave no verdict on some results; they are sent again");
+        let without_verdict =
+            batch.len() - judged().filter(|(_, verdict)| *verdict != Verdict::Unspecified).count();
+        if without_verdict > 0 {
+            tracing::error!(
+                without_verdict,
+                "the coordinator gave no verdict on some results; they are sent again"
+            );
             tokio::time::sleep(backoff.next(fastrand::f64())).await;
         }
         Ok(Ok(()))
@@ -515,8 +559,9 @@ impl WorkerLoop {
             reason: reason.into(),
             detail,
         };
-        let answer = self.line.call(backoff, |link| async move { link.work().fail(request).await }).await?;
-        // What the coordinator does not understand it will not understand later.
+        let answer =
+            self.line.call(backoff, |link| async move { link.work().fail(request).await }).await?;
+        // A request that the coordinator does not understand now will not be understood later.
         if matches!(answer, Ok(_) | Err(Code::InvalidArgument | Code::NotFound)) {
             self.queue.told();
         }
@@ -525,9 +570,9 @@ impl WorkerLoop {
 
     // Prove.
 
-    /// Takes tasks of proofs as long as there are any, and hands in what they come to.
+    /// Takes tasks of proofs while there are any, and submits the answers.
     async fn keep_proving(&self) -> Result<Infallible, WorkerError> {
-        /// Between two calls, so that small answers go together.
+        /// The delay between two calls, so that small answers are batched.
         const LEAST: Duration = Duration::from_millis(20);
         let mut backoff = Backoff::default();
         let mut proofs = self.proofs.subscribe();
@@ -547,14 +592,14 @@ impl WorkerLoop {
             tokio::select! {
                 biased;
                 called = self.prove(&mut backoff, self.provers.capacity()) => called?,
-                // The call would wait on, with something to hand in.
+                // Cancel the waiting call: there is an answer to submit.
                 _ = news.changed() => {}
             }
             tokio::time::sleep(LEAST).await;
         }
     }
 
-    /// Gives back whatever is to be proved, at once.
+    /// Gives back all tasks of proofs at once.
     async fn stop_proving(&self) {
         const LAST_CALL: Duration = Duration::from_secs(2);
         let last_call = async {
@@ -571,7 +616,7 @@ impl WorkerLoop {
         }
     }
 
-    /// One call of Prove.
+    /// Makes one Prove call.
     async fn prove(&self, backoff: &mut Backoff, capacity: usize) -> Result<(), WorkerError> {
         let number = self.prove_calls.fetch_add(1, Ordering::Relaxed) + 1;
         let InHand { tasks: mut holding, answers } = self.provers.in_hand(MOST_RESULTS);
@@ -582,7 +627,7 @@ impl WorkerLoop {
             let Some(message) = answered(*task, answer) else { continue };
             let bytes = message.encoded_len();
             if bytes > room {
-                // With the next call.
+                // Submit it with the next call.
                 holding.push(*task);
                 continue;
             }
@@ -601,8 +646,10 @@ impl WorkerLoop {
             parts: true,
             heeds_full: true,
         };
-        let answer =
-            self.line.call(backoff, |link| async move { link.proving().prove(request).await }).await?;
+        let answer = self
+            .line
+            .call(backoff, |link| async move { link.proving().prove(request).await })
+            .await?;
         let Ok(response) = answer else { return Ok(()) };
         if !response.quarantined.is_empty() {
             return Err(WorkerError::Quarantined(response.quarantined));
@@ -610,18 +657,19 @@ impl WorkerLoop {
         self.provers.hear_unreadable(&response.unreadable);
         self.provers.handed_in(handed_in);
         self.provers.cancel(&response.cancel);
-        let senseless = |error| WorkerError::Refused(self.line.address().clone(), format!("{error}"));
+        let malformed =
+            |error| WorkerError::Refused(self.line.address().clone(), format!("{error}"));
         let task = |task: v1::Task| Ok((task.task, TaskQuery::try_from(&task)?));
         let tasks: Result<Vec<_>, Malformed> = response.tasks.into_iter().map(task).collect();
-        self.provers.take(tasks.map_err(senseless)?).map_err(WorkerError::Thread)?;
+        self.provers.take(tasks.map_err(malformed)?).map_err(WorkerError::Thread)?;
         self.proofs.send_replace(response.running_proofs);
         Ok(())
     }
 
-    // The rest.
+    // Background tasks.
 
-    /// Renews the certificate when half of its life is over, and when it is not valid yet because a clock was set back: by
-    /// the coordinator's word, or by the clock here.
+    /// Renews the certificate when half of its lifetime is over, and when it is not valid yet
+    /// because a clock was set back, according to the coordinator or to the local clock.
     async fn keep_renewing(&self) -> Result<Infallible, WorkerError> {
         const AT_MOST: Duration = Duration::from_secs(3600);
         let mut is_asked = false;
@@ -631,11 +679,18 @@ impl WorkerLoop {
                 return std::future::pending().await;
             };
             let renewal = credentials.renewal(now_ms()).filter(|renewal| {
-                // The next one would be no better.
+                // Another certificate would not be valid yet either.
                 !(is_behind && matches!(renewal, Renewal::ClockSetBack { .. }))
             });
             if is_asked || renewal.is_some() {
-                match renew(self.line.address(), &credentials, self.home.path(), self.line.deadline()).await {
+                match renew(
+                    self.line.address(),
+                    &credentials,
+                    self.home.path(),
+                    self.line.deadline(),
+                )
+                .await
+                {
                     Ok(renewed) => {
                         match renewal {
                             Some(set_back @ Renewal::ClockSetBack { .. }) => {
@@ -658,11 +713,13 @@ impl WorkerLoop {
                         self.line.secure(Security::Tls(authority, Some(Box::new(renewed))))?;
                     }
                     Err(error) => {
-                        tracing::warn!("the certificate could not be renewed, trying again: {error}")
+                        tracing::warn!(
+                            "the certificate could not be renewed, trying again: {error}"
+                        )
                     }
                 }
             }
-            // Several tries before it ends, however short it lives.
+            // Try several times before the certificate expires, however short its lifetime.
             let left = Duration::from_millis(credentials.not_after_ms().saturating_sub(now_ms()));
             is_asked = tokio::select! {
                 () = tokio::time::sleep((left / 8).clamp(Duration::from_secs(1), AT_MOST)) => false,
@@ -671,7 +728,7 @@ impl WorkerLoop {
         }
     }
 
-    /// Rests when it is time to, and when it is too hot.
+    /// Rests outside the configured hours and while the machine is too hot.
     async fn keep_watching_the_clock(&self) -> Infallible {
         const LOOK: Duration = Duration::from_secs(5);
         if self.rest == Rest::default() {
@@ -693,10 +750,10 @@ impl WorkerLoop {
     }
 }
 
-/// Limits how often a worker syncs: 20 times a second, and some times more in a row.
+/// A rate limit of 20 syncs per second with short bursts.
 #[derive(Debug, Default)]
 struct SyncLimit {
-    /// When the next sync would be, if all syncs were evenly spaced.
+    /// The time of the next sync if all syncs were evenly spaced.
     even: Option<tokio::time::Instant>,
 }
 
@@ -704,19 +761,19 @@ impl SyncLimit {
     const INTERVAL: Duration = Duration::from_millis(50);
     const IN_A_ROW: u32 = 5;
 
-    /// Notes that a sync goes off.
+    /// Records a sync.
     fn synced(&mut self, at: tokio::time::Instant) {
         self.even = Some(self.even.map_or(at, |even| even.max(at)) + Self::INTERVAL);
     }
 
-    /// Returns when a sync that is wanted at this time may go off.
+    /// Returns when a sync that is wanted at `wanted` may be made.
     fn not_before(&self, wanted: tokio::time::Instant) -> tokio::time::Instant {
         let lead = Self::INTERVAL * (Self::IN_A_ROW - 1);
         self.even.map_or(wanted, |even| if even > wanted + lead { even - lead } else { wanted })
     }
 }
 
-/// Waits until `due` says that it is time; it is asked again after each change.
+/// Waits until the time returned by `due`, which is called again after each change.
 async fn until(due: impl Fn() -> tokio::time::Instant, changes: &mut watch::Receiver<()>) {
     loop {
         changes.mark_unchanged();
@@ -739,7 +796,7 @@ mod tests {
     fn syncs_may_come_in_a_row_but_no_more_than_20_a_second_for_long() {
         let began = tokio::time::Instant::now();
         let (mut limit, mut at, mut syncs) = (SyncLimit::default(), began, 0);
-        // One wants to sync all the time.
+        // This worker wants to sync all the time.
         while at < began + Duration::from_secs(10) {
             at = limit.not_before(at);
             limit.synced(at);
@@ -749,7 +806,7 @@ mod tests {
             }
         }
         assert!((200..210).contains(&syncs), "{syncs}");
-        // Whoever syncs seldom is never held up.
+        // A worker that syncs rarely is never delayed.
         let later = at + Duration::from_secs(1);
         assert_eq!(limit.not_before(later), later);
     }

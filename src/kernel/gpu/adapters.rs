@@ -1,4 +1,5 @@
-//! The adapters of this machine. Vulkan, Metal and DX12; the OpenGL backend is left out (it hung on a barrier).
+//! The adapters of this machine: Vulkan, Metal and DX12. The OpenGL backend is excluded (it hung on
+//! a barrier).
 
 use super::backend::{Backend, Shape};
 #[cfg(feature = "gpu")]
@@ -6,23 +7,23 @@ use super::device::WgpuDevice;
 use super::device_kernel::DeviceKernel;
 use super::fault::Fault;
 
-/// What kind of device an adapter is.
+/// The type of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AdapterKind {
     /// A graphics card.
     Discrete,
     /// A GPU that shares the processor's memory.
     Integrated,
-    /// A share of a GPU.
+    /// A partition of a GPU.
     Virtual,
     /// A driver that runs shaders on the CPU.
     Software,
-    /// The driver does not tell.
+    /// The driver does not report the type.
     Other,
 }
 
 impl AdapterKind {
-    /// Its name in tables and JSON.
+    /// Returns the name in tables and JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Discrete => "discrete",
@@ -33,64 +34,70 @@ impl AdapterKind {
         }
     }
 
-    /// How much such a device does at once. Measured on no hardware yet: enough lanes to fill a large card.
+    /// Returns the shape for such a device. Not yet measured on hardware: enough lanes to fill a
+    /// large card.
     const fn shape(self) -> Shape {
         match self {
-            Self::Discrete => Shape { lanes: 1 << 18, chunk: 1 << 18, ring: 1 << 25, prefixes: 1 << 18 },
+            Self::Discrete => {
+                Shape { lanes: 1 << 18, chunk: 1 << 18, ring: 1 << 25, prefixes: 1 << 18 }
+            }
             Self::Integrated | Self::Virtual | Self::Other => {
                 Shape { lanes: 1 << 15, chunk: 1 << 14, ring: 1 << 21, prefixes: 1 << 16 }
             }
-            Self::Software => Shape { lanes: 1 << 9, chunk: 1 << 9, ring: 1 << 15, prefixes: 1 << 14 },
+            Self::Software => {
+                Shape { lanes: 1 << 9, chunk: 1 << 9, ring: 1 << 15, prefixes: 1 << 14 }
+            }
         }
     }
 }
 
-/// An adapter, described.
+/// The description of an adapter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdapterInfo {
-    /// Stable: backend, vendor and device in hexadecimal, and a number if there are several of the same.
+    /// A stable identifier: backend, vendor and device in hexadecimal, and a number if there are
+    /// several of the same.
     pub id: String,
-    /// Its name.
+    /// The adapter's name.
     pub name: String,
     /// vulkan, metal or dx12.
     pub backend: String,
-    /// The vendor's number.
+    /// The vendor ID.
     pub vendor: u32,
-    /// The device's number.
+    /// The device ID.
     pub device: u32,
-    /// What kind of device it is.
+    /// The type of device.
     pub kind: AdapterKind,
-    /// Driver and version.
+    /// The driver and its version.
     pub driver: String,
-    /// The most bytes that a buffer of a shader may have.
+    /// The maximum size of a storage buffer, in bytes.
     pub most_buffer_bytes: u64,
-    /// Bytes of memory that a workgroup may have.
+    /// The maximum memory of a workgroup, in bytes.
     pub workgroup_bytes: u32,
-    /// Lanes that a workgroup may have.
+    /// The maximum number of lanes of a workgroup.
     pub workgroup_lanes: u32,
-    /// Lanes that run in step.
+    /// The number of lanes that run in lockstep.
     pub subgroup_lanes: u32,
 }
 
 #[cfg(feature = "gpu")]
 type Handle = wgpu::Adapter;
 
-/// Without the feature `gpu` there are none.
+/// Without the feature `gpu` there are no adapters.
 #[cfg(not(feature = "gpu"))]
 type Handle = std::convert::Infallible;
 
-/// The adapters of this machine; none if this was built without the feature `gpu`.
+/// The adapters of this machine; empty if built without the feature `gpu`.
 #[derive(Debug)]
 pub struct Adapters(Vec<(AdapterInfo, Handle)>);
 
 impl Adapters {
-    /// Asks the drivers. That can take a second or more.
+    /// Returns no adapters: this was built without the feature `gpu`.
     #[cfg(not(feature = "gpu"))]
     pub fn find() -> Self {
         Self(Vec::new())
     }
 
-    /// Asks the drivers. That can take a second or more.
+    /// Queries the drivers, which can take a second or more.
     #[cfg(feature = "gpu")]
     pub fn find() -> Self {
         let backends = wgpu::Backends::VULKAN | wgpu::Backends::METAL | wgpu::Backends::DX12;
@@ -102,7 +109,7 @@ impl Adapters {
         };
         let instance = wgpu::Instance::new(descriptor);
         let mut adapters = pollster::block_on(instance.enumerate_adapters(backends));
-        // By where they are plugged in, so that the numbers of equal ones stay.
+        // Sorted by bus position, so that the numbers of identical adapters are stable.
         adapters.sort_by_cached_key(|adapter| {
             let info = adapter.get_info();
             (info.backend as u32, info.device_pci_bus_id, info.vendor, info.device)
@@ -122,19 +129,21 @@ impl Adapters {
         Self(found)
     }
 
-    /// Their descriptions.
+    /// Returns the descriptions of the adapters.
     pub fn infos(&self) -> impl Iterator<Item = &AdapterInfo> {
         self.0.iter().map(|(info, _)| info)
     }
 
-    /// A kernel on the adapter with this id; `None` if there is none.
+    /// Opens a kernel on the adapter with this id; returns `None` if there is no such adapter.
     pub fn open(&self, id: &str) -> Option<Result<DeviceKernel, Fault>> {
         let kind = self.infos().find(|info| info.id == id)?.kind;
-        let kernel = |backend| DeviceKernel::new(backend, kind.shape(), kind == AdapterKind::Software);
+        let kernel =
+            |backend| DeviceKernel::new(backend, kind.shape(), kind == AdapterKind::Software);
         Some(self.backend(id)?.map(kernel))
     }
 
-    /// The backend alone.
+    /// Opens only the backend of the adapter with this id; returns `None` if there is no such
+    /// adapter.
     pub fn backend(&self, id: &str) -> Option<Result<Box<dyn Backend>, Fault>> {
         let (info, adapter) = self.0.iter().find(|(info, _)| info.id == id)?;
         Some(open(adapter, info.kind == AdapterKind::Software))

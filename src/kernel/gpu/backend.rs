@@ -1,30 +1,34 @@
-//! What the driver of the device asks of a backend: wgpu, the mirror, or one that fails on purpose.
+//! The backend interface of the device kernel: implemented by wgpu, by the mirror, and by one that
+//! fails on purpose.
 
 use std::mem::size_of;
 
 use super::fault::Fault;
-use super::layout::{Control, Lane, LowerRow, LowerState, Params, Segment, Slot, TAKE, UpperRow, UpperState};
+use super::layout::{
+    Control, Lane, LowerRow, LowerState, Params, Segment, Slot, TAKE, UpperRow, UpperState,
+};
 use super::mirror::Memory;
 use super::tables::{Specialisation, Tables};
 
-/// How much a device does at once.
+/// The amount of work that a device processes at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Lanes of the search: a multiple of 64.
+    /// The number of lanes of the search: a multiple of 64.
     pub lanes: u32,
-    /// States that an expansion takes.
+    /// The number of states that an expansion takes.
     pub chunk: u32,
-    /// States in the ring: a power of two.
+    /// The number of states in the ring: a power of two.
     pub ring: u32,
-    /// Prefixes in a batch.
+    /// The number of prefixes in a batch.
     pub prefixes: u32,
 }
 
 impl Shape {
-    /// This shape, or a smaller one of which every buffer has at most `most_bytes`, for a job with these tables.
+    /// Returns this shape, or a smaller one whose buffers each have at most `most_bytes`, for a job
+    /// with these tables.
     ///
     /// # Errors
-    /// Not even a small one fits.
+    /// Even a small shape does not fit.
     pub(super) fn fit(mut self, tables: &Tables, most_bytes: u64) -> Result<Self, Fault> {
         const SMALLEST: u32 = 64;
         let limit = most_bytes.min(u32::MAX.into());
@@ -37,14 +41,17 @@ impl Shape {
                 u64::from(self.lanes) * u64::from(tables.depth()) * size_of::<UpperState>() as u64,
                 u64::from(self.lanes) * size_of::<Lane>() as u64,
             ];
-            // Half of the ring at the most is kept free, and a workgroup of states finds room in what is left.
+            // At most half of the ring is kept free, and the output of a workgroup fits in the
+            // rest.
             let ring_is_large =
                 |ring: u32| u64::from(ring) >= 2 * reserve + 64 * u64::from(tables.most_emitted());
             if largest.into_iter().all(|bytes| bytes <= limit) && ring_is_large(self.ring) {
                 return Ok(self);
             }
             if self.lanes <= SMALLEST || self.chunk <= SMALLEST {
-                return Err(Fault::OutOfMemory(format!("{most_bytes} bytes in a buffer are too few")));
+                return Err(Fault::OutOfMemory(format!(
+                    "{most_bytes} bytes in a buffer are too few"
+                )));
             }
             if ring_is_large(self.ring / 2) {
                 self.ring /= 2;
@@ -54,7 +61,7 @@ impl Shape {
         }
     }
 
-    /// Half of everything, or `None` if that is too little.
+    /// Returns the shape with lanes, chunk and ring halved, or `None` if that is too small.
     pub(super) fn halved(self) -> Option<Self> {
         const FEWEST_LANES: u32 = 4096;
         let Self { lanes, chunk, ring, prefixes } = self;
@@ -66,69 +73,69 @@ impl Shape {
         })
     }
 
-    /// States of the ring that are kept free for what the lanes may give back.
+    /// Returns the number of ring entries kept free for the states that the lanes may return.
     pub(super) const fn ring_reserve(self) -> u32 {
         self.lanes * TAKE
     }
 }
 
-/// What a job needs in the device's memory.
+/// The memory that a job needs on the device.
 #[derive(Clone, Copy, Debug)]
 pub struct JobMemory<'a> {
-    /// How much is done at once.
+    /// The shape of the job.
     pub shape: Shape,
-    /// States that the prefixes and the levels hold together.
+    /// The total number of states of the prefixes and the levels.
     pub levels: u64,
     /// Rows below the block.
     pub lower_rows: &'a [LowerRow],
     /// Rows above the block.
     pub upper_rows: &'a [UpperRow],
-    /// Entries of a lane's stack.
+    /// The number of entries of a lane's stack.
     pub depth: u32,
 }
 
-/// A batch: prefixes that are counted until nothing is left of them.
+/// A batch: prefixes that are counted to completion.
 #[derive(Clone, Debug)]
 pub struct Batch {
     /// The counters at the start.
     pub control: Control,
     /// States of level 0.
     pub prefixes: Vec<LowerState>,
-    /// What they have in common.
+    /// The segments of these states.
     pub segments: Vec<Segment>,
-    /// Slots that the segments name, all empty at the start.
+    /// The number of slots that the segments refer to, all empty at the start.
     pub slots: usize,
 }
 
-/// A submission: rounds of several expansions (each with its schedule) and one search.
+/// A submission: rounds of several expansions (each preceded by its schedule) and one search.
 #[derive(Clone, Copy, Debug)]
 pub struct Order {
-    /// What the shaders read.
+    /// The parameters that the shaders read.
     pub params: Params,
-    /// Rounds.
+    /// The number of rounds.
     pub rounds: u32,
-    /// Expansions in a round.
+    /// The number of expansions in a round.
     pub expansions: u32,
-    /// Which search.
+    /// The specialisation of the search.
     pub special: Specialisation,
 }
 
-/// What a finished submission left.
+/// The result of a finished submission.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen {
-    /// The counters after it.
+    /// The counters after the submission.
     pub control: Control,
 }
 
-/// A device, or what stands in for one. After a fault it is not used again.
+/// A device, or a substitute for one. It is not used again after a fault.
 pub trait Backend: Send {
-    /// Makes room for a job and compiles what it needs.
+    /// Allocates memory for a job and compiles what it needs.
     ///
     /// # Errors
     /// The device fails, or its memory is too small.
     fn open(&mut self, job: &JobMemory<'_>) -> Result<(), Fault>;
 
-    /// Puts a batch in; slots, lanes and counters start anew.
+    /// Loads a batch; slots, lanes and counters are reset.
     ///
     /// # Errors
     /// The device fails.
@@ -140,30 +147,30 @@ pub trait Backend: Send {
     /// The device fails.
     fn submit(&mut self, order: &Order) -> Result<(), Fault>;
 
-    /// Waits for the oldest submission that was not waited for.
+    /// Waits for the oldest submission that has not been waited for.
     ///
     /// # Errors
     /// The device fails or does not answer.
     fn wait(&mut self) -> Result<Seen, Fault>;
 
-    /// The most bytes that one buffer may have.
+    /// Returns the maximum size of one buffer, in bytes.
     fn most_bytes(&self) -> u64 {
         u64::MAX
     }
 
-    /// The slots after all submissions.
+    /// Returns the slots after all submissions.
     ///
     /// # Errors
     /// The device fails or does not answer.
     fn slots(&mut self) -> Result<Vec<Slot>, Fault>;
 
-    /// All of the device's memory, for tests and post-mortems.
+    /// Returns all of the device's memory, for tests and post-mortems.
     ///
     /// # Errors
     /// No batch is loaded; the device fails or does not answer.
     fn memory(&mut self) -> Result<Memory, Fault>;
 
-    /// Overwrites what the shaders write: everything but rows and segments. For tests.
+    /// Overwrites everything that the shaders write, which excludes rows and segments. For tests.
     ///
     /// # Errors
     /// No batch is loaded, or the device fails.

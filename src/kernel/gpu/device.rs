@@ -1,5 +1,5 @@
-//! The backend that runs the shaders, over wgpu. Errors never panic: what wgpu reports beside the calls is kept
-//! and returned by the next one.
+//! The wgpu backend that runs the shaders. Errors never panic: errors that wgpu reports
+//! asynchronously are stored and returned by the next call.
 
 use std::collections::{HashMap, VecDeque};
 use std::mem::size_of;
@@ -12,7 +12,9 @@ use wgpu::BufferUsages as Usage;
 
 use super::backend::{Backend, Batch, JobMemory, Order, Seen};
 use super::fault::Fault;
-use super::layout::{Control, Lane, LowerRow, LowerState, Params, Segment, Slot, UpperRow, WORKGROUP};
+use super::layout::{
+    Control, Lane, LowerRow, LowerState, Params, Segment, Slot, UpperRow, WORKGROUP,
+};
 use super::mirror::Memory;
 use super::tables::Specialisation;
 
@@ -20,28 +22,32 @@ const SCHEDULE: &str = include_str!("../../../shaders/schedule.wgsl");
 const EXPAND: &str = include_str!("../../../shaders/expand.wgsl");
 const SEARCH: &str = include_str!("../../../shaders/search.wgsl");
 
-/// Buffers that shaders use; tests read and write all of them.
+/// The usage of buffers that shaders access; tests read and write all of them.
 const STORAGE: Usage = Usage::STORAGE.union(Usage::COPY_DST).union(Usage::COPY_SRC);
 
-/// How long a submission may take. Hardware is asked for a tenth of a second; a software driver may share its
-/// cores with much else.
+/// The timeouts of a submission. On hardware it should take a tenth of a second; a software driver
+/// may share its cores with other work.
 const PATIENCE: Duration = Duration::from_secs(30);
 const SOFTWARE_PATIENCE: Duration = Duration::from_secs(300);
 
 /// A device over wgpu.
 pub(super) struct WgpuDevice {
-    /// `None` after it hung: dropping a device waits for it.
+    /// `None` after the device hung: dropping a device waits for it.
     inner: Option<Inner>,
 }
 
 impl WgpuDevice {
-    /// Asks the adapter for a device.
+    /// Requests a device from the adapter.
     pub(super) fn open(adapter: &wgpu::Adapter, software: bool) -> Result<Self, Fault> {
         let limits = adapter.limits();
         let needs = [
             ("storage buffers in a shader", limits.max_storage_buffers_per_shader_stage, 6),
             ("lanes in a workgroup", limits.max_compute_invocations_per_workgroup, WORKGROUP),
-            ("bytes of workgroup memory", limits.max_compute_workgroup_storage_size, 14 * 64 * 16 + 64),
+            (
+                "bytes of workgroup memory",
+                limits.max_compute_workgroup_storage_size,
+                14 * 64 * 16 + 64,
+            ),
         ];
         if let Some((what, has, wanted)) = needs.into_iter().find(|(_, has, wanted)| has < wanted) {
             return Err(Fault::Refused(format!("{has} {what}, where {wanted} are needed")));
@@ -54,10 +60,11 @@ impl WgpuDevice {
         };
         let opened = pollster::block_on(adapter.request_device(&descriptor));
         let (device, queue) = opened.map_err(|error| Fault::Refused(error.to_string()))?;
-        let trouble = Trouble::default();
+        let trouble = AsyncError::default();
         let (uncaptured, lost) = (trouble.clone(), trouble.clone());
         device.on_uncaptured_error(Arc::new(move |error| uncaptured.report(error)));
-        device.set_device_lost_callback(move |_, message| lost.set(Fault::Lost(one_line(&message))));
+        device
+            .set_device_lost_callback(move |_, message| lost.set(Fault::Lost(one_line(&message))));
         let patience = if software { SOFTWARE_PATIENCE } else { PATIENCE };
         let pipelines = Pipelines::new(&device);
         trouble.check()?;
@@ -69,7 +76,7 @@ impl WgpuDevice {
         self.inner.as_mut().ok_or_else(|| Fault::Lost("it hung before".into()))
     }
 
-    /// Lets go of a device that hangs, without waiting for it.
+    /// Leaks a device that hangs, because dropping it would wait for it.
     fn leave_if_hung<T>(&mut self, outcome: Result<T, Fault>) -> Result<T, Fault> {
         if matches!(outcome, Err(Fault::Hung(_))) {
             std::mem::forget(self.inner.take());
@@ -118,18 +125,20 @@ impl Backend for WgpuDevice {
     }
 }
 
-/// The first error that wgpu reported beside the calls.
+/// The first error that wgpu reported asynchronously.
 #[derive(Clone, Default)]
-struct Trouble(Arc<Mutex<Option<Fault>>>);
+struct AsyncError(Arc<Mutex<Option<Fault>>>);
 
-impl Trouble {
+impl AsyncError {
     fn set(&self, fault: Fault) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(fault);
     }
 
     fn report(&self, error: wgpu::Error) {
         self.set(match error {
-            wgpu::Error::OutOfMemory { source } => Fault::OutOfMemory(one_line(&source.to_string())),
+            wgpu::Error::OutOfMemory { source } => {
+                Fault::OutOfMemory(one_line(&source.to_string()))
+            }
             wgpu::Error::Validation { description, .. } => Fault::Refused(one_line(&description)),
             wgpu::Error::Internal { description, .. } => Fault::Lost(one_line(&description)),
         });
@@ -145,7 +154,7 @@ impl Trouble {
     }
 }
 
-/// Messages of drivers run over many lines.
+/// Joins a driver's message, which may span many lines, into one line.
 fn one_line(message: &str) -> String {
     let words: Vec<&str> = message.split_whitespace().collect();
     if words.is_empty() { "the driver gives no reason".into() } else { words.join(" ") }
@@ -154,7 +163,7 @@ fn one_line(message: &str) -> String {
 struct Inner {
     device: wgpu::Device,
     queue: wgpu::Queue,
-    trouble: Trouble,
+    trouble: AsyncError,
     patience: Duration,
     pipelines: Pipelines,
     job: Option<JobBuffers>,
@@ -171,7 +180,8 @@ struct Pipelines {
 
 impl Pipelines {
     fn new(device: &wgpu::Device) -> Self {
-        let schedule = pipeline(device, &module(device, "schedule", SCHEDULE), "schedule", &[], true);
+        let schedule =
+            pipeline(device, &module(device, "schedule", SCHEDULE), "schedule", &[], true);
         let expand = pipeline(device, &module(device, "expand", EXPAND), "expand", &[], true);
         let search_module = module(device, "search", SEARCH);
         Self { schedule, expand, search_module, search: HashMap::new() }
@@ -184,7 +194,8 @@ impl Pipelines {
                 ("GENERAL", f64::from(u8::from(special.general))),
                 ("LOOK_AHEAD", f64::from(u8::from(special.look_ahead))),
             ];
-            // Its stacks are written before they are read; what must be zero it sets itself.
+            // The shader writes its stacks before it reads them, and zeroes what must be zero
+            // itself.
             pipeline(device, &self.search_module, "search", &constants, false)
         })
     }
@@ -226,9 +237,9 @@ struct JobBuffers {
     stacks: wgpu::Buffer,
     lower_rows: wgpu::Buffer,
     upper_rows: wgpu::Buffer,
-    /// Those that each batch has anew.
+    /// The buffers that are created anew for each batch.
     batch: Option<BatchBuffers>,
-    /// Buffers for counters on their way to the host, free to be used.
+    /// Free buffers for reading back counters.
     spare: Vec<wgpu::Buffer>,
 }
 
@@ -240,7 +251,7 @@ struct BatchBuffers {
     search: HashMap<Specialisation, wgpu::BindGroup>,
 }
 
-/// A buffer on its way to the host.
+/// A buffer being read back to the host.
 struct Reading {
     buffer: wgpu::Buffer,
     submission: wgpu::SubmissionIndex,
@@ -249,7 +260,8 @@ struct Reading {
 
 impl Inner {
     fn open(&mut self, job: &JobMemory<'_>) -> Result<(), Fault> {
-        // What belongs to the job before is freed first; too large a job is no trouble for a smaller one.
+        // The buffers of the previous job are freed first; an earlier out-of-memory error does not
+        // prevent a smaller job.
         self.trouble.forgive_out_of_memory();
         self.job = None;
         self.flying.clear();
@@ -297,7 +309,7 @@ impl Inner {
     fn load(&mut self, batch: &Batch) -> Result<(), Fault> {
         let segments: wgpu::Buffer = self.filled("segments", &batch.segments);
         let slot_bytes = bytes::<Slot>(batch.slots as u64);
-        // A new buffer is zero.
+        // A new buffer is zeroed.
         let slots = self.buffer("slots", slot_bytes, STORAGE);
         if self.fetch::<Segment>(&segments)? != batch.segments {
             return Err(Fault::Miscounts("segments were not kept as they were written".into()));
@@ -310,7 +322,8 @@ impl Inner {
         encoder.clear_buffer(&job.lane, 0, None);
         queue.submit([encoder.finish()]);
         let schedule = bind(device, &pipelines.schedule, &[&job.control, &job.params]);
-        let expand_buffers = [&job.control, &job.params, &job.levels, &job.ring, &segments, &job.lower_rows];
+        let expand_buffers =
+            [&job.control, &job.params, &job.levels, &job.ring, &segments, &job.lower_rows];
         let expand = bind(device, &pipelines.expand, &expand_buffers);
         let search = HashMap::new();
         job.batch = Some(BatchBuffers { segments, slots, schedule, expand, search });
@@ -324,13 +337,23 @@ impl Inner {
         });
         let Self { device, queue, pipelines, .. } = self;
         let job = self.job.as_mut().ok_or_else(|| Fault::Refused("no job is open".into()))?;
-        let batch = job.batch.as_mut().ok_or_else(|| Fault::Refused("no batch is loaded".into()))?;
+        let batch =
+            job.batch.as_mut().ok_or_else(|| Fault::Refused("no batch is loaded".into()))?;
         queue.write_buffer(&job.params, 0, bytes_of(&order.params));
         let search = pipelines.search(device, order.special).clone();
-        let search_buffers =
-            [&job.control, &job.params, &job.ring, &job.lane, &job.stacks, &batch.slots, &job.upper_rows];
-        let search_group =
-            batch.search.entry(order.special).or_insert_with(|| bind(device, &search, &search_buffers));
+        let search_buffers = [
+            &job.control,
+            &job.params,
+            &job.ring,
+            &job.lane,
+            &job.stacks,
+            &batch.slots,
+            &job.upper_rows,
+        ];
+        let search_group = batch
+            .search
+            .entry(order.special)
+            .or_insert_with(|| bind(device, &search, &search_buffers));
         let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
         for _ in 0..order.rounds {
@@ -354,8 +377,10 @@ impl Inner {
     }
 
     fn wait(&mut self) -> Result<Seen, Fault> {
-        let reading =
-            self.flying.pop_front().ok_or_else(|| Fault::Refused("nothing was submitted".into()))?;
+        let reading = self
+            .flying
+            .pop_front()
+            .ok_or_else(|| Fault::Refused("nothing was submitted".into()))?;
         let control = self.arrive::<Control>(&reading)?.first().copied();
         if let Some(job) = &mut self.job {
             job.spare.push(reading.buffer);
@@ -368,10 +393,11 @@ impl Inner {
         self.fetch(&self.loaded()?.1.slots)
     }
 
-    /// The job and the batch that are in the device's memory.
+    /// Returns the job and the batch in the device's memory.
     fn loaded(&self) -> Result<(&JobBuffers, &BatchBuffers), Fault> {
         let job = self.job.as_ref().ok_or_else(|| Fault::Refused("no job is open".into()))?;
-        let batch = job.batch.as_ref().ok_or_else(|| Fault::Refused("no batch is loaded".into()))?;
+        let batch =
+            job.batch.as_ref().ok_or_else(|| Fault::Refused("no batch is loaded".into()))?;
         Ok((job, batch))
     }
 
@@ -403,16 +429,17 @@ impl Inner {
         self.trouble.check()
     }
 
-    /// What a buffer holds after all submissions.
+    /// Returns the content of a buffer after all submissions.
     fn fetch<T: Pod>(&self, buffer: &wgpu::Buffer) -> Result<Vec<T>, Fault> {
         let size = buffer.size();
         let on_host = self.buffer("on the host", size, Usage::MAP_READ | Usage::COPY_DST);
-        let mut encoder = self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        let mut encoder =
+            self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         encoder.copy_buffer_to_buffer(buffer, 0, &on_host, 0, size);
         self.arrive(&read(&self.queue, encoder, on_host))
     }
 
-    /// Waits for a buffer and returns what it holds; the buffer may be used again then.
+    /// Waits for a buffer and returns its content; the buffer can be reused afterwards.
     fn arrive<T: Pod>(&self, reading: &Reading) -> Result<Vec<T>, Fault> {
         let submission_index = Some(reading.submission.clone());
         let wait = wgpu::PollType::Wait { submission_index, timeout: Some(self.patience) };
@@ -436,7 +463,7 @@ impl Inner {
     }
 }
 
-/// Submits the commands, which fill `buffer`, and asks for it.
+/// Submits the commands, which fill `buffer`, and starts to map it for reading.
 fn read(queue: &wgpu::Queue, encoder: wgpu::CommandEncoder, buffer: wgpu::Buffer) -> Reading {
     let submission = queue.submit([encoder.finish()]);
     let arrived = Arc::new(AtomicBool::new(false));
@@ -447,7 +474,7 @@ fn read(queue: &wgpu::Queue, encoder: wgpu::CommandEncoder, buffer: wgpu::Buffer
     Reading { buffer, submission, arrived }
 }
 
-/// Bytes of `count` values.
+/// Returns the size of `count` values, in bytes.
 const fn bytes<T>(count: u64) -> u64 {
     count * size_of::<T>() as u64
 }
@@ -461,7 +488,10 @@ fn bind(
     let entries: Vec<wgpu::BindGroupEntry<'_>> = buffers
         .iter()
         .zip(0..)
-        .map(|(buffer, binding)| wgpu::BindGroupEntry { binding, resource: buffer.as_entire_binding() })
+        .map(|(buffer, binding)| wgpu::BindGroupEntry {
+            binding,
+            resource: buffer.as_entire_binding(),
+        })
         .collect();
     let layout = &pipeline.get_bind_group_layout(0);
     device.create_bind_group(&wgpu::BindGroupDescriptor { label: None, layout, entries: &entries })

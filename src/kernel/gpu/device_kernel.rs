@@ -1,19 +1,25 @@
-//! Counts units on a device: cuts them into batches, keeps the device busy, and checks its books.
+//! Counts units on a device: divides them into batches, keeps the device busy, and checks its
+//! accounting.
 //!
-//! **The path of a batch.** The prefixes of some units are written to level 0, each labelled with a *slot*, one for
-//! every unit (or sub-range of one) and weight. Submissions of several rounds follow, two or three in flight, until nothing is left; then
-//! the lanes flush, and the slots become tallies.
+//! **The path of a batch.** The prefixes of some units are written to level 0, each labelled with a
+//! *slot*, one for every unit (or sub-range of one) and weight. Submissions of several rounds
+//! follow, two or three in flight, until nothing is left; then the lanes flush, and the slots
+//! become tallies.
 //!
-//! **The books.** A batch is believed only if
-//! 1. each submission's stamp came back in order, and as many searches ran as were asked for,
-//! 2. every state put on a level was expanded, and read as it was written (sums of marks agree),
-//! 3. every state emitted to the ring was finished by a lane, and read as it was written,
-//! 4. every parked lane was found as it was left, with its stack,
-//! 5. the hits agree with the shadow (turns less misses, summed apart) as residues, and no slot has more hits than turns,
+//! **The accounting.** A batch is accepted only if
+//! 1. each submission's stamp came back in order, and the number of searches that ran is the number
+//!    requested,
+//! 2. every state put on a level was expanded, and read back as it was written (sums of checksums
+//!    agree),
+//! 3. every state emitted to the ring was finished by a lane, and read back as it was written,
+//! 4. every parked lane was found unchanged, with its stack,
+//! 5. the hits agree with the shadow (turns minus misses, summed separately) as residues, and no
+//!    slot has more hits than turns,
 //! 6. the tables of rows are in the device's memory as they were written (see `device.rs`).
 //!
-//! So memory that comes back as zeros, or stale, or a dispatch that was dropped, is a [`Fault`] and never a count. What
-//! these cannot tell is arithmetic that is wrong on sound memory; that is what self-tests and recounts are for.
+//! So memory that comes back as zeros or stale, or a dropped dispatch, is a [`Fault`] and never a
+//! count. These checks cannot detect wrong arithmetic on sound memory; self-tests and recounts
+//! cover that.
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
@@ -30,33 +36,37 @@ use crate::kernel::Kernel;
 use crate::kernel::scalar::Scalar;
 use crate::tally::{Parts, Residues, Tally, Thirds};
 
-/// Slots of a batch: a label has 16 bits for them.
+/// The maximum number of slots of a batch: a label has 16 bits for them.
 const MOST_SLOTS: usize = 1 << 16;
 
-/// A device that counts.
+/// A kernel that counts on a device.
 pub struct DeviceKernel {
     backend: Box<dyn Backend>,
     shape: Shape,
     tuning: Tuning,
     look_ahead: bool,
-    /// Whether the tuning follows what is seen.
+    /// Whether the tuning adapts to observed submissions.
     tuned: bool,
-    /// Submissions that the device has in hand while the host looks at the last one.
+    /// The number of submissions kept in flight.
     in_flight: usize,
 }
 
 impl std::fmt::Debug for DeviceKernel {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("DeviceKernel").field("shape", &self.shape).field("tuning", &self.tuning).finish()
+        f.debug_struct("DeviceKernel")
+            .field("shape", &self.shape)
+            .field("tuning", &self.tuning)
+            .finish()
     }
 }
 
 impl DeviceKernel {
-    /// Submissions in flight: while the host looks at what one left, the device works on the next.
+    /// The default number of submissions in flight: while the host examines the result of one, the
+    /// device works on the next.
     pub const IN_FLIGHT: usize = 2;
 
-    /// A kernel on `backend`, which does as much at once as `shape` says. On software drivers searches stay
-    /// below the number of loops that these make.
+    /// Creates a kernel on `backend`, with batches of the given `shape`. On software drivers
+    /// searches stay below their limit of loop iterations.
     pub fn new(backend: Box<dyn Backend>, shape: Shape, software: bool) -> Self {
         Self {
             backend,
@@ -68,29 +78,34 @@ impl DeviceKernel {
         }
     }
 
-    /// Whether children must have an open square in the row after the next (they must, unless this is called;
-    /// for measurements).
+    /// Sets whether children must have an open square in the row after the next (the default); for
+    /// measurements.
     pub fn set_look_ahead(&mut self, look_ahead: bool) {
         self.look_ahead = look_ahead;
     }
 
-    /// Submissions in flight, 1 at least; 1 for backends that do not queue, others for measurements.
+    /// Sets the number of submissions in flight, at least 1: 1 for backends that do not queue,
+    /// others for measurements.
     pub fn set_in_flight(&mut self, in_flight: usize) {
         self.in_flight = in_flight.max(1);
     }
 
-    /// How much the device does at once. A job whose buffers would be too large has a smaller shape of its own.
+    /// Returns the shape. A job whose buffers would be too large gets a smaller shape.
     pub const fn shape(&self) -> Shape {
         self.shape
     }
 
-    /// The shape of jobs opened from now on; for measurements.
+    /// Sets the shape of jobs opened from now on; for measurements.
     pub const fn set_shape(&mut self, shape: Shape) {
         self.shape = shape;
     }
 
-    /// Does something in another shape and with the longest searches that there may be; for self-tests.
-    pub(super) fn with_longest_searches<T>(&mut self, shape: Shape, act: impl FnOnce(&mut Self) -> T) -> T {
+    /// Runs `act` in another shape and with the longest possible searches; for self-tests.
+    pub(super) fn with_longest_searches<T>(
+        &mut self,
+        shape: Shape,
+        act: impl FnOnce(&mut Self) -> T,
+    ) -> T {
         let before = (self.shape, self.tuning, self.tuned);
         (self.shape, self.tuning, self.tuned) = (shape, self.tuning.longest(), false);
         let outcome = act(self);
@@ -98,26 +113,29 @@ impl DeviceKernel {
         outcome
     }
 
-    /// What was tuned so far.
+    /// Returns the current tuning.
     pub const fn tuning(&self) -> Tuning {
         self.tuning
     }
 
-    /// Goes on with these amounts, or the nearest that are allowed; for measurements.
+    /// Sets the tuning to these amounts, or the nearest valid ones; for measurements.
     pub fn set_tuning(&mut self, tuning: Tuning) {
         self.tuning = tuning.allowed();
     }
 
-    /// Whether the tuning stays as it is, whatever is seen; for measurements.
+    /// Sets whether the tuning stays fixed whatever is observed; for measurements.
     pub const fn freeze_tuning(&mut self, frozen: bool) {
         self.tuned = !frozen;
     }
 
-    /// Makes the device ready for a job.
+    /// Prepares the device for a job.
     ///
     /// # Errors
     /// The device fails, or its memory is too small.
-    pub fn open<'a>(&'a mut self, decomposition: &'a Decomposition) -> Result<DeviceJob<'a>, Fault> {
+    pub fn open<'a>(
+        &'a mut self,
+        decomposition: &'a Decomposition,
+    ) -> Result<DeviceJob<'a>, Fault> {
         let tables = Tables::new(decomposition);
         let most_bytes = self.backend.most_bytes();
         let mut shape = self.shape.fit(&tables, most_bytes)?;
@@ -127,7 +145,7 @@ impl DeviceKernel {
             let (level_first, levels) = tables.levels(shape.prefixes, shape.chunk);
             let job = JobMemory { shape, levels, lower_rows, upper_rows, depth };
             match self.backend.open(&job) {
-                // Others may use the device's memory, too: less will do.
+                // Other programs may use the device's memory too; try a smaller shape.
                 Err(fault @ Fault::OutOfMemory(_)) => {
                     shape = shape.halved().ok_or(fault)?.fit(&tables, most_bytes)?;
                 }
@@ -138,11 +156,18 @@ impl DeviceKernel {
             }
         };
         let control = Control { level_first, ..Control::default() };
-        Ok(DeviceJob { kernel: self, decomposition, tables: Arc::new(tables), shape, control, stamp: 0 })
+        Ok(DeviceJob {
+            kernel: self,
+            decomposition,
+            tables: Arc::new(tables),
+            shape,
+            control,
+            stamp: 0,
+        })
     }
 }
 
-/// A device at work on a job.
+/// A job opened on a device.
 #[derive(Debug)]
 pub struct DeviceJob<'a> {
     kernel: &'a mut DeviceKernel,
@@ -162,36 +187,40 @@ struct InFlight {
 }
 
 impl DeviceJob<'_> {
-    /// How much is done at once: the kernel's shape, or a smaller one that fits.
+    /// Returns the shape of this job: the kernel's shape, or a smaller one that fits.
     pub const fn shape(&self) -> Shape {
         self.shape
     }
 
-    /// Whether the shaders count anything of this job. Prefixes of plans that are not for them are counted by the
-    /// scalar kernel on the thread that calls.
+    /// Returns whether the shaders count any part of this job. Prefixes of symmetry cases that the
+    /// shaders do not support are counted by the scalar kernel on the calling thread.
     pub fn suits(&self) -> bool {
         self.tables.suits()
     }
 
-    /// Counts units, each with a tally of its own, in the order of `units`. Breaks off with [`Fault::Stopped`]
-    /// soon after `go_on` says no.
+    /// Counts units and returns one tally for each, in the order of `units`. Stops with
+    /// [`Fault::Stopped`] soon after `go_on` returns false.
     ///
     /// # Errors
-    /// The device fails; nothing that it counted in this call is to be believed then.
+    /// The device fails; nothing that it counted in this call is valid then.
     pub fn count(&mut self, units: &[u64], go_on: &dyn Fn() -> bool) -> Result<Vec<Tally>, Fault> {
         self.count_parts(units, go_on)?.iter().map(|parts| Ok(parts.total()?)).collect()
     }
 
-    /// The same, itemised by weight.
+    /// Like [`Self::count`], itemised by weight.
     ///
     /// # Errors
     /// As for [`Self::count`].
-    pub fn count_parts(&mut self, units: &[u64], go_on: &dyn Fn() -> bool) -> Result<Vec<Parts>, Fault> {
+    pub fn count_parts(
+        &mut self,
+        units: &[u64],
+        go_on: &dyn Fn() -> bool,
+    ) -> Result<Vec<Parts>, Fault> {
         let ranges = units.iter().map(|&unit| self.decomposition.unit(unit)).collect();
         self.count_ranges(ranges, go_on)
     }
 
-    /// The same for each [sub-range](Decomposition::sub_ranges) of each unit.
+    /// Like [`Self::count_parts`], for each [sub-range](Decomposition::sub_ranges) of each unit.
     ///
     /// # Errors
     /// As for [`Self::count`].
@@ -206,7 +235,8 @@ impl DeviceJob<'_> {
         Ok(sub_ranges().map(|ranges| parts.by_ref().take(ranges.len()).collect()).collect())
     }
 
-    /// Counts ranges of prefixes, some sub-ranges for instance, itemised by weight, in the order of `ranges`.
+    /// Counts ranges of prefixes, for example sub-ranges, itemised by weight, in the order of
+    /// `ranges`.
     ///
     /// # Errors
     /// As for [`Self::count`].
@@ -221,7 +251,9 @@ impl DeviceJob<'_> {
         let mut pieces = pieces(ranges, room).peekable();
         while pieces.peek().is_some() {
             let mut loading = Loading::new(self.decomposition, &tables, self.control);
-            while let Some((index, range)) = pieces.next_if(|(_, range)| loading.has_room(range, room)) {
+            while let Some((index, range)) =
+                pieces.next_if(|(_, range)| loading.has_room(range, room))
+            {
                 loading.add(index, range, &mut results[index])?;
             }
             self.run(&loading, &mut results, go_on)?;
@@ -229,7 +261,7 @@ impl DeviceJob<'_> {
         Ok(results)
     }
 
-    /// Runs a batch and adds what its slots hold to the results of their ranges.
+    /// Runs a batch and adds the content of its slots to the results of their ranges.
     fn run(
         &mut self,
         loading: &Loading<'_>,
@@ -251,7 +283,8 @@ impl DeviceJob<'_> {
         let mut began = Instant::now();
         let last = loop {
             if !go_on() {
-                // The device may be asked for more later: what is in flight must land first.
+                // The device may be used again later: the submissions in flight must complete
+                // first.
                 for submission in flying {
                     self.wait(&submission, &mut searches)?;
                 }
@@ -267,7 +300,8 @@ impl DeviceJob<'_> {
             if drained(&control) {
                 break control;
             }
-            let (rounds, expansions) = (submission.rounds, submission.rounds * submission.expansions);
+            let (rounds, expansions) =
+                (submission.rounds, submission.rounds * submission.expansions);
             let lanes = self.shape.lanes;
             let used_now = control.expansions.wrapping_sub(used);
             used = control.expansions;
@@ -276,7 +310,7 @@ impl DeviceJob<'_> {
                 self.kernel.tuning.observe(&seen);
             }
         };
-        // What is in flight finds nothing to do.
+        // The submissions in flight find nothing to do.
         flying.push_back(self.submit(special, true)?);
         let mut end = last;
         for submission in flying {
@@ -321,13 +355,15 @@ impl DeviceJob<'_> {
         *searches = searches.wrapping_add(submission.rounds);
         if control.searches != *searches {
             let ran = control.searches;
-            return Err(Fault::Miscounts(format!("{ran} searches ran where {searches} were asked for")));
+            return Err(Fault::Miscounts(format!(
+                "{ran} searches ran where {searches} were asked for"
+            )));
         }
         Ok(control)
     }
 }
 
-/// Whether nothing is left to do.
+/// Returns whether no work is left.
 fn drained(control: &Control) -> bool {
     let waiting = control.ring_write.wrapping_sub(control.ring_read).cast_signed();
     waiting <= 0
@@ -336,7 +372,7 @@ fn drained(control: &Control) -> bool {
         && control.level_count.iter().all(|&count| count == 0)
 }
 
-/// Checks that all work was done, once.
+/// Checks that all work was done exactly once.
 fn audit(batch: &Batch, end: &Control, slots: &[Slot]) -> Result<(), Fault> {
     let wrong = |what: String| Err(Fault::Miscounts(what));
     // A batch holds far fewer than 2^32 prefixes.
@@ -371,7 +407,7 @@ fn enter(slot: &Slot, weight: Thirds, parts: &mut Parts) -> Result<(), Fault> {
     let [low, low_high, high, high_high] = slot.shadow;
     let shadow = u128::from(pair(low, low_high)) + (u128::from(pair(high, high_high)) << 16);
     let (hits, turns) = (pair(slot.hits, slot.hits_high), pair(slot.turns, slot.turns_high));
-    // Here, and not only in the sum: two wrongs in one range must not make a right.
+    // Verified here, and not only in the sum, because two errors in one range could cancel out.
     Tally::from_parts(hits.into(), Residues::of(shadow), turns.into()).verify()?;
     Ok(parts.add(weight, hits, Residues::of(shadow), turns)?)
 }
@@ -380,8 +416,12 @@ const fn pair(low: u32, high: u32) -> u64 {
     (high as u64) << 32 | low as u64
 }
 
-/// Cuts ranges into pieces of at most so many prefixes, which fit in a batch, each with the index of its range.
-fn pieces(ranges: Vec<Range<u64>>, most_prefixes: u64) -> impl Iterator<Item = (usize, Range<u64>)> {
+/// Splits ranges into pieces of at most `most_prefixes` prefixes, which fit in a batch, each with
+/// the index of its range.
+fn pieces(
+    ranges: Vec<Range<u64>>,
+    most_prefixes: u64,
+) -> impl Iterator<Item = (usize, Range<u64>)> {
     ranges.into_iter().enumerate().flat_map(move |(index, mut left)| {
         std::iter::from_fn(move || {
             let end = left.end.min(left.start.saturating_add(most_prefixes));
@@ -391,12 +431,12 @@ fn pieces(ranges: Vec<Range<u64>>, most_prefixes: u64) -> impl Iterator<Item = (
     })
 }
 
-/// A batch that is being put together.
+/// A batch under construction.
 struct Loading<'a> {
     decomposition: &'a Decomposition,
     tables: &'a Tables,
     batch: Batch,
-    /// The index of the range, and the weight, of each slot.
+    /// The range index and the weight of each slot.
     slots: Vec<(usize, Thirds)>,
     slot_of: HashMap<(usize, Thirds), usize>,
     general: bool,
@@ -410,7 +450,7 @@ impl<'a> Loading<'a> {
         Self { decomposition, tables, batch, slots, slot_of, general: false, prefixes: 0 }
     }
 
-    /// Whether a piece fits in.
+    /// Returns whether a range still fits in the batch.
     fn has_room(&self, range: &Range<u64>, most_prefixes: u64) -> bool {
         /// Weights, in thirds: of 1 to 8 images, some with ties.
         const MOST_WEIGHTS: usize = 24;
@@ -418,7 +458,8 @@ impl<'a> Loading<'a> {
             && self.slots.len() + MOST_WEIGHTS <= MOST_SLOTS
     }
 
-    /// Adds a piece of the range with this index. What is not for the shaders is counted here and now.
+    /// Adds a piece of the range with this index. Prefixes that the shaders do not support are
+    /// counted immediately.
     fn add(&mut self, index: usize, range: Range<u64>, parts: &mut Parts) -> Result<(), Fault> {
         let decomposition = self.decomposition;
         let mut plans = decomposition.plans().iter().zip(&self.tables.plans);
@@ -429,13 +470,15 @@ impl<'a> Loading<'a> {
             let segment = match current {
                 Some((known, segment)) if std::ptr::eq(known, plan) => segment,
                 _ => {
-                    // Prefixes come in the order of the plans.
-                    let entry = plans.find(|(p, _)| std::ptr::eq(*p, plan)).and_then(|(_, entry)| *entry);
+                    // Prefixes come in the order of the symmetry cases.
+                    let entry =
+                        plans.find(|(p, _)| std::ptr::eq(*p, plan)).and_then(|(_, entry)| *entry);
                     let segment = entry.map(|entry| {
-                        let slot = *self.slot_of.entry((index, plan.weight())).or_insert_with(|| {
-                            self.slots.push((index, plan.weight()));
-                            self.slots.len() - 1
-                        });
+                        let slot =
+                            *self.slot_of.entry((index, plan.weight())).or_insert_with(|| {
+                                self.slots.push((index, plan.weight()));
+                                self.slots.len() - 1
+                            });
                         self.general |= entry.general;
                         self.batch.segments.push(Segment {
                             rows: entry.rows,
@@ -493,7 +536,8 @@ mod tests {
         let decomposition = decompose(problem, None, unit);
         let mut kernel = DeviceKernel::new(Box::new(Mirror::default()), SMALL, false);
         let units: Vec<u64> = (0..decomposition.units()).collect();
-        let tallies = kernel.open(&decomposition).expect("opens").count(&units, &|| true).expect("counts");
+        let tallies =
+            kernel.open(&decomposition).expect("opens").count(&units, &|| true).expect("counts");
         let mut total = Tally::default();
         tallies.iter().for_each(|tally| total.merge(tally).expect("a small sum"));
         total.solutions().expect("whole solutions")
@@ -513,12 +557,19 @@ mod tests {
             let decomposition = decompose(&Problem::empty(Piece::Queen, n), None, 1);
             let mut kernel = DeviceKernel::new(Box::new(Mirror::default()), SMALL, false);
             let units: Vec<u64> = (0..decomposition.units()).collect();
-            let tallies =
-                kernel.open(&decomposition).expect("opens").count(&units, &|| true).expect("counts");
+            let tallies = kernel
+                .open(&decomposition)
+                .expect("opens")
+                .count(&units, &|| true)
+                .expect("counts");
             let mut tallies = tallies.iter();
             decomposition.for_each(0..decomposition.prefixes(), |plan, prefix| {
                 let expected = u128::from(completions(plan, prefix).0) * u128::from(plan.weight());
-                assert_eq!(tallies.next().map(Tally::thirds), Some(expected), "n = {n}, {plan:?} {prefix:?}");
+                assert_eq!(
+                    tallies.next().map(Tally::thirds),
+                    Some(expected),
+                    "n = {n}, {plan:?} {prefix:?}"
+                );
             });
         }
     }
@@ -535,11 +586,13 @@ mod tests {
         items(parts).into_iter().map(|(weight, completions, _)| (weight, completions)).collect()
     }
 
-    /// All units of both images by sub-ranges, against the oracle, the units in one go, and their limits.
+    /// Compares all units of both images by sub-ranges with the oracle, with the units as a whole,
+    /// and with their limits.
     fn assert_sub_ranges_add_up(problem: &Problem, depth: Option<usize>, unit: u64, prefixes: u32) {
         let itself = decompose(problem, depth, unit);
-        let mut kernel = DeviceKernel::new(Box::new(Mirror::default()), Shape { prefixes, ..SMALL }, false);
-        // Out of order, so that every result is asked for where its unit stands.
+        let mut kernel =
+            DeviceKernel::new(Box::new(Mirror::default()), Shape { prefixes, ..SMALL }, false);
+        // In reverse order, to check that each result is returned at the position of its unit.
         let units: Vec<u64> = (0..itself.units()).rev().collect();
         for decomposition in [&itself, &itself.mirrored()] {
             let mut job = kernel.open(decomposition).expect("opens");
@@ -548,14 +601,20 @@ mod tests {
             assert_eq!((whole.len(), by_sub_ranges.len()), (units.len(), units.len()));
             for ((&unit, whole), counted) in units.iter().zip(&whole).zip(&by_sub_ranges) {
                 let ranges = decomposition.sub_ranges(unit);
-                let expected = count_sub_ranges(&mut Reference, decomposition, ranges).expect("a small sum");
+                let expected =
+                    count_sub_ranges(&mut Reference, decomposition, ranges).expect("a small sum");
                 assert_eq!(counted.len(), expected.len());
                 let mut sum = Parts::default();
-                for ((range, parts), expected) in decomposition.sub_ranges(unit).zip(counted).zip(&expected) {
+                for ((range, parts), expected) in
+                    decomposition.sub_ranges(unit).zip(counted).zip(&expected)
+                {
                     let (found, expected) = (completions_of(parts), completions_of(expected));
                     assert_eq!(found, expected, "{problem:?}, prefixes {range:?}");
-                    let (limits, total) = (decomposition.limits(range), parts.total().expect("agrees"));
-                    assert!(total.thirds() <= limits.most_thirds && total.nodes() <= limits.most_nodes);
+                    let (limits, total) =
+                        (decomposition.limits(range), parts.total().expect("agrees"));
+                    assert!(
+                        total.thirds() <= limits.most_thirds && total.nodes() <= limits.most_nodes
+                    );
                     sum.merge(parts).expect("a small sum");
                 }
                 assert_eq!(items(&sum), items(whole), "{problem:?}, unit {unit}");
@@ -572,7 +631,7 @@ mod tests {
 
     #[test]
     fn sub_ranges_without_slots_left_go_into_further_batches() {
-        // Every prefix is a sub-range of its own, and there are just more of them than slots.
+        // Every prefix is a sub-range, and there are just more of them than slots.
         const UNITS: u64 = MOST_SLOTS as u64 / 32 + 1;
         let decomposition = decompose(&Problem::empty(Piece::Queen, 14), Some(6), 32);
         let shape = Shape { prefixes: 1 << 17, ..SMALL };
@@ -583,7 +642,8 @@ mod tests {
         let counted = job.count_sub_ranges(&units, &|| true).expect("counts");
         for (unit, counted) in units.into_iter().zip(counted) {
             let ranges = decomposition.sub_ranges(unit);
-            let expected = count_sub_ranges(&mut Scalar, &decomposition, ranges).expect("a small sum");
+            let expected =
+                count_sub_ranges(&mut Scalar, &decomposition, ranges).expect("a small sum");
             assert!(
                 counted.iter().map(completions_of).eq(expected.iter().map(completions_of)),
                 "unit {unit}"
@@ -631,7 +691,11 @@ mod tests {
             for tally in job.count(&units, &|| true).expect("counts") {
                 total.merge(&tally).expect("a small sum");
             }
-            assert_eq!(total.solutions(), Ok(2680), "{in_flight} in flight, {lanes} lanes, {turns} turns");
+            assert_eq!(
+                total.solutions(),
+                Ok(2680),
+                "{in_flight} in flight, {lanes} lanes, {turns} turns"
+            );
             assert_eq!(kernel.tuning(), frozen);
         }
     }

@@ -1,10 +1,10 @@
-//! The mirror of `shaders/expand.wgsl`: fills rows below the block.
+//! The CPU mirror of `shaders/expand.wgsl`: fills rows below the block.
 
 use super::layout::{LAST_LEVEL, LEVELS, LowerRow, LowerState, Params, Segment, WORKGROUP, mark};
 use super::mirror::Memory;
 use crate::decomposition::columns_of;
 
-/// One run of the shader; workgroups one after the other.
+/// Runs the shader once, one workgroup after the other.
 pub fn expand(memory: &mut Memory, params: &Params) {
     let count = memory.control.source_count;
     for first in (0..count).step_by(WORKGROUP as usize) {
@@ -47,8 +47,8 @@ fn workgroup(memory: &mut Memory, params: &Params, ids: std::ops::Range<u32>) {
     }
 }
 
-/// Makes all children of a state, or, from level 2, the children of its children; puts them from `at` on if that
-/// is given. Returns how many there are.
+/// Generates all children of a state or, from level 2, its grandchildren, and stores them from `at`
+/// on if that is given. Returns their number.
 fn fill(
     memory: &mut Memory,
     params: &Params,
@@ -72,13 +72,15 @@ fn fill(
                 kept += put(memory, params, grandchild, segment, 0, at);
             }
         } else {
-            kept += put(memory, params, child, segment, level - 1, at.map(|at| at.wrapping_add(kept)));
+            kept +=
+                put(memory, params, child, segment, level - 1, at.map(|at| at.wrapping_add(kept)));
         }
     }
     kept
 }
 
-/// Puts a state where it belongs, if `at` says where; 1, or 0 if the row after it has no open square.
+/// Stores a state on its level or in the ring, if `at` is given. Returns 1, or 0 if the row after
+/// it has no open square.
 fn put(
     memory: &mut Memory,
     params: &Params,
@@ -105,7 +107,7 @@ fn put(
     1
 }
 
-/// The open squares of a row below the block.
+/// Returns the open squares of a row below the block.
 fn available(row: LowerRow, free: u32, left: u32, right: u32) -> u32 {
     let open = free & !(left | right) & row.allowed;
     let centre_free = free & row.centre;
@@ -114,7 +116,7 @@ fn available(row: LowerRow, free: u32, left: u32, right: u32) -> u32 {
     if any || both { open & row.centre } else { open }
 }
 
-/// The state with a queen more.
+/// Returns the state with an additional queen.
 fn child_of(state: LowerState, row: LowerRow, queen: u32) -> LowerState {
     LowerState {
         free: state.free ^ queen,
@@ -126,7 +128,7 @@ fn child_of(state: LowerState, row: LowerRow, queen: u32) -> LowerState {
     }
 }
 
-/// Whether the row after the child has an open square; `level` is that of the child.
+/// Returns whether the row after the child has an open square; `level` is that of the child.
 fn has_open_square(memory: &Memory, child: LowerState, segment: Segment, level: usize) -> bool {
     if level == 0 {
         return child.free & !(child.upper_left | child.upper_right) & segment.upper_allowed != 0;

@@ -1,35 +1,35 @@
-//! What can go wrong with a device. None of it is ever a wrong count: a batch is believed only if every check of
-//! its books holds, and is counted elsewhere otherwise.
+//! Device faults. No fault results in a wrong count: a batch is accepted only if all its accounting
+//! checks pass, and is counted elsewhere otherwise.
 
 use std::time::Duration;
 
 use crate::tally::TallyError;
 
-/// Why a device is taken out of use.
+/// The reason why a device is taken out of use.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// The driver has given the device up.
+    /// The driver reports the device as lost.
     #[error("the device was lost: {0}")]
     Lost(String),
-    /// Its memory does not hold what is needed.
+    /// The device's memory is too small.
     #[error("the device is out of memory: {0}")]
     OutOfMemory(String),
-    /// It did not finish in time.
+    /// The device did not finish in time.
     #[error("the device did not answer within {} s", .0.as_secs())]
     Hung(Duration),
-    /// The driver or wgpu refuses what is asked.
+    /// The driver or wgpu rejects a request.
     #[error("the driver refuses: {0}")]
     Refused(String),
-    /// Its books do not balance: work is missing, stale or counted twice.
+    /// An accounting check failed: work is missing, stale or counted twice.
     #[error("the device miscounts: {0}")]
     Miscounts(String),
     /// Its sums disagree with their residues.
     #[error("the device miscounts: {0}")]
     Tally(#[from] TallyError),
-    /// The shaders count nothing of this job.
+    /// The shaders support no part of this job.
     #[error("this board leaves the shaders nothing to count")]
     Unsuited,
-    /// Nobody wants the result any more.
+    /// The result is no longer wanted.
     #[error("stopped")]
     Stopped,
 }

@@ -1,88 +1,92 @@
-//! What lies in the device's memory, word by word, as host and shaders both see it. A test asks naga for the
-//! offsets and sizes that the shaders have, so that a layout that drifts fails without a GPU.
+//! The layout of the device's memory, word by word, as host and shaders both see it. A test asks
+//! naga for the offsets and sizes in the shaders, so that a layout mismatch fails without a GPU.
 
 use bytemuck::{Pod, Zeroable};
 
-/// Levels: one for each number of open rows left below the block, from 0 (the batch's prefixes) to 16.
+/// The number of levels: one for each number of open rows left below the block, from 0 (the batch's
+/// prefixes) to 16.
 pub const LEVELS: usize = 17;
-/// From this level down an expansion fills all rows that are left below the block, and emits to the ring.
+/// From this level down an expansion fills all rows left below the block, and emits to the ring.
 pub const LAST_LEVEL: usize = 2;
-/// The most open rows that a plan may have on each side of the block.
+/// The maximum number of open rows of a symmetry case on each side of the block.
 pub const MOST_ROWS: usize = LEVELS - 1;
-/// Lanes of a workgroup.
+/// The number of lanes of a workgroup.
 pub const WORKGROUP: u32 = 64;
-/// States that a lane of the search takes from the ring at once.
+/// The number of states that a lane of the search takes from the ring at once.
 pub const TAKE: u32 = 8;
-/// Entries of a class in the table of rows above the block, by the rows left: 0 to 16.
+/// The number of entries of a class in the table of rows above the block, indexed by the rows left:
+/// 0 to 16.
 pub const CLASS_ROWS: usize = MOST_ROWS + 1;
-/// A lane's `shadow` is emptied when it reaches this.
+/// The value of a lane's `shadow` at which it is flushed.
 pub const SHADOW_LIMIT: u32 = 1 << 31;
-/// Turns of a lane in one dispatch, at most: hits and misses have 16 bits each.
+/// The maximum number of turns of a lane in one dispatch: hits and misses have 16 bits each. A turn
+/// is one iteration of a lane's search loop and generates at most one child.
 pub const MOST_TURNS: u32 = 65_532;
 
 /// Counters of the device, shared by all shaders. Counts that only grow may wrap.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 pub struct Control {
-    /// That of the last submission that ran.
+    /// The stamp of the last submission that ran.
     pub stamp: u32,
-    /// States ever emitted to the ring: the index of the next, modulo its size.
+    /// The total number of states emitted to the ring: the index of the next, modulo its size.
     pub ring_write: u32,
-    /// States ever taken from the ring.
+    /// The total number of states taken from the ring.
     pub ring_read: u32,
-    /// States that the last search took and gave back.
+    /// The number of states that the last search took and returned.
     pub ring_returned: u32,
-    /// The same of all searches before it.
+    /// The number of states that all earlier searches returned.
     pub returned_total: u32,
-    /// Where the next expansion takes states.
+    /// The index of the first state of the next expansion.
     pub source_first: u32,
-    /// How many.
+    /// The number of states of the next expansion.
     pub source_count: u32,
-    /// Lanes that hold a state.
+    /// The number of lanes that hold a state.
     pub busy: u32,
-    /// Expansions that had something to do.
+    /// The number of expansions that had work to do.
     pub expansions: u32,
-    /// States expanded.
+    /// The number of states expanded.
     pub expanded: u32,
-    /// States put on a level.
+    /// The number of states put on a level.
     pub appended: u32,
-    /// Searches that ran.
+    /// The number of searches that ran.
     pub searches: u32,
-    /// The sum of the marks of the states put on levels, the prefixes included.
+    /// The sum of the checksums of the states put on levels, including the prefixes.
     pub lower_put: u32,
-    /// The same of those taken from levels.
+    /// The sum of the checksums of the states taken from levels.
     pub lower_taken: u32,
-    /// The same of those put into the ring.
+    /// The sum of the checksums of the states put into the ring.
     pub ring_put: u32,
-    /// The same of those that a lane took from it and began.
+    /// The sum of the checksums of the states that a lane took from the ring and began.
     pub ring_taken: u32,
-    /// Lanes that were not as they had been parked.
+    /// The number of lanes that were not found as they had been parked.
     pub faults: u32,
-    /// Where each level's stack begins.
+    /// The start of each level's stack.
     pub level_first: [u32; LEVELS],
-    /// States on each level's stack.
+    /// The number of states on each level's stack.
     pub level_count: [u32; LEVELS],
 }
 
-/// What a submission asks for.
+/// The parameters of a submission.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 pub struct Params {
     /// A number that no other submission of this batch has.
     pub stamp: u32,
-    /// Turns that each lane may make in one search: a multiple of 4, at most [`MOST_TURNS`].
+    /// The maximum number of turns of each lane in one search: a multiple of 4, at most
+    /// [`MOST_TURNS`].
     pub turns: u32,
-    /// States that an expansion takes at most.
+    /// The maximum number of states that an expansion takes.
     pub chunk: u32,
-    /// The size of the ring, a power of two, less 1.
+    /// The size of the ring, a power of two, minus 1.
     pub ring_mask: u32,
-    /// States of the ring that are kept free for what a search gives back.
+    /// The number of ring entries kept free for the states that a search returns.
     pub ring_reserve: u32,
-    /// States that one state emits to the ring at most.
+    /// The maximum number of states that one state emits to the ring.
     pub most_emitted: u32,
-    /// 1 if lanes are to move what they counted to the slots.
+    /// 1 if lanes are to flush their counts to the slots.
     pub flush: u32,
-    /// Lanes of the search.
+    /// The number of lanes of the search.
     pub lanes: u32,
 }
 
@@ -100,19 +104,20 @@ pub struct LowerState {
     pub upper_left: u32,
     /// Columns of the first row above the block attacked along diagonals.
     pub upper_right: u32,
-    /// Its segment's index.
+    /// The index of its segment.
     pub segment: u32,
 }
 
-/// What the states of one plan and one unit have in common.
+/// The data common to the states of one symmetry case and one unit.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 pub struct Segment {
-    /// Where the plan's rows are: the one that is current when k rows below the block are left is at `rows` + k.
+    /// The offset of the case's rows: the current row when k rows below the block are left is at
+    /// `rows` + k.
     pub rows: u32,
-    /// Open rows above the block.
+    /// The number of open rows above the block.
     pub upper_rows: u32,
-    /// Class of the rows above the block in the high half, slot in the low one.
+    /// The class of the rows above the block in the high half, the slot in the low half.
     pub label: u32,
     /// Columns allowed in the first row above the block.
     pub upper_allowed: u32,
@@ -122,43 +127,43 @@ pub struct Segment {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 pub struct LowerRow {
-    /// Columns allowed.
+    /// Columns allowed in this row.
     pub allowed: u32,
     /// The centre columns.
     pub centre: u32,
     /// 0: no rule; 1: take a centre column if any is free; 2: if both are free.
     pub rule: u32,
-    /// Rows from this one to the next.
+    /// The distance to the next row.
     pub step: u32,
-    /// Rows from this one to the first above the block.
+    /// The distance to the first row above the block.
     pub to_upper: u32,
-    /// Nothing.
+    /// Padding.
     pub pad: u32,
 }
 
-/// A state above the block: free columns, columns of the current row attacked along antidiagonals and along
-/// diagonals, and the label of its segment.
+/// A state above the block: free columns, columns of the current row attacked along antidiagonals
+/// and along diagonals, and the label of its segment.
 pub type UpperState = [u32; 4];
 
-/// An open row above the block: columns allowed in it and in the next, rows from the one before to it and from
-/// it to the next.
+/// An open row above the block: columns allowed in it and in the next row, the distance from the
+/// previous row, and the distance to the next row.
 pub type UpperRow = [u32; 4];
 
-/// A parked lane of the search, and what it counted since it flushed.
+/// A parked lane of the search, and its counts since the last flush.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 pub struct Lane {
     /// Free columns of the state on top of the stack.
     pub free: u32,
-    /// Its left-moving lines.
+    /// Attacked columns along left-moving diagonals.
     pub left: u32,
-    /// Its right-moving lines.
+    /// Attacked columns along right-moving diagonals.
     pub right: u32,
-    /// Its squares not tried yet; 0 if the lane has no state.
+    /// Squares not yet tried; 0 if the lane has no state.
     pub open: u32,
-    /// The label of its state.
+    /// The label of the state.
     pub label: u32,
-    /// Parents on its stack.
+    /// The number of parents on the stack.
     pub height: u32,
     /// Completions found, low half of the pair.
     pub hits: u32,
@@ -168,15 +173,15 @@ pub struct Lane {
     pub turns: u32,
     /// High half.
     pub turns_high: u32,
-    /// Turns less misses.
+    /// Turns minus misses.
     pub shadow: u32,
     /// States finished.
     pub finished: u32,
-    /// The mark of all this and of the stack.
+    /// The checksum of the fields above, without the high halves, and of the stack.
     pub check: u32,
 }
 
-/// What was counted under one weight in one unit.
+/// The counts under one weight in one unit.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 pub struct Slot {
@@ -184,19 +189,19 @@ pub struct Slot {
     pub hits: u32,
     /// High half.
     pub hits_high: u32,
-    /// Turns made (children), low half of the pair.
+    /// Turns made (children generated), low half of the pair.
     pub turns: u32,
     /// High half.
     pub turns_high: u32,
-    /// Turns less misses: the sum of the low 16 bits, as a pair, then that of the high 16 bits.
+    /// Turns minus misses: the sum of the low 16 bits, as a pair, then that of the high 16 bits.
     pub shadow: [u32; 4],
     /// States finished.
     pub finished: u32,
-    /// Nothing.
+    /// Padding.
     pub pad: [u32; 3],
 }
 
-/// A number that depends on every bit of a state; the same as in the shaders.
+/// Returns a checksum that depends on every bit of a state; the same as in the shaders.
 pub const fn mark(w: [u32; 4]) -> u32 {
     let mut h = w[0].wrapping_mul(0x9e37_79b1).wrapping_add(w[1].wrapping_mul(0x85eb_ca77));
     h = h.wrapping_add(0x7feb_352d);
@@ -207,7 +212,7 @@ pub const fn mark(w: [u32; 4]) -> u32 {
 }
 
 impl LowerState {
-    /// Its mark.
+    /// Returns the checksum of the state.
     pub const fn mark(&self) -> u32 {
         let half = mark([self.free, self.left, self.right, self.segment]);
         mark([half, self.upper_left, self.upper_right, 1])
@@ -220,7 +225,8 @@ mod tests {
 
     use super::*;
 
-    /// Asserts that `name` in `source` has the size of the Rust type and each of its fields at the same offset.
+    /// Asserts that `name` in `source` has the size of the Rust type and each of its fields at the
+    /// same offset.
     macro_rules! assert_same_layout {
         ($source:expr, $ty:ty, [$($field:ident),*]) => {
             let fields = [$((stringify!($field), offset_of!($ty, $field))),*];
@@ -230,8 +236,11 @@ mod tests {
 
     fn assert_layout(source: &str, name: &str, size: usize, fields: &[(&str, usize)]) {
         let module = naga::front::wgsl::parse_str(source).expect("the shader parses");
-        let (_, ty) = module.types.iter().find(|(_, ty)| ty.name.as_deref() == Some(name)).expect(name);
-        let naga::TypeInner::Struct { members, span } = &ty.inner else { panic!("{name} is no struct") };
+        let (_, ty) =
+            module.types.iter().find(|(_, ty)| ty.name.as_deref() == Some(name)).expect(name);
+        let naga::TypeInner::Struct { members, span } = &ty.inner else {
+            panic!("{name} is no struct")
+        };
         assert_eq!(*span as usize, size, "size of {name}");
         let found: Vec<(&str, usize)> =
             members.iter().map(|m| (m.name.as_deref().unwrap_or(""), m.offset as usize)).collect();
@@ -276,25 +285,31 @@ mod tests {
                 [stamp, turns, chunk, ring_mask, ring_reserve, most_emitted, flush, lanes]
             );
         }
-        assert_same_layout!(EXPAND, LowerState, [free, left, right, upper_left, upper_right, segment]);
+        assert_same_layout!(
+            EXPAND,
+            LowerState,
+            [free, left, right, upper_left, upper_right, segment]
+        );
         assert_same_layout!(EXPAND, Segment, [rows, upper_rows, label, upper_allowed]);
         assert_same_layout!(EXPAND, LowerRow, [allowed, centre, rule, step, to_upper, pad]);
         assert_same_layout!(
             SEARCH,
             Lane,
             [
-                free, left, right, open, label, height, hits, hits_high, turns, turns_high, shadow, finished,
-                check
+                free, left, right, open, label, height, hits, hits_high, turns, turns_high, shadow,
+                finished, check
             ]
         );
     }
 
     #[test]
     fn the_shaders_use_the_constants_of_the_host() {
-        // A slot is no struct in the shader, for its words are atomic; its size and offsets are constants there.
+        // A slot is not a struct in the shader because its words are atomic; its size and offsets
+        // are constants there.
         let words = |bytes: usize| (bytes / 4).to_string();
         let constant = |source: &str, name: &str| -> String {
-            let line = source.lines().find(|l| l.starts_with(&format!("const {name}:"))).expect(name);
+            let line =
+                source.lines().find(|l| l.starts_with(&format!("const {name}:"))).expect(name);
             line.split(['=', ';']).nth(1).expect("a value").trim().trim_end_matches('u').to_owned()
         };
         let hex = |value: u32| format!("{value:#x}");
@@ -306,7 +321,8 @@ mod tests {
         assert_eq!(constant(SCHEDULE, "LAST_LEVEL"), LAST_LEVEL.to_string());
         assert_eq!(constant(SCHEDULE, "LEVELS"), LEVELS.to_string());
         assert_eq!(constant(EXPAND, "LEVELS"), LEVELS.to_string());
-        let offsets = [offset_of!(Slot, turns), offset_of!(Slot, shadow), offset_of!(Slot, finished)];
+        let offsets =
+            [offset_of!(Slot, turns), offset_of!(Slot, shadow), offset_of!(Slot, finished)];
         assert_eq!(offsets.map(|bytes| bytes / 4), [2, 4, 8]);
     }
 }

@@ -1,5 +1,5 @@
-//! The device in ordinary memory: the same buffers, and the mirrors of the shaders to work on them. Tests hold
-//! the shaders against it, and inject faults into it.
+//! The device emulated in host memory: the same buffers, and the CPU mirrors of the shaders. Tests
+//! compare the shaders with it, and inject faults into it.
 
 use std::collections::VecDeque;
 
@@ -8,10 +8,10 @@ use super::fault::Fault;
 use super::layout::{Control, Lane, LowerRow, LowerState, Segment, Slot, UpperRow, UpperState};
 use super::{expand::expand, schedule::schedule, search::search};
 
-/// The buffers.
+/// The device buffers.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
-    /// Counters.
+    /// The counters.
     pub control: Control,
     /// States below the block: prefixes, then the stacks of the levels.
     pub levels: Vec<LowerState>,
@@ -25,14 +25,14 @@ pub struct Memory {
     pub upper_rows: Vec<UpperRow>,
     /// Parked lanes.
     pub lanes: Vec<Lane>,
-    /// Their stacks: entry at height h of lane i at h × lanes + i.
+    /// Their stacks: the entry at height h of lane i is at h × lanes + i.
     pub stacks: Vec<[u32; 4]>,
-    /// What was counted.
+    /// The slots.
     pub slots: Vec<Slot>,
 }
 
 impl Memory {
-    /// Memory for a job.
+    /// Allocates memory for a job.
     pub fn new(job: &JobMemory<'_>) -> Self {
         let lanes = job.shape.lanes as usize;
         Self {
@@ -48,7 +48,7 @@ impl Memory {
         }
     }
 
-    /// Puts a batch in.
+    /// Loads a batch.
     pub fn load(&mut self, batch: &Batch) {
         self.control = batch.control;
         self.levels[..batch.prefixes.len()].copy_from_slice(&batch.prefixes);
@@ -91,7 +91,9 @@ impl Backend for Mirror {
 
     fn wait(&mut self) -> Result<Seen, Fault> {
         let control = self.seen.pop_front();
-        control.map(|control| Seen { control }).ok_or_else(|| Fault::Refused("nothing was submitted".into()))
+        control
+            .map(|control| Seen { control })
+            .ok_or_else(|| Fault::Refused("nothing was submitted".into()))
     }
 
     fn slots(&mut self) -> Result<Vec<Slot>, Fault> {

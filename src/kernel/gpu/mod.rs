@@ -1,13 +1,15 @@
 //! Counting on a GPU, by compute shaders.
 //!
-//! Rows below the block are filled level by level (`shaders/expand.wgsl`, as `shaders/schedule.wgsl` says), which
-//! emits states above the block to a ring; there each lane searches one state at a time (`shaders/search.wgsl`).
-//! All three work on memory of the device; the host feeds prefixes and reads counters.
+//! Rows below the block are filled level by level (`shaders/expand.wgsl`, directed by
+//! `shaders/schedule.wgsl`). This emits states above the block to a ring buffer, where each lane
+//! searches one state at a time (`shaders/search.wgsl`). All three work on device memory; the host
+//! supplies prefixes and reads counters.
 //!
-//! - [`layout`]: what lies in memory; [`tables`]: a job in that form;
-//! - [`schedule()`], [`expand()`], [`search()`]: the mirrors of the shaders on the CPU, of the same names;
-//! - [`Backend`]: what runs the shaders: wgpu, or the [`Mirror`];
-//! - [`DeviceKernel`]: counts units on a backend, and believes it only if its books balance;
+//! - [`layout`]: the memory layout; [`tables`]: a job in that form;
+//! - [`schedule()`], [`expand()`], [`search()`]: CPU mirrors of the shaders of the same names;
+//! - [`Backend`]: runs the shaders: wgpu, or the [`Mirror`];
+//! - [`DeviceKernel`]: counts units on a backend, and accepts a batch only if its accounting checks
+//!   pass;
 //! - [`self_test`]: known answers; [`Adapters`]: the devices of this machine.
 
 mod adapters;

@@ -1,9 +1,9 @@
-//! The mirror of `shaders/schedule.wgsl`: chooses what the next expansion takes.
+//! The CPU mirror of `shaders/schedule.wgsl`: chooses the states that the next expansion takes.
 
 use super::layout::{LAST_LEVEL, LEVELS, Params};
 use super::mirror::Memory;
 
-/// One run of the shader.
+/// Runs the shader once.
 pub fn schedule(memory: &mut Memory, params: &Params) {
     let control = &mut memory.control;
     control.stamp = params.stamp;

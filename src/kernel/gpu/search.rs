@@ -1,10 +1,11 @@
-//! The mirror of `shaders/search.wgsl`: the deep search above the block. See there for the bounds.
+//! The CPU mirror of `shaders/search.wgsl`: the deep search above the block. The shader documents
+//! the bounds.
 
 use super::layout::{CLASS_ROWS, Lane, Params, SHADOW_LIMIT, TAKE, mark};
 use super::mirror::Memory;
 use super::tables::Specialisation;
 
-/// One run of the shader; lanes one after the other.
+/// Runs the shader once, one lane after the other.
 pub fn search(memory: &mut Memory, params: &Params, special: Specialisation) {
     let ring_write = memory.control.ring_write;
     for index in 0..params.lanes as usize {
@@ -33,12 +34,12 @@ pub fn search(memory: &mut Memory, params: &Params, special: Specialisation) {
     memory.control.searches = memory.control.searches.wrapping_add(1);
 }
 
-/// A lane at work.
+/// A running lane.
 struct Running<'a> {
     memory: &'a mut Memory,
     params: &'a Params,
     special: Specialisation,
-    /// What the ring held when the search began.
+    /// The ring's write index when the search began.
     ring_write: u32,
     index: usize,
     lane: Lane,
@@ -53,17 +54,21 @@ struct Running<'a> {
 }
 
 impl Running<'_> {
-    /// Where the entry at height `i` is parked.
+    /// Returns the index at which the entry at height `i` is parked.
     fn stacked(&self, i: usize) -> usize {
         i * self.params.lanes as usize + self.index
     }
 
-    /// The mark of all that a parked lane is.
+    /// Returns the checksum of a parked lane and its stack, without the high halves of its counts.
     fn mark(&self) -> u32 {
         let Lane { free, left, right, open, label, finished, hits, turns, shadow, .. } = self.lane;
         // A stack has at most 14 entries.
-        let sum =
-            mark([free, left, right, open]).wrapping_add(mark([label, self.stack.len() as u32, finished, 2]));
+        let sum = mark([free, left, right, open]).wrapping_add(mark([
+            label,
+            self.stack.len() as u32,
+            finished,
+            2,
+        ]));
         let sum = sum.wrapping_add(mark([hits, turns, shadow, 3]));
         self.stack.iter().fold(sum, |sum, &entry| sum.wrapping_mul(3).wrapping_add(mark(entry)))
     }
@@ -118,8 +123,8 @@ impl Running<'_> {
         self.memory.lanes[self.index] = self.lane;
     }
 
-    /// Makes the next child of the state on top, at turn `now`. Where there is none it does nothing but count a
-    /// miss.
+    /// Generates the next child of the state on top, at turn `now`. If there is none, it only
+    /// counts a miss.
     fn turn(&mut self, now: u32) {
         let Lane { free, left, right, open, .. } = self.lane;
         let rest = open & open.wrapping_sub(1);
@@ -142,7 +147,10 @@ impl Running<'_> {
         if child_open != 0 && after_next != 0 && several != 0 {
             if rest != 0 {
                 self.stack.push([free, left, right, rest]);
-                assert!(self.stack.len() <= self.special.depth as usize, "the stack is deep enough");
+                assert!(
+                    self.stack.len() <= self.special.depth as usize,
+                    "the stack is deep enough"
+                );
             }
             self.lane.free = child;
             self.lane.left = child_left;
@@ -158,18 +166,19 @@ impl Running<'_> {
         }
     }
 
-    /// The row that is current when `free` columns are free.
+    /// Returns the current row when `free` columns are free.
     fn row(&self, free: u32) -> [u32; 4] {
         let class = (self.lane.label >> 16) as usize;
         self.memory.upper_rows[class * CLASS_ROWS + free.count_ones() as usize]
     }
 
-    /// Begins the next state, at turn `now`; `open` is 0 if there is none.
+    /// Begins the next state, at turn `now`; `open` stays 0 if there is none.
     fn begin(&mut self, now: u32) {
         if self.next == self.end && !self.take() {
             return;
         }
-        let [free, left, right, label] = self.memory.ring[(self.next & self.params.ring_mask) as usize];
+        let [free, left, right, label] =
+            self.memory.ring[(self.next & self.params.ring_mask) as usize];
         self.next = self.next.wrapping_add(1);
         let taken = &mut self.memory.control.ring_taken;
         *taken = taken.wrapping_add(mark([free, left, right, label]));
@@ -186,7 +195,7 @@ impl Running<'_> {
         }
     }
 
-    /// Takes states from the ring; false if it is dry.
+    /// Takes states from the ring; returns false if it is empty.
     fn take(&mut self) -> bool {
         let read = &mut self.memory.control.ring_read;
         if self.ring_write.wrapping_sub(*read).cast_signed() <= 0 {
@@ -199,7 +208,8 @@ impl Running<'_> {
         true
     }
 
-    /// Moves the hits and misses of the turns before `now` to the lane's sums, and these to the slot if asked.
+    /// Moves the hits and misses of the turns before `now` to the lane's sums, and these to the
+    /// slot if `and_flush` is set.
     fn settle(&mut self, now: u32, and_flush: bool) {
         let (hits, misses) = (self.hits, self.misses - self.idle);
         let turns = now - self.settled - self.idle;
@@ -226,11 +236,19 @@ impl Running<'_> {
         add_pair(low, low_high, lane.shadow & 0xffff, 0);
         add_pair(high, high_high, lane.shadow >> 16, 0);
         slot.finished = slot.finished.wrapping_add(lane.finished);
-        *lane = Lane { hits: 0, hits_high: 0, turns: 0, turns_high: 0, shadow: 0, finished: 0, ..*lane };
+        *lane = Lane {
+            hits: 0,
+            hits_high: 0,
+            turns: 0,
+            turns_high: 0,
+            shadow: 0,
+            finished: 0,
+            ..*lane
+        };
     }
 }
 
-/// Adds to a carried pair.
+/// Adds to a 64-bit pair with carry.
 fn add_pair(low: &mut u32, high: &mut u32, more: u32, more_high: u32) {
     let carry;
     (*low, carry) = low.overflowing_add(more);

@@ -1,4 +1,5 @@
-//! Known answers, asked of a device at each start: every unit's count is compared with the scalar kernel's.
+//! Known answers, tested on a device at each start: every unit's count is compared with that of the
+//! fastest CPU kernel.
 
 use super::backend::Shape;
 use super::device_kernel::DeviceKernel;
@@ -12,22 +13,30 @@ use crate::tally::Tally;
 struct Case {
     problem: Problem,
     unit_prefixes: u64,
-    /// On one workgroup with the longest searches, so that each lane makes more turns than a software driver makes
-    /// loops (65,535), in one search nearly so many and over all searches far more.
+    /// Whether to run on one workgroup with the longest searches, so that each lane makes nearly as
+    /// many turns in one search as the limit of loop iterations of a software driver (65,535), and
+    /// far more over all searches.
     long_running: bool,
 }
 
-fn case(n: usize, placed: &[(usize, usize)], blocked: &[(usize, usize)], unit_prefixes: u64) -> Option<Case> {
-    let squares = |list: &[(usize, usize)]| list.iter().map(|&(row, col)| Square::new(row, col)).collect();
+fn case(
+    n: usize,
+    placed: &[(usize, usize)],
+    blocked: &[(usize, usize)],
+    unit_prefixes: u64,
+) -> Option<Case> {
+    let squares =
+        |list: &[(usize, usize)]| list.iter().map(|&(row, col)| Square::new(row, col)).collect();
     let problem = Problem::new(Piece::Queen, n, squares(placed), squares(blocked)).ok()?;
     Some(Case { problem, unit_prefixes, long_running: false })
 }
 
-/// Counts boards whose answers are known on the device: plain and masked rows, gaps, several units and weights, and
-/// searches that go on over many dispatches. With `long`, larger boards too, which fill the device.
+/// Counts boards with known answers on the device: plain and masked rows, gaps, several units and
+/// weights, and searches that continue over many dispatches. With `long`, also larger boards that
+/// fill the device.
 ///
 /// # Errors
-/// The device fails, or counts a unit otherwise than the CPU.
+/// The device fails, or a count differs from that of the CPU.
 pub fn self_test(kernel: &mut DeviceKernel, long: bool) -> Result<(), Fault> {
     let mut cases = vec![
         case(9, &[], &[], 1),
@@ -64,7 +73,8 @@ fn check(kernel: &mut DeviceKernel, case: &Case) -> Result<(), Fault> {
         .build(Piece::Queen)
         .map_err(|error| Fault::Refused(error.to_string()))?;
     for (unit, found) in units.into_iter().zip(counted) {
-        let expected: Tally = count_range(&mut *reference, &decomposition, decomposition.unit(unit))?;
+        let expected: Tally =
+            count_range(&mut *reference, &decomposition, decomposition.unit(unit))?;
         if found.thirds() != expected.thirds() {
             let (found, expected) = (found.thirds(), expected.thirds());
             return Err(Fault::Miscounts(format!(

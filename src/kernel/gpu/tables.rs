@@ -1,4 +1,5 @@
-//! A job in the form that the shaders read: the rows of its plans, and how much memory its levels need.
+//! A job in the form that the shaders read: the rows of its symmetry cases, and the memory that its
+//! levels need.
 
 use std::collections::HashMap;
 
@@ -6,23 +7,24 @@ use super::layout::{CLASS_ROWS, LAST_LEVEL, LEVELS, LowerRow, LowerState, MOST_R
 use crate::board::Piece;
 use crate::decomposition::{CentreRule, Decomposition, Prefix, SymmetryCase, full_row};
 
-/// What is compiled into the search.
+/// The constants compiled into the search shader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Specialisation {
-    /// Entries of a lane's stack: every row above the block but the last two may leave one.
+    /// The number of entries of a lane's stack: every row above the block but the last two may
+    /// leave one.
     pub depth: u32,
     /// Whether rows above the block have masks, or gaps between them.
     pub general: bool,
-    /// Whether a child must have an open square in the row after the next, too.
+    /// Whether a child must have an open square in the row after the next as well.
     pub look_ahead: bool,
 }
 
-/// A plan in the tables.
+/// A symmetry case in the tables.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PlanEntry {
-    /// Where its rows below the block are.
+    /// The offset of its rows below the block.
     pub(super) rows: u32,
-    /// Open rows above the block.
+    /// The number of open rows above the block.
     pub(super) upper_rows: u32,
     /// The class of its rows above the block.
     pub(super) class: u16,
@@ -32,21 +34,21 @@ pub(super) struct PlanEntry {
     pub(super) upper_allowed: u32,
 }
 
-/// The rows of all plans of a job.
+/// The rows of all symmetry cases of a job.
 #[derive(Clone, Debug, Default)]
 pub struct Tables {
-    /// For each plan of the job: `None` if it is not for the shaders.
+    /// One entry for each symmetry case of the job: `None` if the shaders do not support it.
     pub(super) plans: Vec<Option<PlanEntry>>,
     pub(super) lower_rows: Vec<LowerRow>,
     pub(super) upper_rows: Vec<UpperRow>,
-    /// The most open rows above the block.
+    /// The maximum number of open rows above the block.
     most_upper: usize,
-    /// The most open rows below it.
+    /// The maximum number of open rows below the block.
     most_lower: usize,
 }
 
 impl Tables {
-    /// The tables of a job.
+    /// Creates the tables of a job.
     pub fn new(decomposition: &Decomposition) -> Self {
         let mut tables = Self::default();
         let mut classes: HashMap<[UpperRow; CLASS_ROWS], u16> = HashMap::new();
@@ -54,7 +56,7 @@ impl Tables {
             let entry = if suits(plan) { tables.enter(plan, &mut classes) } else { None };
             tables.plans.push(entry);
         }
-        // Buffers of no size cannot be bound.
+        // Empty buffers cannot be bound.
         tables.lower_rows.push(LowerRow::default());
         tables.upper_rows.push(UpperRow::default());
         tables
@@ -82,7 +84,7 @@ impl Tables {
             .any(|&[here, next, _, step]| here & full != full || next & full != full || step != 1);
         self.most_upper = self.most_upper.max(upper);
         self.most_lower = self.most_lower.max(plan.below());
-        // A job has fewer than 2^16 plans of at most 17 entries each.
+        // A job has fewer than 2^16 symmetry cases of at most 17 entries each.
         let first = u32::try_from(self.lower_rows.len()).ok()?;
         self.lower_rows.push(LowerRow::default());
         self.lower_rows.extend((1..=plan.below()).map(|left| lower_row(plan, plan.below() - left)));
@@ -90,29 +92,30 @@ impl Tables {
         Some(PlanEntry { rows: first, upper_rows: upper as u32, class, general, upper_allowed })
     }
 
-    /// Whether any plan is for the shaders.
+    /// Returns whether the shaders support any of the symmetry cases.
     pub(super) fn suits(&self) -> bool {
         self.plans.iter().any(Option::is_some)
     }
 
-    /// Entries that a lane's stack needs.
+    /// Returns the number of entries that a lane's stack needs.
     pub fn depth(&self) -> u32 {
         self.most_upper.saturating_sub(2).max(1) as u32
     }
 
-    /// The most states that one state emits to the ring: on its last two rows it has as many free columns as rows
-    /// left.
+    /// Returns the maximum number of states that one state emits to the ring: on its last two rows
+    /// it has as many free columns as rows left.
     pub(super) fn most_emitted(&self) -> u32 {
         let upper = self.most_upper as u32;
         (upper + 2) * (upper + 1)
     }
 
-    /// Where the levels begin, and how many states they hold together, if level 0 is to hold `prefixes` and an
-    /// expansion takes up to `chunk`: no level holds more than a chunk and the children of another.
+    /// Returns the start of each level, and the total number of states of all levels, if level 0
+    /// holds `prefixes` and an expansion takes up to `chunk`: no level holds more than a chunk and
+    /// the children of another.
     pub(super) fn levels(&self, prefixes: u32, chunk: u32) -> ([u32; LEVELS], u64) {
         let mut first = [0; LEVELS];
         let mut end = u64::from(prefixes);
-        // Nothing is put on the levels from which an expansion goes all the way.
+        // Nothing is put on the levels from which an expansion fills all remaining rows.
         for (level, first) in first.iter_mut().enumerate().skip(LAST_LEVEL).take(self.most_lower) {
             // The shape is chosen so that all indices fit.
             *first = u32::try_from(end).unwrap_or(u32::MAX);
@@ -124,8 +127,9 @@ impl Tables {
     }
 }
 
-/// Whether the shaders can count below the prefixes of `plan`: queens, at least two rows above the block (the
-/// search closes the last one together with the one before), at most 16 on each side.
+/// Returns whether the shaders can count below the prefixes of `plan`: queens, at least two rows
+/// above the block (the search closes the last one together with the one before), at most 16 on
+/// each side.
 pub(super) fn suits(plan: &SymmetryCase) -> bool {
     let upper = plan.rows().len() - plan.below();
     plan.piece() == Piece::Queen && (2..=MOST_ROWS).contains(&upper) && plan.below() <= MOST_ROWS
@@ -149,7 +153,8 @@ fn lower_row(plan: &SymmetryCase, k: usize) -> LowerRow {
     }
 }
 
-/// The rows above the block by the rows left; 0 is that of a lane without a state.
+/// Returns the rows above the block, indexed by the rows left; entry 0 is for a lane without a
+/// state.
 fn upper_rows(plan: &SymmetryCase) -> [UpperRow; CLASS_ROWS] {
     let (rows, allowed, end) = (plan.rows(), plan.allowed(), plan.rows().len());
     let mut table = [[u32::MAX, u32::MAX, 1, 1]; CLASS_ROWS];
@@ -163,7 +168,7 @@ fn upper_rows(plan: &SymmetryCase) -> [UpperRow; CLASS_ROWS] {
     table
 }
 
-/// A prefix as a state of its level.
+/// Converts a prefix to a state of its level.
 pub(super) fn lower_state(plan: &SymmetryCase, prefix: &Prefix, segment: u32) -> LowerState {
     let (n, k, state) = (plan.n(), prefix.filled(), prefix.state());
     let first_upper = plan.rows()[plan.below()];

@@ -1,21 +1,21 @@
-//! How much to ask of a device at once: long enough that the host's part does not matter, short enough that no
-//! watchdog bites and a screen that hangs on the device stays alive.
+//! The amount of work in a submission: enough that the host overhead is negligible, and little
+//! enough that no watchdog triggers and a display on the same device stays responsive.
 
 use std::time::Duration;
 
 use super::layout::{Control, LEVELS, MOST_TURNS};
 
-/// Time that a submission should take.
+/// The target duration of a submission.
 const TARGET: Duration = Duration::from_millis(100);
-/// Turns in one search at the least; fewer do not pay for parking the lanes.
+/// The minimum number of turns in one search; with fewer, saving and restoring the lanes dominates.
 const FEWEST_TURNS: u32 = 256;
-/// On software drivers, which leave a shader's loops after 65,535 iterations without a word.
+/// The limit for software drivers, which silently leave a shader's loop after 65,535 iterations.
 const MOST_SOFTWARE_TURNS: u32 = 48_000;
-/// Rounds and expansions at the most: a submission of thousands of dispatches.
+/// The maximum number of rounds and expansions: a submission of thousands of dispatches.
 const MOST_ROUNDS: u32 = 256;
 const MOST_EXPANSIONS: u32 = 32;
 
-/// The amounts, tuned by what is seen.
+/// The amounts, tuned by observed submissions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tuning {
     /// Turns of a lane in one search.
@@ -27,45 +27,46 @@ pub struct Tuning {
     most_turns: u32,
 }
 
-/// What is known of a finished submission.
+/// The measurements of a finished submission.
 #[derive(Clone, Copy, Debug)]
 pub struct Observed {
-    /// The time that it took.
+    /// The duration.
     pub elapsed: Duration,
-    /// Rounds that it had.
+    /// The number of rounds.
     pub rounds: u32,
-    /// Expansions that it had in all.
+    /// The total number of expansions.
     pub expansions: u32,
-    /// Those of them that had something to do.
+    /// The expansions that had work to do.
     pub used: u32,
-    /// Lanes of the device.
+    /// The number of lanes of the device.
     pub lanes: u32,
-    /// The counters after it.
+    /// The counters afterwards.
     pub control: Control,
 }
 
 impl Tuning {
-    /// The careful start on a device that was not seen before.
+    /// Returns the conservative initial tuning of an unknown device.
     pub const fn first(software: bool) -> Self {
         let most_turns = if software { MOST_SOFTWARE_TURNS } else { MOST_TURNS };
         Self { turns: FEWEST_TURNS, rounds: 1, expansions: 4, most_turns }
     }
 
-    /// The most turns, in a round each: the long-running part of a self-test, and what bounded searches are
-    /// measured against.
+    /// Returns the tuning with the most turns, in a single round: for the long-running part of a
+    /// self-test, and as a reference in measurements of bounded searches.
     pub const fn longest(self) -> Self {
         Self { turns: self.most_turns, rounds: 1, expansions: 16, ..self }
     }
 
-    /// The nearest amounts with which a count ends: turns a multiple of 4, as many as a search may make at the most,
-    /// and one round and expansion at the least.
+    /// Returns the nearest valid amounts: a multiple of 4 turns, up to the limit of a search, and
+    /// at least one round and one expansion.
     pub(super) fn allowed(self) -> Self {
         let turns = self.turns.clamp(4, self.most_turns) / 4 * 4;
         Self { turns, rounds: self.rounds.max(1), expansions: self.expansions.max(1), ..self }
     }
 
-    /// Learns from a submission. Only one that had work for nearly all lanes says how long more would take: after it
-    /// nothing more than doubles, and after any other nothing grows.
+    /// Adjusts the amounts to a finished submission. Only a submission with work for nearly all
+    /// lanes predicts how long more work would take: after such a submission nothing more than
+    /// doubles, and after any other nothing grows.
     pub fn observe(&mut self, seen: &Observed) {
         let plenty = seen.control.level_count[..LEVELS].iter().any(|&count| count > 0);
         let full = seen.control.busy >= seen.lanes / 8 * 7;
@@ -75,22 +76,23 @@ impl Tuning {
         let before = f64::from(self.rounds);
         let mut rounds = before * factor;
         if !full && plenty && used > 0.9 {
-            // Lanes ran dry though every expansion was used: more of them.
+            // Lanes ran out of work although every expansion was used: add expansions.
             self.expansions = (self.expansions * 2).min(MOST_EXPANSIONS);
         } else if !full && plenty && self.turns > FEWEST_TURNS {
-            // The ring cannot hold what a search takes: shorter searches, more often.
+            // The ring cannot hold what a search consumes: make searches shorter and more frequent.
             self.turns = (self.turns / 2).max(FEWEST_TURNS);
             rounds = before * (2.0 * factor).min(2.0);
         } else if full && used < 0.5 && self.expansions > 1 {
             self.expansions -= 1;
         } else if full && factor > 1.0 && self.turns < 4096.min(self.most_turns) {
-            // Longer searches before more rounds, as far as the ring feeds them.
+            // Lengthen searches before adding rounds, as long as the ring keeps them supplied.
             self.turns = (self.turns * 2).min(self.most_turns);
             rounds = before;
         }
         if factor < 1.0 && self.rounds == 1 {
-            // Expansions aside, the time goes by the turns.
-            self.turns = ((f64::from(self.turns) * factor) as u32).clamp(FEWEST_TURNS, self.most_turns);
+            // Apart from the expansions, the time is proportional to the turns.
+            self.turns =
+                ((f64::from(self.turns) * factor) as u32).clamp(FEWEST_TURNS, self.most_turns);
         }
         self.rounds = (rounds.round() as u32).clamp(1, MOST_ROUNDS);
         self.turns -= self.turns % 4;
@@ -101,13 +103,20 @@ impl Tuning {
 mod tests {
     use super::*;
 
-    /// A device that makes so many turns a second and lane.
+    /// A device that makes this many turns a second on each lane.
     fn run(tuning: &Tuning, turns_per_s: f64, busy: u32) -> Observed {
         let turns = f64::from(tuning.turns) * f64::from(tuning.rounds);
         let expansions = tuning.rounds * tuning.expansions;
         let control = Control { busy, level_count: [1; LEVELS], ..Control::default() };
         let elapsed = Duration::from_secs_f64(turns / turns_per_s);
-        Observed { elapsed, rounds: tuning.rounds, expansions, used: expansions / 2, lanes: 64, control }
+        Observed {
+            elapsed,
+            rounds: tuning.rounds,
+            expansions,
+            used: expansions / 2,
+            lanes: 64,
+            control,
+        }
     }
 
     #[test]
@@ -148,7 +157,7 @@ mod tests {
                 assert!(after.turns * after.rounds <= tuning.turns * tuning.rounds, "{after:?}");
             }
         }
-        // A full one follows, on a device that does 10^6 turns a second.
+        // Then a full submission, on a device that makes 10^6 turns a second.
         let seen = run(&tuning, 1e6, 64);
         tuning.observe(&seen);
         assert!(run(&tuning, 1e6, 64).elapsed <= 2 * seen.elapsed);

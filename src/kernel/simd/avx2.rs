@@ -7,12 +7,12 @@ use super::batch::{Batch, Engine};
 use super::lanes::Lanes;
 use crate::kernel::Kernel;
 
-/// Proof that this processor has AVX2, BMI1, BMI2 and POPCNT: only [`Avx2::detect`] makes one.
+/// Proof that this processor has AVX2, BMI1, BMI2 and POPCNT; created only by [`Avx2::detect`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Avx2(());
 
 impl Avx2 {
-    /// The proof, where it holds.
+    /// Returns the proof if the processor has the features.
     pub(super) fn detect() -> Option<Self> {
         let present = is_x86_feature_detected!("avx2")
             && is_x86_feature_detected!("bmi1")
@@ -22,7 +22,7 @@ impl Avx2 {
     }
 }
 
-/// The kernel over these lanes.
+/// Creates the kernel over these lanes.
 pub(super) fn kernel(lanes: Avx2) -> Box<dyn Kernel> {
     // SAFETY: `lanes` is the proof that the processor has the features of `drain`.
     Box::new(Batch::new(move |engine, flush| unsafe { drain(lanes, engine, flush) }))
@@ -31,15 +31,15 @@ pub(super) fn kernel(lanes: Avx2) -> Box<dyn Kernel> {
 /// Runs the engine with these instructions enabled.
 ///
 /// # Safety
-/// The processor has the features named here; an [`Avx2`] is the proof.
+/// The processor must have the features named here; an [`Avx2`] proves it.
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 unsafe fn drain(lanes: Avx2, engine: &mut Engine, flush: super::batch::Flush) {
     engine.drain(lanes, flush);
 }
 
-/// For each choice of lanes (a bit a lane), an index for [`Lanes::compress`].
+/// The permutation indices for [`Lanes::compress`], one for each mask (one bit a lane).
 static COMPRESS: [[u32; 8]; 256] = permutations(false);
-/// For each choice of lanes (a bit a lane), an index for [`Lanes::expand`].
+/// The permutation indices for [`Lanes::expand`], one for each mask (one bit a lane).
 static EXPAND: [[u32; 8]; 256] = permutations(true);
 
 const fn permutations(expand: bool) -> [[u32; 8]; 256] {
@@ -63,18 +63,19 @@ const fn permutations(expand: bool) -> [[u32; 8]; 256] {
     table
 }
 
-/// The choice of lanes as a bit a lane.
+/// Converts a mask to one bit a lane.
 ///
 /// # Safety
-/// The processor has AVX2.
+/// The processor must have AVX2.
 #[inline(always)]
 unsafe fn bits(mask: __m256i) -> usize {
     // SAFETY: as above. The result has 8 bits.
     unsafe { _mm256_movemask_ps(_mm256_castsi256_ps(mask)).cast_unsigned() as usize & 0xff }
 }
 
-// SAFETY (all blocks of this implementation): `self` proves that the processor has the instructions; loads and
-// stores go through slices whose length was checked. A mask has all bits of a lane set or none.
+// SAFETY (all blocks of this implementation): `self` proves that the processor has the
+// instructions; loads and stores go through slices whose length was checked. In a mask, all bits of
+// a lane are set, or none are.
 #[allow(clippy::undocumented_unsafe_blocks)]
 impl Lanes for Avx2 {
     const COUNT: usize = 8;

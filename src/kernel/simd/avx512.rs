@@ -7,13 +7,13 @@ use super::batch::{Batch, Engine};
 use super::lanes::Lanes;
 use crate::kernel::Kernel;
 
-/// Proof that this processor has AVX-512 F, BW, DQ and VL, BMI1, BMI2 and POPCNT: only [`Avx512::detect`]
-/// makes one.
+/// Proof that this processor has AVX-512 F, BW, DQ and VL, BMI1, BMI2 and POPCNT; created only by
+/// [`Avx512::detect`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Avx512(());
 
 impl Avx512 {
-    /// The proof, where it holds.
+    /// Returns the proof if the processor has the features.
     pub(super) fn detect() -> Option<Self> {
         let present = is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512bw")
@@ -26,7 +26,7 @@ impl Avx512 {
     }
 }
 
-/// The kernel over these lanes.
+/// Creates the kernel over these lanes.
 pub(super) fn kernel(lanes: Avx512) -> Box<dyn Kernel> {
     // SAFETY: `lanes` is the proof that the processor has the features of `drain`.
     Box::new(Batch::new(move |engine, flush| unsafe { drain(lanes, engine, flush) }))
@@ -35,14 +35,14 @@ pub(super) fn kernel(lanes: Avx512) -> Box<dyn Kernel> {
 /// Runs the engine with these instructions enabled.
 ///
 /// # Safety
-/// The processor has the features named here; an [`Avx512`] is the proof.
+/// The processor must have the features named here; an [`Avx512`] proves it.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
 unsafe fn drain(lanes: Avx512, engine: &mut Engine, flush: super::batch::Flush) {
     engine.drain(lanes, flush);
 }
 
-// SAFETY (all blocks of this implementation): `self` proves that the processor has the instructions; loads and
-// stores go through slices whose length was checked.
+// SAFETY (all blocks of this implementation): `self` proves that the processor has the
+// instructions; loads and stores go through slices whose length was checked.
 #[allow(clippy::undocumented_unsafe_blocks)]
 impl Lanes for Avx512 {
     const COUNT: usize = 16;
@@ -170,10 +170,10 @@ impl Lanes for Avx512 {
     }
 }
 
-/// Each lane's own number.
+/// Returns the index of each lane.
 ///
 /// # Safety
-/// The processor has AVX-512 F.
+/// The processor must have AVX-512 F.
 #[inline(always)]
 unsafe fn iota() -> __m512i {
     // SAFETY: as above.

@@ -1,32 +1,33 @@
-//! The batch engine: a search whose lanes are always full.
+//! The batch engine: a search that keeps its lanes full.
 //!
-//! A *level* is the number of open rows left. Each level has a stack of states (structure of arrays), and two
-//! groups of lanes that hold the parents being expanded. One step gives every lane its next child: children
-//! that pass the look-ahead are compressed onto the stack of the level below; lanes that ran out of children
-//! are refilled from their own level's stack. There is no branch on data but "the stack below is full", which
-//! hands over to that level until it has fewer states than two groups of lanes. Two groups hide the latency
-//! of the refill.
+//! A *level* is the number of open rows left. Each level has a stack of states (structure of
+//! arrays), and two groups of lanes that hold the parents being expanded. One step gives every lane
+//! its next child: children that pass the look-ahead are compressed onto the stack of the level
+//! below; lanes that ran out of children are refilled from their own level's stack. The only
+//! data-dependent branch is "the stack below is full", which switches to that level until it has
+//! fewer states than two groups of lanes. Two groups hide the latency of the refill.
 //!
-//! A state is three words while the rows go upward: `free` columns, and the columns of the current row
-//! attacked along lines that move `left` or `right` as rows are filled. Below the block it has two more:
-//! what the queens so far attack in the first row above the block.
+//! A state is three words while the rows go upward: `free` columns, and the columns of the current
+//! row attacked along diagonals that move `left` or `right` as rows are filled. Below the block it
+//! has two more: the columns of the first row above the block that the queens so far attack.
 //!
-//! **Pooling.** Lanes drain only at the end of a range and where the rows above the block change: a plan
-//! whose upper rows and weight are those of the plan before it joins the states of that plan there.
+//! **Pooling.** Lanes drain only at the end of a range and where the rows above the block change:
+//! the states of a symmetry case with the same upper rows and weight as its predecessor join the
+//! predecessor's states there.
 //!
-//! **The last three rows** are closed in registers. A queen goes to the first of them; of the two columns
-//! left, both attack as if they were occupied, which removes just the pairs that attack each other; two mask
-//! tests then count 0, 1 or 2 solutions.
+//! **The last three rows** are closed in registers. A queen is placed in the first of them; both
+//! columns left then attack as if they were occupied, which removes exactly the pairs that attack
+//! each other; two mask tests then count 0, 1 or 2 solutions.
 //!
-//! **Bounds.** Solutions are counted twice. The sum adds population counts of masks to a u64. The residues
-//! come from u32 counters, one a lane, which are folded and reset after every visit to the last level: a visit
-//! expands at most `CAPACITY` states from the stack and 2 × `MOST_LANES` from the lanes, each with at most 3
-//! children of at most 2 solutions, so a lane counts to at most 6 × 1,120 < 2^13 before it is reset. A u64
-//! that grows by less than 2^13 a visit, at no more than 10^7 visits a second, cannot wrap in 7 years; the
-//! addition is checked all the same.
+//! **Bounds.** Solutions are counted twice. The sum adds population counts of masks to a u64. The
+//! residues come from u32 counters, one a lane, which are folded and reset after every visit to the
+//! last level: a visit expands at most `CAPACITY` states from the stack and 2 × `MOST_LANES` from
+//! the lanes, each with at most 3 children of at most 2 solutions, so a lane counts to at most 6 ×
+//! 1,120 < 2^13 before it is reset. A u64 that grows by less than 2^13 a visit, at no more than
+//! 10^7 visits a second, cannot wrap in 7 years; the addition is checked nevertheless.
 //!
-//! Cost with AVX-512, read from the machine code: 82 instructions for 32 children, 89 where it looks two rows
-//! ahead, 107 in the last level.
+//! Cost with AVX-512, read from the machine code: 82 instructions for 32 children, 89 where it
+//! looks two rows ahead, 107 in the last level.
 
 use super::group::Row;
 use super::lanes::Lanes;
@@ -36,18 +37,18 @@ use crate::kernel::Kernel;
 use crate::kernel::scalar::Scalar;
 use crate::tally::{Parts, TallyError};
 
-/// How far [`Engine::drain`] goes.
+/// The states that [`Engine::drain`] must process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flush {
-    /// Leave what does not fill the lanes.
+    /// Leave states that do not fill the lanes.
     Nothing,
-    /// Leave nothing on the levels that still have rows below the block.
+    /// Leave no states on the levels that still have rows below the block.
     Lower,
-    /// Leave nothing.
+    /// Leave no states.
     Everything,
 }
 
-/// The kernel: an engine, and the function that runs it with the right instructions enabled.
+/// The kernel: an engine, and the function that runs it with the required instructions enabled.
 pub(super) struct Batch<D> {
     engine: Engine,
     drain: D,
@@ -58,9 +59,11 @@ impl<D: FnMut(&mut Engine, Flush) + Send> Batch<D> {
         Self { engine: Engine::new(), drain }
     }
 
-    /// Runs the engine and moves what it found to `parts`.
+    /// Runs the engine and moves its results to `parts`.
     fn drain(&mut self, flush: Flush, parts: &mut Parts) -> Result<(), TallyError> {
-        let Some(weight) = self.engine.plan.as_ref().map(SymmetryCase::weight) else { return Ok(()) };
+        let Some(weight) = self.engine.plan.as_ref().map(SymmetryCase::weight) else {
+            return Ok(());
+        };
         (self.drain)(&mut self.engine, flush);
         let Found { solutions, shadow, nodes } = std::mem::take(&mut self.engine.found);
         parts.add(weight, solutions, shadow, nodes)
@@ -80,8 +83,8 @@ impl<D: FnMut(&mut Engine, Flush) + Send> Kernel for Batch<D> {
         }
         let top = plan.rows().len() - filled;
         if self.engine.plan.as_ref() != Some(plan) || self.engine.top != top {
-            let pools =
-                self.engine.plan.as_ref().is_some_and(|old| pool(old, plan)) && self.engine.top == top;
+            let pools = self.engine.plan.as_ref().is_some_and(|old| pool(old, plan))
+                && self.engine.top == top;
             self.drain(if pools { Flush::Lower } else { Flush::Everything }, parts)?;
             self.engine.plan = Some(plan.clone());
             self.engine.top = top;
@@ -101,7 +104,8 @@ impl<D: FnMut(&mut Engine, Flush) + Send> Kernel for Batch<D> {
     }
 }
 
-/// Whether states of the two plans mean the same once the rows below the block are filled.
+/// Returns whether states of the two symmetry cases are equivalent once the rows below the block
+/// are filled.
 fn pool(a: &SymmetryCase, b: &SymmetryCase) -> bool {
     a.weight() == b.weight()
         && a.below() == b.below()
@@ -109,7 +113,7 @@ fn pool(a: &SymmetryCase, b: &SymmetryCase) -> bool {
         && a.allowed()[a.below()..] == b.allowed()[b.below()..]
 }
 
-/// The stacks and lanes of every level, and the plan that the states belong to.
+/// The stacks and lanes of every level, and the symmetry case that the states belong to.
 pub(super) struct Engine {
     levels: Vec<Level>,
     plan: Option<SymmetryCase>,
@@ -119,13 +123,13 @@ pub(super) struct Engine {
 }
 
 impl Engine {
-    /// An engine without states: 0.7 MB.
+    /// Creates an engine without states: 0.7 MB.
     fn new() -> Self {
         let levels = (0..=MAX_COUNT_SIZE).map(|_| Level::new()).collect();
         Self { levels, plan: None, top: 0, found: Found::default() }
     }
 
-    /// Puts a prefix on the top level; true if that is full now.
+    /// Pushes a prefix onto the top level; returns whether that is now full.
     fn push(&mut self, prefix: &Prefix) -> bool {
         let Some(plan) = &self.plan else { return false };
         let (k, state, n) = (prefix.filled(), prefix.state(), plan.n());
@@ -144,7 +148,8 @@ impl Engine {
         self.levels[self.top].push([full_row(n) & !state.columns, left, right, upper[0], upper[1]])
     }
 
-    /// Expands states until every level holds less than its lanes take, and none where `flush` says so.
+    /// Expands states until every level holds too few to fill its lanes, and none where `flush`
+    /// requires it.
     #[inline(always)]
     pub(super) fn drain<L: Lanes>(&mut self, lanes: L, flush: Flush) {
         let Self { levels, plan, top, found } = self;
@@ -216,7 +221,7 @@ mod tests {
 
     #[test]
     fn lane_counters_of_the_proven_width_never_wrap() {
-        // 13 bits hold MOST_PER_VISIT even if one lane were to find everything.
+        // 13 bits hold MOST_PER_VISIT even if a single lane found everything.
         assert_eq!(count(&mut *kernel::<1, 13>(), 14), Ok(365_596));
         assert_eq!(count(&mut *kernel::<16, 13>(), 14), Ok(365_596));
     }

@@ -1,19 +1,21 @@
-//! A group of lanes: what it holds in registers, and what is done with it in one step.
+//! A group of lanes: its registers, and the operations of one step.
 
 use super::lanes::{Lanes, MOST_LANES};
 use crate::decomposition::{CentreRule, SymmetryCase};
 
-/// A level's stack is handed over when it holds this many states.
+/// The number of states at which a level's stack counts as full.
 pub(super) const FULL: usize = 1024;
-/// Room for what two groups of lanes add before the stack is looked at again, and for one vector beyond.
+/// The capacity of a stack: room for the output of two groups of lanes before the stack is checked
+/// again, and for one more vector.
 pub(super) const CAPACITY: usize = FULL + 4 * MOST_LANES;
-/// Words of a state below the block. Above it the last two are not used.
+/// The number of words of a state below the block. Above it the last two are unused.
 pub(super) const WORDS: usize = 5;
 
-/// States, word by word: free, left, right, and below the block the two diagonals for the first row above it.
+/// States as a structure of arrays: free, left, right, and below the block the two diagonals for
+/// the first row above it.
 pub(super) type Stack = [[u32; CAPACITY]; WORDS];
 
-/// A group of lanes in memory: the words of a state, and the columns still to be tried.
+/// A group of lanes in memory: the words of a state, and the columns not yet tried.
 #[repr(align(64))]
 #[derive(Clone, Copy)]
 pub(super) struct Parked {
@@ -22,7 +24,7 @@ pub(super) struct Parked {
 }
 
 impl Parked {
-    /// Lanes that hold nothing.
+    /// Lanes without states.
     pub(super) const EMPTY: Self = Self { words: [[0; MOST_LANES]; WORDS], open: [0; MOST_LANES] };
 }
 
@@ -37,16 +39,16 @@ pub(super) struct Group<L: Lanes> {
     pub(super) open: L::Word,
 }
 
-/// What is the same for all states of a level.
+/// The data common to all states of a level.
 #[derive(Clone, Copy)]
 pub(super) struct Row<L: Lanes> {
     /// Columns allowed in this row, the next and the one after.
     allowed: [L::Word; 3],
-    /// Rows from this one to the next, and from that to the one after.
+    /// The distance from this row to the next, and from that to the one after.
     step: [L::Word; 2],
-    /// Rows from this one (below the block) to the first above the block.
+    /// The distance from this row (below the block) to the first above the block.
     to_upper: L::Word,
-    /// The next row is the first above the block.
+    /// Whether the next row is the first above the block.
     turns: bool,
     centre: L::Word,
     /// The rules of this row and the next.
@@ -54,14 +56,18 @@ pub(super) struct Row<L: Lanes> {
 }
 
 impl<L: Lanes> Row<L> {
-    /// The open row at position k; at least two more follow it.
+    /// Creates the data of the open row at position k; at least two more rows must follow it.
     #[inline(always)]
     pub(super) fn new(lanes: L, plan: &SymmetryCase, k: usize) -> Self {
         let (rows, allowed, rules) = (plan.rows(), plan.allowed(), plan.rules());
         // Differences of rows are below 32. Above the block `to_upper` is not used.
         let to_upper = rows[k].abs_diff(rows[plan.below()]) as u32;
         Self {
-            allowed: [lanes.splat(allowed[k]), lanes.splat(allowed[k + 1]), lanes.splat(allowed[k + 2])],
+            allowed: [
+                lanes.splat(allowed[k]),
+                lanes.splat(allowed[k + 1]),
+                lanes.splat(allowed[k + 2]),
+            ],
             step: [
                 lanes.splat(rows[k].abs_diff(rows[k + 1]) as u32),
                 lanes.splat(rows[k + 1].abs_diff(rows[k + 2]) as u32),
@@ -73,7 +79,7 @@ impl<L: Lanes> Row<L> {
         }
     }
 
-    /// What `rule` leaves of the columns `open`, where `free` columns are free.
+    /// Applies `rule` to the columns `open`, where `free` columns are free.
     #[inline(always)]
     fn obey(&self, lanes: L, rule: CentreRule, free: L::Word, open: L::Word) -> L::Word {
         let centre_free = lanes.and(free, self.centre);
@@ -81,7 +87,9 @@ impl<L: Lanes> Row<L> {
         match rule {
             CentreRule::None => open,
             CentreRule::TakeIfAnyFree => lanes.select(lanes.zero(centre_free), open, taken),
-            CentreRule::TakeIfBothFree => lanes.select(lanes.equal(centre_free, self.centre), taken, open),
+            CentreRule::TakeIfBothFree => {
+                lanes.select(lanes.equal(centre_free, self.centre), taken, open)
+            }
         }
     }
 }
@@ -108,7 +116,7 @@ impl<L: Lanes> Group<L> {
         lanes.store(&mut parked.open, 0, self.open);
     }
 
-    /// Takes states from `stack[..][at..]` into the lanes of `which`; returns how many.
+    /// Loads states from `stack[..][at..]` into the lanes of `which`; returns their number.
     #[inline(always)]
     pub(super) fn refill<const LOWER: bool>(
         &mut self,
@@ -135,7 +143,7 @@ impl<L: Lanes> Group<L> {
         lanes.count(which)
     }
 
-    /// Splits off the lowest open column of each lane.
+    /// Removes the lowest open column of each lane and returns it.
     #[inline(always)]
     fn next_queen(&mut self, lanes: L) -> L::Word {
         let less = lanes.decrement(self.open);
@@ -144,8 +152,8 @@ impl<L: Lanes> Group<L> {
         queen
     }
 
-    /// Makes the next child of each lane of `active` and puts those with a future on `stack[..][at..]`;
-    /// returns how many.
+    /// Generates the next child of each lane of `active` and stores those that pass the look-ahead
+    /// in `stack[..][at..]`; returns their number.
     #[inline(always)]
     pub(super) fn emit<const LOWER: bool, const AHEAD: bool>(
         &mut self,
@@ -191,8 +199,8 @@ impl<L: Lanes> Group<L> {
         lanes.count(keep)
     }
 
-    /// Makes the next child of each lane of `active` and counts its completions over the last two rows:
-    /// how many, and the same added to `counter` lane by lane.
+    /// Generates the next child of each lane of `active` and counts its completions over the last
+    /// two rows. Returns their number, and also adds it to `counter` lane by lane.
     #[inline(always)]
     pub(super) fn complete(
         &mut self,
@@ -218,7 +226,7 @@ impl<L: Lanes> Group<L> {
     }
 }
 
-/// `old`, with words from `stack[at..]` in the lanes of `which`, in order.
+/// Returns `old`, with words from `stack[at..]` in the lanes of `which`, in order.
 #[inline(always)]
 fn take<L: Lanes>(
     lanes: L,

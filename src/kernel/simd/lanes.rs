@@ -1,76 +1,79 @@
-//! What the batch engine asks of a vector instruction set.
+//! The operations that the batch engine requires of a vector instruction set.
 
-/// A vector of [`Lanes::COUNT`] unsigned 32-bit words, and what can be done with it.
+/// A vector of [`Lanes::COUNT`] unsigned 32-bit words, and its operations.
 ///
-/// The implementing type is a token: a value of it exists only where the processor has the instructions, so
-/// that every operation is safe to call. All of them are to be inlined into one function that enables the
-/// instructions for the compiler.
+/// The implementing type is a token: a value of it exists only where the processor has the
+/// instructions, so that every operation is safe to call. All operations must be inlined into one
+/// function that enables the instructions for the compiler.
 pub(super) trait Lanes: Copy {
-    /// How many lanes a vector has, at most [`MOST_LANES`].
+    /// The number of lanes of a vector, at most [`MOST_LANES`].
     const COUNT: usize;
-    /// The engine looks two rows ahead where at most this many rows are left (measured, see RECORDS.md).
+    /// The engine looks two rows ahead where at most this many rows are left (measured, see
+    /// RECORDS.md).
     const LOOK_AHEAD_ROWS: usize;
     /// A vector of words.
     type Word: Copy;
-    /// A choice of lanes.
+    /// A set of lanes.
     type Mask: Copy;
 
-    /// `value` in every lane.
+    /// Returns `value` in every lane.
     fn splat(self, value: u32) -> Self::Word;
-    /// The words `from[at..at + COUNT]`.
+    /// Loads the words `from[at..at + COUNT]`.
     fn load(self, from: &[u32], at: usize) -> Self::Word;
-    /// Writes `into[at..at + COUNT]`.
+    /// Stores the vector in `into[at..at + COUNT]`.
     fn store(self, into: &mut [u32], at: usize, word: Self::Word);
 
-    /// a & b
+    /// Returns a & b.
     fn and(self, a: Self::Word, b: Self::Word) -> Self::Word;
-    /// a & !b
+    /// Returns a & !b.
     fn and_not(self, a: Self::Word, b: Self::Word) -> Self::Word;
-    /// a | b
+    /// Returns a | b.
     fn or(self, a: Self::Word, b: Self::Word) -> Self::Word;
-    /// a ^ b
+    /// Returns a ^ b.
     fn xor(self, a: Self::Word, b: Self::Word) -> Self::Word;
-    /// a & !(b | c)
+    /// Returns a & !(b | c).
     fn and_neither(self, a: Self::Word, b: Self::Word, c: Self::Word) -> Self::Word;
-    /// a − 1, wrapping
+    /// Returns a − 1, wrapping.
     fn decrement(self, a: Self::Word) -> Self::Word;
-    /// a << by, lane by lane; 0 where `by` is over 31
+    /// Returns a << by, lane by lane; 0 where `by` is over 31.
     fn shift_left(self, a: Self::Word, by: Self::Word) -> Self::Word;
-    /// a >> by, lane by lane; 0 where `by` is over 31
+    /// Returns a >> by, lane by lane; 0 where `by` is over 31.
     fn shift_right(self, a: Self::Word, by: Self::Word) -> Self::Word;
 
-    /// Every lane.
+    /// Returns the mask of all lanes.
     fn all(self) -> Self::Mask;
-    /// The first `count` lanes; `count` is at most COUNT.
+    /// Returns the mask of the first `count` lanes; `count` is at most COUNT.
     fn first(self, count: usize) -> Self::Mask;
-    /// Lanes where a is 0.
+    /// Returns the lanes where a is 0.
     fn zero(self, a: Self::Word) -> Self::Mask;
-    /// Lanes where a & b is not 0.
+    /// Returns the lanes where a & b is not 0.
     fn meet(self, a: Self::Word, b: Self::Word) -> Self::Mask;
-    /// Lanes where a equals b.
+    /// Returns the lanes where a equals b.
     fn equal(self, a: Self::Word, b: Self::Word) -> Self::Mask;
-    /// Lanes in both masks.
+    /// Returns the lanes in both masks.
     fn both(self, a: Self::Mask, b: Self::Mask) -> Self::Mask;
-    /// How many lanes are in the mask.
+    /// Returns the number of lanes in the mask.
     fn count(self, mask: Self::Mask) -> usize;
 
-    /// Lanes of `yes` where the mask has them, of `no` elsewhere.
+    /// Returns the lanes of `yes` inside the mask, and those of `no` outside.
     fn select(self, mask: Self::Mask, yes: Self::Word, no: Self::Word) -> Self::Word;
-    /// One more in the lanes of the mask.
+    /// Adds one in the lanes of the mask.
     fn increment(self, counter: Self::Word, mask: Self::Mask) -> Self::Word;
-    /// Lane i of the result is lane `index[i]` of `a`; an index is below COUNT.
+    /// Returns the vector whose lane i is lane `index[i]` of `a`; an index is below COUNT.
     fn permute(self, a: Self::Word, index: Self::Word) -> Self::Word;
-    /// The index that moves the lanes of the mask to the front, in order. What follows them is arbitrary.
+    /// Returns the index that moves the lanes of the mask to the front, in order. The following
+    /// lanes are arbitrary.
     fn compress(self, mask: Self::Mask) -> Self::Word;
-    /// The index that moves the front to the lanes of the mask, in order. Other lanes are arbitrary.
+    /// Returns the index that moves the front to the lanes of the mask, in order. Other lanes are
+    /// arbitrary.
     fn expand(self, mask: Self::Mask) -> Self::Word;
 }
 
-/// The most lanes that any instruction set here has.
+/// The maximum number of lanes of the instruction sets used here.
 pub(super) const MOST_LANES: usize = 16;
 
-/// What every implementation promises, checked against the definition by plain loops. `lanes` is called
-/// through `run`, which enables the instructions.
+/// Checks every operation of an implementation against its definition by plain loops. The caller
+/// must have enabled the instructions.
 #[cfg(test)]
 pub(super) fn assert_keeps_the_promises<L: Lanes>(
     lanes: L,
@@ -122,12 +125,16 @@ pub(super) fn assert_keeps_the_promises<L: Lanes>(
     chosen.iter().for_each(|&i| mask_words[i] = 1);
     let mask = lanes.equal(word(&mask_words), ones);
     assert_eq!(lanes.count(mask), chosen.len());
-    assert_eq!(list(lanes.select(mask, va, vb)), zip(&|i| if chosen.contains(&i) { a[i] } else { b[i] }));
+    assert_eq!(
+        list(lanes.select(mask, va, vb)),
+        zip(&|i| if chosen.contains(&i) { a[i] } else { b[i] })
+    );
     assert_eq!(list(lanes.increment(va, mask)), zip(&|i| a[i].wrapping_add(mask_words[i])));
     let front: Vec<u32> = chosen.iter().map(|&i| a[i]).collect();
     assert_eq!(list(lanes.permute(va, lanes.compress(mask)))[..chosen.len()], front);
     let spread = list(lanes.permute(va, lanes.expand(mask)));
     chosen.iter().enumerate().for_each(|(k, &i)| assert_eq!(spread[i], a[k]));
-    let reversed: Vec<u32> = (0..MOST_LANES as u32).map(|i| (n as u32 - 1).saturating_sub(i)).collect();
+    let reversed: Vec<u32> =
+        (0..MOST_LANES as u32).map(|i| (n as u32 - 1).saturating_sub(i)).collect();
     assert_eq!(list(lanes.permute(va, lanes.load(&reversed, 0))), zip(&|i| a[n - 1 - i]));
 }

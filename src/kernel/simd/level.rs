@@ -1,24 +1,24 @@
-//! A level: the states with a given number of open rows left, and how its lanes work through them.
+//! A level: the states with a given number of open rows left, and how its lanes process them.
 
 use super::group::{CAPACITY, FULL, Group, Parked, Row, Stack, WORDS};
 use super::lanes::{Lanes, MOST_LANES};
 use crate::tally::Residues;
 
-/// The most solutions that a lane counter sees between two resets.
+/// The maximum number of solutions that a lane counter sees between two resets.
 const MOST_PER_VISIT: usize = 6 * (CAPACITY + 2 * MOST_LANES);
 const _: () = assert!(MOST_PER_VISIT < 1 << 13);
 
 /// The level that is closed in registers.
 pub(super) const CLOSING: usize = 3;
 
-/// What was counted since the tally was last told.
+/// The results since they were last added to the tally.
 #[derive(Default)]
 pub(super) struct Found {
     /// Solutions, from population counts.
     pub(super) solutions: u64,
-    /// The same, from lane counters.
+    /// The same solutions, from lane counters.
     pub(super) shadow: Residues,
-    /// States put on stacks.
+    /// The number of states put on stacks.
     pub(super) nodes: u64,
 }
 
@@ -35,9 +35,10 @@ impl Found {
 /// The states with a given number of open rows left.
 #[repr(align(64))]
 pub(super) struct Level {
-    /// free, left, right, and below the block the two diagonals for the first row above it.
+    /// The words free, left, right, and below the block the two diagonals for the first row above
+    /// it.
     stack: Stack,
-    /// The states of the stack that are still to be taken: `stack[..][start..end]`.
+    /// The states of the stack not yet taken: `stack[..][start..end]`.
     start: usize,
     end: usize,
     groups: [Parked; 2],
@@ -45,7 +46,7 @@ pub(super) struct Level {
     live: bool,
 }
 
-/// Why a level stopped.
+/// The reason why a level stopped.
 pub(super) enum Outcome {
     /// The level below must run first.
     ChildFull,
@@ -53,13 +54,13 @@ pub(super) enum Outcome {
     Dry,
 }
 
-/// What a level does with the next child of each lane of a group.
+/// The operation of a level on the next child of each lane of a group.
 trait Step<L: Lanes> {
-    /// Does it for the lanes of `active`; true if the level below must run before much more is done.
+    /// Processes the lanes of `active`; returns whether the level below must run soon.
     fn step(&mut self, lanes: L, group: &mut Group<L>, active: L::Mask) -> bool;
 }
 
-/// Puts the children on the stack of the level below.
+/// Pushes the children onto the stack of the level below.
 struct Emit<'a, L: Lanes, const LOWER: bool, const AHEAD: bool> {
     stack: &'a mut Stack,
     end: usize,
@@ -90,13 +91,13 @@ impl<L: Lanes> Step<L> for Close<'_, L> {
 }
 
 impl Level {
-    /// A level without states.
+    /// Creates a level without states.
     pub(super) fn new() -> Self {
         let groups = [Parked::EMPTY; 2];
         Self { stack: [[0; CAPACITY]; WORDS], start: 0, end: 0, groups, live: false }
     }
 
-    /// Puts a state on the stack; true if that is full now.
+    /// Pushes a state onto the stack; returns whether the stack is now full.
     pub(super) fn push(&mut self, state: [u32; WORDS]) -> bool {
         for (stack, word) in self.stack.iter_mut().zip(state) {
             stack[self.end] = word;
@@ -141,7 +142,7 @@ impl Level {
         outcome
     }
 
-    /// Takes states into the lanes and steps, as long as there are enough to refill both groups; when
+    /// Takes states into the lanes and steps while there are enough to refill both groups or, when
     /// flushing, until there are none.
     #[inline(always)]
     fn run<L: Lanes, const LOWER: bool>(
@@ -152,7 +153,8 @@ impl Level {
         work: &mut impl Step<L>,
     ) -> Outcome {
         let both_groups = 2 * L::COUNT;
-        let (mut a, mut b) = (Group::unpark(lanes, &self.groups[0]), Group::unpark(lanes, &self.groups[1]));
+        let (mut a, mut b) =
+            (Group::unpark(lanes, &self.groups[0]), Group::unpark(lanes, &self.groups[1]));
         let (mut start, end) = (self.start, self.end);
         let mut outcome = Outcome::Dry;
         if !self.live && end - start >= both_groups {
@@ -195,7 +197,7 @@ impl Level {
             };
         }
         if matches!(outcome, Outcome::Dry) {
-            // Fewer than two groups are left: to the front with them.
+            // Fewer than two groups are left: move them to the front.
             for words in &mut self.stack {
                 words.copy_within(start..end, 0);
             }

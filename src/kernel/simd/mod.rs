@@ -1,10 +1,11 @@
-//! The batch engine over vector lanes: one design, written once, run with AVX-512 or AVX2.
+//! The batch engine over vector lanes: one implementation that runs with AVX-512 or AVX2.
 //!
-//! - `lanes`: what a vector instruction set must offer, as a trait;
-//! - `batch`: the engine in safe code over that trait: the kernel and the order in which levels run; `level`: how
-//!   the lanes of a level work through its states; `group`: what a group of lanes does in one step;
-//! - `avx512`, `avx2`: the trait by intrinsics, the only unsafe code of the room;
-//! - `portable`: the trait by plain loops, the twin that the others are tested against.
+//! - `lanes`: the operations required of a vector instruction set, as a trait;
+//! - `batch`: the engine in safe code over that trait: the kernel and the order in which levels
+//!   run; `level`: how the lanes of a level process its states; `group`: the operations of a group
+//!   of lanes in one step;
+//! - `avx512`, `avx2`: the trait by intrinsics, the only unsafe code of the module;
+//! - `portable`: the trait by plain loops, against which the others are tested.
 //!
 //! The instruction set is detected at run time, never at compile time.
 
@@ -36,22 +37,22 @@ mod x86_64 {
     use super::avx512::Avx512;
     use crate::kernel::Kernel;
 
-    /// Whether this processor has AVX2 and what goes with it.
+    /// Returns whether this processor has AVX2, BMI1, BMI2 and POPCNT.
     pub fn avx2_runs_here() -> bool {
         Avx2::detect().is_some()
     }
 
-    /// Whether this processor has AVX-512 (F, BW, DQ, VL).
+    /// Returns whether this processor has AVX-512 (F, BW, DQ, VL), BMI1, BMI2 and POPCNT.
     pub fn avx512_runs_here() -> bool {
         Avx512::detect().is_some()
     }
 
-    /// The kernel over 8 lanes, if this processor runs it.
+    /// Returns the kernel over 8 lanes, if this processor can run it.
     pub fn avx2() -> Option<Box<dyn Kernel>> {
         Avx2::detect().map(super::avx2::kernel)
     }
 
-    /// The kernel over 16 lanes, if this processor runs it.
+    /// Returns the kernel over 16 lanes, if this processor can run it.
     pub fn avx512() -> Option<Box<dyn Kernel>> {
         Avx512::detect().map(super::avx512::kernel)
     }
@@ -61,22 +62,22 @@ mod x86_64 {
 mod other {
     use crate::kernel::Kernel;
 
-    /// AVX2 is for x86-64 only.
+    /// Returns false: AVX2 exists on x86-64 only.
     pub fn avx2_runs_here() -> bool {
         false
     }
 
-    /// AVX-512 is for x86-64 only.
+    /// Returns false: AVX-512 exists on x86-64 only.
     pub fn avx512_runs_here() -> bool {
         false
     }
 
-    /// AVX2 is for x86-64 only.
+    /// Returns `None`: AVX2 exists on x86-64 only.
     pub fn avx2() -> Option<Box<dyn Kernel>> {
         None
     }
 
-    /// AVX-512 is for x86-64 only.
+    /// Returns `None`: AVX-512 exists on x86-64 only.
     pub fn avx512() -> Option<Box<dyn Kernel>> {
         None
     }

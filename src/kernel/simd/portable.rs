@@ -1,14 +1,15 @@
-//! The twin of the vector lanes: the same operations by plain loops, with counters that may be made small.
+//! The portable counterpart of the vector lanes: the same operations as plain loops, with counters
+//! of configurable width.
 
 use super::batch::{Batch, Engine, Flush};
 use super::lanes::Lanes;
 use crate::kernel::Kernel;
 
-/// `COUNT` lanes whose counters wrap after `COUNTER_BITS` bits (32 is what real lanes have).
+/// `COUNT` lanes whose counters wrap after `COUNTER_BITS` bits (32 in real lanes).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Portable<const COUNT: usize, const COUNTER_BITS: u32>;
 
-/// The batch kernel over these lanes.
+/// Creates the batch kernel over these lanes.
 pub(super) fn kernel<const COUNT: usize, const COUNTER_BITS: u32>() -> Box<dyn Kernel> {
     Box::new(Batch::new(|engine: &mut Engine, flush: Flush| {
         engine.drain(Portable::<COUNT, COUNTER_BITS>, flush);

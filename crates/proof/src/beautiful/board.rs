@@ -1,11 +1,12 @@
-//! The board of the checker while queens are placed on it: searches, and the prices in them.
+//! The checker's board: it follows search trees by placing queens, and it evaluates the prices in
+//! them.
 
 use super::{prices, refused};
 use crate::board::{Norm, Square};
 use crate::bytes::Reader;
 use crate::{Meter, ProofError};
 
-/// What has to be undone.
+/// A change that can be undone.
 #[derive(Clone, Copy)]
 enum Change {
     Closed(usize),
@@ -13,45 +14,47 @@ enum Change {
     Filled(usize),
 }
 
-/// The board while queens are placed on it.
+/// A board on which queens are placed.
 pub(super) struct Board {
     pub(super) n: usize,
     pub(super) turning: bool,
-    /// By square: may there be a queen?
+    /// By square: whether a queen may stand there.
     pub(super) open: Vec<bool>,
     /// The first square of each square's orbit.
     pub(super) first_of: Vec<usize>,
     level_of: Vec<u16>,
-    /// The row, column, diagonal and antidiagonal of each square. Small, since this is asked all the time.
+    /// The row, column, diagonal and antidiagonal of each square, in 16 bits each because they are
+    /// read very often.
     lines_of: Vec<[u16; 4]>,
-    /// The squares of each level that are not closed for good, ascending; so for all lines below.
+    /// By level, in ascending order: the squares that are not closed for good. The vectors below
+    /// leave out the same squares.
     pub(super) levels: Vec<Vec<usize>>,
-    /// Rows, columns, diagonals, antidiagonals.
+    /// The squares of each row, column, diagonal and antidiagonal.
     lines: Vec<Vec<usize>>,
-    /// By line: must it have a queen? Rows and columns must, and full diagonals.
+    /// By line: whether it must have a queen. Rows, columns and full diagonals must.
     must: Vec<bool>,
-    /// Open squares by line, and by level.
+    /// The number of open squares of each line.
     open_on_line: Vec<usize>,
     open_on_level: Vec<usize>,
-    /// The square of the queen of each line.
+    /// The square of the queen on each line.
     queen_on: Vec<Option<usize>>,
     queens_on_level: Vec<usize>,
     /// The least and the greatest number of queens by level.
     pub(super) range: Vec<(usize, usize)>,
     changes: Vec<Change>,
-    /// Lines, and behind them levels, that may force something.
+    /// Propagation queue: lines, followed by levels, that may force something.
     pending: Vec<usize>,
-    /// Nodes of all trees so far, and how many there may be.
+    /// The number of nodes of all trees so far; at most `limit`.
     pub(super) work: u64,
     pub(super) limit: u64,
-    /// The queens where a tree leaves something open, if it may. One that goes deep first leaves at most the squares of the
-    /// lines on one path, so there are at most n².
+    /// The queens at each hole of the tree; `None` if the tree must not have holes. A depth-first
+    /// search leaves at most the squares of the lines on one path, so n² holes are enough.
     pub(super) holes: Option<Vec<Vec<usize>>>,
-    /// Operations that no meter has counted yet, each about a nanosecond.
+    /// Operations not yet reported to a meter, each about a nanosecond.
     operations: u64,
 }
 
-/// Nothing is possible any more.
+/// The contradiction found when no solution is left.
 struct Contradiction;
 
 impl Board {
@@ -67,7 +70,9 @@ impl Board {
             open: vec![true; n * n],
             first_of: Vec::new(),
             level_of: (0..n * n).map(|square| level(square) as u16).collect(),
-            lines_of: (0..n * n).map(|square| prices::lines(n, square).map(|line| line as u16)).collect(),
+            lines_of: (0..n * n)
+                .map(|square| prices::lines(n, square).map(|line| line as u16))
+                .collect(),
             levels: vec![Vec::new(); costs.len()],
             lines: vec![Vec::new(); 6 * n],
             must: (0..6 * n).map(|line| line < 2 * n).collect(),
@@ -104,7 +109,7 @@ impl Board {
         self.operations = self.operations.saturating_add(operations as u64);
     }
 
-    /// Has the meter count what was done since the last time.
+    /// Reports the operations since the last call to the meter.
     pub(super) fn report(&mut self, meter: &mut Meter<'_>) -> Result<(), ProofError> {
         meter.add(std::mem::take(&mut self.operations))
     }
@@ -117,7 +122,8 @@ impl Board {
         self.level_of[square].into()
     }
 
-    /// The squares that the symmetries make of `square`, ascending, each once.
+    /// Returns the images of `square` under all symmetries, in ascending order and without
+    /// duplicates.
     pub(super) fn orbit(&self, square: usize) -> Vec<usize> {
         let (n, row, column) = (self.n, square / self.n, square % self.n);
         let (below, right) = (n - 1 - row, n - 1 - column);
@@ -155,9 +161,10 @@ impl Board {
         }
     }
 
-    /// Whether queens on these squares leave no line empty that must have one.
-    pub(super) fn has_what_it_must(&self, squares: &[usize]) -> bool {
-        let has_queen = |line: usize| squares.iter().any(|&square| self.lines_of(square).contains(&line));
+    /// Returns whether queens on these squares cover all lines that must have one.
+    pub(super) fn covers_mandatory_lines(&self, squares: &[usize]) -> bool {
+        let has_queen =
+            |line: usize| squares.iter().any(|&square| self.lines_of(square).contains(&line));
         (0..self.lines.len()).all(|line| !self.must[line] || has_queen(line))
     }
 
@@ -171,7 +178,8 @@ impl Board {
         }
     }
 
-    /// Follows a tree from the board as it is, or with a queen on `square`, to contradictions everywhere.
+    /// Checks that a tree leads to contradictions everywhere, from the current board or with a
+    /// queen on `square`.
     pub(super) fn search(
         &mut self,
         square: Option<usize>,
@@ -181,7 +189,7 @@ impl Board {
         self.search_below(square.as_slice(), reader, meter)
     }
 
-    /// The same with queens on several squares, of which some may follow from others.
+    /// Does the same with queens on several squares, some of which may follow from others.
     pub(super) fn search_below(
         &mut self,
         squares: &[usize],
@@ -194,13 +202,16 @@ impl Board {
         let placed = squares.iter().try_for_each(|&square| {
             if self.queen_on[square / self.n] == Some(square) { Ok(()) } else { self.place(square) }
         });
-        let done =
-            if placed.and_then(|()| self.follow()).is_ok() { self.tree(reader, meter) } else { Ok(()) };
+        let done = if placed.and_then(|()| self.follow()).is_ok() {
+            self.tree(reader, meter)
+        } else {
+            Ok(())
+        };
         self.undo(0);
         done.and_then(|()| self.report(meter))
     }
 
-    /// Reads what stands at the beginning of a tree. What is behind the last number is of another version.
+    /// Reads the first number of a tree. Numbers beyond the last marker belong to a newer version.
     fn read_line(&self, reader: &mut Reader<'_>) -> Result<usize, ProofError> {
         let (number, last) = (reader.number()?, prices::filling_mark(self.n));
         let line = usize::try_from(number).ok().filter(|&line| line <= last);
@@ -210,7 +221,7 @@ impl Board {
     fn tree(&mut self, reader: &mut Reader<'_>, meter: &mut Meter<'_>) -> Result<(), ProofError> {
         let (mark, last) = (prices::mark(self.n), prices::filling_mark(self.n));
         let mut line = self.read_line(reader)?;
-        // One after the other, so that a long row of them needs no deep stack.
+        // A loop rather than recursion, so that a long chain of prices needs no deep stack.
         while line == mark || line == last {
             if self.holes.is_some() {
                 return Err(refused("a part of a search has prices"));
@@ -257,7 +268,8 @@ impl Board {
         if self.work > self.limit { Err(ProofError::TooMuchWork(self.limit)) } else { Ok(()) }
     }
 
-    /// Reads prices, closes what they rule out, fills diagonals if they are there for that, and follows what is forced by it.
+    /// Reads prices, closes the squares they rule out, fills diagonals if `fill` is set, and
+    /// propagates.
     fn prices(
         &mut self,
         fill: bool,
@@ -275,7 +287,7 @@ impl Board {
         if (0..6 * self.n).any(|line| !self.must[line] && price[line] < 0) {
             return Err(refused("a queen is paid for her diagonal"));
         }
-        let Some((dear, mut full)) = self.too_dear(&price) else { return Ok(Err(Contradiction)) };
+        let Some((dear, mut full)) = self.ruled_out(&price) else { return Ok(Err(Contradiction)) };
         full.retain(|_| fill);
         if dear.is_empty() && full.is_empty() {
             return Err(refused("prices rule nothing out"));
@@ -289,20 +301,26 @@ impl Board {
         Ok(closed.and_then(|()| self.follow()))
     }
 
-    /// The open squares that no queen can pay for, and the diagonals that all queens that are still to come together cannot do without,
-    /// or none if they cannot pay at all. A queen pays for
-    /// her column, her diagonals and her level. All together pay once for each column and full diagonal, at most once for each other
-    /// diagonal, and for each level as often as it has queens; and at least for the cheapest square of each row.
+    /// Returns the open squares that the prices rule out, and the diagonals on which the remaining
+    /// queens must place one; `None` if the prices are a contradiction.
     ///
-    /// No sum overflows: prices have 64 bits, a square has four, and there are fewer than 2^20 squares and numbers.
-    fn too_dear(&self, price: &[i128]) -> Option<(Vec<usize>, Vec<usize>)> {
+    /// A queen pays the prices of her column, her diagonals and her level. All remaining queens
+    /// together pay the price of each column and of each full diagonal once, the price of any other
+    /// diagonal at most once, and the price of a level once per queen on it. They pay at least the
+    /// cheapest square of each row.
+    ///
+    /// No sum overflows: prices have 64 bits, each square has four of them, and there are fewer
+    /// than 2^20 squares and numbers.
+    fn ruled_out(&self, price: &[i128]) -> Option<(Vec<usize>, Vec<usize>)> {
         let number_of = |level| prices::level(self.n, level);
         let price_of = |&square: &usize| -> i128 {
             let lines: i128 = self.lines_of(square)[1..].iter().map(|&line| price[line]).sum();
             lines + price[number_of(self.level_of(square))]
         };
-        let open_on = |line: usize| self.lines[line].iter().copied().filter(|&square| self.open[square]);
-        let lines = (self.n..6 * self.n).filter(|&line| price[line] != 0 && open_on(line).next().is_some());
+        let open_on =
+            |line: usize| self.lines[line].iter().copied().filter(|&square| self.open[square]);
+        let lines =
+            (self.n..6 * self.n).filter(|&line| price[line] != 0 && open_on(line).next().is_some());
         let lines: Vec<usize> = lines.collect();
         let on_lines: i128 = lines.iter().map(|&line| price[line]).sum();
         let on_levels: i128 = (0..self.levels.len())
@@ -317,17 +335,17 @@ impl Board {
         let cheapest: Vec<Option<i128>> =
             (0..self.n).map(|row| open_on(row).map(|square| price_of(&square)).min()).collect();
         let between = on_lines + on_levels - cheapest.iter().flatten().sum::<i128>();
-        let too_dear = |&square: &usize| {
+        let ruled_out = |&square: &usize| {
             cheapest[square / self.n].is_some_and(|cheapest| price_of(&square) - cheapest > between)
         };
         let full = |&line: &usize| !self.must[line] && price[line] > between;
         (between >= 0).then(|| {
-            let dear = (0..self.n).flat_map(open_on).filter(too_dear).collect();
+            let dear = (0..self.n).flat_map(open_on).filter(ruled_out).collect();
             (dear, lines.iter().copied().filter(full).collect())
         })
     }
 
-    /// Follows what is forced.
+    /// Propagates what is forced until the queue is empty.
     fn follow(&mut self) -> Result<(), Contradiction> {
         while let Some(next) = self.pending.pop() {
             self.spend(4);
@@ -345,11 +363,14 @@ impl Board {
             if queens > most || queens + open < least {
                 return Err(Contradiction);
             }
-            let full = queens + self.at_once(level) > most;
+            let full = queens + self.queens_per_orbit(level) > most;
             if open > 0 && (full || queens + open == least) {
                 self.spend(self.levels[level].len());
-                let squares: Vec<usize> =
-                    self.levels[level].iter().copied().filter(|&square| self.open[square]).collect();
+                let squares: Vec<usize> = self.levels[level]
+                    .iter()
+                    .copied()
+                    .filter(|&square| self.open[square])
+                    .collect();
                 for square in squares {
                     if full {
                         self.close(square)?;
@@ -362,18 +383,20 @@ impl Board {
         Ok(())
     }
 
-    /// Whether a line must still get its queen.
+    /// Returns whether a line must have a queen but has none yet.
     fn lacks(&self, line: usize) -> bool {
         self.must[line] && self.queen_on[line].is_none()
     }
 
-    /// As many queens as come together on a level: under quarter turns four, but for the one in the centre.
-    fn at_once(&self, level: usize) -> usize {
+    /// Returns how many queens are placed together on a level: four under quarter turns, except in
+    /// the centre, otherwise one.
+    fn queens_per_orbit(&self, level: usize) -> usize {
         let in_centre = !self.n.is_multiple_of(2) && level == self.level_of(self.squares() / 2);
         if self.turning && !in_centre { 4 } else { 1 }
     }
 
-    /// Places a queen, and her images if solutions turn, and closes what she attacks.
+    /// Places a queen and, if solutions are invariant under quarter turns, her images; closes all
+    /// attacked squares.
     fn place(&mut self, square: usize) -> Result<(), Contradiction> {
         self.place_one(square)?;
         if self.turning {
@@ -414,13 +437,14 @@ impl Board {
         Ok(())
     }
 
-    /// Closes a square, if it is open. What is forced by that is pending; what is impossible is seen at once.
+    /// Closes a square if it is open. Queues what this forces, and detects contradictions
+    /// immediately.
     fn close(&mut self, square: usize) -> Result<(), Contradiction> {
         if !std::mem::take(&mut self.open[square]) {
             return Ok(());
         }
         self.changes.push(Change::Closed(square));
-        // With what it takes to open it again.
+        // Includes the cost of opening it again.
         self.spend(25);
         let lines = self.lines_of(square);
         let level = self.level_of(square);
@@ -483,7 +507,7 @@ pub(super) mod tests {
     use crate::board::{Piece, Placement, Problem};
     use crate::bytes::Writer;
 
-    /// A random solution by queens in random order, by rows.
+    /// Returns a random solution: the column of the queen in each row.
     fn random_solution(n: usize, random: &mut fastrand::Rng) -> Vec<usize> {
         loop {
             let mut columns: Vec<usize> = (0..n).collect();
@@ -494,7 +518,8 @@ pub(super) mod tests {
         }
     }
 
-    /// The tree of the first `rows` rows without a queen, with a hole wherever they leave something.
+    /// Writes a tree over the first `rows` rows without a queen, with a hole wherever something is
+    /// left.
     pub(in super::super) fn write_wide(board: &mut Board, rows: usize, tree: &mut Vec<u8>) {
         let row = (0..board.n).find(|&row| board.queen_on[row].is_none());
         let Some(row) = row.filter(|_| rows > 0) else { return tree.push(2 * board.n as u8) };
@@ -513,9 +538,11 @@ pub(super) mod tests {
     fn trees_branch_on_diagonals_that_are_full_and_on_no_others() {
         let n = 4;
         let mut board = Board::new(n, Norm::Euclidean, false);
-        // The squares of its solutions, without those of one of them.
+        // The squares of both solutions.
         let open = [1, 2, 4, 7, 8, 11, 13, 14];
-        (0..16).filter(|square| !open.contains(square)).for_each(|square| board.close_for_good(square));
+        (0..16)
+            .filter(|square| !open.contains(square))
+            .for_each(|square| board.close_for_good(square));
         let diagonal = prices::diagonals(n, 1)[0];
         let tree = |board: &mut Board, line: usize| {
             let mut tree = Writer::new();
@@ -524,11 +551,11 @@ pub(super) mod tests {
         };
         let nowhere = Err(refused("a tree branches where no queen is to come"));
         assert_eq!(tree(&mut board, prices::in_tree(diagonal)), nowhere);
-        // Both solutions have a queen there, so that branching on it leaves them.
+        // Both solutions have a queen there, so branching on it leaves them.
         board.set_full(1, true);
         assert!(board.must[diagonal] && !board.must[prices::diagonals(n, 2)[0]]);
         assert_eq!(tree(&mut board, prices::in_tree(diagonal)), tree(&mut board, 0));
-        // No queen can be on a main diagonal.
+        // Neither solution has a queen on a main diagonal.
         board.set_full(0, true);
         assert_eq!(board.search(None, &mut Reader::new(&[]), &mut Meter::default()), Ok(()));
     }
@@ -570,7 +597,8 @@ pub(super) mod tests {
             queens.iter().for_each(|&square| counts[board.level_of(square)] += 1);
             for (level, &count) in counts.iter().enumerate() {
                 if random.bool() {
-                    board.range[level] = (count - random.usize(0..=count), count + random.usize(0..2));
+                    board.range[level] =
+                        (count - random.usize(0..=count), count + random.usize(0..2));
                 }
             }
             for square in 0..n * n {
@@ -583,7 +611,8 @@ pub(super) mod tests {
                     assert!(board.open[square] && board.place(square).is_ok(), "case {case}");
                 }
             }
-            let has_queen = |line: &usize| queens.iter().any(|&square| board.lines_of(square).contains(line));
+            let has_queen =
+                |line: &usize| queens.iter().any(|&square| board.lines_of(square).contains(line));
             let with_queen: Vec<usize> = (2 * n..6 * n).filter(has_queen).collect();
             for &diagonal in &with_queen {
                 board.must[diagonal] = random.u8(0..3) == 0;
@@ -596,7 +625,8 @@ pub(super) mod tests {
                 let least = if may_be_empty { 0 } else { -4 };
                 price[number] = random.i128(least..5);
             }
-            let (dear, full) = board.too_dear(&price).unwrap_or_else(|| panic!("case {case} is ruled out"));
+            let (dear, full) =
+                board.ruled_out(&price).unwrap_or_else(|| panic!("case {case} is ruled out"));
             assert!(dear.iter().all(|square| board.open[*square]), "case {case}");
             assert!(queens.iter().all(|square| !dear.contains(square)), "case {case}");
             assert!(full.iter().all(|line| with_queen.contains(line)), "case {case}");
@@ -604,7 +634,7 @@ pub(super) mod tests {
             ruled_out += dear.len();
             told += usize::from(!dear.is_empty());
             if dear.is_empty() && !full.is_empty() {
-                // Prices of the first kind fill no diagonals, and are there for nothing then.
+                // Plain prices fill no diagonals, so they rule nothing out here.
                 let mut writer = Writer::new();
                 writer.size(numbers);
                 for (number, &price) in price.iter().enumerate() {
@@ -612,14 +642,18 @@ pub(super) mod tests {
                     writer.signed(price as i64);
                 }
                 let written = writer.finish();
-                let mut read = |fill| board.prices(fill, &mut Reader::new(&written)).map(|open| open.is_ok());
+                let mut read =
+                    |fill| board.prices(fill, &mut Reader::new(&written)).map(|open| open.is_ok());
                 assert_eq!(read(false), Err(refused("prices rule nothing out")), "case {case}");
                 assert_eq!(read(true), Ok(true), "case {case}");
                 assert!(full.iter().all(|&line| board.must[line]), "case {case}");
                 only_filled += 1;
             }
         }
-        assert!(told > 200 && filled > 200, "{ruled_out} squares in {told} cases, {filled} diagonals");
+        assert!(
+            told > 200 && filled > 200,
+            "{ruled_out} squares in {told} cases, {filled} diagonals"
+        );
         assert!(only_filled > 200, "{only_filled}");
     }
 }

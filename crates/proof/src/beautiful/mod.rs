@@ -1,60 +1,70 @@
 //! Certificates that a solution is most beautiful: no solution has a smaller fingerprint.
 //!
 //! # The argument
-//! Suppose that another solution T has a smaller fingerprint than the given one, S. Let levels be the squares of equal
-//! cost, the largest first. Then there is a first level on which T and S have different numbers of queens, and there T has
-//! fewer. So it is enough to show, level by level: a solution with as many queens as S on all levels before has at
-//! least as many as S on this one. The certificate does that in *records*, which rule out solutions of the set in
-//! question: those with as many queens as S on the levels before, and in a *trial* with fewer on this level than what
-//! is to be shown.
+//! Suppose that another solution T has a smaller fingerprint than the given solution S. A *level*
+//! is the set of squares of one cost; levels are ordered by decreasing cost. On the first level
+//! where T and S have different numbers of queens, T has fewer. It is therefore enough to show,
+//! level by level, that every solution with as many queens as S on all previous levels has at least
+//! as many as S on this one. The certificate shows this in *records*. Each record rules out some of
+//! the solutions in question: those with as many queens as S on the previous levels and, in a
+//! *trial*, with fewer on this level than the bound to be shown.
 //!
-//! No symmetry of the square changes such a set. So if no solution of it has a queen on one square of an *orbit*, none
-//! has a queen on any square of that orbit: the orbit is *dead*. Diagonals that have a queen in each solution of it, which is
-//! shown for all at one distance from the main ones together, are *full*.
+//! Such a set is invariant under the symmetries of the square. So if none of its solutions has a
+//! queen on one square of an *orbit*, none has a queen on any square of that orbit: the orbit is
+//! *eliminated*. A diagonal is *full* if every solution of the set has a queen on it; this is shown
+//! for all diagonals at one distance from the main ones together.
 //!
 //! # The records
-//! Numbers are those of [`super::bytes`]; squares are row · n + column, from 0.
+//! Numbers are encoded as in [`super::bytes`]; the number of a square is row · n + column, 0-based.
 //!
-//! | record | what follows | what is checked |
+//! | record | followed by | meaning and check |
 //! |---|---|---|
-//! | 1 | v | a trial begins: the solutions with at most v − 1 queens on this level. The next refutation ends it, what died in it lives again, diagonals that it filled may be empty again, and the level has at least v |
+//! | 1 | v | a trial begins: the solutions with at most v − 1 queens on this level. The next refutation ends it: squares eliminated in it are restored, diagonals filled in it are no longer full, and the level has at least v queens |
 //! | 2 | tree | no solution is left: by a search |
-//! | 3 | square, tree | its orbit is dead: by a search with a queen on it |
+//! | 3 | square, tree | its orbit is eliminated: by a search with a queen on the square |
 //! | 4 | multipliers | no solution is left: base > 0 |
-//! | 5 | multipliers, count, squares | their orbits are dead: base + r(o) > 0 |
-//! | 6 | count, squares | they attack each other: a clique, which multipliers may name |
-//! | 7 | | as many queens as S has were shown on this level (if it has none, there is nothing to show): the next one comes |
-//! | 8 | level, side, v | in a trial, an assumption begins: another level, counted from 0, has at most v − 1 queens (side 0), or at least v (side 1). The next refutation ends it, what died in it lives again, what it showed of levels and diagonals is forgotten, and the level has at least v, or at most v − 1 |
-//! | 9 | multipliers, count, distances | the diagonals at these distances are full: base − y(d) > 0; not where solutions turn |
+//! | 5 | multipliers, count, squares | their orbits are eliminated: base + r(o) > 0 |
+//! | 6 | count, squares | a clique: the squares attack each other; multipliers may refer to it |
+//! | 7 | | the next level begins; this level was shown to have as many queens as in S (if S has none there, nothing needs to be shown) |
+//! | 8 | level, side, v | in a trial, an assumption begins: another level, counted from 0, has at most v − 1 queens (side 0), or at least v (side 1). The next refutation ends it: squares eliminated in it are restored, what it showed of levels and diagonals is discarded, and the level has at least v queens, or at most v − 1 |
+//! | 9 | multipliers, count, distances | the diagonals at these distances are full: base − y(d) > 0; not under quarter turns |
 //!
-//! All is proved when the levels that were passed hold n queens.
-//! If there is no solution at all, there are no levels: one refutation is all that is asked for; and none where
-//! solutions that do not change under quarter turns are asked for and n is not 0 or 1 modulo 4, since queens then come
-//! in fours, but for one in the centre.
+//! The proof is complete when the levels passed hold n queens. If there is no solution at all,
+//! there are no levels, and the proof is a single refutation. No record is needed if only solutions
+//! invariant under quarter turns are considered and n is not 0 or 1 modulo 4: such queens come in
+//! fours, except for one in the centre.
 //!
-//! **Search.** Queens are placed one by one, and what follows is followed: an attacked square is closed; a row or column
-//! with one open square gets its queen there, and with none is a contradiction; so is a level with more or fewer queens
-//! than it can have; a level that has all its queens is closed, and one that needs all its open squares gets them; and with a full
-//! diagonal it is as with rows and columns. If no contradiction comes of it, the tree names a row (0 to n − 1), a column (n to
-//! 2n − 1) or a full diagonal ([`prices::in_tree`]) without a queen; each of its open squares in ascending order is tried, and has
-//! its own tree.
+//! **Search.** Queens are placed one by one, with propagation. An attacked square is closed. A row
+//! or column with one open square gets its queen there; with no open square it is a contradiction.
+//! A level with more or fewer queens than it can have is a contradiction. A level that has all its
+//! queens is closed, and a level that needs all its open squares gets queens on them. Full
+//! diagonals are treated like rows and columns. If propagation finds no contradiction, the tree
+//! names a row (0 to n − 1), a column (n to 2n − 1) or a full diagonal ([`prices::in_tree`])
+//! without a queen. Each of its open squares is tried in ascending order, and a subtree follows for
+//! each one where propagation finds no contradiction.
 //!
-//! Instead, the tree may have [`prices`]: the number 2n + 1, a count, and for each price what it is on and the price. Let
-//! the price of an open square be the sum of those on its column, its diagonals and its level; those on diagonals that are not full
-//! are not negative. All queens that are still
-//! to come pay together at most the prices of all columns and diagonals that have an open square, and for each level its price as
-//! often as it can still have a queen (if it is negative: as often as it must). They pay at least what the cheapest
-//! open squares of all rows cost. If that is more, it is a contradiction. If not, each square that costs more
-//! above the cheapest of its row than lies between is closed, what follows is followed, and if no contradiction comes of it
-//! another tree goes on.
+//! Alternatively the tree may have [`prices`]: the number 2n + 1 (or 6n + 2 if they also fill
+//! diagonals), a count, and for each price the number of its line or level and the price. The price
+//! of an open square is the sum of the prices of its column, its diagonals and its level; prices of
+//! diagonals that are not full are not negative. All remaining queens together pay at most the
+//! prices of all columns and diagonals that have an open square plus, for each level, its price
+//! times the greatest number of queens it can still have (if the price is negative: the least
+//! number). They pay at least the sum of the cheapest open squares of all rows. If this lower bound
+//! exceeds the upper one, it is a contradiction. Otherwise each square is closed whose price
+//! exceeds the cheapest of its row by more than the difference of the bounds, and with 6n + 2 each
+//! diagonal becomes full whose price exceeds it. If propagation then finds no contradiction,
+//! another tree follows.
 //!
-//! **Multipliers.** For the number q(o) of queens of a solution on orbit o, from 0 to most(o), and a(o), how often
-//! each of them is met:
-//! rows and columns at one distance from the border are met 4 times in all (2 if they are the middle ones); diagonals at
-//! one distance from the main ones at most 4 times (2 if they are the main ones); a level as often as is known; the 8
-//! images of a clique at most 8 times. For multipliers y, any for equations, at most 0 for upper bounds, and r = −yA:
-//! base = Σ y·b + Σ min(0, r)·most ≤ Σ y·(Aq) + Σ r·q = 0 for a solution. With a queen on o even base + r(o) ≤ 0 if
-//! r(o) > 0; and base − y(d) ≤ 0 if one of the diagonals at distance d is empty, since b(d) is one less then. They are numbered: ⌈n/2⌉ distances from the border, n from the main diagonals, levels, cliques.
+//! **Multipliers.** Let q(o) be the number of queens of a solution on orbit o, from 0 to most(o),
+//! and let A be the matrix of the constraints Aq = b or Aq ≤ b: all rows and columns at one
+//! distance from the border together contain 4 queens (2 if they are the middle ones); the
+//! diagonals at one distance from the main ones contain at most 4 (2 if they are the main ones); a
+//! level contains as many as is known; the 8 images of a clique contain at most 8. For multipliers
+//! y, of any sign for equations and at most 0 for upper bounds, and r = −yA, every solution
+//! satisfies base = Σ y·b + Σ min(0, r)·most ≤ Σ y·(Aq) + Σ r·q = 0. With a queen on o even base +
+//! r(o) ≤ 0 if r(o) > 0. If one of the diagonals at distance d is empty, b(d) is one less, so
+//! base − y(d) ≤ 0. Constraints are numbered: ⌈n/2⌉ distances from the border, n from the main
+//! diagonals, levels, cliques.
 
 mod board;
 mod part;
@@ -67,80 +77,85 @@ use crate::board::{Norm, Piece, Placement, Problem, Square};
 
 pub use part::{Checked, Part, PartChecker, Premises};
 
-/// Larger boards are refused.
+/// The largest board size that is accepted.
 pub const LARGEST: usize = 512;
 
-/// More assumptions within each other are refused.
+/// The largest number of nested suppositions that is accepted: a trial and its assumptions.
 const MOST_OPEN: usize = 10_000;
 
-/// As many squares are in all cliques together, at most: each takes room as long as the check goes on.
+/// The largest number of squares in all cliques together, which bounds the checker's memory.
 const MOST_IN_CLIQUES: usize = 1 << 26;
 
 /// The first byte of each record.
 pub mod record {
     /// A trial begins.
     pub const AT_LEAST: u8 = 1;
-    /// No solution is left, by a search.
+    /// No solution is left, shown by a search.
     pub const REFUTED: u8 = 2;
-    /// An orbit is dead, by a search.
-    pub const KILLED: u8 = 3;
-    /// No solution is left, by multipliers.
+    /// An orbit is eliminated, shown by a search.
+    pub const ELIMINATED: u8 = 3;
+    /// No solution is left, shown by multipliers.
     pub const REFUTED_BY_MULTIPLIERS: u8 = 4;
-    /// Orbits are dead, by multipliers.
+    /// Orbits are eliminated, shown by multipliers.
     pub const KILLED_BY_MULTIPLIERS: u8 = 5;
     /// A clique.
     pub const CLIQUE: u8 = 6;
-    /// The next level.
+    /// The next level begins.
     pub const NEXT: u8 = 7;
-    /// In a trial, an assumption about another level begins.
+    /// An assumption about another level begins, in a trial.
     pub const ASSUME: u8 = 8;
-    /// Diagonals are full, by multipliers.
+    /// Diagonals are full, shown by multipliers.
     pub const FULL_BY_MULTIPLIERS: u8 = 9;
 }
 
-/// Prices in a tree, and what they are on, by number: 6n lines, then the levels.
+/// Prices in a tree, numbered by line or level: 6n lines, then the levels.
 pub mod prices {
-    /// What stands in a tree before prices that only close squares: the second number behind that of the last column.
+    /// Returns the marker before prices that only close squares: the second number after that of
+    /// the last column.
     pub const fn mark(n: usize) -> usize {
         2 * n + 1
     }
 
-    /// What stands in a tree before prices that also fill diagonals: the number behind that of the last diagonal.
+    /// Returns the marker before prices that also fill diagonals: the number after that of the last
+    /// diagonal.
     pub const fn filling_mark(n: usize) -> usize {
         in_tree(6 * n)
     }
 
-    /// The numbers of the lines of a square (row · n + column, from 0): row, column, diagonal, antidiagonal.
+    /// Returns the line numbers of a square (row · n + column, 0-based): row, column, diagonal,
+    /// antidiagonal. Here diagonals have equal row + column, antidiagonals equal row − column.
     pub const fn lines(n: usize, square: usize) -> [usize; 4] {
         let (row, column) = (square / n, square % n);
         [row, n + column, 2 * n + row + column, 4 * n + row + n - 1 - column]
     }
 
-    /// The numbers of the diagonals and antidiagonals at a distance from the main ones, in both directions: those at distance
-    /// 0 come twice.
+    /// Returns the numbers of the diagonals and antidiagonals at a distance from the main ones, on
+    /// both sides; at distance 0 each number occurs twice.
     pub const fn diagonals(n: usize, distance: usize) -> [usize; 4] {
         let [one, other] = [3 * n - 1, 5 * n - 1];
         [one - distance, one + distance, other - distance, other + distance]
     }
 
-    /// What stands in a tree for a diagonal, by its number: hole and prices come before.
+    /// Returns the number that encodes a diagonal in a tree: shifted past the hole and the marker
+    /// of prices.
     pub const fn in_tree(diagonal: usize) -> usize {
         diagonal + 2
     }
 
-    /// The number of a level, counted from 0 at the largest cost.
+    /// Returns the number of a level, where level 0 has the largest cost.
     pub const fn level(n: usize, level: usize) -> usize {
         6 * n + level
     }
 
-    /// How many numbers there are.
+    /// Returns the number of lines and levels.
     pub const fn count(n: usize, levels: usize) -> usize {
         level(n, levels)
     }
 }
 
-/// What is claimed: the first bytes of a proof. `solution` is the 0-based column of the queen in each row, or none if
-/// there is no solution; `turning`: among those solutions only that do not change under quarter turns.
+/// Writes the claim: the first bytes of a proof. `solution` is the 0-based column of the queen in
+/// each row, or `None` if there is no solution. With `turning`, only solutions invariant under
+/// quarter turns are considered.
 pub fn claim(norm: Norm, turning: bool, solution: Option<&[usize]>) -> Writer {
     let mut writer = Writer::new();
     writer.byte(match norm {
@@ -160,18 +175,18 @@ fn refused(why: impl ToString) -> ProofError {
     ProofError::Refused(why.to_string())
 }
 
-/// Checks the proof for a board of size `n`, with at most [`MOST_WORK`](super::MOST_WORK) steps.
+/// Checks a proof for a board of size `n` within [`MOST_WORK`](super::MOST_WORK) steps.
 ///
 /// # Errors
-/// It cannot be read, or proves nothing, or that takes too long.
+/// Returns an error if the proof cannot be read, proves nothing, or exceeds the step limit.
 pub fn check(n: usize, proof: &[u8]) -> Result<Proved, ProofError> {
     check_within(n, proof, &mut Meter::default())
 }
 
-/// The same under this meter.
+/// Checks a proof like [`check`], under this meter.
 ///
 /// # Errors
-/// It cannot be read, or proves nothing, or the meter ends the check.
+/// Returns an error if the proof cannot be read or proves nothing, or if the meter ends the check.
 pub fn check_within(n: usize, proof: &[u8], meter: &mut Meter<'_>) -> Result<Proved, ProofError> {
     if n > LARGEST {
         return Err(refused(format!("the board is larger than {LARGEST}")));
@@ -180,7 +195,7 @@ pub fn check_within(n: usize, proof: &[u8], meter: &mut Meter<'_>) -> Result<Pro
     let mut reader = Reader::new(proof);
     let Claim { beauty, solution } = read_claim(n, &mut reader)?;
     let mut checker = Checker::new(n, beauty, solution.as_deref());
-    // Under quarter turns queens come in fours, but for one in the centre.
+    // Under quarter turns queens come in fours, except for one in the centre.
     checker.refuted = beauty.turning && n % 4 > 1;
     while !checker.is_done() {
         checker.record(&mut reader, meter)?;
@@ -188,62 +203,76 @@ pub fn check_within(n: usize, proof: &[u8], meter: &mut Meter<'_>) -> Result<Pro
     if !reader.is_empty() {
         return Err(ProofError::Damaged("there is more than a proof"));
     }
-    Ok(Proved { kind: Kind::Beautiful, beauty: Some(beauty), n, solution, work: meter.work() - before })
+    Ok(Proved {
+        kind: Kind::Beautiful,
+        beauty: Some(beauty),
+        n,
+        solution,
+        work: meter.work() - before,
+    })
 }
 
-/// What the first records of a proof have shown.
+/// The result of checking the first records of a proof.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartialProof {
-    /// Which beauty.
+    /// The norm and the set of solutions considered.
     pub beauty: Beauty,
     /// The 0-based column of the queen in each row.
     pub solution: Vec<usize>,
     /// The records.
     pub records: Vec<u8>,
-    /// The level in hand, counted from 0 at the largest cost; those before are done.
+    /// The current level, where 0 has the largest cost; all previous levels are complete.
     pub level: usize,
-    /// So many queens were shown on it.
+    /// The number of queens shown on it so far.
     pub shown: usize,
-    /// The dead squares, also those of levels without queens, by number; not those that died in the trial.
+    /// The numbers of the eliminated squares, including those of levels without queens, but not
+    /// those eliminated in the trial.
     pub dead: Vec<usize>,
-    /// The distances of full diagonals, but for those that were filled in the trial.
+    /// The distances of full diagonals, except those filled in the trial.
     pub full: Vec<usize>,
-    /// Each with its squares.
+    /// The squares of each clique.
     pub cliques: Vec<Vec<usize>>,
-    /// The trial that has begun and has not ended.
+    /// The trial that has not ended yet.
     pub trial: Option<Trial>,
 }
 
 /// A trial.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trial {
-    /// The level is to have so many queens at least.
+    /// The least number of queens on the level that the trial is to show.
     pub least: usize,
-    /// The squares that died in it.
+    /// The squares eliminated in it.
     pub died: Vec<usize>,
-    /// The distances of the diagonals that were filled in it.
+    /// The distances of the diagonals filled in it.
     pub filled: Vec<usize>,
-    /// Levels of which it was shown in it how many queens they have, with the least and the greatest number.
+    /// The levels whose range was narrowed in it, each with the least and the greatest number of
+    /// queens.
     pub ranges: Vec<(usize, usize, usize)>,
-    /// Bytes of the records before it.
+    /// The length in bytes of the records before it.
     pub begin: usize,
-    /// Cliques before it.
+    /// The number of cliques before it.
     pub cliques: usize,
 }
 
-/// Checks the first records of a proof for a board of size `n`, all that are there.
+/// Checks the first records of a proof for a board of size `n`, up to the end of the bytes.
 ///
 /// # Errors
-/// They cannot be read, or one of them proves nothing, or that takes more than [`MOST_WORK`](super::MOST_WORK) steps.
+/// Returns an error if they cannot be read, if one of them proves nothing, or if the check exceeds
+/// [`MOST_WORK`](super::MOST_WORK) steps.
 pub fn check_begun(n: usize, proof: &[u8]) -> Result<PartialProof, ProofError> {
     check_begun_within(n, proof, &mut Meter::default())
 }
 
-/// The same under this meter.
+/// Checks the first records like [`check_begun`], under this meter.
 ///
 /// # Errors
-/// They cannot be read, or one of them proves nothing, or the meter ends the check.
-pub fn check_begun_within(n: usize, proof: &[u8], meter: &mut Meter<'_>) -> Result<PartialProof, ProofError> {
+/// Returns an error if they cannot be read, if one of them proves nothing, or if the meter ends the
+/// check.
+pub fn check_begun_within(
+    n: usize,
+    proof: &[u8],
+    meter: &mut Meter<'_>,
+) -> Result<PartialProof, ProofError> {
     if n > LARGEST {
         return Err(refused(format!("the board is larger than {LARGEST}")));
     }
@@ -270,19 +299,39 @@ pub fn check_begun_within(n: usize, proof: &[u8], meter: &mut Meter<'_>) -> Resu
     let trial = open.pop().map(|Supposed { shows, died, filled, mut ranges }| {
         ranges.sort_unstable();
         ranges.dedup_by_key(|&mut (level, _)| level);
-        let ranges = ranges.into_iter().map(|(level, _)| (level, board.range[level].0, board.range[level].1));
+        let ranges = ranges
+            .into_iter()
+            .map(|(level, _)| (level, board.range[level].0, board.range[level].1));
         full.retain(|distance| !filled.contains(distance));
-        Trial { least: shows.queens, died, filled, ranges: ranges.collect(), begin, cliques: before }
+        Trial {
+            least: shows.queens,
+            died,
+            filled,
+            ranges: ranges.collect(),
+            begin,
+            cliques: before,
+        }
     });
     if !open.is_empty() {
         return Err(refused("the records end in an assumption"));
     }
     let died = |square: &usize| trial.as_ref().is_some_and(|trial| trial.died.contains(square));
-    let dead = (0..board.squares()).filter(|square| !board.open[*square] && !died(square)).collect();
-    Ok(PartialProof { beauty, solution, records: records.to_vec(), level, shown, dead, full, cliques, trial })
+    let dead =
+        (0..board.squares()).filter(|square| !board.open[*square] && !died(square)).collect();
+    Ok(PartialProof {
+        beauty,
+        solution,
+        records: records.to_vec(),
+        level,
+        shown,
+        dead,
+        full,
+        cliques,
+        trial,
+    })
 }
 
-/// What is claimed.
+/// The statement that a proof claims.
 struct Claim {
     beauty: Beauty,
     solution: Option<Vec<usize>>,
@@ -319,38 +368,38 @@ fn flag(reader: &mut Reader<'_>) -> Result<bool, ProofError> {
     }
 }
 
-/// What a refutation shows of a level.
+/// The bound on a level that a refutation establishes.
 #[derive(Clone, Copy)]
 struct Shows {
     level: usize,
-    /// At least this number, or that there are not so many.
+    /// The level has at least this number of queens if `at_least` is set, otherwise fewer.
     queens: usize,
     at_least: bool,
 }
 
-/// What was supposed and is to be refuted.
+/// A supposition that is to be refuted: a trial or an assumption.
 struct Supposed {
     shows: Shows,
-    /// The squares that died in it.
+    /// The squares eliminated in it.
     died: Vec<usize>,
-    /// The distances of the diagonals that were filled in it.
+    /// The distances of the diagonals filled in it.
     filled: Vec<usize>,
-    /// The levels whose range changed in it, with what it was before, in order.
+    /// The levels whose range changed in it, each with the previous range, in order of change.
     ranges: Vec<(usize, (usize, usize))>,
 }
 
 struct Checker {
-    /// How many queens S has on each level; none if there is no solution.
+    /// The number of queens of S on each level; `None` if there is no solution.
     claimed: Option<Vec<usize>>,
-    /// The level in hand, and how many queens were shown on it.
+    /// The current level, and the number of queens shown on it so far.
     level: usize,
     shown: usize,
-    /// Queens on the levels before.
+    /// The number of queens on the previous levels.
     passed: usize,
-    /// The trial, if one has begun, and the assumptions in it; each within those before.
+    /// The trial, if one has begun, followed by its nested assumptions.
     open: Vec<Supposed>,
     cliques: Vec<Vec<usize>>,
-    /// Squares of all cliques, and some for each.
+    /// The number of squares in all cliques, plus 4 for each clique.
     in_cliques: usize,
     board: Board,
     refuted: bool,
@@ -383,7 +432,7 @@ impl Checker {
         if self.claimed.is_some() { self.passed == self.board.n } else { self.refuted }
     }
 
-    /// Passes a level on which as many queens were shown as S has.
+    /// Passes to the next level. This one was shown to have as many queens as in S.
     fn next(&mut self) -> Result<(), ProofError> {
         let claimed = self.claimed.as_ref().and_then(|claimed| claimed.get(self.level));
         if !self.open.is_empty() || claimed != Some(&self.shown) {
@@ -404,18 +453,22 @@ impl Checker {
     fn record(&mut self, reader: &mut Reader<'_>, meter: &mut Meter<'_>) -> Result<(), ProofError> {
         self.board.spend(100);
         let done = self.record_itself(reader, meter);
-        // Whatever else is to be said, what was done counts.
+        // The work counts even if the record is refused.
         self.board.report(meter).and(done)
     }
 
-    fn record_itself(&mut self, reader: &mut Reader<'_>, meter: &mut Meter<'_>) -> Result<(), ProofError> {
+    fn record_itself(
+        &mut self,
+        reader: &mut Reader<'_>,
+        meter: &mut Meter<'_>,
+    ) -> Result<(), ProofError> {
         match reader.byte()? {
             record::AT_LEAST => self.begin(reader.size(self.board.n)?),
             record::REFUTED => {
                 self.board.search(None, reader, meter)?;
                 self.refute()
             }
-            record::KILLED => {
+            record::ELIMINATED => {
                 let square = self.square(reader)?;
                 self.board.search(Some(square), reader, meter)?;
                 self.kill(square)
@@ -472,13 +525,17 @@ impl Checker {
     }
 
     fn begin(&mut self, least: usize) -> Result<(), ProofError> {
-        let claimed =
-            self.claimed.as_ref().ok_or_else(|| refused("there are no levels without a solution"))?;
+        let claimed = self
+            .claimed
+            .as_ref()
+            .ok_or_else(|| refused("there are no levels without a solution"))?;
         if !self.open.is_empty() || least <= self.shown || least > claimed[self.level] {
             return Err(refused("a trial begins that shows nothing"));
         }
-        // Under quarter turns queens come in fours, but for one in the centre, which has a level of its own.
-        let step = if self.board.turning && self.board.levels[self.level].len() > 1 { 4 } else { 1 };
+        // Under quarter turns queens come in fours, except for one in the centre, which has its own
+        // level.
+        let step =
+            if self.board.turning && self.board.levels[self.level].len() > 1 { 4 } else { 1 };
         self.board.range[self.level] = (self.shown, (least - 1) / step * step);
         let shows = Shows { level: self.level, queens: least, at_least: true };
         self.suppose(shows);
@@ -486,10 +543,15 @@ impl Checker {
     }
 
     fn suppose(&mut self, shows: Shows) {
-        self.open.push(Supposed { shows, died: Vec::new(), filled: Vec::new(), ranges: Vec::new() });
+        self.open.push(Supposed {
+            shows,
+            died: Vec::new(),
+            filled: Vec::new(),
+            ranges: Vec::new(),
+        });
     }
 
-    /// Supposes the contrary of what is to be shown of a level that is not in hand.
+    /// Begins an assumption: the contrary of what is to be shown of a level after the current one.
     fn assume(&mut self, shows: Shows) -> Result<(), ProofError> {
         let Shows { level, queens, at_least } = shows;
         if self.open.is_empty() || level <= self.level || queens == 0 {
@@ -500,11 +562,14 @@ impl Checker {
         }
         let (least, most) = self.board.range[level];
         self.suppose(shows);
-        self.limit(level, if at_least { (least, most.min(queens - 1)) } else { (least.max(queens), most) });
+        self.limit(
+            level,
+            if at_least { (least, most.min(queens - 1)) } else { (least.max(queens), most) },
+        );
         Ok(())
     }
 
-    /// Notes how many queens a level has, within what is supposed.
+    /// Narrows the range of a level, within the innermost supposition.
     fn limit(&mut self, level: usize, range: (usize, usize)) {
         let before = std::mem::replace(&mut self.board.range[level], range);
         if let Some(supposed) = self.open.last_mut() {
@@ -512,7 +577,7 @@ impl Checker {
         }
     }
 
-    /// The solutions in question do not exist.
+    /// Ends the innermost supposition: none of the solutions in question exists.
     fn refute(&mut self) -> Result<(), ProofError> {
         let Some(Supposed { shows, died, filled, ranges }) = self.open.pop() else {
             if self.claimed.is_none() {
@@ -544,7 +609,7 @@ impl Checker {
         Ok(())
     }
 
-    /// The orbit of `square` is dead.
+    /// Eliminates the orbit of `square`.
     fn kill(&mut self, square: usize) -> Result<(), ProofError> {
         if !self.board.open[square] {
             return Err(refused("an orbit dies twice"));
@@ -558,7 +623,7 @@ impl Checker {
         Ok(())
     }
 
-    /// The diagonals at a distance from the main ones have a queen each.
+    /// Marks the diagonals at a distance from the main ones as full.
     fn fill(&mut self, distance: usize) -> Result<(), ProofError> {
         if self.board.is_full(distance) || self.board.turning {
             return Err(refused("diagonals are filled that need not or cannot be"));
@@ -583,7 +648,7 @@ impl Checker {
             squares.push(square);
             self.board.spend(20 + 10 * squares.len());
         }
-        // One without squares takes room as well.
+        // An empty clique takes memory as well.
         self.in_cliques += squares.len() + 4;
         if self.in_cliques > MOST_IN_CLIQUES {
             return Err(ProofError::Damaged("it has too many cliques"));
@@ -592,18 +657,19 @@ impl Checker {
         Ok(())
     }
 
-    /// Reads multipliers: base, r of each orbit at its first square, and y of the diagonals at each distance.
+    /// Reads multipliers. Returns base, r of each orbit at its first square, and y of the diagonals
+    /// at each distance.
     fn multipliers(
         &self,
         reader: &mut Reader<'_>,
         meter: &mut Meter<'_>,
     ) -> Result<(i128, Vec<i128>, Vec<i128>), ProofError> {
-        // An eighth of the squares or some more is asked for its orbit.
+        // About an eighth of the squares are first squares, for which the orbit is computed.
         meter.add(20 * self.board.squares() as u64)?;
         let board = &self.board;
         let n = board.n;
         let (ranks, levels) = (n.div_ceil(2), board.levels.len());
-        let wild = || refused("multipliers are too large");
+        let overflow = || refused("multipliers are too large");
         let mut of_rank = vec![0i128; ranks];
         let mut of_diagonal = vec![0i128; n];
         let mut of_level = vec![0i128; levels];
@@ -629,16 +695,18 @@ impl Checker {
                 meter.add(100 * clique.len() as u64)?;
                 for &square in clique {
                     let first = board.first_of[square];
-                    let share = y.checked_mul((8 / board.orbit(square).len()) as i128).ok_or_else(wild)?;
-                    rest[first] = rest[first].checked_sub(share).ok_or_else(wild)?;
+                    let share = y
+                        .checked_mul((8 / board.orbit(square).len()) as i128)
+                        .ok_or_else(overflow)?;
+                    rest[first] = rest[first].checked_sub(share).ok_or_else(overflow)?;
                 }
                 (8, true)
             };
             if only_upper && y > 0 {
                 return Err(refused("a multiplier has the wrong sign"));
             }
-            let term = y.checked_mul(bound as i128).ok_or_else(wild)?;
-            base = base.checked_add(term).ok_or_else(wild)?;
+            let term = y.checked_mul(bound as i128).ok_or_else(overflow)?;
+            base = base.checked_add(term).ok_or_else(overflow)?;
         }
         for first in (0..board.squares()).filter(|&square| board.first_of[square] == square) {
             if !board.open[first] {
@@ -652,11 +720,11 @@ impl Checker {
                 of_diagonal[(row + column).abs_diff(n - 1)],
                 of_level[board.level_of(first)],
             ];
-            let r = r.into_iter().try_fold(rest[first], i128::checked_sub).ok_or_else(wild)?;
+            let r = r.into_iter().try_fold(rest[first], i128::checked_sub).ok_or_else(overflow)?;
             rest[first] = r;
             let most = if board.orbit(first).len() == 8 { 4 } else { 1 };
-            let term = r.min(0).checked_mul(most).ok_or_else(wild)?;
-            base = base.checked_add(term).ok_or_else(wild)?;
+            let term = r.min(0).checked_mul(most).ok_or_else(overflow)?;
+            base = base.checked_add(term).ok_or_else(overflow)?;
         }
         Ok((base, rest, of_diagonal))
     }
@@ -666,7 +734,7 @@ impl Checker {
 mod tests {
     use super::*;
 
-    /// A record with these multipliers, by number, and these numbers behind them.
+    /// Creates a record with these numbered multipliers, followed by these numbers.
     fn by_multipliers(record: u8, multipliers: &[(usize, i64)], behind: &[usize]) -> Vec<u8> {
         let mut writer = Writer::new();
         writer.byte(record);
@@ -682,16 +750,19 @@ mod tests {
     #[test]
     fn diagonals_are_full_only_where_multipliers_prove_it_and_as_long_as_that_holds() {
         let n = 4;
-        // Its queens are on the squares beside the corners. Numbers: two distances from the border, four of diagonals.
+        // Its queens stand on the squares next to the corners. Numbers: two distances from the
+        // border, four of diagonals.
         let checker = || Checker::new(n, Beauty::default(), Some(&[1, 3, 0, 2]));
         let enter = |checker: &mut Checker, record: &[u8]| {
             checker.record(&mut Reader::new(record), &mut Meter::default())
         };
-        // What is not in the corners is beside them or in the middle: both are on diagonals at distance 1.
+        // Every square outside the corners is next to one or in the middle; both kinds are on
+        // diagonals at distance 1.
         let beside = [(0, 1), (1, 1), (3, -2)];
-        let fills = |distances: &[usize]| by_multipliers(record::FULL_BY_MULTIPLIERS, &beside, distances);
+        let fills =
+            |distances: &[usize]| by_multipliers(record::FULL_BY_MULTIPLIERS, &beside, distances);
         let empty = Err(refused("multipliers leave a diagonal empty"));
-        // With a corner that is just not enough.
+        // With the corners open this is just not enough.
         assert_eq!(enter(&mut checker(), &fills(&[1, 1])), empty);
         let mut board = checker();
         enter(&mut board, &[record::NEXT]).expect("no queens in the corners");
@@ -706,14 +777,15 @@ mod tests {
         }
         let nothing = Err(refused("multipliers are there for nothing"));
         assert_eq!(enter(&mut board, &fills(&[0])), nothing);
-        // In a trial it holds as long as that, ...
-        let too_few = by_multipliers(record::REFUTED_BY_MULTIPLIERS, &[(0, 1), (2 + n + 1, -1)], &[]);
+        // In a trial the result holds until the trial ends, ...
+        let too_few =
+            by_multipliers(record::REFUTED_BY_MULTIPLIERS, &[(0, 1), (2 + n + 1, -1)], &[]);
         enter(&mut board, &[record::AT_LEAST, 4]).expect("a trial");
         enter(&mut board, &fills(&[1, 1])).expect("it is proved");
         assert!(board.board.is_full(1) && !board.board.is_full(2));
         enter(&mut board, &too_few).expect("three are not enough");
         assert!(!board.board.is_full(1));
-        // ... and then for good, once.
+        // ... outside a trial it holds for good, and is shown only once.
         enter(&mut board, &fills(&[1, 1])).expect("it is proved");
         assert!(board.board.is_full(1));
         assert_eq!(
@@ -731,17 +803,21 @@ mod tests {
         let n = 4;
         let turning = Beauty::default();
         let mut checker = Checker::new(n, turning, Some(&[1, 3, 0, 2]));
-        let mut enter = |record: &[u8]| checker.record(&mut Reader::new(record), &mut Meter::new(None));
+        let mut enter =
+            |record: &[u8]| checker.record(&mut Reader::new(record), &mut Meter::new(None));
         for unknown in [0, 10, 255] {
             assert_eq!(enter(&[unknown]), Err(ProofError::UnknownStep(unknown.into())));
         }
         enter(&[record::NEXT]).expect("no queens in the corners");
         enter(&[record::AT_LEAST, 4]).expect("a trial");
-        // Assumptions that are never refuted, one within the other.
+        // Nested assumptions that are never refuted.
         let ended = (0..2 * MOST_OPEN).find_map(|_| enter(&[record::ASSUME, 2, 0, 1]).err());
         assert!(matches!(ended, Some(ProofError::Damaged(_))), "{ended:?}");
         checker.in_cliques = MOST_IN_CLIQUES - 4;
-        assert_eq!(checker.record(&mut Reader::new(&[record::CLIQUE, 0]), &mut Meter::default()), Ok(()));
+        assert_eq!(
+            checker.record(&mut Reader::new(&[record::CLIQUE, 0]), &mut Meter::default()),
+            Ok(())
+        );
         let more = checker.record(&mut Reader::new(&[record::CLIQUE, 0]), &mut Meter::default());
         assert!(matches!(more, Err(ProofError::Damaged(_))), "{more:?}");
     }

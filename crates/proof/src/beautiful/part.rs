@@ -1,9 +1,12 @@
-//! Parts of a search, which whoever leads it may hand to others: what they answer is checked here before it counts.
+//! Subtrees of a search that may be handed to other machines: their answers are checked here before
+//! they count.
 //!
-//! A part is a set of solutions in question and some queens. It is answered by one of those solutions that has these
-//! queens, or by a tree as in the records, which shows that there is none. The tree may have *holes*: where it has
-//! [`HOLE`](Premises::hole) instead of a line, it says nothing; each hole is a part of its own then. There are at most n² of them: a search that goes deep
-//! first and stops leaves no more than the squares of the lines on one path.
+//! A subtree consists of the premises, which describe the solutions in question, and of some
+//! queens. Its answer is either one of those solutions that has these queens, or a tree as in the
+//! records, which shows that there is none. The tree may have *holes*: a hole, encoded as
+//! [`Premises::hole`] in place of a line, proves nothing and becomes a subtree task of its
+//! own. There are at most n² holes: a depth-first search that stops leaves no more than the squares
+//! of the lines on one path.
 
 use std::sync::Arc;
 
@@ -12,27 +15,30 @@ use crate::board::{Norm, Piece, Placement, Problem, Square};
 use crate::bytes::Reader;
 use crate::{Beauty, Meter, ProofError};
 
-/// What is known of the solutions in question.
+/// The known constraints on the solutions in question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Premises {
     n: usize,
     beauty: Beauty,
-    /// By orbit, in the order of their first squares: may there be a queen?
+    /// By orbit, in the order of their first squares: whether it may have a queen.
     alive: Vec<bool>,
     /// The distances of full diagonals from the main ones, ascending.
     full: Vec<usize>,
-    /// Levels, counted from 0 at the largest cost, each with the least and the greatest number of queens.
+    /// Levels, where 0 has the largest cost, each with the least and the greatest number of queens.
     ranges: Vec<(usize, usize, usize)>,
 }
 
 impl Premises {
-    /// On a board of size `n` from 1 to [`LARGEST`](super::LARGEST). `alive`: for each orbit, in the order of their first
-    /// squares, whether there may be a queen; `full`: the distances from the main diagonals, ascending, at which each diagonal must
-    /// have a queen, none where solutions turn; `ranges`: levels, ascending from 0 at the largest cost, each with the least
-    /// and the greatest number of queens there.
+    /// Creates premises for a board of size `n` from 1 to [`LARGEST`](super::LARGEST).
+    ///
+    /// `alive` says for each orbit, in the order of their first squares, whether it may have a
+    /// queen. `full` has the distances from the main diagonals, ascending, at which each diagonal
+    /// must have a queen; it is empty under quarter turns. `ranges` has levels in ascending order,
+    /// where 0 has the largest cost, each with the least and the greatest number of queens.
     ///
     /// # Errors
-    /// There is no such board, orbit, diagonal or level, or a range is empty.
+    /// Returns an error if there is no such board, orbit, diagonal or level, or if a range is
+    /// empty.
     pub fn new(
         n: usize,
         beauty: Beauty,
@@ -49,8 +55,9 @@ impl Premises {
             return Err(refused("the diagonals are of no such board"));
         }
         let levels = levels(n, beauty.norm);
-        let is_range =
-            |&(level, least, most): &(usize, usize, usize)| level < levels && least <= most && most <= n;
+        let is_range = |&(level, least, most): &(usize, usize, usize)| {
+            level < levels && least <= most && most <= n
+        };
         let ascending = ranges.windows(2).all(|pair| pair[0].0 < pair[1].0);
         if !ascending || !ranges.iter().all(is_range) {
             return Err(refused("the levels are of no such board"));
@@ -58,38 +65,39 @@ impl Premises {
         Ok(Self { n, beauty, alive, full, ranges })
     }
 
-    /// The board size.
+    /// Returns the board size.
     pub const fn n(&self) -> usize {
         self.n
     }
 
-    /// Which beauty.
+    /// Returns the norm and the set of solutions considered.
     pub const fn beauty(&self) -> Beauty {
         self.beauty
     }
 
-    /// By orbit, in the order of their first squares: may there be a queen?
+    /// Returns for each orbit, in the order of their first squares, whether it may have a queen.
     pub fn alive(&self) -> &[bool] {
         &self.alive
     }
 
-    /// The distances from the main diagonals, ascending, at which each diagonal must have a queen.
+    /// Returns the distances from the main diagonals, ascending, at which each diagonal must have a
+    /// queen.
     pub fn full(&self) -> &[usize] {
         &self.full
     }
 
-    /// Levels, ascending, each with the least and the greatest number of queens there.
+    /// Returns levels in ascending order, each with the least and the greatest number of queens.
     pub fn ranges(&self) -> &[(usize, usize, usize)] {
         &self.ranges
     }
 
-    /// What stands in a tree for a hole: the number behind that of the last line.
+    /// Returns the number that encodes a hole in a tree: the one after that of the last column.
     pub const fn hole(&self) -> usize {
         2 * self.n
     }
 }
 
-/// How many orbits the squares of a board of size `n` have: ⌈n/2⌉ · (⌈n/2⌉ + 1) / 2.
+/// Returns the number of orbits of the squares of a board of size `n`: ⌈n/2⌉ · (⌈n/2⌉ + 1) / 2.
 pub(in super::super) const fn orbits(n: usize) -> usize {
     let half = n.div_ceil(2);
     half * (half + 1) / 2
@@ -100,7 +108,7 @@ fn levels(n: usize, norm: Norm) -> usize {
     squares.collect::<std::collections::BTreeSet<u64>>().len()
 }
 
-/// A part of a search.
+/// A subtree of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
     known: Arc<Premises>,
@@ -108,10 +116,11 @@ pub struct Part {
 }
 
 impl Part {
-    /// With queens on these squares (row · n + column, from 0); with their images, where solutions must turn.
+    /// Creates the subtree with queens on these squares (row · n + column, 0-based) and, under
+    /// quarter turns, on their images.
     ///
     /// # Errors
-    /// There are no such squares.
+    /// Returns an error if there are more queens than rows, or if a square is not on the board.
     pub fn new(known: Arc<Premises>, queens: Vec<usize>) -> Result<Self, ProofError> {
         let squares = known.n * known.n;
         if queens.len() > known.n || queens.iter().any(|&square| square >= squares) {
@@ -120,34 +129,34 @@ impl Part {
         Ok(Self { known, queens })
     }
 
-    /// What is known of the solutions in question.
+    /// Returns the premises.
     pub const fn known(&self) -> &Arc<Premises> {
         &self.known
     }
 
-    /// The squares of the queens.
+    /// Returns the squares of the queens.
     pub fn queens(&self) -> &[usize] {
         &self.queens
     }
 }
 
-/// What a tree was seen to show.
+/// The result of checking a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checked {
-    /// The squares of the queens in each hole, those that follow from others among them.
+    /// The squares of the queens at each hole, including those that follow from others.
     pub holes: Vec<Vec<usize>>,
-    /// Nodes of the tree.
+    /// The number of nodes of the tree.
     pub nodes: u64,
 }
 
-/// Checks answers about parts with the same known facts.
+/// A checker of answers for subtrees with the same premises.
 pub struct PartChecker {
     known: Arc<Premises>,
     board: Board,
 }
 
 impl PartChecker {
-    /// For parts where this is known.
+    /// Creates a checker for subtrees with these premises.
     pub fn new(known: Arc<Premises>) -> Self {
         let mut board = Board::new(known.n, known.beauty.norm, known.beauty.turning);
         let firsts = (0..board.squares()).filter(|&square| board.first_of[square] == square);
@@ -163,23 +172,29 @@ impl PartChecker {
         Self { known, board }
     }
 
-    /// Of what it checks answers.
+    /// Returns the premises of the subtrees.
     pub const fn known(&self) -> &Arc<Premises> {
         &self.known
     }
 
-    /// Checks a tree of at most `limit` nodes and n² holes for the part with these queens.
+    /// Checks a tree of at most `limit` nodes and n² holes for the subtree with these queens.
     ///
     /// # Errors
-    /// It cannot be read, or says what is not so, or that takes more than [`MOST_WORK`](crate::MOST_WORK) steps.
-    pub fn check(&mut self, queens: &[usize], tree: &[u8], limit: u64) -> Result<Checked, ProofError> {
+    /// Returns an error if the tree cannot be read, is wrong, or takes more than
+    /// [`MOST_WORK`](crate::MOST_WORK) steps.
+    pub fn check(
+        &mut self,
+        queens: &[usize],
+        tree: &[u8],
+        limit: u64,
+    ) -> Result<Checked, ProofError> {
         self.check_within(queens, tree, limit, &mut Meter::default())
     }
 
-    /// The same under this meter.
+    /// Checks a tree like [`Self::check`], under this meter.
     ///
     /// # Errors
-    /// It cannot be read, or says what is not so, or the meter ends the check.
+    /// Returns an error if the tree cannot be read or is wrong, or if the meter ends the check.
     pub fn check_within(
         &mut self,
         queens: &[usize],
@@ -200,24 +215,31 @@ impl PartChecker {
         Ok(Checked { holes, nodes: self.board.work })
     }
 
-    /// Checks a solution for the part with these queens: the 0-based column of the queen in each row.
+    /// Checks a solution for the subtree with these queens: the 0-based column of the queen in each
+    /// row.
     ///
     /// # Errors
-    /// It is no solution, or none of those in question.
+    /// Returns an error if it is not a solution, or not one of those in question.
     pub fn check_solution(&self, queens: &[usize], columns: &[usize]) -> Result<(), ProofError> {
         let Premises { n, beauty, ref ranges, .. } = *self.known;
         Placement::check_solution(&Problem::empty(Piece::Queen, n), columns).map_err(refused)?;
-        let squares: Vec<usize> = columns.iter().enumerate().map(|(row, column)| row * n + column).collect();
+        let squares: Vec<usize> =
+            columns.iter().enumerate().map(|(row, column)| row * n + column).collect();
         let mut counts = vec![0; self.board.levels.len()];
         squares.iter().for_each(|&square| counts[self.board.level_of(square)] += 1);
         let turns = !beauty.turning || (0..n).all(|row| columns[columns[row]] == n - 1 - row);
-        let within = |&(level, least, most): &(usize, usize, usize)| (least..=most).contains(&counts[level]);
+        let within =
+            |&(level, least, most): &(usize, usize, usize)| (least..=most).contains(&counts[level]);
         let is_in_question = turns
-            && self.board.has_what_it_must(&squares)
+            && self.board.covers_mandatory_lines(&squares)
             && squares.iter().all(|&square| self.board.open[square])
             && queens.iter().all(|queen| squares.contains(queen))
             && ranges.iter().all(within);
-        if is_in_question { Ok(()) } else { Err(refused("it is none of the solutions in question")) }
+        if is_in_question {
+            Ok(())
+        } else {
+            Err(refused("it is none of the solutions in question"))
+        }
     }
 }
 
@@ -237,7 +259,10 @@ mod tests {
     fn orbits_and_levels_are_counted_as_they_are() {
         for n in 1..=20 {
             let board = Board::new(n, Norm::Euclidean, false);
-            assert_eq!(orbits(n), (0..n * n).filter(|&square| board.first_of[square] == square).count());
+            assert_eq!(
+                orbits(n),
+                (0..n * n).filter(|&square| board.first_of[square] == square).count()
+            );
             assert_eq!(levels(n, Norm::Euclidean), board.levels.len());
         }
     }
@@ -251,14 +276,14 @@ mod tests {
         // With a queen in the corner, both squares of the second row are contradictions.
         assert_eq!(checker.check(&[0], &[1], 9), Ok(Checked { holes: vec![], nodes: 1 }));
         assert_eq!(checker.check(&[0, 1], &[], 9), Ok(Checked { holes: vec![], nodes: 0 }));
-        // In the middle of the first row there are solutions.
+        // With a queen in the middle of the first row there are solutions.
         let tree = [0, 1, hole, hole, 1];
         let row = checker.check(&[], &tree, 9).expect("its holes are where the solutions are");
         assert_eq!(row, Checked { holes: vec![vec![1, 7, 8, 14], vec![2, 4, 11, 13]], nodes: 3 });
         assert!(checker.check(&[], &tree[..4], 9).is_err(), "one is missing");
         assert!(checker.check(&[], &[0, 1, hole, hole, 1, hole], 9).is_err(), "one is too many");
         assert_eq!(checker.check(&[], &tree, 2), Err(ProofError::TooMuchWork(2)));
-        // Prices of nothing, and then the tree: only certificates have them.
+        // An empty list of prices before the tree: only certificates may have prices.
         let priced = [&[9, 0], &tree[..]].concat();
         assert_eq!(checker.check(&[], &priced, 9), Err(refused("a part of a search has prices")));
         assert!(checker.check(&[], &[10], 9).is_err(), "there is no such line");
@@ -273,13 +298,13 @@ mod tests {
             tree
         };
         let mut checker = PartChecker::new(Arc::clone(&known));
-        // So many ways there are to place queens in two rows.
+        // There are 72 ways to place queens in two rows.
         let two = checker.check(&[], &wide(2), 999).expect("72 holes on 100 squares");
         assert_eq!((two.holes.len(), two.nodes), (72, 11));
         let three = wide(3);
         assert!(three.iter().filter(|&&line| line == 20).count() > 100);
         assert!(matches!(checker.check(&[], &three, 999), Err(ProofError::Refused(_))));
-        // What was placed was taken back.
+        // All placed queens were removed again.
         assert_eq!(checker.check(&[], &wide(2), 999), Ok(two));
     }
 
@@ -292,10 +317,11 @@ mod tests {
         let whole = checker.check(&[], &tree, 999).expect("it is followed to its holes");
         let ended = checker.check_within(&[], &tree, u64::MAX, &mut Meter::new(Some(10)));
         assert_eq!(ended, Err(ProofError::LimitReached(10)));
-        let stopped = checker.check_within(&[], &tree, 999, &mut Meter::new(None).stopped_by(&|| true));
+        let stopped =
+            checker.check_within(&[], &tree, 999, &mut Meter::new(None).stopped_by(&|| true));
         assert_eq!(stopped, Err(ProofError::Stopped));
         assert_eq!(checker.check(&[], &tree, 999), Ok(whole));
-        // A number behind all lines and prices is of a newer version.
+        // A number beyond all lines and markers belongs to a newer version.
         assert_eq!(checker.check(&[], &[127], 9), Err(ProofError::UnknownStep(127)));
     }
 
@@ -313,14 +339,16 @@ mod tests {
         let ranged = |least, most| PartChecker::new(known(4, vec![(1, least, most)]));
         assert_eq!(ranged(4, 4).check_solution(&[], &columns), Ok(()));
         assert!(ranged(0, 3).check_solution(&[], &columns).is_err());
-        let dead =
-            Premises::new(4, Beauty::default(), vec![true, false, true], vec![], vec![]).expect("of a board");
+        let dead = Premises::new(4, Beauty::default(), vec![true, false, true], vec![], vec![])
+            .expect("of a board");
         assert!(PartChecker::new(Arc::new(dead)).check_solution(&[], &columns).is_err());
     }
 
     #[test]
     fn what_is_of_no_board_is_refused() {
-        let new = |n, orbits, ranges| Premises::new(n, Beauty::default(), vec![true; orbits], vec![], ranges);
+        let new = |n, orbits, ranges| {
+            Premises::new(n, Beauty::default(), vec![true; orbits], vec![], ranges)
+        };
         assert!(new(4, 3, vec![]).is_ok());
         for (n, orbits, ranges) in [
             (0, 0, vec![]),
@@ -349,7 +377,7 @@ mod tests {
             let mut checker = PartChecker::new(Arc::new(known));
             let queens: Vec<usize> = queens.iter().map(|queen| queen.index(n * n)).collect();
             let once = checker.check(&queens, &tree, 40);
-            // What was placed was taken back.
+            // All placed queens were removed again.
             prop_assert_eq!(checker.check(&queens, &tree, 40), once);
         }
     }

@@ -1,9 +1,10 @@
-//! The checker: is this a placement, is this a solution? It compares every pair and shares no trick with
-//! the kernels that it judges.
+//! The reference checkers of placements and solutions. They compare every pair of pieces and share
+//! no code with the kernels that they validate.
 
 use super::{Piece, Square};
 
-/// The first pair of `squares` that attack each other on a board of size `n`, in the order given.
+/// Returns the first pair of `squares`, in the order given, that attack each other on a board of
+/// size `n`.
 pub fn first_attack(piece: Piece, n: usize, squares: &[Square]) -> Option<(Square, Square)> {
     squares
         .iter()
@@ -11,11 +12,12 @@ pub fn first_attack(piece: Piece, n: usize, squares: &[Square]) -> Option<(Squar
         .find_map(|(i, &b)| squares[..i].iter().find(|&&a| piece.attacks(n, a, b)).map(|&a| (a, b)))
 }
 
-/// Whether `columns` (the 0-based column of the piece in each row) is a solution for n = `columns.len()`.
-/// The empty board is the one solution for n = 0.
+/// Returns whether `columns` (the 0-based column of the piece in each row) is a solution for n =
+/// `columns.len()`. The empty board is the one solution for n = 0.
 pub fn is_solution(piece: Piece, columns: &[usize]) -> bool {
     let n = columns.len();
-    let squares: Vec<Square> = columns.iter().enumerate().map(|(row, &col)| Square::new(row, col)).collect();
+    let squares: Vec<Square> =
+        columns.iter().enumerate().map(|(row, &col)| Square::new(row, col)).collect();
     columns.iter().all(|&col| col < n) && first_attack(piece, n, &squares).is_none()
 }
 
@@ -48,7 +50,8 @@ mod tests {
         assert_eq!(attacked(Piece::Queen), 16);
         assert_eq!(attacked(Piece::Superqueen), 24);
         assert_eq!(attacked(Piece::Toroidal), 16);
-        // Across the edge: (0,1) and (4,0) share a joined diagonal of the 5-board, (0,0) and (1,4) too.
+        // Across the edge: (0,1) and (4,0) share a joined diagonal of the 5-board, (0,0) and (1,4)
+        // too.
         assert!(Piece::Toroidal.attacks(5, Square::new(0, 1), Square::new(4, 0)));
         assert!(Piece::Toroidal.attacks(5, Square::new(0, 0), Square::new(1, 4)));
         assert!(!Piece::Queen.attacks(5, Square::new(0, 0), Square::new(1, 4)));

@@ -1,28 +1,29 @@
-//! The conflict graph: a vertex for each square on which a piece may stand, an edge between each two that attack
-//! each other. Its independent sets of n vertices are the solutions.
+//! The conflict graph: it has a vertex for each square on which a piece may stand, and an edge
+//! between any two that attack each other. Its independent sets of n vertices are the solutions.
 //!
-//! The queens' graph of the empty board has n² vertices and n(n-1)(5n-1)/3 edges (OEIS A035006 counts twice that),
-//! the rooks' graph n²(n-1).
+//! The queens' graph of the empty board has n² vertices and n(n-1)(5n-1)/3 edges (OEIS A035006
+//! counts twice that); the rooks' graph has n²(n-1) edges.
 
 use std::io::{self, Write};
 
 use super::{Problem, Square};
 
-/// The largest board whose graph is written: 13.3 million edges between queens.
+/// The largest board size whose graph is written; it has 13.3 million edges between queens.
 pub const MAX_GRAPH_SIZE: usize = 200;
 
-/// The vertices: every square that the problem allows, in row order.
+/// Returns the vertices: every square that the problem allows, in row order.
 pub fn vertices(problem: &Problem) -> Vec<Square> {
     let n = problem.n();
     let squares = (0..n * n).map(|i| Square::new(i / n, i % n));
     squares.filter(|&square| problem.allows(square)).collect()
 }
 
-/// Writes the graph in the DIMACS format for colouring and independent sets: comments (`c`), `p edge V E`, and a
-/// line `e I J` for each edge, I < J, vertices numbered from 1. A comment for each vertex says which square it is.
+/// Writes the graph in the DIMACS format for colouring and independent sets: comments (`c`),
+/// `p edge V E`, and a line `e I J` for each edge, with I < J and vertices numbered from 1. A
+/// comment for each vertex names its square.
 ///
 /// # Errors
-/// What the writer says.
+/// Returns any error of the writer.
 pub fn write_dimacs(problem: &Problem, out: &mut impl Write) -> io::Result<()> {
     let (piece, n) = (problem.piece(), problem.n());
     let vertices = vertices(problem);
@@ -59,10 +60,14 @@ mod tests {
     fn the_graph_of_the_2_board_joins_all_queens_and_not_all_rooks() {
         let lines = |piece| {
             let text = dimacs(&Problem::empty(piece, 2));
-            let lines: Vec<String> = text.lines().filter(|l| !l.starts_with('c')).map(String::from).collect();
+            let lines: Vec<String> =
+                text.lines().filter(|l| !l.starts_with('c')).map(String::from).collect();
             lines
         };
-        assert_eq!(lines(Piece::Queen), ["p edge 4 6", "e 1 2", "e 1 3", "e 1 4", "e 2 3", "e 2 4", "e 3 4"]);
+        assert_eq!(
+            lines(Piece::Queen),
+            ["p edge 4 6", "e 1 2", "e 1 3", "e 1 4", "e 2 3", "e 2 4", "e 3 4"]
+        );
         assert_eq!(lines(Piece::Rook), ["p edge 4 4", "e 1 2", "e 1 3", "e 2 4", "e 3 4"]);
     }
 
@@ -85,7 +90,8 @@ mod tests {
         for (placed, blocked, completions) in
             [(vec![], vec![], 10), (vec![at(0, 1)], vec![], 2), (vec![at(0, 1)], vec![at(1, 4)], 1)]
         {
-            let problem = Problem::new(Piece::Queen, 5, placed, blocked).expect("squares on the board");
+            let problem =
+                Problem::new(Piece::Queen, 5, placed, blocked).expect("squares on the board");
             let text = dimacs(&problem);
             let edges: Vec<(usize, usize)> = text
                 .lines()
@@ -97,7 +103,8 @@ mod tests {
         }
     }
 
-    /// Sets of `size` vertices from `first` on, none joined to another or to those chosen.
+    /// Counts the sets that add vertices from `first` on to `chosen`, up to `size` in all, without
+    /// an edge between any two.
     fn independent_sets(
         edges: &[(usize, usize)],
         vertices: usize,

@@ -1,9 +1,9 @@
-//! The lines that pieces occupy: a checker in constant time for each piece, for boards of any size, the infinite
-//! one included. It shares no trick with the methods that it judges.
+//! The lines that pieces occupy: a checker that takes constant time per piece, for boards of any
+//! size, including the infinite one. It shares no code with the methods that it validates.
 
 use super::{Piece, Square};
 
-/// Columns and diagonals that hold a piece already. Pieces are added from top to bottom.
+/// The columns and diagonals that already have a piece. Pieces are added from top to bottom.
 #[derive(Clone, Debug)]
 pub struct Lines {
     piece: Piece,
@@ -16,7 +16,8 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// No piece yet. The board's size `n` matters to toroidal queens alone, whose diagonals it joins.
+    /// Creates an empty set of lines. The board size `n` matters only to toroidal queens, whose
+    /// diagonals wrap around.
     pub const fn new(piece: Piece, n: usize) -> Self {
         let none = Marks(Vec::new());
         Self {
@@ -30,16 +31,19 @@ impl Lines {
         }
     }
 
-    /// Adds a piece. Returns whether it attacks none of those that were added before; if it does attack one, the
-    /// lines are of no further use.
+    /// Adds a piece. Returns whether it attacks none of the pieces added before. If it does attack
+    /// one, the lines must not be used any further.
     ///
     /// # Panics
-    /// If it stands above one that was added before.
+    /// Panics if the piece stands above one that was added before.
     #[must_use]
     pub fn add(&mut self, square: Square) -> bool {
         let Square { row, col } = square;
-        assert!(self.last.is_none_or(|last| last.row <= row), "pieces are added from top to bottom");
-        // One diagonal has equal col - row, the other one equal row + col.
+        assert!(
+            self.last.is_none_or(|last| last.row <= row),
+            "pieces are added from top to bottom"
+        );
+        // Diagonals have equal col - row, antidiagonals equal row + col.
         let difference = if col >= row { 2 * (col - row) } else { 2 * (row - col) - 1 };
         let diagonals_free = |lines: &mut Self| {
             let one = lines.diagonals.take(difference);
@@ -52,7 +56,9 @@ impl Lines {
                 Piece::Queen => diagonals_free(self),
                 Piece::Superqueen => {
                     let leaps_to = |other: Option<Square>| {
-                        other.is_some_and(|o| matches!((row - o.row, col.abs_diff(o.col)), (1, 2) | (2, 1)))
+                        other.is_some_and(|o| {
+                            matches!((row - o.row, col.abs_diff(o.col)), (1, 2) | (2, 1))
+                        })
                     };
                     !leaps_to(self.last) && !leaps_to(self.before_last) && diagonals_free(self)
                 }
@@ -67,12 +73,12 @@ impl Lines {
     }
 }
 
-/// Which of the lines 0, 1, 2 … are taken.
+/// For each of the lines 0, 1, 2 …, whether it is taken.
 #[derive(Clone, Debug)]
 struct Marks(Vec<bool>);
 
 impl Marks {
-    /// Takes a line; returns whether it was free.
+    /// Takes a line. Returns whether it was free.
     fn take(&mut self, line: usize) -> bool {
         if line >= self.0.len() {
             self.0.resize(line + 1, false);
@@ -91,7 +97,8 @@ mod tests {
         for piece in Piece::ALL {
             for n in 1..=4usize {
                 for set in 0u32..1 << (n * n) {
-                    let squares = (0..n * n).filter(|i| set >> i & 1 == 1).map(|i| Square::new(i / n, i % n));
+                    let squares =
+                        (0..n * n).filter(|i| set >> i & 1 == 1).map(|i| Square::new(i / n, i % n));
                     let squares: Vec<Square> = squares.collect();
                     let mut lines = Lines::new(piece, n);
                     let apart = squares.iter().all(|&square| lines.add(square));

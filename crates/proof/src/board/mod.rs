@@ -1,7 +1,7 @@
-//! The board: squares, pieces, problems, and the checkers that everything else answers to.
+//! The board: squares, pieces, problems, and the reference checkers.
 //!
-//! Nothing here uses bit masks: these are the plain definitions, for boards of any size.
-//! Rows and columns are 0-based in code and 1-based wherever people read or write them; row 1 is on top.
+//! Nothing here uses bit masks: these are the plain definitions, for boards of any size. Rows and
+//! columns are 0-based in code and 1-based in all input and output; row 1 is on top.
 
 mod checker;
 pub mod conflict_graph;

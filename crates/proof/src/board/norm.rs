@@ -1,12 +1,12 @@
-//! How far a square is from the centre of the board, and the fingerprint of a solution.
+//! The distance of a square from the centre of the board, and the fingerprint of a solution.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::Square;
 
-/// The distance that a square costs. With u = 2i − n − 1 and v = 2j − n − 1 for the square in row i and column j,
-/// counted from 1 (the distances from the centre in half squares):
+/// A norm, which gives the cost of a square. For the square in row i and column j, counted from 1,
+/// let u = 2i − n − 1 and v = 2j − n − 1, the distances from the centre in half squares.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Norm {
     /// u² + v².
@@ -18,7 +18,7 @@ pub enum Norm {
     Chebyshev,
 }
 
-/// A text that names no norm.
+/// The error for a text that names no norm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownNorm(String);
 
@@ -31,10 +31,10 @@ impl fmt::Display for UnknownNorm {
 impl std::error::Error for UnknownNorm {}
 
 impl Norm {
-    /// All of them.
+    /// All norms.
     pub const ALL: [Self; 3] = [Self::Euclidean, Self::Manhattan, Self::Chebyshev];
 
-    /// What `square` costs on the board of size `n`.
+    /// Returns the cost of `square` on the board of size `n`.
     pub const fn cost(self, n: usize, square: Square) -> u64 {
         let u = (2 * square.row + 1).abs_diff(n) as u64;
         let v = (2 * square.col + 1).abs_diff(n) as u64;
@@ -51,7 +51,8 @@ impl Norm {
         }
     }
 
-    /// The costs of the squares of a solution (the 0-based column in each row), the largest first.
+    /// Returns the costs of the squares of a solution (the 0-based column in each row), in
+    /// descending order.
     pub fn fingerprint(self, columns: &[usize]) -> Vec<u64> {
         let squares = columns.iter().enumerate().map(|(row, &col)| Square::new(row, col));
         let mut costs: Vec<u64> = squares.map(|square| self.cost(columns.len(), square)).collect();
@@ -78,7 +79,10 @@ impl FromStr for Norm {
     type Err = UnknownNorm;
 
     fn from_str(text: &str) -> Result<Self, UnknownNorm> {
-        Self::ALL.into_iter().find(|norm| norm.name() == text).ok_or_else(|| UnknownNorm(text.to_owned()))
+        Self::ALL
+            .into_iter()
+            .find(|norm| norm.name() == text)
+            .ok_or_else(|| UnknownNorm(text.to_owned()))
     }
 }
 

@@ -1,24 +1,24 @@
-//! The pieces, each by the plain definition of what it attacks.
+//! The pieces, each with the plain definition of what it attacks.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::Square;
 
-/// What stands on the board, one in each row and column.
+/// A kind of piece. One stands in each row and column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Piece {
-    /// Row, column and both diagonals (OEIS A000170).
+    /// Attacks its row, its column and both diagonals (OEIS A000170).
     Queen,
-    /// Row and column (n! solutions).
+    /// Attacks its row and its column (n! solutions).
     Rook,
-    /// A queen that also moves as a knight (OEIS A051223).
+    /// A queen that also attacks like a knight (OEIS A051223).
     Superqueen,
-    /// A queen on a board whose opposite edges are joined (OEIS A007705).
+    /// A queen on a torus, where opposite edges of the board are joined (OEIS A007705).
     Toroidal,
 }
 
-/// A name that is no piece.
+/// The error for a text that names no piece.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownPiece(String);
 
@@ -31,10 +31,10 @@ impl fmt::Display for UnknownPiece {
 impl std::error::Error for UnknownPiece {}
 
 impl Piece {
-    /// Every piece.
+    /// All pieces.
     pub const ALL: [Self; 4] = [Self::Queen, Self::Rook, Self::Superqueen, Self::Toroidal];
 
-    /// Its name on the command line and in JSON.
+    /// Returns the name used on the command line and in JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Queen => "queen",
@@ -44,7 +44,8 @@ impl Piece {
         }
     }
 
-    /// Whether a piece on `a` attacks one on the different square `b`, on a board of size `n`.
+    /// Returns whether a piece on `a` attacks one on the different square `b`, on a board of size
+    /// `n`.
     #[inline]
     pub fn attacks(self, n: usize, a: Square, b: Square) -> bool {
         let (rows, cols) = (a.row.abs_diff(b.row), a.col.abs_diff(b.col));
@@ -72,6 +73,9 @@ impl FromStr for Piece {
     type Err = UnknownPiece;
 
     fn from_str(text: &str) -> Result<Self, UnknownPiece> {
-        Self::ALL.into_iter().find(|p| p.name() == text).ok_or_else(|| UnknownPiece(text.to_owned()))
+        Self::ALL
+            .into_iter()
+            .find(|p| p.name() == text)
+            .ok_or_else(|| UnknownPiece(text.to_owned()))
     }
 }

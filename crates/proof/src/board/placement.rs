@@ -1,30 +1,31 @@
-//! Placements that have passed the checker. Nothing else is printed as an answer.
+//! Placements that have passed the checker. Only these are printed as answers.
 
 use std::fmt;
 
 use super::{Lines, Piece, Problem, Square};
 
-/// Pieces of a problem, one at most in each row, none of which attacks another; on every placed square, on no
-/// blocked one. There is no other way to make one than [`Self::check`] and [`Self::check_solution`].
+/// A placement of pieces for a problem: at most one in each row, no two attack each other, one on
+/// each placed square and none on a blocked one. It can only be created by [`Self::check`] and
+/// [`Self::check_solution`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placement {
     piece: Piece,
-    /// The 0-based column in each row; [`Self::NONE`] for an empty row.
+    /// The 0-based column in each row, or [`Self::NONE`] for an empty row.
     columns: Vec<u32>,
     pieces: usize,
 }
 
-/// Why columns are no placement for a problem.
+/// The reason why columns are not a placement for a problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PlacementError {
     /// Too few or too many rows.
     Rows {
-        /// The rows that there are.
+        /// The number of rows given.
         found: usize,
-        /// The rows of the board.
+        /// The number of rows of the board.
         n: usize,
     },
-    /// A piece beyond the last column, or beyond all that can be numbered.
+    /// A piece beyond the last column, or in a column too large for 32 bits.
     OffBoard(Square),
     /// Two pieces that attack each other.
     Attack(Square, Square),
@@ -39,7 +40,9 @@ impl fmt::Display for PlacementError {
         match self {
             Self::Rows { found, n } => write!(f, "there are {found} rows on a board of {n}"),
             Self::OffBoard(square) => write!(f, "the piece on {square} is off the board"),
-            Self::Attack(one, other) => write!(f, "the pieces on {one} and {other} attack each other"),
+            Self::Attack(one, other) => {
+                write!(f, "the pieces on {one} and {other} attack each other")
+            }
             Self::Missing(square) => write!(f, "there is no piece on the placed square {square}"),
             Self::Blocked(square) => write!(f, "there is a piece on the blocked square {square}"),
         }
@@ -49,22 +52,23 @@ impl fmt::Display for PlacementError {
 impl std::error::Error for PlacementError {}
 
 impl Placement {
-    /// No piece in this row.
+    /// Marks a row without a piece.
     const NONE: u32 = u32::MAX;
 
-    /// Checks a solution: `columns` is the 0-based column of the piece in each row. Time and memory are
-    /// proportional to n and to the number of decided squares.
+    /// Checks a solution: `columns` is the 0-based column of the piece in each row. Time and memory
+    /// are proportional to n plus the number of placed and blocked squares.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// Returns the first error found.
     pub fn check_solution(problem: &Problem, columns: &[usize]) -> Result<Self, PlacementError> {
         Self::check_rows(problem, columns.len(), columns.iter().map(|&col| Some(col)))
     }
 
-    /// Checks a placement that may leave rows empty: the 0-based column of the piece in each row, or none.
+    /// Checks a placement that may leave rows empty: `columns` is the 0-based column of the piece
+    /// in each row, or `None`.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// Returns the first error found.
     pub fn check(problem: &Problem, columns: &[Option<usize>]) -> Result<Self, PlacementError> {
         Self::check_rows(problem, columns.len(), columns.iter().copied())
     }
@@ -105,39 +109,39 @@ impl Placement {
         Ok(found)
     }
 
-    /// The piece.
+    /// Returns the piece.
     pub const fn piece(&self) -> Piece {
         self.piece
     }
 
-    /// The board size.
+    /// Returns the board size.
     pub const fn n(&self) -> usize {
         self.columns.len()
     }
 
-    /// How many pieces there are.
+    /// Returns the number of pieces.
     pub const fn pieces(&self) -> usize {
         self.pieces
     }
 
-    /// Whether there is a piece in every row.
+    /// Returns whether every row has a piece.
     pub const fn is_solution(&self) -> bool {
         self.pieces == self.columns.len()
     }
 
-    /// The 0-based column of the piece in the 0-based `row`, if there is one.
+    /// Returns the 0-based column of the piece in the 0-based `row`, if there is one.
     pub fn column(&self, row: usize) -> Option<usize> {
         Some(self.columns[row]).filter(|&col| col != Self::NONE).map(|col| col as usize)
     }
 
-    /// The 0-based column of the piece in each row, from top to bottom.
+    /// Returns the 0-based column of the piece in each row, from top to bottom.
     pub fn columns(&self) -> impl Iterator<Item = Option<usize>> {
         (0..self.n()).map(|row| self.column(row))
     }
 
-    /// Where the pieces stand, from top to bottom.
+    /// Returns the squares of the pieces, from top to bottom.
     pub fn squares(&self) -> impl Iterator<Item = Square> {
-        // While it is being made there may be fewer rows than the board has.
+        // During construction there may be fewer rows than the board has.
         (0..self.columns.len()).filter_map(|row| Some(Square::new(row, self.column(row)?)))
     }
 }
@@ -153,9 +157,14 @@ mod tests {
             for n in 0..=5usize {
                 let problem = Problem::empty(piece, n);
                 for code in 0..n.pow(n as u32) {
-                    let columns: Vec<usize> = (0..n).map(|row| code / n.pow(row as u32) % n).collect();
+                    let columns: Vec<usize> =
+                        (0..n).map(|row| code / n.pow(row as u32) % n).collect();
                     let checked = Placement::check_solution(&problem, &columns);
-                    assert_eq!(checked.is_ok(), is_solution(piece, &columns), "{piece}: {columns:?}");
+                    assert_eq!(
+                        checked.is_ok(),
+                        is_solution(piece, &columns),
+                        "{piece}: {columns:?}"
+                    );
                 }
             }
         }
@@ -164,8 +173,8 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         let at = Square::new;
-        let problem =
-            Problem::new(Piece::Queen, 4, vec![at(0, 1)], vec![at(3, 3)]).expect("squares on the board");
+        let problem = Problem::new(Piece::Queen, 4, vec![at(0, 1)], vec![at(3, 3)])
+            .expect("squares on the board");
         let check = |columns: [usize; 4]| Placement::check_solution(&problem, &columns);
         assert!(check([1, 3, 0, 2]).is_ok_and(|found| found.is_solution()));
         assert_eq!(check([1, 3, 0, 4]), Err(PlacementError::OffBoard(at(3, 4))));
@@ -178,7 +187,8 @@ mod tests {
         );
         let partial = Placement::check(&problem, &[Some(1), None, None, Some(3)]);
         assert_eq!(partial, Err(PlacementError::Blocked(at(3, 3))));
-        let partial = Placement::check(&problem, &[Some(1), None, Some(0), None]).expect("a placement");
+        let partial =
+            Placement::check(&problem, &[Some(1), None, Some(0), None]).expect("a placement");
         assert_eq!((partial.pieces(), partial.is_solution()), (2, false));
         assert_eq!(partial.squares().collect::<Vec<_>>(), [at(0, 1), at(2, 0)]);
     }

@@ -1,13 +1,14 @@
-//! A counting problem: a piece, a board size, and what is already decided about some squares.
+//! A counting problem: a piece, a board size, and the squares that are already decided.
 
 use std::fmt;
 
 use super::{Piece, Square, first_attack};
 
-/// How many ways are there to complete this board, one piece in each row and column, none attacking another?
+/// The problem of counting the completions of a board: placements of one piece in each row and
+/// column, no two of which attack each other.
 ///
-/// A completion contains every placed square and no blocked one. The squares are kept sorted and without
-/// repeats, so equal problems compare equal.
+/// A completion contains every placed square and no blocked one. The squares are kept sorted and
+/// without duplicates, so equal problems compare equal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Problem {
     piece: Piece,
@@ -16,14 +17,14 @@ pub struct Problem {
     blocked: Vec<Square>,
 }
 
-/// Why squares do not make a problem.
+/// The reason why squares do not make a problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProblemError {
-    /// A square outside the board.
+    /// A square outside a board of this size.
     OffBoard(Square, usize),
-    /// Any square at all on the board of size 0.
+    /// Any square on the board of size 0.
     NoSquares(Square),
-    /// A square that must and must not be used.
+    /// A square that is both placed and blocked.
     PlacedAndBlocked(Square),
 }
 
@@ -31,7 +32,10 @@ impl fmt::Display for ProblemError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::OffBoard(square, n) => {
-                write!(f, "square {square} is off the board; rows and columns of this board go from 1 to {n}")
+                write!(
+                    f,
+                    "square {square} is off the board; rows and columns of this board go from 1 to {n}"
+                )
             }
             Self::NoSquares(square) => {
                 write!(f, "square {square} is off the board; the board of size 0 has no squares")
@@ -46,16 +50,17 @@ impl fmt::Display for ProblemError {
 impl std::error::Error for ProblemError {}
 
 impl Problem {
-    /// The empty board: all solutions.
+    /// Creates the problem of the empty board, whose completions are all solutions.
     pub const fn empty(piece: Piece, n: usize) -> Self {
         Self { piece, n, placed: Vec::new(), blocked: Vec::new() }
     }
 
-    /// The board of size `n` with pieces on `placed` and none allowed on `blocked`. Repeats are dropped.
-    /// Placed pieces may attack each other: the problem then has no completion (see [`Self::conflict`]).
+    /// Creates the problem of the board of size `n` with pieces on `placed` and none allowed on
+    /// `blocked`. Duplicates are dropped. Placed pieces may attack each other: the problem then has
+    /// no completion (see [`Self::conflict`]).
     ///
     /// # Errors
-    /// A square off the board, or one both placed and blocked.
+    /// Returns an error if a square is off the board, or both placed and blocked.
     pub fn new(
         piece: Piece,
         n: usize,
@@ -67,7 +72,11 @@ impl Problem {
             squares.dedup();
         }
         if let Some(&off) = placed.iter().chain(&blocked).find(|s| s.row >= n || s.col >= n) {
-            return Err(if n == 0 { ProblemError::NoSquares(off) } else { ProblemError::OffBoard(off, n) });
+            return Err(if n == 0 {
+                ProblemError::NoSquares(off)
+            } else {
+                ProblemError::OffBoard(off, n)
+            });
         }
         if let Some(&both) = placed.iter().find(|s| blocked.binary_search(s).is_ok()) {
             return Err(ProblemError::PlacedAndBlocked(both));
@@ -75,7 +84,8 @@ impl Problem {
         Ok(Self { piece, n, placed, blocked })
     }
 
-    /// Its mirror image, left and right exchanged: as many completions, each the mirror image of one.
+    /// Returns the mirror image, with left and right exchanged. Its completions are the mirror
+    /// images of the completions of this problem.
     #[must_use]
     pub fn mirrored(&self) -> Self {
         let mirrored = |squares: &[Square]| {
@@ -86,38 +96,39 @@ impl Problem {
         Self { placed: mirrored(&self.placed), blocked: mirrored(&self.blocked), ..*self }
     }
 
-    /// The piece to place.
+    /// Returns the piece to place.
     pub const fn piece(&self) -> Piece {
         self.piece
     }
 
-    /// The board size: rows, columns, and pieces in a completion.
+    /// Returns the board size: the number of rows, of columns, and of pieces in a completion.
     pub const fn n(&self) -> usize {
         self.n
     }
 
-    /// Squares that hold a piece, in row order.
+    /// Returns the squares that have a piece, in row order.
     pub fn placed(&self) -> &[Square] {
         &self.placed
     }
 
-    /// Squares that may not hold one, in row order.
+    /// Returns the squares that must not have a piece, in row order.
     pub fn blocked(&self) -> &[Square] {
         &self.blocked
     }
 
-    /// Whether no square is decided yet.
+    /// Returns whether no square is decided yet.
     pub const fn is_empty(&self) -> bool {
         self.placed.is_empty() && self.blocked.is_empty()
     }
 
-    /// A pair of placed pieces that attack each other, if there is one: then there is no completion.
+    /// Returns a pair of placed pieces that attack each other, if there is one; then there is no
+    /// completion.
     pub fn conflict(&self) -> Option<(Square, Square)> {
         first_attack(self.piece, self.n, &self.placed)
     }
 
-    /// Whether a piece may stand on `square`: it is not blocked, not attacked by a placed piece, and not in
-    /// the row of a placed piece unless that very piece stands there.
+    /// Returns whether a piece may stand on `square`: it is a placed square, or it is neither
+    /// blocked nor attacked by a placed piece.
     pub fn allows(&self, square: Square) -> bool {
         self.placed.binary_search(&square).is_ok()
             || (self.blocked.binary_search(&square).is_err()
@@ -154,13 +165,21 @@ mod tests {
         let at = Square::new;
         for piece in Piece::ALL {
             for n in [5, 6] {
-                let problem =
-                    Problem::new(piece, n, vec![at(2, 4), at(0, 1)], vec![at(3, 1), at(3, 0), at(4, 2)])
-                        .expect("squares on the board");
+                let problem = Problem::new(
+                    piece,
+                    n,
+                    vec![at(2, 4), at(0, 1)],
+                    vec![at(3, 1), at(3, 0), at(4, 2)],
+                )
+                .expect("squares on the board");
                 let mirrored = problem.mirrored();
                 for square in (0..n * n).map(|i| at(i / n, i % n)) {
                     let image = at(square.row, n - 1 - square.col);
-                    assert_eq!(mirrored.allows(image), problem.allows(square), "{piece}, {square}, n = {n}");
+                    assert_eq!(
+                        mirrored.allows(image),
+                        problem.allows(square),
+                        "{piece}, {square}, n = {n}"
+                    );
                 }
                 assert_ne!(mirrored, problem);
                 assert_eq!(mirrored.mirrored(), problem);
@@ -171,9 +190,10 @@ mod tests {
     #[test]
     fn a_square_is_allowed_unless_blocked_or_attacked() {
         let at = Square::new;
-        let problem =
-            Problem::new(Piece::Queen, 4, vec![at(0, 1)], vec![at(1, 3)]).expect("squares on the board");
-        let allowed: Vec<Square> = (0..16).map(|i| at(i / 4, i % 4)).filter(|&s| problem.allows(s)).collect();
+        let problem = Problem::new(Piece::Queen, 4, vec![at(0, 1)], vec![at(1, 3)])
+            .expect("squares on the board");
+        let allowed: Vec<Square> =
+            (0..16).map(|i| at(i / 4, i % 4)).filter(|&s| problem.allows(s)).collect();
         assert_eq!(allowed, [at(0, 1), at(2, 0), at(2, 2), at(3, 0), at(3, 2), at(3, 3)]);
         assert_eq!(problem.conflict(), None);
     }

@@ -1,9 +1,10 @@
-//! A square, and how people write one: `row,col`, 1-based, row 1 on top.
+//! A square and its notation: `row,col`, 1-based, row 1 on top.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A square of the board, 0-based. It is written 1-based: the square in the top left corner is `1,1`.
+/// A square of the board, 0-based. Its notation is 1-based: the square in the top left corner is
+/// `1,1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Square {
     /// Row, 0-based from the top.
@@ -12,7 +13,7 @@ pub struct Square {
     pub col: usize,
 }
 
-/// What is wrong with a text that should name a square.
+/// The error for a text that names no square.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SquareError(String);
 
@@ -25,12 +26,12 @@ impl fmt::Display for SquareError {
 impl std::error::Error for SquareError {}
 
 impl Square {
-    /// The square in `row` and `col`, both 0-based.
+    /// Creates the square in `row` and `col`, both 0-based.
     pub const fn new(row: usize, col: usize) -> Self {
         Self { row, col }
     }
 
-    /// Its mirror image on the board of size `n`: in the same row, as far from the other side.
+    /// Returns the mirror image on the board of size `n`, with left and right exchanged.
     #[must_use]
     pub const fn mirrored(self, n: usize) -> Self {
         Self { row: self.row, col: n - 1 - self.col }
@@ -47,17 +48,18 @@ impl FromStr for Square {
     type Err = SquareError;
 
     fn from_str(text: &str) -> Result<Self, SquareError> {
-        let from_one = |part: &str| -> Option<usize> { part.trim().parse::<usize>().ok()?.checked_sub(1) };
+        let from_one =
+            |part: &str| -> Option<usize> { part.trim().parse::<usize>().ok()?.checked_sub(1) };
         text.split_once(',')
             .and_then(|(row, col)| Some(Self::new(from_one(row)?, from_one(col)?)))
             .ok_or_else(|| SquareError(text.to_owned()))
     }
 }
 
-/// Reads squares separated by white space: `"2,4 4,5"`.
+/// Parses squares separated by white space: `"2,4 4,5"`.
 ///
 /// # Errors
-/// The first word that is not a square; a text without any.
+/// Returns an error for the first word that is not a square, or if there are no words.
 pub fn parse_squares(text: &str) -> Result<Vec<Square>, SquareError> {
     let squares: Vec<Square> = text.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
     if squares.is_empty() { Err(SquareError(text.to_owned())) } else { Ok(squares) }
@@ -77,7 +79,9 @@ mod tests {
 
     #[test]
     fn what_is_no_square_is_refused() {
-        for text in ["", "2", "0,1", "1,0", "a,b", "-1,2", "1,2,3", "1.5,2", "99999999999999999999,1"] {
+        for text in
+            ["", "2", "0,1", "1,0", "a,b", "-1,2", "1,2,3", "1.5,2", "99999999999999999999,1"]
+        {
             assert!(parse_squares(text).is_err(), "{text:?}");
         }
     }

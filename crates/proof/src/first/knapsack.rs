@@ -1,59 +1,63 @@
-//! The sets of diagonals of one direction that a completion can use: so many of them, with such a sum.
+//! The sets of diagonals of one direction that a completion can use, with a fixed size and a fixed
+//! sum.
 //!
-//! Every queen stands on one diagonal of each direction. The antidiagonals r + c that a completion adds are
-//! different, there are as many of them as open rows, and they sum to Σ r + Σ c over the open rows and columns; for
-//! the diagonals c - r the sum is Σ c - Σ r. How much can such a set weigh at most? That is a 0-1 knapsack with an
-//! exact count and an exact sum, solved here by dynamic programming over the items, forward and backward.
+//! Every queen stands on one diagonal of each direction. The antidiagonals r + c that a completion
+//! adds are distinct, there is one for each open row, and they sum to Σ r + Σ c over the open rows
+//! and columns; for the diagonals c - r the sum is Σ c - Σ r. The greatest weight of such a set is
+//! the optimum of a 0-1 knapsack with an exact count and an exact sum, solved here by dynamic
+//! programming over the items, forward and backward.
 
-/// A diagonal that a queen can still stand on.
+/// A diagonal on which a queen can still stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Item {
-    /// Where it is: r + c or c - r.
+    /// The position of the diagonal: r + c or c - r.
     pub(super) place: i64,
-    /// What it weighs, from 0.
+    /// The weight, not negative.
     pub(super) weight: i64,
 }
 
-/// What the sets weigh at most.
+/// The greatest weights of the sets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Heaviest {
-    /// All of them.
+    /// The greatest weight of any set.
     pub(super) any: i64,
-    /// Those with this item, by item; none if no set has it.
+    /// By item: the greatest weight of a set that contains it, or `None` if no set does.
     pub(super) with: Vec<Option<i64>>,
 }
 
-/// Smaller than every sum of weights: no set.
+/// A weight smaller than every sum of weights; it means that there is no set.
 const NONE: i64 = i64::MIN / 4;
 
-/// Tables have at most so many entries: a quarter of a gigabyte.
+/// The largest total number of table entries: a quarter of a gigabyte.
 const LARGEST_TABLES: usize = 1 << 25;
 
-/// What a knapsack comes to.
+/// The result of a knapsack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// There is no such set.
     NoSet,
-    /// What such sets weigh at most.
+    /// The greatest weights of the sets.
     Heaviest(Heaviest),
     /// The tables would be too large.
     TooLarge,
 }
 
-/// The greatest weight of a set of `count` of the `items` whose places sum to `sum`, and for each item the greatest
-/// weight of such a set that has it; and about how many operations that took.
+/// Returns the greatest weight of a set of `count` of the `items` whose places sum to `sum`, and
+/// for each item the greatest weight of such a set that contains it; also returns the approximate
+/// number of operations.
 pub(super) fn heaviest(items: &[Item], count: usize, sum: i64) -> (Outcome, usize) {
-    /// An entry is looked at some times.
+    /// The number of accesses to each entry.
     const EACH: usize = 4;
     let few = 100 * (items.len() + 1);
     if count > items.len() {
         return (Outcome::NoSet, few);
     }
-    // Measured from their mean, the places of a set sum to less than `count`.
+    // Relative to the mean rounded down, the places of a set sum to less than `count`.
     let mean = if count == 0 { 0 } else { sum.div_euclid(count as i64) };
     let mut order: Vec<usize> = (0..items.len()).collect();
     order.sort_by_key(|&i| (items[i].place - mean).abs());
-    let ordered = order.iter().map(|&i| Item { place: items[i].place - mean, ..items[i] }).collect();
+    let ordered =
+        order.iter().map(|&i| Item { place: items[i].place - mean, ..items[i] }).collect();
     let knapsack = Knapsack::new(ordered, count, sum - mean * count as i64);
     if knapsack.frames.iter().any(|frame| frame.low > frame.high) {
         return (Outcome::NoSet, few);
@@ -73,15 +77,15 @@ pub(super) fn heaviest(items: &[Item], count: usize, sum: i64) -> (Outcome, usiz
     (Outcome::Heaviest(Heaviest { any, with }), operations)
 }
 
-/// Items in an order in which partial sums stay small.
+/// A knapsack whose items are ordered such that partial sums stay small.
 struct Knapsack {
     items: Vec<Item>,
-    /// After each number of items, which of their sets matter.
+    /// The frame after each number of items.
     frames: Vec<Frame>,
 }
 
-/// Counts and sums that the first items can have and the others can fill up. A layer is a table over them: the rows by
-/// count, one entry a sum.
+/// The counts and sums that the first items can reach and the others can complete. A layer is a
+/// table over them: one row per count, one entry per sum.
 #[derive(Clone, Copy)]
 struct Frame {
     least: usize,
@@ -123,7 +127,7 @@ impl Knapsack {
         Self { items, frames }
     }
 
-    /// The greatest weights of sets of the first items, after each number of them.
+    /// Returns the greatest weights of sets of the first items, after each number of them.
     fn forward(&self) -> Vec<Vec<i64>> {
         let mut layers = vec![vec![0]];
         for (i, item) in self.items.iter().enumerate() {
@@ -136,7 +140,8 @@ impl Knapsack {
         layers
     }
 
-    /// By item, the greatest weight of a set with it: from the last item back, with what the items behind can add.
+    /// Returns for each item the greatest weight of a set that contains it. Combines the forward
+    /// layers with tables over the items after it, from the last item backwards.
     fn backward(&self, layers: &[Vec<i64>]) -> Vec<Option<i64>> {
         let mut with = vec![None; self.items.len()];
         let mut behind = vec![0];
@@ -153,8 +158,8 @@ impl Knapsack {
     }
 }
 
-/// Takes into the table `layer` over `to` what `other` over `from` gives, with so much added to its counts, sums and
-/// weights.
+/// Raises the entries of the table `layer` over `to` to those of `other` over `from`, with `count`,
+/// `place` and `weight` added to their counts, sums and weights.
 fn improve(
     to: &Frame,
     layer: &mut [i64],
@@ -185,12 +190,13 @@ fn improve(
 mod tests {
     use super::*;
 
-    /// By trying all sets.
+    /// Solves the knapsack by enumerating all sets.
     fn oracle(items: &[Item], count: usize, sum: i64) -> Option<Heaviest> {
         let mut found: Option<Heaviest> = None;
         for set in 0u32..1 << items.len() {
             let chosen = || items.iter().enumerate().filter(|(i, _)| set >> i & 1 == 1);
-            if chosen().count() != count || chosen().map(|(_, item)| item.place).sum::<i64>() != sum {
+            if chosen().count() != count || chosen().map(|(_, item)| item.place).sum::<i64>() != sum
+            {
                 continue;
             }
             let weight = chosen().map(|(_, item)| item.weight).sum::<i64>();
@@ -215,7 +221,7 @@ mod tests {
                 .map(|&place| Item { place, weight: random.i64(0..1000) })
                 .collect();
             let count = random.usize(0..=items.len() + 1);
-            // The sum of some set, or one nearby.
+            // The sum of some set, or a number close to it.
             let near = if random.u8(0..4) == 0 { random.i64(-2..=2) } else { 0 };
             let sum = items.iter().take(count).map(|item| item.place).sum::<i64>() + near;
             let expected = oracle(&items, count, sum);
@@ -225,7 +231,11 @@ mod tests {
                 none += 1
             }
             let expected = expected.map_or(Outcome::NoSet, Outcome::Heaviest);
-            assert_eq!(heaviest(&items, count, sum).0, expected, "case {case}: {items:?}, {count}, {sum}");
+            assert_eq!(
+                heaviest(&items, count, sum).0,
+                expected,
+                "case {case}: {items:?}, {count}, {sum}"
+            );
         }
         assert!(sets > 1000 && none > 1000, "{sets} with a set, {none} without");
         let all: Vec<Item> = (0..255).map(|place| Item { place, weight: 1 }).collect();

@@ -1,36 +1,41 @@
-//! The lexicographically first solution: what is proved, in which form, and the checker.
+//! The lexicographically first solution: the statement, the format of its proof, and the checker.
 //!
-//! **What is proved.** That the given columns are a solution, and that none comes before it: for each row, and each
-//! smaller column that the queens of the rows above leave free, the board with these queens and one there has no
-//! completion. Or, without columns, that the empty board has none.
+//! **The statement.** The given columns are a solution, and no solution comes before it: for each
+//! row, and each smaller column that the queens of the rows above leave free, the board with these
+//! queens and one there has no completion. Without columns, the empty board has no completion.
 //!
-//! **The form.** Numbers as in [`super::bytes`]. First the most work that the checker may have to do: 1 for each queen, 500 for each budget.
-//! (That is what the certificate says; how long the checker goes on is up to its own [`Meter`].)
-//! Then 1 and the n 0-based columns, or 0 if there is no solution. Then the refutations: for each row from the top and each
-//! smaller free column from the left, one tree; without a solution one tree for the empty board. A tree is one of
+//! **The format.** Numbers are encoded as in [`super::bytes`]. The first one is the work limit that
+//! the certificate states: 1 for each queen, 500 for each dual bound. (The checker's own limit is
+//! that of its [`Meter`].) Then comes 1 and the n 0-based columns, or 0 if there is no solution.
+//! The refutations follow: for each row from the top and each smaller free column from the left,
+//! one tree; without a solution, one tree for the empty board. A tree is one of
 //!
-//! | byte | followed by | what |
+//! | byte | followed by | meaning |
 //! |---|---|---|
-//! | 0 | | the checker tries everything by itself, on the line with the fewest squares |
-//! | 1 | multipliers, a tree | a budget, and what refutes the position with it |
-//! | 2 | multipliers, a tree | a budget with the knapsacks, and the same |
-//! | 3 | line, number of children, for each a square and a tree | all squares of a line |
-//! | 4 | multipliers, number of squares, the squares, a tree | squares that die, and what refutes the position then |
-//! | 5 | | the checker tries everything by itself, in the rows that ran out of squares before |
-//! | 6 | number of blocks, for each the number of its rows and these | the same, but one of these blocks of rows after the other, and then the rest |
-//! | 7 | the same | the same, but also in the columns that ran out of squares before |
-//! | 8 | by row and column how often it did so, and as after 7 | the same, as if that had happened already |
+//! | 0 | | the checker searches exhaustively, branching over the line with the fewest squares |
+//! | 1 | multipliers, a tree | a dual bound, and the refutation of the position with it |
+//! | 2 | multipliers, a tree | a dual bound with the knapsacks, and the same |
+//! | 3 | line, number of children, for each a square and a tree | a branching over all squares of a line |
+//! | 4 | multipliers, number of squares, the squares, a tree | squares that are eliminated, and the refutation of the position without them |
+//! | 5 | | the checker searches exhaustively, preferring rows that ran out of squares before |
+//! | 6 | number of blocks, for each the number of its rows and these | like 5, but one of these blocks of rows after the other, then the rest |
+//! | 7 | as for 6 | like 6, but also preferring columns that ran out of squares before |
+//! | 8 | by row and column how often it ran out of squares, then as for 7 | like 7, starting from these counts |
 //!
-//! Lines are the rows from 0, the columns from n, the diagonals c - r + n - 1 from 2n, the antidiagonals r + c from
-//! 4n - 1; the square of row r and column c is r n + c. Multipliers are those of the columns (signed), diagonals and
-//! antidiagonals in this order; after a 0 comes how many more zeros follow. What they mean is said in `position.rs`.
+//! Lines are the rows from 0, the columns from n, the diagonals c - r + n - 1 from 2n, the
+//! antidiagonals r + c from 4n - 1; the square of row r and column c is r n + c. Multipliers are
+//! those of the columns (signed), diagonals and antidiagonals in this order; a 0 is followed by the
+//! number of further zeros. `position.rs` defines their meaning.
 //!
-//! **The checker** keeps one position and walks over the tree. After each queen and each budget it draws all
-//! conclusions by itself: a position that it sees refuted needs nothing more, and what the tree still says about it is
-//! passed over. A branch must be over a line that every completion uses, and every square of it that is alive must
-//! be listed or be refuted at once; if the conclusions have put a queen on the line already, its square must be listed. A square that is to die, if it is alive,
-//! must be refuted with a queen there: at once, or by the budget of the multipliers with the knapsacks. No multipliers can be wrong: those of the rows are computed, such that they make a
-//! budget. They can only be too weak, and then the tree refutes nothing.
+//! **The checker** keeps one position and traverses the tree. After each queen and each dual bound
+//! it propagates on its own: a position that it finds refuted needs nothing more, and the rest of
+//! the tree for it is skipped. A branching must be over a line that every completion uses, and
+//! every alive square of the line must be listed or be refuted at once by propagation. If
+//! propagation has already placed a queen on the line, her square must be listed. A square to be
+//! eliminated, if it is alive, must be refuted with a queen there: at once, or by the dual bound of
+//! the multipliers with the knapsacks. Multipliers cannot be invalid: those of the rows are
+//! computed such that the dual bound is valid. Multipliers can only be too weak, and then the tree
+//! refutes nothing.
 
 mod knapsack;
 mod position;
@@ -44,20 +49,22 @@ use crate::board::{Piece, Square, first_attack, is_solution};
 use position::{Displaced, Mark, Position};
 use refutation::{Node, Order, read};
 
-/// The largest board.
+/// The largest board size.
 pub const LARGEST: usize = 128;
 
-/// Trees are not deeper than this.
+/// The largest depth of a tree.
 const DEEPEST: usize = 1000;
 
-/// Branches are not deeper within each other: each that decides something places a queen. So the stack of any thread is enough.
+/// The largest number of nested branchings. A branching that decides something places a queen, so
+/// this many are enough, and few enough for the stack of any thread.
 const MOST_BRANCHES: usize = 3 * LARGEST;
 
-/// A certificate for `solution` (the 0-based column of each row; none if there is none), with its refutations in
-/// order. It is checked before it is returned, however long that takes, and says how much work that was.
+/// Creates a certificate for `solution` (the 0-based column of each row; `None` if there is none),
+/// with its refutations in order. It is checked before it is returned, without a limit, and states
+/// the work of that check.
 ///
 /// # Errors
-/// It would not be accepted.
+/// Returns an error if the certificate would not be accepted.
 pub fn certificate(
     n: usize,
     solution: Option<&[usize]>,
@@ -66,10 +73,10 @@ pub fn certificate(
     certificate_within(n, solution, refutations, &mut Meter::new(None))
 }
 
-/// The same, checked under this meter.
+/// Creates a certificate like [`certificate`], checked under this meter.
 ///
 /// # Errors
-/// It would not be accepted, or the meter ends the check.
+/// Returns an error if the certificate would not be accepted, or if the meter ends the check.
 pub fn certificate_within(
     n: usize,
     solution: Option<&[usize]>,
@@ -88,19 +95,19 @@ pub fn certificate_within(
     Ok(seal(Kind::First, n, &writer.finish()))
 }
 
-/// Checks what stands in a certificate of [`Kind::First`] for the board of size `n`, with at most
+/// Checks the proof of a certificate of [`Kind::First`] for the board of size `n`, within
 /// [`MOST_WORK`](super::MOST_WORK) steps.
 ///
 /// # Errors
-/// It is damaged, or it proves nothing, or that takes too long.
+/// Returns an error if the proof is damaged, proves nothing, or exceeds the step limit.
 pub fn check(n: usize, proof: &[u8]) -> Result<Proved, ProofError> {
     check_within(n, proof, &mut Meter::default())
 }
 
-/// The same under this meter.
+/// Checks a proof like [`check`], under this meter.
 ///
 /// # Errors
-/// It is damaged, or it proves nothing, or the meter ends the check.
+/// Returns an error if the proof is damaged or proves nothing, or if the meter ends the check.
 pub fn check_within(n: usize, proof: &[u8], meter: &mut Meter<'_>) -> Result<Proved, ProofError> {
     let mut reader = Reader::new(proof);
     let limit = reader.number()?;
@@ -109,11 +116,12 @@ pub fn check_within(n: usize, proof: &[u8], meter: &mut Meter<'_>) -> Result<Pro
     Ok(Proved { kind: Kind::First, beauty: None, n, solution, work: meter.work() - before })
 }
 
-/// Checks one refutation: that the queens in the first rows of the board of size `n`, on the 0-based columns
-/// `prefix`, have no completion. Returns how much work that was as certificates state it.
+/// Checks one refutation: the queens in the first rows of the board of size `n`, on the 0-based
+/// columns `prefix`, have no completion. Returns the work as stated in certificates.
 ///
 /// # Errors
-/// It refutes nothing, or there would be more work than `limit`, or more than [`MOST_WORK`](super::MOST_WORK) steps.
+/// Returns an error if it refutes nothing, or takes more work than `limit` or more than
+/// [`MOST_WORK`](super::MOST_WORK) steps.
 pub fn check_refutation(
     n: usize,
     prefix: &[usize],
@@ -123,10 +131,11 @@ pub fn check_refutation(
     check_refutation_within(n, prefix, refutation, limit, &mut Meter::default())
 }
 
-/// The same under this meter.
+/// Checks one refutation like [`check_refutation`], under this meter.
 ///
 /// # Errors
-/// It refutes nothing, or there would be more work than `limit`, or the meter ends the check.
+/// Returns an error if it refutes nothing or takes more work than `limit`, or if the meter ends the
+/// check.
 pub fn check_refutation_within(
     n: usize,
     prefix: &[usize],
@@ -144,7 +153,8 @@ const TOO_DEEP: ProofError = ProofError::Damaged("a refutation is too deep");
 
 const TOO_LONG: ProofError = ProofError::Damaged("something follows after its end");
 
-/// Checks a claim with its refutations. Returns the solution, and how much work it was as certificates state it.
+/// Checks a claim with its refutations. Returns the solution and the work as stated in
+/// certificates.
 fn check_claim(
     n: usize,
     reader: &mut Reader<'_>,
@@ -157,7 +167,9 @@ fn check_claim(
     let solution = match reader.byte()? {
         0 => None,
         1 => Some((0..n).map(|_| reader.size(LARGEST)).collect::<Result<Vec<usize>, _>>()?),
-        _ => return Err(ProofError::Damaged("it claims neither a solution nor that there is none")),
+        _ => {
+            return Err(ProofError::Damaged("it claims neither a solution nor that there is none"));
+        }
     };
     let mut checker =
         Checker { n, reader: reader.clone(), work: Work { done: 0, limit, meter }, branches: 0 };
@@ -177,7 +189,9 @@ fn check_claim(
                 }
             }
         }
-        None if n == 0 => return Err(ProofError::Refused("the board without squares has a solution".into())),
+        None if n == 0 => {
+            return Err(ProofError::Refused("the board without squares has a solution".into()));
+        }
         None => checker.refute_prefix(&[])?,
     }
     if !checker.reader.is_empty() {
@@ -186,14 +200,16 @@ fn check_claim(
     Ok((solution, checker.work.done))
 }
 
-/// Whether the last of these queens attacks none of the others, which do not attack each other.
+/// Returns whether the last of these queens attacks none of the others, which do not attack each
+/// other.
 fn is_free(n: usize, prefix: &[usize]) -> bool {
-    let squares: Vec<Square> = prefix.iter().enumerate().map(|(row, &col)| Square::new(row, col)).collect();
+    let squares: Vec<Square> =
+        prefix.iter().enumerate().map(|(row, &col)| Square::new(row, col)).collect();
     first_attack(Piece::Queen, n, &squares).is_none()
 }
 
-/// What the checker has to do: 1 for each queen that it places, [`Work::BUDGET`] for each budget. A
-/// certificate states it. What it really takes is counted by the meter.
+/// The work of the checker: 1 for each queen that it places, [`Work::DUAL_BOUND`] for each dual bound.
+/// Certificates state it; the meter counts the actual operations.
 struct Work<'m, 'a> {
     done: u64,
     limit: u64,
@@ -201,8 +217,8 @@ struct Work<'m, 'a> {
 }
 
 impl Work<'_, '_> {
-    /// About as long as so many queens.
-    const BUDGET: u64 = 500;
+    /// The work of a dual bound, in placed queens.
+    const DUAL_BOUND: u64 = 500;
 
     fn add(&mut self, more: u64) -> Result<(), ProofError> {
         self.done = self.done.saturating_add(more);
@@ -213,41 +229,44 @@ impl Work<'_, '_> {
     }
 }
 
-/// How to go back to before a node: the moment, and what made place for its budget.
+/// The state to restore when a node is left: the mark, and the dual bound displaced by the node's
+/// own.
 type Entered = (Mark, Option<Displaced>);
 
 struct Checker<'r, 'm, 'a> {
     n: usize,
     reader: Reader<'r>,
     work: Work<'m, 'a>,
-    /// Branches within each other, at this node of the tree.
+    /// The number of nested branchings at this node of the tree.
     branches: usize,
 }
 
 impl Checker<'_, '_, '_> {
-    /// Reads the next tree and checks that it refutes the board with these queens on its first rows.
+    /// Reads the next tree and checks that it refutes the board with these queens on its first
+    /// rows.
     fn refute_prefix(&mut self, prefix: &[usize]) -> Result<(), ProofError> {
         let mut position = Position::new(self.n, prefix);
         self.meter(&position)?;
         let refuted = position.conclude();
         self.refute(&mut position, refuted, 0).map_err(|error| match error {
             ProofError::Refused(why) => {
-                let columns: Vec<String> = prefix.iter().map(|column| (column + 1).to_string()).collect();
+                let columns: Vec<String> =
+                    prefix.iter().map(|column| (column + 1).to_string()).collect();
                 ProofError::Refused(format!("after {}: {why}", columns.join(" ")))
             }
             other => other,
         })
     }
 
-    /// Reads the next tree and checks that it refutes `position`, which is left as it was. Where it is refuted
-    /// already, the tree is only read.
+    /// Reads the next tree and checks that it refutes `position`, which is restored afterwards. If
+    /// `refuted` is set, the tree is only read.
     fn refute(
         &mut self,
         position: &mut Position,
         mut refuted: bool,
         mut depth: usize,
     ) -> Result<(), ProofError> {
-        // What has one tree behind it is followed without a deeper stack.
+        // A node with one subtree is followed in this loop, without recursion.
         let mut entered = Vec::new();
         loop {
             if depth > DEEPEST {
@@ -272,14 +291,14 @@ impl Checker<'_, '_, '_> {
                     self.branches -= 1;
                     break;
                 }
-                Node::Budget { .. } | Node::Dead { .. } if refuted => {}
-                Node::Budget { knapsack, y } => {
+                Node::DualBound { .. } | Node::Dead { .. } if refuted => {}
+                Node::DualBound { knapsack, y } => {
                     let (left, is_refuted) = self.enter_budget(position, knapsack, &y)?;
                     entered.push(left);
                     refuted = is_refuted;
                 }
                 Node::Dead { y, squares } => {
-                    let (left, is_refuted) = self.enter_dead(position, &y, squares)?;
+                    let (left, is_refuted) = self.enter_elimination(position, &y, squares)?;
                     entered.push(left);
                     refuted = is_refuted;
                 }
@@ -295,7 +314,7 @@ impl Checker<'_, '_, '_> {
         Ok(())
     }
 
-    /// Reads the next node, which the meter counts with what was done to the position before.
+    /// Reads the next node. The meter counts this and the operations on the position so far.
     fn read(&mut self, position: &Position) -> Result<Node, ProofError> {
         let before = self.reader.rest().len();
         let node = read(&mut self.reader, self.n)?;
@@ -304,14 +323,14 @@ impl Checker<'_, '_, '_> {
         Ok(node)
     }
 
-    /// Adds a budget. Returns how to go back, and whether the position is refuted.
+    /// Adds a dual bound. Returns the state to restore, and whether the position is refuted.
     fn enter_budget(
         &mut self,
         position: &mut Position,
         knapsack: bool,
         y: &[i64],
     ) -> Result<(Entered, bool), ProofError> {
-        self.work.add(Work::BUDGET)?;
+        self.work.add(Work::DUAL_BOUND)?;
         let mark = position.mark();
         let displaced = position.add_budget(y, knapsack);
         let refuted = position.conclude();
@@ -319,8 +338,8 @@ impl Checker<'_, '_, '_> {
         Ok(((mark, Some(displaced)), refuted))
     }
 
-    /// Has squares die. Returns how to go back, and whether the position is refuted.
-    fn enter_dead(
+    /// Eliminates squares. Returns the state to restore, and whether the position is refuted.
+    fn enter_elimination(
         &mut self,
         position: &mut Position,
         y: &[i64],
@@ -334,9 +353,15 @@ impl Checker<'_, '_, '_> {
         Ok(((mark, None), refuted))
     }
 
-    /// Reads the children of a branch where everything is refuted already, on whatever lines they branch.
-    fn pass_over(&mut self, position: &Position, children: usize, depth: usize) -> Result<(), ProofError> {
-        // Of each branch that was begun, the children that are left.
+    /// Reads the children of a branching where the position is already refuted, whatever its line
+    /// is.
+    fn pass_over(
+        &mut self,
+        position: &Position,
+        children: usize,
+        depth: usize,
+    ) -> Result<(), ProofError> {
+        // The number of children left to read, for each branching that was begun.
         let mut left = vec![children];
         while let Some(children) = left.last_mut() {
             if *children == 0 {
@@ -356,33 +381,44 @@ impl Checker<'_, '_, '_> {
                         left.push(children);
                         break;
                     }
-                    Node::Budget { .. } | Node::Dead { .. } => deep += 1,
+                    Node::DualBound { .. } | Node::Dead { .. } => deep += 1,
                 }
             }
         }
         Ok(())
     }
 
-    fn learn_and_search(&mut self, position: &mut Position, order: &Order) -> Result<(), ProofError> {
+    fn learn_and_search(
+        &mut self,
+        position: &mut Position,
+        order: &Order,
+    ) -> Result<(), ProofError> {
         if let Order::Weightiest(lines) = order {
             position.learn(lines);
         }
         self.search(position, order)
     }
 
-    /// Kills a square, if it is alive, that cannot hold a queen by the budget of `y`. Returns whether the position is
-    /// refuted then.
-    fn dies(&mut self, position: &mut Position, square: usize, y: &[i64]) -> Result<bool, ProofError> {
+    /// Eliminates a square, if it is alive, on which the dual bound of `y` refutes a queen. Returns
+    /// whether the position is then refuted.
+    fn dies(
+        &mut self,
+        position: &mut Position,
+        square: usize,
+        y: &[i64],
+    ) -> Result<bool, ProofError> {
         if !position.is_alive(square) {
             return Ok(false);
         }
         let mark = position.mark();
         if !self.place(position, square)? {
-            self.work.add(Work::BUDGET)?;
+            self.work.add(Work::DUAL_BOUND)?;
             let is_refuted = position.is_refuted_by(y);
             self.meter(position)?;
             if !is_refuted {
-                return Err(ProofError::Refused("it passes over a square that may hold a queen".into()));
+                return Err(ProofError::Refused(
+                    "it passes over a square that may hold a queen".into(),
+                ));
             }
         }
         position.back_to(&mark);
@@ -399,7 +435,9 @@ impl Checker<'_, '_, '_> {
     ) -> Result<(), ProofError> {
         let refused = |what: &str| Err(ProofError::Refused(format!("it branches over {what}")));
         let Some(mut open) = position.choices(line) else {
-            let Some(queen) = position.queen_on(line) else { return refused("a line that is not open") };
+            let Some(queen) = position.queen_on(line) else {
+                return refused("a line that is not open");
+            };
             let mut listed = false;
             for _ in 0..children {
                 let here = self.reader.size(usize::MAX)? == queen;
@@ -434,7 +472,8 @@ impl Checker<'_, '_, '_> {
         Ok(())
     }
 
-    /// Tries everything on one line after the other. Whatever the order says, each line is one that every completion uses.
+    /// Searches exhaustively over one line after the other. Under any branching rule, each is a
+    /// line that every completion uses.
     fn search(&mut self, position: &mut Position, order: &Order) -> Result<(), ProofError> {
         let line = match order {
             Order::Smallest => position.smallest_line(),
@@ -453,7 +492,7 @@ impl Checker<'_, '_, '_> {
         Ok(())
     }
 
-    /// Whether the position is refuted with a queen on `square`.
+    /// Places a queen on `square`. Returns whether the position is then refuted.
     fn place(&mut self, position: &mut Position, square: usize) -> Result<bool, ProofError> {
         self.work.add(1)?;
         position.place(square);
@@ -462,7 +501,7 @@ impl Checker<'_, '_, '_> {
         Ok(refuted)
     }
 
-    /// Has the meter count what was done to a position.
+    /// Reports the operations on a position to the meter.
     fn meter(&mut self, position: &Position) -> Result<(), ProofError> {
         self.work.meter.add(position.operations())
     }
@@ -473,7 +512,7 @@ mod tests {
     use super::refutation::Weightiest;
     use super::*;
 
-    /// Every completion of `prefix`, by the plain definition.
+    /// Finds every completion of `prefix`, by the plain definition.
     fn completions(n: usize, prefix: &mut Vec<usize>, found: &mut Vec<Vec<usize>>) {
         if prefix.len() == n {
             found.push(prefix.clone());
@@ -519,23 +558,26 @@ mod tests {
         }
     }
 
-    /// Some blocks of any rows.
+    /// Returns some random blocks of rows.
     fn blocks(n: usize, random: &mut fastrand::Rng) -> Vec<Vec<usize>> {
-        let block =
-            |random: &mut fastrand::Rng| (0..random.usize(0..=n)).map(|_| random.usize(0..n)).collect();
+        let block = |random: &mut fastrand::Rng| {
+            (0..random.usize(0..=n)).map(|_| random.usize(0..n)).collect()
+        };
         (0..random.usize(0..=n.min(3))).map(|_| block(random)).collect()
     }
 
-    /// Any weights of rows and columns.
+    /// Returns random weights of rows and columns.
     fn learned(n: usize, random: &mut fastrand::Rng) -> Vec<u32> {
         (0..2 * n).map(|_| random.choice([0, 1, 2, 100, u32::MAX]).unwrap_or(1)).collect()
     }
 
-    /// Any tree at all, of any squares and lines.
+    /// Returns a random tree, over any squares and lines.
     fn tree(n: usize, depth: usize, random: &mut fastrand::Rng) -> Refutation {
         match random.u8(0..if depth == 0 { 1 } else { 7 }) {
             0 if random.bool() => in_blocks(random.u8(6..=7), &blocks(n, random)),
-            0 if random.bool() => Refutation::search_by_weight(&blocks(n, random), &learned(n, random)),
+            0 if random.bool() => {
+                Refutation::search_by_weight(&blocks(n, random), &learned(n, random))
+            }
             0 => SEARCHES[random.usize(0..3)](),
             6 => {
                 let then = tree(n, depth - 1, random);
@@ -545,11 +587,12 @@ mod tests {
             }
             kind @ 1..=3 => {
                 let then = tree(n, depth - 1, random);
-                Refutation::budget(&multipliers(n, random), kind > 1, &then)
+                Refutation::dual_bound(&multipliers(n, random), kind > 1, &then)
             }
             _ => {
                 let at = random.usize(0..n);
-                let lines = [Line::Row(at), Line::Column(at), Line::Diagonal(at), Line::Antidiagonal(at)];
+                let lines =
+                    [Line::Row(at), Line::Column(at), Line::Diagonal(at), Line::Antidiagonal(at)];
                 let line = random.choice(lines).unwrap_or(Line::Row(0));
                 let listed = random.usize(0..=n);
                 let square = |random: &mut fastrand::Rng| match line {
@@ -606,7 +649,7 @@ mod tests {
             ];
             let search = searches[random.usize(0..4)].clone();
             let refutation = (0..budgets).fold(search, |then, _| {
-                Refutation::budget(&multipliers(n, &mut random), random.bool(), &then)
+                Refutation::dual_bound(&multipliers(n, &mut random), random.bool(), &then)
             });
             let accepted = check_refutation(n, &prefix, &refutation, u64::MAX).is_ok();
             assert_eq!(accepted, all(n, &prefix).is_empty(), "case {case}: {prefix:?} of {n}");
@@ -615,8 +658,11 @@ mod tests {
 
     #[test]
     fn columns_are_branched_over_where_they_ran_out_of_squares_before() {
-        let lines =
-            |blocks: &[u128]| Weightiest { blocks: blocks.to_vec(), columns: true, ..Weightiest::default() };
+        let lines = |blocks: &[u128]| Weightiest {
+            blocks: blocks.to_vec(),
+            columns: true,
+            ..Weightiest::default()
+        };
         let mut position = Position::new(6, &[]);
         assert!(!position.conclude());
         let mark = position.mark();
@@ -627,7 +673,7 @@ mod tests {
         assert!(!position.conclude());
         assert_eq!(position.weightiest_line(&lines(&[])), Some(6 + 4));
         assert_eq!(position.weightiest_line(&Weightiest::default()), Some(0));
-        // It is shared by rows that are not of the block.
+        // The column has squares in rows outside the block.
         assert_eq!(position.weightiest_line(&lines(&[0b1100])), Some(2));
         (0..6).filter(|row| ![2, 3].contains(row)).for_each(|row| position.kill(row * 6 + 4));
         assert_eq!(position.weightiest_line(&lines(&[0b1100])), Some(6 + 4));
@@ -643,10 +689,10 @@ mod tests {
         let lines = Weightiest { columns: true, learned, ..Weightiest::default() };
         position.learn(&lines);
         assert_eq!(position.weightiest_line(&lines), Some(6 + 2));
-        // Nothing is known: what was learned stays.
+        // Without learned weights, the previous ones are kept.
         position.learn(&Weightiest::default());
         assert_eq!(position.weightiest_line(&lines), Some(6 + 2));
-        // A weight for each line, and no larger ones than 32 bits.
+        // There must be a weight for each line, of at most 32 bits.
         let whole = Refutation::search_by_weight(&[], &[1; 16]);
         assert!(check_refutation(8, &[0, 2, 4, 1, 3], &whole, u64::MAX).is_ok());
         let short = Refutation::search_by_weight(&[], &[1; 14]);
@@ -662,15 +708,20 @@ mod tests {
     fn a_search_in_blocks_begins_with_them_and_passes_over_no_row() {
         let mut position = Position::new(8, &[]);
         assert!(!position.conclude());
-        let rows = |blocks: &[u128]| Weightiest { blocks: blocks.to_vec(), ..Weightiest::default() };
+        let rows =
+            |blocks: &[u128]| Weightiest { blocks: blocks.to_vec(), ..Weightiest::default() };
         assert_eq!(position.weightiest_line(&rows(&[])), Some(0));
         assert_eq!(position.weightiest_line(&rows(&[0, 1 << 5 | 1 << 6, 1])), Some(5));
         position.place(5 * 8);
         assert!(!position.conclude());
         assert_eq!(position.weightiest_line(&rows(&[1 << 5 | 1 << 3, 1])), Some(3));
-        assert_eq!(position.weightiest_line(&rows(&[1 << 5])), position.weightiest_line(&rows(&[])));
-        // Blocks with rows that the board does not have are damaged.
-        for (blocks, accepted) in [(vec![vec![0, 1]], true), (vec![vec![8]], false), (vec![vec![]; 9], false)]
+        assert_eq!(
+            position.weightiest_line(&rows(&[1 << 5])),
+            position.weightiest_line(&rows(&[]))
+        );
+        // Blocks with rows that are not on the board are damaged.
+        for (blocks, accepted) in
+            [(vec![vec![0, 1]], true), (vec![vec![8]], false), (vec![vec![]; 9], false)]
         {
             for byte in [6, 7] {
                 let refutation = in_blocks(byte, &blocks);
@@ -712,13 +763,20 @@ mod tests {
                     assert!(!used, "case {case}: {square} of {n} after {prefix:?}");
                     died += 1;
                 }
-                // It says the same as a tree: what does not die is refused.
+                // A tree gives the same result: a square that cannot be eliminated is refused.
                 let dead = Refutation::dead(&y, &[square], &Refutation::search());
                 let accepted = check_refutation(n, &prefix, &dead, u64::MAX).is_ok();
-                assert_eq!(accepted, dies && completions.is_empty(), "case {case}: {square} of {n}");
+                assert_eq!(
+                    accepted,
+                    dies && completions.is_empty(),
+                    "case {case}: {square} of {n}"
+                );
             }
         }
-        assert!(died > 1000 && not_refuted_at_once > 20, "{died} died, {not_refuted_at_once} by a budget");
+        assert!(
+            died > 1000 && not_refuted_at_once > 20,
+            "{died} died, {not_refuted_at_once} by a budget"
+        );
     }
 
     #[test]
@@ -739,33 +797,41 @@ mod tests {
                 let children: Vec<_> = (0..n).map(|i| (at(i), Refutation::search())).collect();
                 let branch = Refutation::branch(n, line, &children);
                 let accepted = check_refutation(n, &prefix, &branch, u64::MAX).is_ok();
-                assert_eq!(accepted, refuted || none && !taken, "case {case}: {prefix:?} of {n}, {line:?}");
+                assert_eq!(
+                    accepted,
+                    refuted || none && !taken,
+                    "case {case}: {prefix:?} of {n}, {line:?}"
+                );
             }
         }
         assert!(forced > 20, "only {forced} queens were forced");
     }
 
-    /// The ways to have the checker try everything.
-    const SEARCHES: [fn() -> Refutation; 3] =
-        [Refutation::search, || Refutation::from_bytes(vec![5]), || Refutation::search_by_weight(&[], &[])];
+    /// The kinds of exhaustive search without parameters.
+    const SEARCHES: [fn() -> Refutation; 3] = [
+        Refutation::search,
+        || Refutation::from_bytes(vec![5]),
+        || Refutation::search_by_weight(&[], &[]),
+    ];
 
-    /// A search in blocks of rows, by rows only (6) or by columns too (7).
+    /// Creates a search in blocks of rows, by rows only (6) or by columns too (7).
     fn in_blocks(byte: u8, blocks: &[Vec<usize>]) -> Refutation {
         let mut bytes = Refutation::search_by_weight(blocks, &[]).as_bytes().to_vec();
         bytes[0] = byte;
         Refutation::from_bytes(bytes)
     }
 
-    /// The first solution and a search for each refutation.
+    /// Returns the first solution, and a search for each refutation.
     fn searched(n: usize) -> (Option<Vec<usize>>, Vec<Refutation>) {
         searched_by(n, &Refutation::search())
     }
 
-    /// The first solution and this for each refutation.
+    /// Returns the first solution, and `search` for each refutation.
     fn searched_by(n: usize, search: &Refutation) -> (Option<Vec<usize>>, Vec<Refutation>) {
         let first = all(n, &[]).into_iter().next();
         let number = first.as_ref().map_or(1, |columns| {
-            let free = |row: usize, column: usize| is_free(n, &[&columns[..row], &[column]].concat());
+            let free =
+                |row: usize, column: usize| is_free(n, &[&columns[..row], &[column]].concat());
             (0..n).map(|row| (0..columns[row]).filter(|&column| free(row, column)).count()).sum()
         });
         (first, vec![search.clone(); number])
@@ -784,7 +850,11 @@ mod tests {
             let refutations: Vec<&Refutation> = refutations.iter().collect();
             let sealed = certificate(n, first.as_deref(), &refutations).expect("it is right");
             let proved = super::super::check(&sealed).expect("it is right");
-            assert_eq!((proved.kind, proved.n, proved.solution), (Kind::First, n, first), "n = {n}");
+            assert_eq!(
+                (proved.kind, proved.n, proved.solution),
+                (Kind::First, n, first),
+                "n = {n}"
+            );
         }
         assert_eq!(searched(3).0, None);
     }
@@ -814,7 +884,9 @@ mod tests {
             let (first, refutations) = searched(n);
             let refutations: Vec<Refutation> = refutations
                 .iter()
-                .map(|search| Refutation::budget(&multipliers(n, &mut random), random.bool(), search))
+                .map(|search| {
+                    Refutation::dual_bound(&multipliers(n, &mut random), random.bool(), search)
+                })
                 .collect();
             let borrowed: Vec<&Refutation> = refutations.iter().collect();
             let certificate = certificate(n, first.as_deref(), &borrowed).expect("it is right");
@@ -840,8 +912,9 @@ mod tests {
     fn no_bytes_make_the_checker_panic() {
         let mut random = fastrand::Rng::with_seed(2);
         for _ in 0..20_000 {
-            let bytes: Vec<u8> = (0..random.usize(0..60)).map(|_| random.u8(..) >> random.u8(0..8)).collect();
-            // Work is what the file says; here it is little.
+            let bytes: Vec<u8> =
+                (0..random.usize(0..60)).map(|_| random.u8(..) >> random.u8(0..8)).collect();
+            // The certificate states the work limit; here it is small.
             let mut proof = vec![0xff, 0x07];
             proof.extend(bytes);
             let _ = check(random.usize(0..=12), &proof);
@@ -853,7 +926,7 @@ mod tests {
     fn a_certificate_of_few_bytes_that_asks_for_endless_work_ends_at_the_checkers_limit() {
         const LIMIT: u64 = 20_000;
         let heavy = Multipliers { columns: vec![1; LARGEST], ..Multipliers::none(LARGEST) };
-        // Every square of the board dies by the knapsacks, or so it says.
+        // Claims that the knapsacks eliminate every square of the board.
         let squares: Vec<usize> = (0..LARGEST * LARGEST).collect();
         let everything = Refutation::search();
         let trees = [
@@ -862,13 +935,14 @@ mod tests {
             in_blocks(6, &[(0..64).collect()]),
             in_blocks(7, &[(0..64).collect(), vec![99]]),
             Refutation::search_by_weight(&[], &[u32::MAX; 2 * LARGEST]),
-            (0..900).fold(everything.clone(), |then, _| Refutation::budget(&heavy, true, &then)),
+            (0..900)
+                .fold(everything.clone(), |then, _| Refutation::dual_bound(&heavy, true, &then)),
             Refutation::dead(&heavy, &squares, &everything),
             Refutation::branch(LARGEST, Line::Row(64), &[(64 * LARGEST, everything)]),
         ];
         for (number, tree) in trees.iter().enumerate() {
             let mut writer = Writer::new();
-            // What it says that it takes is only its wish.
+            // The stated work limit does not bind the checker.
             writer.number(u64::MAX);
             writer.byte(0);
             writer.bytes(tree.as_bytes());
@@ -876,10 +950,13 @@ mod tests {
             assert!(number > 0 || sealed.len() == 56);
             let mut meter = Meter::new(Some(LIMIT));
             let checked = super::super::check_within(&sealed, &mut meter);
-            // A square that does not die ends it sooner.
+            // A square that cannot be eliminated ends the check sooner.
             let is_ended = checked == Err(ProofError::LimitReached(LIMIT));
-            assert!(is_ended || number == 6 && matches!(checked, Err(ProofError::Refused(_))), "{number}");
-            // Hardly more than that was done.
+            assert!(
+                is_ended || number == 6 && matches!(checked, Err(ProofError::Refused(_))),
+                "{number}"
+            );
+            // Only a little more work than that was done.
             assert!(meter.work() < LIMIT + 1_000_000, "{number}: {}", meter.work());
         }
     }
@@ -891,7 +968,8 @@ mod tests {
         let within = |limit| super::super::check_within(&certificate, &mut Meter::new(Some(limit)));
         assert_eq!(within(work).map(|proved| proved.work), Ok(work));
         assert_eq!(within(work - 1), Err(ProofError::LimitReached(work - 1)));
-        let stopped = super::super::check_within(&certificate, &mut Meter::new(None).stopped_by(&|| true));
+        let stopped =
+            super::super::check_within(&certificate, &mut Meter::new(None).stopped_by(&|| true));
         assert_eq!(stopped, Err(ProofError::Stopped));
     }
 
@@ -899,18 +977,20 @@ mod tests {
     fn trees_deeper_than_any_are_refused_on_the_stack_of_any_thread() {
         let search = Refutation::search;
         let nothing = Multipliers::none(8);
-        let deep =
-            |wrap: &dyn Fn(&Refutation) -> Refutation| (0..3 * DEEPEST).fold(search(), |then, _| wrap(&then));
-        // With queens in the corner and beside it nothing is left at once; without, queens are forced on some lines.
+        let deep = |wrap: &dyn Fn(&Refutation) -> Refutation| {
+            (0..3 * DEEPEST).fold(search(), |then, _| wrap(&then))
+        };
+        // The first prefix leaves many squares alive, the second has no completion, and the third
+        // is that of a solution.
         let trees = [
             deep(&|then| Refutation::branch(8, Line::Row(7), &[(56, then.clone())])),
-            deep(&|then| Refutation::budget(&nothing, true, then)),
+            deep(&|then| Refutation::dual_bound(&nothing, true, then)),
             deep(&|then| Refutation::dead(&nothing, &[], then)),
         ];
         for tree in trees {
             for prefix in [&[0usize][..], &[0, 2, 4, 1, 3], &[0, 4, 7, 5, 2, 6]] {
                 let (tree, prefix) = (tree.clone(), prefix.to_vec());
-                // Those of the program have two megabytes, as this has.
+                // The program's own threads have two megabytes of stack, like this one.
                 let checked = std::thread::Builder::new()
                     .stack_size(2 << 20)
                     .spawn(move || check_refutation(8, &prefix, &tree, u64::MAX))
@@ -924,19 +1004,24 @@ mod tests {
 
     #[test]
     fn a_step_that_this_version_does_not_know_is_told_from_a_false_one() {
-        let check =
-            |bytes: &[u8]| check_refutation(8, &[0, 2], &Refutation::from_bytes(bytes.to_vec()), u64::MAX);
+        let check = |bytes: &[u8]| {
+            check_refutation(8, &[0, 2], &Refutation::from_bytes(bytes.to_vec()), u64::MAX)
+        };
         assert!(check(&[0]).is_ok());
         for unknown in [9, 99, 255] {
             assert_eq!(check(&[unknown]), Err(ProofError::UnknownStep(unknown.into())));
-            // Behind steps that are known, too, and where nothing is left to refute.
+            // The unknown step is also reported after known steps, and where nothing is left to
+            // refute.
             let newer = Refutation::from_bytes(vec![unknown]);
-            let behind = Refutation::budget(&Multipliers::none(8), false, &newer);
+            let behind = Refutation::dual_bound(&Multipliers::none(8), false, &newer);
             assert_eq!(check(behind.as_bytes()), Err(ProofError::UnknownStep(unknown.into())));
         }
-        // What is false before such a step is false.
+        // An error before the unknown step is reported as an error.
         let damaged = check(&[3, 200, 1, 9]);
-        assert!(matches!(damaged, Err(ProofError::Damaged(_) | ProofError::Refused(_))), "{damaged:?}");
+        assert!(
+            matches!(damaged, Err(ProofError::Damaged(_) | ProofError::Refused(_))),
+            "{damaged:?}"
+        );
     }
 
     #[test]

@@ -1,18 +1,23 @@
-//! The rest of a board under a refutation: which squares can still hold a queen, and how much room budgets leave.
+//! The rest of a board under a refutation: the squares that can still have a queen, and the slack
+//! of the dual bounds.
 //!
-//! A *line* is a row, a column or a diagonal of either direction. A square is *alive* until something shows that no
-//! completion has a queen there. Every change is kept on a trail and taken back by [`Position::back_to`].
+//! A *line* is a row, a column or a diagonal of either direction. A square is *alive* until it is
+//! shown that no completion has a queen there. Every change is recorded on a trail and undone by
+//! [`Position::back_to`].
 //!
-//! A *budget* gives a whole number y to each line (rows and columns any, diagonals from 0 on) such that the cost
-//! y(row) + y(column) + y(diagonal) + y(antidiagonal) of no alive square is below 0. Summed over the queens of any
-//! completion, the costs and the weights y of the unused diagonals make exactly
-//! G = Σ y over all open rows, open columns and diagonals with an alive square. So G < 0 refutes the position, a
-//! square whose cost exceeds G dies, and a diagonal whose weight exceeds G must be used. A queen takes its cost from
-//! G, and a diagonal that can no more be used takes its weight.
+//! A *dual bound* gives an integer multiplier y to each line (of any sign for rows and columns, not
+//! negative for diagonals) such that the reduced cost y(row) + y(column) + y(diagonal) +
+//! y(antidiagonal) of no alive square is negative. Over any completion, the reduced costs of its
+//! queens and the weights y of the unused diagonals sum to exactly G = Σ y over all open rows, open
+//! columns and diagonals with an alive square. So G < 0 refutes the position, a square whose
+//! reduced cost exceeds G is eliminated, and a diagonal whose weight exceeds G must be used. A
+//! queen subtracts her reduced cost from G, and a diagonal that can no longer be used subtracts its
+//! weight.
 //!
-//! With the *knapsacks*, what the unused diagonals of a direction weigh at least (all that are alive, less the heaviest
-//! set that a completion can use) is taken from G at once. It is a credit: as much as that may diagonals of this direction
-//! weigh that can no more be used before they take anything from G again.
+//! With the *knapsacks*, the least total weight of the unused diagonals of a direction (all alive
+//! ones without the heaviest set that a completion can use) is subtracted from G at once and
+//! becomes a credit: diagonals of this direction that can no longer be used reduce the credit
+//! first, and G only when the credit is used up.
 
 use std::cell::Cell;
 use std::ops::ControlFlow;
@@ -20,37 +25,37 @@ use std::ops::ControlFlow;
 use super::knapsack::{Heaviest, Item, Outcome, heaviest};
 use super::refutation::Weightiest;
 
-/// Four: row, column, diagonal, antidiagonal.
+/// The numbers of a square's row, column, diagonal and antidiagonal.
 type LinesOf = [usize; 4];
 
-/// After so many failures of rows their weights are halved; so are those of columns.
+/// After this many failures of rows, the weights of all rows are halved; likewise for columns.
 const HALVING: usize = 20_000;
 
-/// This many budgets are kept at most: the first one and the last ones.
+/// The largest number of dual bounds kept: the first one and the most recent ones.
 const BUDGETS: usize = 3;
 
 pub(super) struct Position {
     n: usize,
     /// By square, row by row: its lines.
     lines: Vec<LinesOf>,
-    /// By line: its squares that were alive when the position was set up.
+    /// By line: the squares that were alive when the position was created.
     squares: Vec<Vec<usize>>,
-    /// By square.
+    /// By square: whether it is alive.
     alive: Vec<bool>,
-    /// By line: its alive squares.
+    /// By line: the number of alive squares.
     count: Vec<usize>,
     /// By line: whether a queen stands on it.
     taken: Vec<bool>,
-    budgets: Vec<Budget>,
-    /// Lines that came down to one alive square.
+    budgets: Vec<DualBound>,
+    /// Lines that have one alive square left.
     units: Vec<usize>,
     trail: Vec<Change>,
     refuted: bool,
-    /// By row and column: how often it ran out of squares, and 1.
+    /// By row and column: one more than how often it ran out of squares.
     weights: Vec<usize>,
-    /// How often rows did so since their weights were halved, and columns.
+    /// The failures of rows and those of columns since their weights were last halved.
     failures: [usize; 2],
-    /// Operations that were not reported yet, each about a nanosecond.
+    /// Operations not yet reported, each about a nanosecond.
     operations: Cell<u64>,
 }
 
@@ -60,42 +65,44 @@ enum Change {
     Placed(usize),
 }
 
-struct Budget {
-    room: Room,
-    /// By square: its cost.
+struct DualBound {
+    room: Slack,
+    /// By square: its reduced cost.
     cost: Vec<i64>,
-    /// By line: what a diagonal weighs that was usable when the budget was made.
+    /// By line: the weight of a diagonal that was usable when the dual bound was added.
     weight: Vec<i64>,
-    /// The squares, those of the greatest cost first.
+    /// The squares by descending reduced cost.
     squares: Vec<usize>,
-    /// The diagonals of each direction that weigh something, the heaviest first.
+    /// The diagonals of each direction with positive weight, by descending weight.
     diagonals: [Vec<usize>; 2],
 }
 
-/// What changes about a budget.
+/// The part of a dual bound that changes.
 #[derive(Clone, Copy, Default)]
-struct Room {
-    /// G, as far as it is not used up.
+struct Slack {
+    /// The current slack: the remaining part of G.
     left: i64,
-    /// What unused diagonals of each direction may weigh that is taken from G already.
+    /// The credit of each direction: the weight of unused diagonals that has already been
+    /// subtracted from G.
     credit: [i64; 2],
-    /// How many squares cost more than is left.
+    /// The number of squares whose reduced cost exceeds the slack.
     dear: usize,
-    /// How many diagonals of each direction weigh more than is left, with the credit.
+    /// The number of diagonals of each direction whose weight exceeds the slack plus the credit.
     heavy: [usize; 2],
 }
 
-/// A moment to which a position can go back.
+/// A mark to which a position can be restored.
 pub(super) struct Mark {
     trail: usize,
-    rooms: [Room; BUDGETS],
+    rooms: [Slack; BUDGETS],
 }
 
-/// A budget that made place for another one.
-pub(super) struct Displaced(Option<Budget>);
+/// A dual bound displaced by another one.
+pub(super) struct Displaced(Option<DualBound>);
 
 impl Position {
-    /// The empty board of size `n` with queens on the first rows, which do not attack each other.
+    /// Creates the position with queens on the first rows of the board of size `n`, which do not
+    /// attack each other.
     pub(super) fn new(n: usize, prefix: &[usize]) -> Self {
         let lines: Vec<LinesOf> = (0..n * n)
             .map(|square| {
@@ -109,7 +116,8 @@ impl Position {
                 taken[line] = true;
             }
         }
-        let alive: Vec<bool> = lines.iter().map(|lines| lines.iter().all(|&line| !taken[line])).collect();
+        let alive: Vec<bool> =
+            lines.iter().map(|lines| lines.iter().all(|&line| !taken[line])).collect();
         let mut squares = vec![Vec::new(); taken.len()];
         for square in (0..n * n).filter(|&square| alive[square]) {
             for line in lines[square] {
@@ -140,7 +148,7 @@ impl Position {
         }
     }
 
-    /// Returns the operations since it was asked last.
+    /// Returns the operations since the last call.
     pub(super) fn operations(&self) -> u64 {
         self.operations.take()
     }
@@ -150,12 +158,12 @@ impl Position {
     }
 
     pub(super) fn mark(&self) -> Mark {
-        let mut rooms = [Room::default(); BUDGETS];
-        rooms.iter_mut().zip(&self.budgets).for_each(|(room, budget)| *room = budget.room);
+        let mut rooms = [Slack::default(); BUDGETS];
+        rooms.iter_mut().zip(&self.budgets).for_each(|(room, dual_bound)| *room = dual_bound.room);
         Mark { trail: self.trail.len(), rooms }
     }
 
-    /// Takes back what happened since `mark`. The budgets are those of then.
+    /// Undoes all changes since `mark`. The dual bounds must be the same as then.
     pub(super) fn back_to(&mut self, mark: &Mark) {
         for change in self.trail.drain(mark.trail..).rev() {
             match change {
@@ -168,19 +176,25 @@ impl Position {
                 }
             }
         }
-        self.budgets.iter_mut().zip(mark.rooms).for_each(|(budget, room)| budget.room = room);
+        self.budgets
+            .iter_mut()
+            .zip(mark.rooms)
+            .for_each(|(dual_bound, room)| dual_bound.room = room);
         self.units.clear();
         self.refuted = false;
     }
 
-    /// The alive squares of a line on which no queen stands; `None` if one does, or there is no such line.
+    /// Returns the alive squares of a line without a queen; `None` if the line has a queen or does
+    /// not exist.
     pub(super) fn choices(&self, line: usize) -> Option<Vec<usize>> {
         let open = self.taken.get(line).is_some_and(|taken| !taken);
         self.spend(50 + self.squares.get(line).map_or(0, Vec::len));
-        open.then(|| self.squares[line].iter().copied().filter(|&square| self.alive[square]).collect())
+        open.then(|| {
+            self.squares[line].iter().copied().filter(|&square| self.alive[square]).collect()
+        })
     }
 
-    /// The square of the queen on a line, if it was placed since the position was set up.
+    /// Returns the square of the queen on a line, if she was placed after the position was created.
     pub(super) fn queen_on(&self, line: usize) -> Option<usize> {
         self.spend(2 * self.trail.len());
         self.trail.iter().find_map(|change| match *change {
@@ -189,16 +203,16 @@ impl Position {
         })
     }
 
-    /// Whether a queen must stand on the open line in every completion. The weight of a diagonal without an alive
-    /// square is taken from the room already.
+    /// Returns whether every completion has a queen on the open line. The weight of a diagonal
+    /// without an alive square has already been subtracted from the slack.
     pub(super) fn is_mandatory(&self, line: usize) -> bool {
         let n = self.n;
         line < 2 * n
             || self.count[line] > 0
-                && self.budgets.iter().any(|budget| budget.needs(line, direction(n, line)))
+                && self.budgets.iter().any(|dual_bound| dual_bound.needs(line, direction(n, line)))
     }
 
-    /// An open mandatory line with the fewest choices; `None` if the board is full.
+    /// Returns an open mandatory line with the fewest choices; `None` if the board is full.
     pub(super) fn smallest_line(&self) -> Option<usize> {
         let columns_and_rows = 0..2 * self.n;
         self.spend(8 * self.n);
@@ -208,45 +222,54 @@ impl Position {
             .min_by_key(|&line| self.count[line])
     }
 
-    /// A column or a mandatory diagonal with two choices; else the row or column with the fewest for its weight: one that
-    /// ran out of squares before will do so again. Which lines are compared makes no difference to what is proved: any
-    /// open row or column must get a queen. `None` if the board is full.
+    /// Returns a column or mandatory diagonal with at most two choices; otherwise the row or column
+    /// with the smallest ratio of choices to weight, since a line that ran out of squares before is
+    /// likely to do so again; `None` if the board is full. Any rule is sound, since every open row
+    /// or column must get a queen.
     pub(super) fn weightiest_line(&self, of: &Weightiest) -> Option<usize> {
         let n = self.n;
-        // Where blocks are filled, the squares of columns are looked at.
+        // With blocks, the squares of columns are examined too.
         self.spend(16 * n + if of.columns && !of.blocks.is_empty() { n * n / 4 } else { 0 });
-        let short = (n..2 * n).chain(self.heavy()).find(|&line| self.is_open(line) && self.count[line] <= 2);
+        let short = (n..2 * n)
+            .chain(self.heavy())
+            .find(|&line| self.is_open(line) && self.count[line] <= 2);
         if short.is_some() {
             return short;
         }
-        let open_rows = |block: u128| (0..n).filter(move |&row| block >> row & 1 == 1 && self.is_open(row));
+        let open_rows =
+            |block: u128| (0..n).filter(move |&row| block >> row & 1 == 1 && self.is_open(row));
         let block = of.blocks.iter().copied().find(|&block| open_rows(block).next().is_some());
         let within = |column: usize| {
-            block.is_none_or(|block| self.alive_on(column).all(|square| block >> (square / n) & 1 == 1))
+            block.is_none_or(|block| {
+                self.alive_on(column).all(|square| block >> (square / n) & 1 == 1)
+            })
         };
         let columns = if of.columns { n..2 * n } else { 0..0 };
         let columns = columns.filter(|&column| self.is_open(column) && within(column));
-        open_rows(block.unwrap_or(u128::MAX))
-            .chain(columns)
-            .min_by(|&a, &b| (self.count[a] * self.weights[b]).cmp(&(self.count[b] * self.weights[a])))
+        open_rows(block.unwrap_or(u128::MAX)).chain(columns).min_by(|&a, &b| {
+            (self.count[a] * self.weights[b]).cmp(&(self.count[b] * self.weights[a]))
+        })
     }
 
-    /// Whether a line has no queen, but alive squares.
+    /// Returns whether a line has no queen but has alive squares.
     fn is_open(&self, line: usize) -> bool {
         !self.taken[line] && self.count[line] > 0
     }
 
-    /// Diagonals that must be used, or are used, or are lost.
+    /// Returns the diagonals that must be used, are used, or can no longer be used.
     fn heavy(&self) -> impl Iterator<Item = usize> {
-        self.budgets.iter().flat_map(Budget::heavy_diagonals)
+        self.budgets.iter().flat_map(DualBound::heavy_diagonals)
     }
 
-    /// Begins a search with what is known about rows and columns, if something is.
+    /// Sets the weights of rows and columns to the learned ones, if there are any.
     pub(super) fn learn(&mut self, of: &Weightiest) {
-        self.weights.iter_mut().zip(&of.learned).for_each(|(weight, &learned)| *weight = learned.max(1));
+        self.weights
+            .iter_mut()
+            .zip(&of.learned)
+            .for_each(|(weight, &learned)| *weight = learned.max(1));
     }
 
-    /// A row or column ran out of squares.
+    /// Counts a failure of a row or column that ran out of squares.
     fn fail(&mut self, line: usize) {
         self.weights[line] += 1;
         let kind = line / self.n;
@@ -258,10 +281,10 @@ impl Position {
         }
     }
 
-    /// Puts a queen on an alive square.
+    /// Places a queen on an alive square.
     pub(super) fn place(&mut self, square: usize) {
-        for budget in &mut self.budgets {
-            budget.room.left -= budget.cost[square];
+        for dual_bound in &mut self.budgets {
+            dual_bound.room.left -= dual_bound.cost[square];
         }
         self.trail.push(Change::Placed(square));
         for line in self.lines[square] {
@@ -278,16 +301,16 @@ impl Position {
         }
     }
 
-    /// Whether nothing shows yet that no completion has a queen on the square.
+    /// Returns whether the square is still alive.
     pub(super) fn is_alive(&self, square: usize) -> bool {
         self.alive[square]
     }
 
-    /// No completion has a queen on this alive square.
+    /// Eliminates an alive square.
     pub(super) fn kill(&mut self, square: usize) {
         self.alive[square] = false;
         self.trail.push(Change::Died(square));
-        // With what it takes to have it live again.
+        // Includes the cost of restoring it.
         self.spend(20);
         for line in self.lines[square] {
             self.count[line] -= 1;
@@ -301,7 +324,7 @@ impl Position {
                 }
                 0 => {
                     let direction = direction(self.n, line);
-                    self.budgets.iter_mut().for_each(|budget| budget.lose(line, direction));
+                    self.budgets.iter_mut().for_each(|dual_bound| dual_bound.lose(line, direction));
                 }
                 1 => self.units.push(line),
                 _ => {}
@@ -309,7 +332,7 @@ impl Position {
         }
     }
 
-    /// Draws all conclusions. Returns whether the position is refuted.
+    /// Propagates until nothing changes. Returns whether the position is refuted.
     pub(super) fn conclude(&mut self) -> bool {
         loop {
             while self.filter().is_continue() {}
@@ -325,7 +348,8 @@ impl Position {
         }
     }
 
-    /// Kills what is dearer than the room that budgets leave. Goes on as long as something changes.
+    /// Eliminates squares whose reduced cost exceeds the slack of a dual bound. Returns `Continue`
+    /// if anything changed.
     fn filter(&mut self) -> ControlFlow<()> {
         let mut changed = ControlFlow::Break(());
         for i in 0..self.budgets.len() {
@@ -352,29 +376,31 @@ impl Position {
         changed
     }
 
-    /// Makes a budget of `y` (by line, without the rows), and draws conclusions.
+    /// Adds the dual bound of `y` (by line, without the rows).
     ///
-    /// With `knapsack` there is less room, but a credit; and the squares die whose cost exceeds the room even if the
-    /// heaviest sets that have their two diagonals are used.
+    /// With `knapsack` there is less slack, but a credit; and squares are eliminated whose reduced
+    /// cost exceeds the slack even if the heaviest sets that contain their two diagonals are used.
     pub(super) fn add_budget(&mut self, y: &[i64], knapsack: bool) -> Displaced {
         let n = self.n;
         let y = self.repaired(y);
         self.spend(40 * n * n);
         let cost: Vec<i64> = (0..n * n).map(|square| self.cost(&y, square)).collect();
         let usable = |line: &usize| !self.taken[*line] && self.count[*line] > 0;
-        let weight: Vec<i64> =
-            (0..y.len()).map(|line| if line >= 2 * n && usable(&line) { y[line] } else { 0 }).collect();
+        let weight: Vec<i64> = (0..y.len())
+            .map(|line| if line >= 2 * n && usable(&line) { y[line] } else { 0 })
+            .collect();
         let lines: i64 = y[..2 * n].iter().sum();
-        let weights =
-            [&weight[2 * n..4 * n - 1], &weight[4 * n - 1..]].map(|weights| weights.iter().sum::<i64>());
-        let mut room = Room { left: lines + weights[0] + weights[1], ..Room::default() };
+        let weights = [&weight[2 * n..4 * n - 1], &weight[4 * n - 1..]]
+            .map(|weights| weights.iter().sum::<i64>());
+        let mut room = Slack { left: lines + weights[0] + weights[1], ..Slack::default() };
         if knapsack {
             match self.heaviest_diagonals(&y) {
                 [Outcome::NoSet, _] | [_, Outcome::NoSet] => self.refuted = true,
                 [Outcome::Heaviest(falling), Outcome::Heaviest(rising)] => {
                     let dead = |&square: &usize| {
                         let [_, _, diagonal, antidiagonal] = self.lines[square];
-                        let (diagonal, antidiagonal) = (diagonal - 2 * n, antidiagonal - (4 * n - 1));
+                        let (diagonal, antidiagonal) =
+                            (diagonal - 2 * n, antidiagonal - (4 * n - 1));
                         let most = falling.with[diagonal].zip(rising.with[antidiagonal]);
                         most.is_none_or(|(falling, rising)| lines + falling + rising < cost[square])
                     };
@@ -383,7 +409,7 @@ impl Position {
                     room.credit = [weights[0] - falling.any, weights[1] - rising.any];
                     dead.into_iter().for_each(|square| self.kill(square));
                 }
-                // A board with so much left is for plain budgets.
+                // The tables would be too large: use the plain dual bound.
                 _ => {}
             }
         }
@@ -395,28 +421,30 @@ impl Position {
             diagonals
         });
         let displaced = (self.budgets.len() == BUDGETS).then(|| self.budgets.remove(1));
-        let mut budget = Budget { room, cost, weight, squares, diagonals };
-        // Those that died by the knapsacks.
+        let mut dual_bound = DualBound { room, cost, weight, squares, diagonals };
+        // Subtract the diagonals that lost all squares to the knapsacks.
         for line in (2 * n..y.len()).filter(|&line| !self.taken[line] && self.count[line] == 0) {
-            budget.lose(line, direction(n, line));
+            dual_bound.lose(line, direction(n, line));
         }
-        self.budgets.push(budget);
+        self.budgets.push(dual_bound);
         Displaced(displaced)
     }
 
-    /// Whether the budget of `y` with the knapsacks leaves less than no room.
+    /// Returns whether the dual bound of `y` with the knapsacks has negative slack.
     pub(super) fn is_refuted_by(&self, y: &[i64]) -> bool {
         let y = self.repaired(y);
         let lines: i64 = y[..2 * self.n].iter().sum();
         match self.heaviest_diagonals(&y) {
             [Outcome::NoSet, _] | [_, Outcome::NoSet] => true,
-            [Outcome::Heaviest(falling), Outcome::Heaviest(rising)] => lines + falling.any + rising.any < 0,
+            [Outcome::Heaviest(falling), Outcome::Heaviest(rising)] => {
+                lines + falling.any + rising.any < 0
+            }
             _ => false,
         }
     }
 
-    /// The numbers of all lines: those of the rows as small as they can be, so that no cost is below 0, then those of
-    /// the columns lowered as far as the costs allow.
+    /// Returns valid multipliers of all lines: those of the rows are the least for which no reduced
+    /// cost is negative, then those of the columns are lowered as far as the reduced costs allow.
     fn repaired(&self, y: &[i64]) -> Vec<i64> {
         let n = self.n;
         self.spend(8 * n * n);
@@ -424,23 +452,26 @@ impl Position {
         for line in 0..2 * n {
             if self.taken[line] {
                 y[line] = 0;
-            } else if let Some(least) = self.alive_on(line).map(|square| self.cost(&y, square)).min() {
+            } else if let Some(least) =
+                self.alive_on(line).map(|square| self.cost(&y, square)).min()
+            {
                 y[line] -= least;
             }
         }
         y
     }
 
-    /// Takes the last budget away again, before going back to where it was added.
+    /// Removes the last dual bound and restores the displaced one. Must be called before going back
+    /// to the mark.
     pub(super) fn remove_budget(&mut self, displaced: Displaced) {
         self.budgets.pop();
-        if let Some(budget) = displaced.0 {
-            self.budgets.insert(1, budget);
+        if let Some(dual_bound) = displaced.0 {
+            self.budgets.insert(1, dual_bound);
         }
     }
 
-    /// The heaviest sets of diagonals of each direction that a completion can use, by the weights `y`. Their items are
-    /// all diagonals of that direction.
+    /// Returns the heaviest sets of diagonals of each direction that a completion can use, under
+    /// the weights `y`. Their items are all diagonals of that direction.
     fn heaviest_diagonals(&self, y: &[i64]) -> [Outcome; 2] {
         let n = self.n;
         let open = |lines: std::ops::Range<usize>| lines.filter(|&line| !self.taken[line]);
@@ -450,14 +481,18 @@ impl Position {
         let heaviest_of = |first: usize, least: i64, sum: i64| {
             let usable = |line: &usize| !self.taken[*line] && self.count[*line] > 0;
             let lines: Vec<usize> = (first..first + 2 * n - 1).filter(usable).collect();
-            let item = |&line: &usize| Item { place: (line - first) as i64 + least, weight: y[line] };
+            let item =
+                |&line: &usize| Item { place: (line - first) as i64 + least, weight: y[line] };
             let items: Vec<Item> = lines.iter().map(item).collect();
             let (outcome, operations) = heaviest(&items, count, sum);
             self.spend(operations);
             match outcome {
                 Outcome::Heaviest(found) => {
                     let mut with = vec![None; 2 * n - 1];
-                    lines.iter().zip(found.with).for_each(|(&line, weight)| with[line - first] = weight);
+                    lines
+                        .iter()
+                        .zip(found.with)
+                        .for_each(|(&line, weight)| with[line - first] = weight);
                     Outcome::Heaviest(Heaviest { with, ..found })
                 }
                 other => other,
@@ -480,13 +515,13 @@ impl Position {
     }
 }
 
-/// Of a diagonal: 0 if it is one, 1 if it is an antidiagonal.
+/// Returns 0 for a diagonal, 1 for an antidiagonal.
 fn direction(n: usize, line: usize) -> usize {
     usize::from(line >= 4 * n - 1)
 }
 
-impl Budget {
-    /// The next square that costs more than is left.
+impl DualBound {
+    /// Returns the next square whose reduced cost exceeds the slack.
     fn next_dear_square(&mut self) -> Option<usize> {
         let square = *self.squares.get(self.room.dear)?;
         (self.cost[square] > self.room.left).then(|| {
@@ -495,7 +530,7 @@ impl Budget {
         })
     }
 
-    /// The next diagonal that must be used.
+    /// Returns the next diagonal that must be used.
     fn next_heavy_diagonal(&mut self) -> Option<usize> {
         for direction in [0, 1] {
             let next = self.diagonals[direction].get(self.room.heavy[direction]);
@@ -507,19 +542,19 @@ impl Budget {
         None
     }
 
-    /// The diagonals that must be used, or are used, or are lost.
+    /// Returns the diagonals that must be used, are used, or can no longer be used.
     fn heavy_diagonals(&self) -> impl Iterator<Item = usize> {
         let [falling, rising] = &self.diagonals;
         let [heavy_falling, heavy_rising] = self.room.heavy;
         falling[..heavy_falling].iter().chain(&rising[..heavy_rising]).copied()
     }
 
-    /// Whether there is no room for a diagonal to be unused.
+    /// Returns whether the slack does not allow a diagonal to be unused.
     fn needs(&self, line: usize, direction: usize) -> bool {
         self.weight[line] > self.room.left + self.room.credit[direction]
     }
 
-    /// A diagonal can no more be used.
+    /// Subtracts the weight of a diagonal that can no longer be used.
     fn lose(&mut self, line: usize, direction: usize) {
         let credit = &mut self.room.credit[direction];
         *credit -= self.weight[line];

@@ -1,24 +1,25 @@
-//! A refutation as it is written down: see the form in [`super`].
+//! The encoding of refutations; [`super`] describes the format.
 
 use super::super::ProofError;
 use super::super::bytes::{Reader, Writer};
 
-/// What the refutations of a certificate are made of: a tree, in prefix order.
+/// A refutation of a certificate: an encoded tree, in prefix order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refutation(Vec<u8>);
 
-/// A whole number for each column, diagonal and antidiagonal: the multipliers of a budget.
+/// The multipliers of a dual bound: an integer for each column, diagonal and antidiagonal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Multipliers {
     /// By column.
     pub columns: Vec<i64>,
-    /// By c - r + n - 1, from 0 on.
+    /// By c - r + n - 1, not negative.
     pub diagonals: Vec<i64>,
-    /// By r + c, from 0 on.
+    /// By r + c, not negative.
     pub antidiagonals: Vec<i64>,
 }
 
-/// Multipliers are smaller than this, so that no sum of a board's comes near to 64 bits.
+/// Exclusive upper bound on absolute values of multipliers, so that no sum over a board comes near
+/// to 64 bits.
 pub const LARGEST_MULTIPLIER: i64 = 1 << 40;
 
 const SEARCH: u8 = 0;
@@ -31,7 +32,7 @@ const SEARCH_IN_BLOCKS: u8 = 6;
 const SEARCH_BY_LINES: u8 = 7;
 const SEARCH_AFTER_LEARNING: u8 = 8;
 
-/// The lines, as they are numbered in a certificate.
+/// A line, with its number in a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Line {
     /// 0-based.
@@ -45,7 +46,7 @@ pub enum Line {
 }
 
 impl Line {
-    /// Its number on the board of size `n`.
+    /// Returns the number on the board of size `n`.
     pub const fn number(self, n: usize) -> usize {
         match self {
             Self::Row(row) => row,
@@ -57,14 +58,16 @@ impl Line {
 }
 
 impl Refutation {
-    /// The checker is to find out by itself, by trying everything on the line with the fewest squares.
+    /// Creates a refutation by an exhaustive search of the checker, which branches over the line
+    /// with the fewest squares.
     pub fn search() -> Self {
         Self(vec![SEARCH])
     }
 
-    /// The same, in the rows and columns first that ran out of squares before; but these blocks of rows one after the
-    /// other, and then the rest. `weights` say of each row and column how often it did so already; nothing is known of any if
-    /// there are none.
+    /// Creates a refutation by an exhaustive search that prefers rows and columns that ran out of
+    /// squares before. It completes these blocks of rows one after the other, then the rest.
+    /// `weights` gives for each row and column how often it has run out of squares already; it is
+    /// empty if nothing is known.
     pub fn search_by_weight(blocks: &[Vec<usize>], weights: &[u32]) -> Self {
         let mut writer = Writer::new();
         writer.byte(if weights.is_empty() { SEARCH_BY_LINES } else { SEARCH_AFTER_LEARNING });
@@ -77,8 +80,9 @@ impl Refutation {
         Self(writer.finish())
     }
 
-    /// The budget of `multipliers` (with the knapsack, if that is said), and what refutes the position with it.
-    pub fn budget(multipliers: &Multipliers, knapsack: bool, then: &Self) -> Self {
+    /// Creates a refutation that adds the dual bound of `multipliers`, with the knapsacks if
+    /// `knapsack` is set, and continues with `then`.
+    pub fn dual_bound(multipliers: &Multipliers, knapsack: bool, then: &Self) -> Self {
         let mut writer = Writer::new();
         writer.byte(if knapsack { KNAPSACK } else { PLAIN });
         multipliers.write(&mut writer);
@@ -86,8 +90,8 @@ impl Refutation {
         Self(writer.finish())
     }
 
-    /// All squares of a line on the board of size `n`: `children` are those that need a refutation, each with its
-    /// number, row by row.
+    /// Creates a branching over all squares of a line on the board of size `n`. `children` are the
+    /// squares that need a refutation, each with its number (row by row) and its refutation.
     pub fn branch(n: usize, line: Line, children: &[(usize, Self)]) -> Self {
         let mut writer = Writer::new();
         writer.byte(BRANCH);
@@ -100,8 +104,9 @@ impl Refutation {
         Self(writer.finish())
     }
 
-    /// Squares that no completion uses, because the budget of `multipliers` with the knapsacks refutes the position with
-    /// a queen there; and what refutes the position without them. The squares die in this order.
+    /// Creates a refutation that eliminates these squares in this order, and continues with `then`.
+    /// With a queen on any of them, the dual bound of `multipliers` with the knapsacks refutes the
+    /// position.
     pub fn dead(multipliers: &Multipliers, squares: &[usize], then: &Self) -> Self {
         let mut writer = Writer::new();
         writer.byte(DEAD);
@@ -112,25 +117,25 @@ impl Refutation {
         Self(writer.finish())
     }
 
-    /// What [`Self::as_bytes`] gave. If these are other bytes, it refutes nothing.
+    /// Creates a refutation from the bytes of [`Self::as_bytes`]. Other bytes refute nothing.
     pub const fn from_bytes(bytes: Vec<u8>) -> Self {
         Self(bytes)
     }
 
-    /// As it stands in a certificate.
+    /// Returns the bytes as they are written in a certificate.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 }
 
 impl Multipliers {
-    /// All 0, for the board of size `n`.
+    /// Creates multipliers that are all 0, for the board of size `n`.
     pub fn none(n: usize) -> Self {
         let diagonals = vec![0; (2 * n).saturating_sub(1)];
         Self { columns: vec![0; n], diagonals: diagonals.clone(), antidiagonals: diagonals }
     }
 
-    /// Numbers one after the other; a 0 is followed by how many more zeros there are.
+    /// Writes the multipliers one after the other; a 0 is followed by the number of further zeros.
     fn write(&self, writer: &mut Writer) {
         let mut zeros = 0;
         let flush = |writer: &mut Writer, zeros: &mut usize| {
@@ -156,39 +161,42 @@ impl Multipliers {
     }
 }
 
-/// Over which line a search of the checker branches.
+/// The branching rule of the checker's search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Order {
-    /// The one with the fewest squares.
+    /// Branches over the line with the fewest squares.
     Smallest,
-    /// The one that has the fewest for how often it ran out of them.
+    /// Branches over the line with the smallest ratio of squares to weight, where the weight grows
+    /// whenever the line runs out of squares (as in dom/wdeg).
     Weightiest(Weightiest),
 }
 
-/// Which lines are compared by weight.
+/// The lines that are compared by weight.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Weightiest {
-    /// Blocks of rows, a bit for each: those of the first block that is not full, and all rows at the end.
+    /// Blocks of rows, one bit per row. The rows of the first block that is not complete are
+    /// compared; once all are complete, all rows.
     pub(super) blocks: Vec<u128>,
-    /// Besides the rows the columns that have squares in no others.
+    /// Set if columns are compared as well: those whose alive squares all lie in the rows compared.
     pub(super) columns: bool,
-    /// How often each row and column ran out of squares already; empty if nothing is known.
+    /// By row and column: how often it has run out of squares already; empty if nothing is known.
     pub(super) learned: Vec<usize>,
 }
 
-/// One node of a tree, as it is read.
+/// A node of a tree as it is read.
 pub(super) enum Node {
     Search(Order),
-    Budget { knapsack: bool, y: Vec<i64> },
+    DualBound { knapsack: bool, y: Vec<i64> },
     Branch { line: usize, children: usize },
     Dead { y: Vec<i64>, squares: Vec<usize> },
 }
 
 impl Node {
-    /// Returns how many operations it takes to read it from so many bytes. Few bytes can stand for many multipliers.
+    /// Returns the number of operations for reading the node from this number of bytes. A few bytes
+    /// can encode many multipliers.
     pub(super) fn operations(&self, bytes: usize) -> u64 {
         let multipliers = match self {
-            Self::Budget { y, .. } | Self::Dead { y, .. } => y.len(),
+            Self::DualBound { y, .. } | Self::Dead { y, .. } => y.len(),
             Self::Search(_) | Self::Branch { .. } => 0,
         };
         50 + 4 * (bytes + multipliers) as u64
@@ -203,9 +211,15 @@ pub(super) fn read(reader: &mut Reader<'_>, n: usize) -> Result<Node, ProofError
         SEARCH_BY_WEIGHT => Node::Search(Order::Weightiest(Weightiest::default())),
         SEARCH_IN_BLOCKS | SEARCH_BY_LINES => {
             let (columns, learned) = (tag == SEARCH_BY_LINES, Vec::new());
-            Node::Search(Order::Weightiest(Weightiest { blocks: read_blocks(reader, n)?, columns, learned }))
+            Node::Search(Order::Weightiest(Weightiest {
+                blocks: read_blocks(reader, n)?,
+                columns,
+                learned,
+            }))
         }
-        PLAIN | KNAPSACK => Node::Budget { knapsack: tag == KNAPSACK, y: read_multipliers(reader, n)? },
+        PLAIN | KNAPSACK => {
+            Node::DualBound { knapsack: tag == KNAPSACK, y: read_multipliers(reader, n)? }
+        }
         BRANCH => Node::Branch { line: reader.size(usize::MAX)?, children: reader.size(n)? },
         DEAD => {
             let y = read_multipliers(reader, n)?;
@@ -223,7 +237,7 @@ pub(super) fn read(reader: &mut Reader<'_>, n: usize) -> Result<Node, ProofError
     })
 }
 
-/// Blocks of rows, a bit for each row.
+/// Reads blocks of rows, one bit per row.
 fn read_blocks(reader: &mut Reader<'_>, n: usize) -> Result<Vec<u128>, ProofError> {
     let mut blocks = Vec::new();
     for _ in 0..reader.size(n)? {
@@ -237,13 +251,16 @@ fn read_blocks(reader: &mut Reader<'_>, n: usize) -> Result<Vec<u128>, ProofErro
     Ok(blocks)
 }
 
-/// By line, from the first column on.
+/// Reads multipliers by line, starting with the first column.
 fn read_multipliers(reader: &mut Reader<'_>, n: usize) -> Result<Vec<i64>, ProofError> {
     let lines = 5 * n - 2;
     let mut y = Vec::with_capacity(lines);
     while y.len() < lines {
-        let value =
-            if y.len() < n { reader.signed()? } else { reader.number()?.try_into().unwrap_or(i64::MAX) };
+        let value = if y.len() < n {
+            reader.signed()?
+        } else {
+            reader.number()?.try_into().unwrap_or(i64::MAX)
+        };
         if !(-LARGEST_MULTIPLIER + 1..LARGEST_MULTIPLIER).contains(&value) {
             return Err(ProofError::Damaged("a multiplier is too large"));
         }

@@ -1,4 +1,4 @@
-//! What is known about the solutions in question.
+//! What has been proved about the solutions in question.
 
 use std::ops::RangeInclusive;
 
@@ -6,14 +6,15 @@ use super::orbits::{OrbitId, Orbits};
 use nqueens_proof::Beauty;
 use nqueens_proof::beautiful::Premises;
 
-/// Facts that hold for a set of solutions which no symmetry changes: so no queen stands on a dead orbit, wherever
-/// one of its squares is shown to be impossible.
+/// Bounds on a set of solutions that is closed under all symmetries: an orbit is eliminated as soon
+/// as one of its squares is shown to be impossible.
 #[derive(Clone, Debug)]
 pub(super) struct Bounds {
     dead: Vec<bool>,
-    /// By distance from the main diagonals: whether the diagonals there are known to have a queen each.
+    /// By distance from the main diagonals: `true` if every diagonal there is known to have a
+    /// queen.
     full: Vec<bool>,
-    /// How many queens stand on each level that something is known of.
+    /// The least and the greatest number of queens on each level, if known.
     range: Vec<Option<(u32, u32)>>,
 }
 
@@ -26,7 +27,7 @@ impl Bounds {
         }
     }
 
-    /// The facts that others sent.
+    /// Creates the bounds that premises state.
     pub(super) fn of(orbits: &Orbits, known: &Premises) -> Self {
         let mut bounds = Self::new(orbits);
         for (dead, alive) in bounds.dead.iter_mut().zip(known.alive()) {
@@ -39,7 +40,7 @@ impl Bounds {
         bounds
     }
 
-    /// The facts for others; none if they ask for more queens than a board has.
+    /// Returns the bounds as premises, or `None` if they require more queens than the board holds.
     pub(super) fn known(&self, n: usize, beauty: Beauty) -> Option<Premises> {
         let alive = self.dead.iter().map(|dead| !dead).collect();
         let range = |(level, range): (usize, &Option<(u32, u32)>)| {
@@ -57,7 +58,8 @@ impl Bounds {
         self.dead[orbit] = true;
     }
 
-    /// The distances from the main diagonals at which diagonals are known to have a queen each, ascending.
+    /// Returns the distances from the main diagonals at which every diagonal is known to have a
+    /// queen, ascending.
     pub(super) fn full(&self) -> impl Iterator<Item = usize> {
         (0..self.full.len()).filter(|&distance| self.full[distance])
     }
@@ -70,7 +72,7 @@ impl Bounds {
         self.full[distance] = true;
     }
 
-    /// The least and the greatest number of queens on `level`, if anything is known.
+    /// Returns the least and the greatest number of queens on `level`, if known.
     pub(super) fn range(&self, level: usize) -> Option<(u32, u32)> {
         self.range[level]
     }
@@ -83,13 +85,14 @@ impl Bounds {
         (0..self.dead.len()).filter(|&orbit| !self.dead[orbit])
     }
 
-    /// The squares that are alive, by number, ascending.
+    /// Returns the numbers of the remaining squares, ascending.
     pub(super) fn squares(&self, orbits: &Orbits) -> Vec<usize> {
         let alive = |&square: &usize| self.is_alive(orbits.orbit_of[square]);
         (0..orbits.n * orbits.n).filter(alive).collect()
     }
 
-    /// The levels that something is known of: how many queens, and their squares.
+    /// Returns the levels with known bounds: the range of their queens, and their remaining
+    /// squares.
     pub(super) fn groups(&self, orbits: &Orbits) -> Vec<(RangeInclusive<u32>, Vec<usize>)> {
         let squares = |level: usize| {
             let alive = orbits.levels[level].orbits.iter().filter(|&&orbit| self.is_alive(orbit));

@@ -1,27 +1,29 @@
-//! A trial in cases: by the number of queens on the outermost levels that are open, each case reduced and searched by itself.
+//! A trial split into cases by the number of queens on the outermost open levels. Each case is
+//! reduced and searched separately.
 //!
-//! On a board with many squares one search loses its way among squares far out that have little to do with each other. How
-//! many queens the outer levels have decides most of them, and there are few ways that the programme allows.
+//! On a board with many remaining squares, a single search spends its nodes on squares far out that
+//! hardly constrain each other. The numbers of queens on the outer levels decide most of them, and
+//! the orbit LP allows few combinations of these numbers.
 
 use super::bounds::Bounds;
 use super::exact::{Engine, Settled};
 use super::orbit_lp::Multipliers;
 use crate::verdict::Unproven;
 
-/// A case: so many queens on one level, with what was decided before.
+/// A case: a number of queens on one level, on top of the enclosing cases.
 #[derive(Debug)]
 struct Case {
-    /// The records that hold in it, and if it is refuted, that.
+    /// The records valid in the case; if it is refuted, including those of the refutation.
     records: Vec<u8>,
     state: State,
 }
 
 #[derive(Debug)]
 enum State {
-    /// What is known.
+    /// The bounds known so far.
     Open(Bounds),
     Refuted,
-    /// Cases by the number of queens on a level: from the first number on, one after the other.
+    /// Cases by the number of queens on `level`, consecutive from `first`.
     Split {
         level: usize,
         first: u32,
@@ -30,7 +32,7 @@ enum State {
 }
 
 impl Case {
-    /// How many cases in it are open.
+    /// Returns the number of open cases in it.
     fn open(&self) -> usize {
         match &self.state {
             State::Open(_) => 1,
@@ -49,14 +51,15 @@ pub(super) struct Cases {
 }
 
 impl Cases {
-    /// Of a trial on `level` where this is known.
+    /// Creates a single open case: a trial on `level` with these bounds.
     pub(super) const fn new(level: usize, bounds: Bounds) -> Self {
         Self { level, whole: Case { records: Vec::new(), state: State::Open(bounds) } }
     }
 }
 
 impl Engine<'_> {
-    /// Splits the cases of the trial in hand, on `level`, until so many are open, and searches each for some nodes.
+    /// Splits the cases of the current trial on `level` until at least `wanted` are open, and
+    /// searches each for `nodes` nodes.
     pub(super) fn settle_cases(
         &mut self,
         cases: &mut Option<Cases>,
@@ -70,7 +73,9 @@ impl Engine<'_> {
         }
         let bounds = self.bounds.clone();
         let cases = cases.get_or_insert_with(|| Cases::new(level, bounds.clone()));
-        while (1..wanted).contains(&cases.whole.open()) && self.split_all(cases.level, &mut cases.whole)? {}
+        while (1..wanted).contains(&cases.whole.open())
+            && self.split_all(cases.level, &mut cases.whole)?
+        {}
         let found = self.search_all(&mut cases.whole, nodes)?;
         self.bounds = bounds;
         if let Some(columns) = found {
@@ -83,7 +88,7 @@ impl Engine<'_> {
         Ok(Settled::Refuted)
     }
 
-    /// Splits each case that is open, if a level is. Whether one was.
+    /// Splits each open case that has an open level. Returns whether any was split.
     fn split_all(&mut self, trial: usize, case: &mut Case) -> Result<bool, Unproven> {
         self.look()?;
         match &mut case.state {
@@ -109,10 +114,13 @@ impl Engine<'_> {
         }
     }
 
-    /// Cases of what is known, by the outermost level that is open; none if no level is.
+    /// Splits the current bounds by the outermost open level. Returns `None` if no level is open.
     fn split(&mut self, trial: usize) -> Result<Option<State>, Unproven> {
         for level in trial + 1..self.orbits.levels.len() {
-            let alive = self.orbits.levels[level].orbits.iter().filter(|&&orbit| self.bounds.is_alive(orbit));
+            let alive = self.orbits.levels[level]
+                .orbits
+                .iter()
+                .filter(|&&orbit| self.bounds.is_alive(orbit));
             let room: i64 = alive.map(|&orbit| self.orbits.orbits[orbit].most).sum();
             let room = room as u32;
             let (least, most) = self.bounds.range(level).unwrap_or((0, self.question.n as u32));
@@ -137,7 +145,7 @@ impl Engine<'_> {
         Ok(None)
     }
 
-    /// Searches each case that is open for some nodes: a solution, if one is found.
+    /// Searches each open case for `nodes` nodes. Returns a solution, if one is found.
     fn search_all(&mut self, case: &mut Case, nodes: u64) -> Result<Option<Vec<usize>>, Unproven> {
         match &mut case.state {
             State::Refuted => {}
@@ -167,7 +175,8 @@ impl Engine<'_> {
         Ok(None)
     }
 
-    /// Writes what refutes a case: of the cases in it each but the last is refuted as an assumption.
+    /// Writes the refutation of a case. Each inner case but the last becomes the assumption that
+    /// the level has more queens; the records of the case refute the contrary.
     fn write_case(&mut self, case: &Case) {
         self.log.records(&case.records);
         let State::Split { level, first, cases } = &case.state else { return };
@@ -189,7 +198,8 @@ pub(super) mod tests {
     use nqueens_proof::beautiful::{check, check_begun, claim, prices, record};
     use nqueens_proof::board::Norm;
 
-    /// The proof of an engine to which every trial is hard, without the seal; and its solution.
+    /// Returns the proof, without the seal, of an engine that treats every trial as hard, and its
+    /// solution.
     fn hard(question: Question) -> (Vec<u8>, Vec<usize>) {
         let orbits = Orbits::new(question.n, question.norm);
         let (mut watch, mut keep) = (Unobserved, |_: &Stage<'_>| {});
@@ -217,19 +227,25 @@ pub(super) mod tests {
         ] {
             let question = Question { n, norm, turning, threads: 1 };
             let (proof, best) = hard(question);
-            let other = most_beautiful_exactly(question, &mut Unobserved).answer.found.expect("a solution");
+            let other =
+                most_beautiful_exactly(question, &mut Unobserved).answer.found.expect("a solution");
             assert_eq!(norm.fingerprint(&best), norm.fingerprint(&other), "n = {n}");
             assert_eq!(check(n, &proof).expect("it proves that").solution, Some(best), "n = {n}");
             for length in 3 + n..proof.len() {
                 let begun = check_begun(n, &proof[..length]);
-                assumptions += u32::from(begun.is_err_and(|why| why.to_string().contains("assumption")));
+                assumptions +=
+                    u32::from(begun.is_err_and(|why| why.to_string().contains("assumption")));
             }
         }
         assert!(assumptions > 50, "{assumptions} prefixes end in an assumption");
     }
 
-    /// All solutions.
-    pub(in crate::beautiful) fn solutions(n: usize, columns: &mut Vec<usize>, found: &mut Vec<Vec<usize>>) {
+    /// Collects all solutions.
+    pub(in crate::beautiful) fn solutions(
+        n: usize,
+        columns: &mut Vec<usize>,
+        found: &mut Vec<Vec<usize>>,
+    ) {
         if columns.len() == n {
             found.push(columns.clone());
             return;
@@ -248,7 +264,7 @@ pub(super) mod tests {
         }
     }
 
-    /// Whatever is done to a proof with assumptions, it proves of no solution that it is best that is not.
+    /// No alteration of a proof with assumptions makes it prove that a worse solution is best.
     #[test]
     fn altered_assumptions_prove_nothing_that_is_not_so() {
         let mut random = fastrand::Rng::with_seed(8);
@@ -265,16 +281,20 @@ pub(super) mod tests {
                     let at = random.usize(0..=altered.len());
                     let end = (at + random.usize(0..6)).min(altered.len());
                     let piece: Vec<u8> = match random.u8(0..6) {
-                        0 => vec![record::ASSUME, random.u8(0..12), random.u8(0..2), random.u8(0..4)],
+                        0 => {
+                            vec![record::ASSUME, random.u8(0..12), random.u8(0..2), random.u8(0..4)]
+                        }
                         1 => vec![random.u8(0..10)],
                         // Diagonals that no multipliers fill.
                         5 => vec![record::FULL_BY_MULTIPLIERS, 0, 1, random.u8(0..n as u8)],
                         4 => {
-                            let begin = if random.bool() { vec![record::REFUTED] } else { Vec::new() };
+                            let begin =
+                                if random.bool() { vec![record::REFUTED] } else { Vec::new() };
                             let count = random.usize(1..8);
                             let price = |_| [random.u8(n as u8..6 * n as u8 + 12), random.u8(0..9)];
                             let prices: Vec<[u8; 2]> = (0..count).map(price).collect();
-                            let mark = [prices::mark(n), prices::filling_mark(n)][random.usize(0..2)];
+                            let mark =
+                                [prices::mark(n), prices::filling_mark(n)][random.usize(0..2)];
                             let head = [mark as u8, prices.len() as u8];
                             [begin, head.to_vec(), prices.concat()].concat()
                         }
@@ -289,11 +309,17 @@ pub(super) mod tests {
                 let mut claim = claim(norm, false, Some(columns));
                 claim.bytes(&altered);
                 let checked = check(n, &claim.finish());
-                assert!(checked.is_err() || is_best, "case {case} of n = {n}: {columns:?} by {altered:?}");
+                assert!(
+                    checked.is_err() || is_best,
+                    "case {case} of n = {n}: {columns:?} by {altered:?}"
+                );
                 accepted += u32::from(checked.is_ok());
                 worse += u32::from(!is_best);
             }
         }
-        assert!(accepted > 1000 && worse > 10_000, "{accepted} accepted, {worse} worse ones refused");
+        assert!(
+            accepted > 1000 && worse > 10_000,
+            "{accepted} accepted, {worse} worse ones refused"
+        );
     }
 }

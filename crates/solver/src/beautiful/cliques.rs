@@ -1,30 +1,42 @@
-//! Cliques of squares that attack each other and that a point of the quotient violates.
+//! Cliques of mutually attacking squares that a point of the orbit LP violates.
 
 use super::bounds::Bounds;
 use super::orbits::Orbits;
 use nqueens_proof::board::{Piece, Square};
 
-/// By how much a clique must be violated to be worth a row.
+/// The least violation that makes a clique worth a row.
 const VIOLATION: f64 = 1e-3;
 
-/// Cliques of alive squares (numbers, ascending) whose values sum to more than 1, at most `limit` of them, the most violated
-/// first. `values` are the numbers of queens on the orbits.
-pub(super) fn violated(orbits: &Orbits, bounds: &Bounds, values: &[f64], limit: usize) -> Vec<Vec<usize>> {
+/// Returns cliques of remaining squares (numbers, ascending) whose values sum to more than 1: at
+/// most `limit`, the most violated first. `values` are the numbers of queens on the orbits.
+pub(super) fn violated(
+    orbits: &Orbits,
+    bounds: &Bounds,
+    values: &[f64],
+    limit: usize,
+) -> Vec<Vec<usize>> {
     let n = orbits.n;
     let value = |square: usize| {
         let orbit = orbits.orbit_of[square];
         values[orbit] / orbits.orbits[orbit].squares.len() as f64
     };
-    let attacks =
-        |a: usize, b: usize| Piece::Queen.attacks(n, Square::new(a / n, a % n), Square::new(b / n, b % n));
+    let attacks = |a: usize, b: usize| {
+        Piece::Queen.attacks(n, Square::new(a / n, a % n), Square::new(b / n, b % n))
+    };
     let alive = bounds.squares(orbits);
-    let mut support: Vec<usize> = alive.iter().copied().filter(|&square| value(square) > 1e-6).collect();
+    let mut support: Vec<usize> =
+        alive.iter().copied().filter(|&square| value(square) > 1e-6).collect();
     support.sort_by(|&a, &b| value(b).total_cmp(&value(a)).then(a.cmp(&b)));
     let mut found: Vec<(f64, Vec<usize>)> = Vec::new();
-    for &seed in support.iter().filter(|&&square| orbits.orbits[orbits.orbit_of[square]].squares[0] == square)
+    for &seed in support
+        .iter()
+        .filter(|&&square| orbits.orbits[orbits.orbit_of[square]].squares[0] == square)
     {
-        let near: Vec<usize> =
-            support.iter().copied().filter(|&other| other != seed && attacks(seed, other)).collect();
+        let near: Vec<usize> = support
+            .iter()
+            .copied()
+            .filter(|&other| other != seed && attacks(seed, other))
+            .collect();
         for &second in &near {
             let mut clique = vec![seed, second];
             let mut sum = value(seed) + value(second);
@@ -36,7 +48,9 @@ pub(super) fn violated(orbits: &Orbits, bounds: &Bounds, values: &[f64], limit: 
             }
             if sum > 1.0 + VIOLATION {
                 for &other in &alive {
-                    if !clique.contains(&other) && clique.iter().all(|&member| attacks(member, other)) {
+                    if !clique.contains(&other)
+                        && clique.iter().all(|&member| attacks(member, other))
+                    {
                         clique.push(other);
                     }
                 }

@@ -1,9 +1,10 @@
-//! What is left of the board as a problem of its own, and its unit propagation.
+//! The remaining board as a constraint satisfaction problem, with unit propagation.
 //!
-//! *Men* are to be chosen, exactly one on each *line* (row, column or diagonal that must have one), none that attacks another,
-//! and in each *group* (squares of one cost) a number of queens within a range. A man is a queen; or, where solutions must
-//! not change under quarter turns, a queen and her three images, and then a line is a pair of rows and the same pair of
-//! columns.
+//! *Candidates* are to be chosen: exactly one for each required *constraint* (a row, a column, or a
+//! diagonal that must have a queen), no two that attack each other, and in each *group* (squares of
+//! equal cost) a number of queens within a range. A candidate is a queen. Where solutions must be
+//! invariant under quarter turns, it is a queen with its three images, and a constraint is a pair
+//! of rows together with the same pair of columns.
 
 use std::ops::RangeInclusive;
 
@@ -11,16 +12,18 @@ use nqueens_proof::beautiful::prices;
 use nqueens_proof::board::Square;
 use nqueens_proof::symmetry::Symmetry;
 
-/// Up to this many men the attacked ones are masks (2 MiB in all), beyond it they are looked up along the lines.
+/// Up to this many candidates, attacks are stored as masks (2 MiB in all); beyond it, attacked
+/// candidates are looked up by constraint.
 const MOST_FOR_MASKS: usize = 4096;
 
-/// Choices of a line that has its man, at least: more than men can ever be taken from.
+/// The candidate count of a constraint that is satisfied or not required. It is so large that
+/// removals cannot bring it below `DONE / 2`.
 const DONE: u16 = 1 << 15;
 
-/// Queens of a group that is not limited: more than there can ever be.
+/// The limit of a group that is not limited, beyond any number of queens.
 const UNLIMITED: i32 = 1 << 30;
 
-/// A group of men, and how many queens are to stand there.
+/// A group of candidates, and the range of its number of queens.
 #[derive(Clone, Debug)]
 pub(super) struct Group {
     pub(super) range: RangeInclusive<u32>,
@@ -31,32 +34,35 @@ pub(super) struct Group {
 #[derive(Clone, Debug)]
 pub(super) struct Csp {
     pub(super) n: usize,
-    /// The squares by number (row · n + column) of each man: one, or four.
+    /// The squares of each candidate by number (row · n + column): one, or the images under quarter
+    /// turns.
     pub(super) candidates: Vec<Vec<u32>>,
-    /// The men on each line, ordered by their squares on it (of a pair, on the upper row). Where each man has one square,
-    /// these are all rows, columns and diagonals, by their numbers in [`prices`].
+    /// The candidates of each constraint, ordered by their squares on it (of a pair, on the upper
+    /// row). Where each candidate has one square, the constraints are all rows, columns and
+    /// diagonals, by their numbers in [`prices`].
     pub(super) lines: Vec<Vec<u32>>,
-    /// Whether a line must have a man: diagonals need not, unless they are known to.
+    /// `true` for each required constraint: diagonals are not required unless known to have a
+    /// queen.
     must: Vec<bool>,
-    /// What each man counts for.
+    /// The constraints and the group of each candidate.
     counts: Vec<Incidence>,
     pub(super) groups: Vec<Group>,
     words: usize,
     attacks: Attacks,
-    /// By the number of a square.
-    man_of: Vec<u32>,
-    /// What stands in a tree for a hole, and before prices: numbers that no line has there.
+    /// The candidate on each square, by number.
+    candidate_of: Vec<u32>,
+    /// The numbers that mark a hole and prices in a tree, where no constraint has them.
     pub(super) hole: usize,
     pub(super) priced: usize,
 }
 
-/// What a man counts for.
+/// The constraints and the group that a candidate belongs to.
 #[derive(Clone, Copy, Debug)]
 struct Incidence {
-    /// His lines: so many of these.
+    /// Its constraints: the first `many` of these.
     on: [u16; 4],
     many: u8,
-    /// His group; the one behind the last if he is in none.
+    /// Its group, or the number of groups if it is in no group.
     group: u16,
     queens: i32,
 }
@@ -69,48 +75,50 @@ impl Incidence {
 
 #[derive(Clone, Debug)]
 enum Attacks {
-    /// By man: who is attacked.
+    /// The candidates that each candidate attacks.
     Masks(Vec<u64>),
-    /// Those on the lines of each man, which are all there are.
+    /// All attacked candidates share a constraint with the attacker.
     Lines,
 }
 
-/// What is decided so far.
+/// The state of propagation.
 #[derive(Clone, Debug, Default)]
 pub(super) struct State {
     alive: Vec<u64>,
-    /// Men that are alive, by line; [`DONE`] or nearly that if it has its man or needs none.
+    /// By constraint: the number of remaining candidates; about [`DONE`] if it is satisfied or not
+    /// required.
     line: Vec<u16>,
-    /// The lines that must have a man and have none, as bits.
+    /// The required constraints that are not satisfied, as bits.
     without: Vec<u64>,
-    /// Queens that may die, by group: those that stand and could still stand, less those that must.
+    /// By group: the queens that may still be removed, that is, those placed or remaining minus the
+    /// minimum.
     slack: Vec<i32>,
-    /// Queens that may be placed, by group.
+    /// By group: the queens that may still be placed.
     room: Vec<i32>,
 }
 
-/// A state, and the men that it has placed.
+/// A state, and the candidates placed in it.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
     pub(super) state: State,
     pub(super) placed: Vec<u32>,
 }
 
-/// A contradiction: the line that lost its last man, if that is what it was.
+/// A conflict, with the constraint that lost its last candidate, if that is the cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Conflict(pub(super) Option<u16>);
 
-/// What propagation has still to look at: lines, then groups.
+/// The constraints and the groups that propagation has still to process.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PropagationQueue {
     queue: Vec<u16>,
     scratch: Vec<u32>,
-    /// The men that were placed, in order.
+    /// The candidates placed, in order.
     pub(super) placed: Vec<u32>,
 }
 
 impl PropagationQueue {
-    /// Nothing to look at, these men placed.
+    /// Creates an empty queue after `placed` were placed.
     pub(super) fn after(placed: Vec<u32>) -> Self {
         Self { placed, ..Self::default() }
     }
@@ -125,17 +133,19 @@ impl State {
         self.alive[candidate as usize >> 6] &= !(1 << (candidate & 63));
     }
 
-    /// Whether every line has its man.
+    /// Returns whether every required constraint is satisfied.
     pub(super) fn is_complete(&self) -> bool {
         self.without.iter().all(|&word| word == 0)
     }
 
-    /// How many men are alive on `line`; `None` if it has its man or needs none.
+    /// Returns the number of remaining candidates of a constraint, or `None` if it is satisfied or
+    /// not required.
     pub(super) fn choices(&self, line: usize) -> Option<u16> {
         Some(self.line[line]).filter(|&choices| choices < DONE / 2)
     }
 
-    /// The lines that still need a man, ascending, and how many are alive there.
+    /// Returns the required constraints that are not satisfied, ascending, with their numbers of
+    /// remaining candidates.
     pub(super) fn open_lines(&self) -> impl Iterator<Item = (usize, u16)> {
         bits(&self.without).map(|line| (line, self.line[line]))
     }
@@ -149,30 +159,35 @@ impl State {
     }
 }
 
-/// The numbers of the bits that are set, ascending.
+/// Returns the numbers of the bits that are set, ascending.
 fn bits(words: &[u64]) -> impl Iterator<Item = usize> {
     words.iter().enumerate().flat_map(|(number, &word)| {
         let rest = |&word: &u64| Some(word & (word - 1)).filter(|&rest| rest != 0);
         let first = Some(word).filter(|&word| word != 0);
-        std::iter::successors(first, rest).map(move |word| number << 6 | word.trailing_zeros() as usize)
+        std::iter::successors(first, rest)
+            .map(move |word| number << 6 | word.trailing_zeros() as usize)
     })
 }
 
 impl Csp {
-    /// The problem on `squares` (numbers, each once) of a board of size `n`, with groups of squares and their ranges.
-    /// With `turning`, solutions are those that do not change under quarter turns; `squares` must not, either.
+    /// Creates the problem on `squares` (distinct numbers) of a board of size `n`, with groups of
+    /// squares and their ranges. With `turning`, solutions must be invariant under quarter turns,
+    /// and so must `squares`.
     pub(super) fn new(
         n: usize,
         squares: &[usize],
         groups: &[(RangeInclusive<u32>, Vec<usize>)],
         turning: bool,
     ) -> Self {
-        let candidates =
-            if turning { turned(n, squares) } else { squares.iter().map(|&s| vec![s as u32]).collect() };
-        let mut man_of = vec![u32::MAX; n * n];
+        let candidates = if turning {
+            turned(n, squares)
+        } else {
+            squares.iter().map(|&s| vec![s as u32]).collect()
+        };
+        let mut candidate_of = vec![u32::MAX; n * n];
         for (candidate, squares) in (0..).zip(&candidates) {
             for &square in squares {
-                man_of[square as usize] = candidate;
+                candidate_of[square as usize] = candidate;
             }
         }
         let line_count = if turning { n.div_ceil(2) } else { 6 * n };
@@ -198,16 +213,19 @@ impl Csp {
         if turning {
             for (row, line) in lines.iter_mut().enumerate() {
                 let on_row = |candidate: &u32| {
-                    candidates[*candidate as usize].iter().copied().find(|&square| square as usize / n == row)
+                    candidates[*candidate as usize]
+                        .iter()
+                        .copied()
+                        .find(|&square| square as usize / n == row)
                 };
                 line.sort_by_key(on_row);
             }
         }
-        let mut groups_of_men = Vec::with_capacity(groups.len());
+        let mut candidate_groups = Vec::with_capacity(groups.len());
         for (number, (range, squares)) in (0..).zip(groups) {
             let mut members: Vec<u32> = squares
                 .iter()
-                .map(|&square| man_of[square])
+                .map(|&square| candidate_of[square])
                 .filter(|&candidate| candidate != u32::MAX)
                 .collect();
             members.sort_unstable();
@@ -215,7 +233,7 @@ impl Csp {
             for &candidate in &members {
                 counts[candidate as usize].group = number;
             }
-            groups_of_men.push(Group { range: range.clone(), candidates: members });
+            candidate_groups.push(Group { range: range.clone(), candidates: members });
         }
         let words = candidates.len().div_ceil(64);
         let attacks = Attacks::new(n, &candidates, words);
@@ -226,16 +244,16 @@ impl Csp {
             lines,
             must,
             counts,
-            groups: groups_of_men,
+            groups: candidate_groups,
             words,
             attacks,
-            man_of,
+            candidate_of,
             hole: 2 * n,
             priced: prices::filling_mark(n),
         }
     }
 
-    /// The same, where all diagonals at these distances from the main ones have a queen.
+    /// Requires a queen on every diagonal at these distances from the main ones.
     pub(super) fn filling(mut self, distances: impl Iterator<Item = usize>) -> Self {
         for diagonal in distances.flat_map(|distance| prices::diagonals(self.n, distance)) {
             self.must[diagonal] = true;
@@ -243,15 +261,17 @@ impl Csp {
         self
     }
 
-    /// What stands in a tree for a line.
+    /// Returns the number of a constraint in a tree.
     pub(super) const fn in_tree(&self, line: usize) -> u64 {
         (if line < 2 * self.n { line } else { prices::in_tree(line) }) as u64
     }
 
-    /// Everything open, and propagated; what follows from nothing is placed, and the agenda has it.
+    /// Returns the root node after propagation. `pending.placed` lists the candidates that are
+    /// implied.
     pub(super) fn root(&self, pending: &mut PropagationQueue) -> Result<Node, Conflict> {
-        let count =
-            |(candidates, &must): (&Vec<u32>, &bool)| if must { candidates.len() as u16 } else { DONE };
+        let count = |(candidates, &must): (&Vec<u32>, &bool)| {
+            if must { candidates.len() as u16 } else { DONE }
+        };
         let limits = |limit: fn(&Group) -> u32| {
             let limit = |group| i32::try_from(limit(group)).unwrap_or(UNLIMITED);
             self.groups.iter().map(limit).chain([UNLIMITED]).collect()
@@ -301,13 +321,13 @@ impl Csp {
         Ok(Node { state, placed: pending.placed.clone() })
     }
 
-    /// The root with queens on `squares` (numbers), of which some may follow from others.
+    /// Returns the root with queens on `squares` (numbers). Some of them may imply others.
     pub(super) fn root_with(&self, squares: &[usize]) -> Result<Node, Conflict> {
         let mut pending = PropagationQueue::default();
         let mut root = self.root(&mut pending)?;
         pending.placed = std::mem::take(&mut root.placed);
         for &square in squares {
-            let candidate = self.man_on(square).ok_or(Conflict(None))?;
+            let candidate = self.candidate_on(square).ok_or(Conflict(None))?;
             if root.state.is_alive(candidate) {
                 self.place(&mut root.state, candidate, &mut pending)?;
             } else if !pending.placed.contains(&candidate) {
@@ -317,7 +337,7 @@ impl Csp {
         Ok(Node { placed: pending.placed, ..root })
     }
 
-    /// The squares of men.
+    /// Returns the squares of candidates.
     pub(super) fn squares_of(&self, candidates: &[u32]) -> Vec<usize> {
         candidates
             .iter()
@@ -326,7 +346,7 @@ impl Csp {
             .collect()
     }
 
-    /// Places `candidate` and all men that follow from it.
+    /// Places `candidate` and all candidates implied by it.
     pub(super) fn place(
         &self,
         state: &mut State,
@@ -338,7 +358,8 @@ impl Csp {
         self.propagate(state, pending)
     }
 
-    /// Lets each of these lines need a man that does not yet, and has some alive.
+    /// Makes each of these constraints required and propagates. Each must be optional so far and
+    /// have remaining candidates.
     pub(super) fn fill(
         &self,
         root: &mut Node,
@@ -349,7 +370,8 @@ impl Csp {
         pending.placed.clear();
         let state = &mut root.state;
         for &line in lines {
-            let alive = self.lines[line].iter().filter(|&&candidate| state.is_alive(candidate)).count();
+            let alive =
+                self.lines[line].iter().filter(|&&candidate| state.is_alive(candidate)).count();
             state.line[line] = alive as u16;
             state.without[line >> 6] |= 1 << (line & 63);
             if alive == 1 {
@@ -361,7 +383,7 @@ impl Csp {
         Ok(())
     }
 
-    /// Removes the men on `squares` (numbers), and places all men that follow from it.
+    /// Removes the candidates on `squares` (numbers), and places all candidates implied by that.
     pub(super) fn without(
         &self,
         root: &mut Node,
@@ -370,7 +392,7 @@ impl Csp {
     ) -> Result<(), Conflict> {
         pending.placed.clear();
         for &square in squares {
-            let Some(candidate) = self.man_on(square) else { continue };
+            let Some(candidate) = self.candidate_on(square) else { continue };
             pending.queue.clear();
             if root.placed.contains(&candidate) || pending.placed.contains(&candidate) {
                 return Err(Conflict(None));
@@ -403,7 +425,10 @@ impl Csp {
                 let mut all = std::mem::take(&mut pending.scratch);
                 all.clear();
                 all.extend(
-                    self.groups[group].candidates.iter().filter(|&&candidate| state.is_alive(candidate)),
+                    self.groups[group]
+                        .candidates
+                        .iter()
+                        .filter(|&&candidate| state.is_alive(candidate)),
                 );
                 let done = all.iter().try_for_each(|&candidate| {
                     if state.is_alive(candidate) {
@@ -419,8 +444,13 @@ impl Csp {
         Ok(())
     }
 
-    /// Places a man who is alive, and removes whom it attacks.
-    fn put(&self, state: &mut State, candidate: u32, pending: &mut PropagationQueue) -> Result<(), Conflict> {
+    /// Places a remaining candidate, and removes the candidates that it attacks.
+    fn put(
+        &self,
+        state: &mut State,
+        candidate: u32,
+        pending: &mut PropagationQueue,
+    ) -> Result<(), Conflict> {
         let index = candidate as usize;
         let counts = self.counts[index];
         let Incidence { group, queens, .. } = counts;
@@ -480,7 +510,7 @@ impl Csp {
         Ok(())
     }
 
-    /// `candidate` is no longer alive: counts it.
+    /// Updates the counts after `candidate` was removed.
     fn lost(
         &self,
         state: &mut State,
@@ -509,12 +539,13 @@ impl Csp {
         Ok(())
     }
 
-    /// The man on a square (by number), if there is one.
-    pub(super) fn man_on(&self, square: usize) -> Option<u32> {
-        Some(self.man_of[square]).filter(|&candidate| candidate != u32::MAX)
+    /// Returns the candidate on a square (by number), if there is one.
+    pub(super) fn candidate_on(&self, square: usize) -> Option<u32> {
+        Some(self.candidate_of[square]).filter(|&candidate| candidate != u32::MAX)
     }
 
-    /// The solution with the men of `placed`: the 0-based column of the queen in each row.
+    /// Returns the solution with the candidates `placed`: the 0-based column of the queen in each
+    /// row.
     pub(super) fn columns(&self, n: usize, placed: &[u32]) -> Vec<usize> {
         let mut columns = vec![usize::MAX; n];
         for &square in placed.iter().flat_map(|&candidate| &self.candidates[candidate as usize]) {
@@ -524,7 +555,8 @@ impl Csp {
     }
 }
 
-/// The orbits of `squares` under quarter turns, without those whose squares attack each other.
+/// Returns the orbits of `squares` under quarter turns, without those whose squares attack each
+/// other.
 fn turned(n: usize, squares: &[usize]) -> Vec<Vec<u32>> {
     let mut candidates = Vec::new();
     for &square in squares {
@@ -549,7 +581,8 @@ fn turned(n: usize, squares: &[usize]) -> Vec<Vec<u32>> {
 
 impl Attacks {
     fn new(n: usize, candidates: &[Vec<u32>], words: usize) -> Self {
-        if candidates.len() > MOST_FOR_MASKS && candidates.iter().all(|squares| squares.len() == 1) {
+        if candidates.len() > MOST_FOR_MASKS && candidates.iter().all(|squares| squares.len() == 1)
+        {
             return Self::Lines;
         }
         let mut on = vec![Vec::new(); prices::level(n, 0)];

@@ -1,11 +1,13 @@
 //! The exact engine: level by level from the largest cost, with the certificate written on the way.
 //!
-//! An incumbent gives an upper bound on the number of queens on each level; the quotient's linear programme gives a
-//! lower one. Where they meet, the level is fixed. Where they do not, solutions with fewer queens are looked for:
-//! first in *dives*, with the programme's targets for a whole block of levels at once, fewer levels where that is too much,
-//! more below where it is not, which either find a better incumbent or nothing; then on this level alone, which
-//! either finds one or refutes that there is one. As many levels as possible at once pay: what is found is then good far below the
-//! level in hand. After each level the board is reduced as far as it goes ([`crate::beautiful::presolve`]).
+//! An incumbent gives an upper bound on the number of queens on each level; the orbit LP gives a
+//! lower bound. Where they meet, the level is fixed. Where they differ, the engine looks for a
+//! solution with fewer queens. First come *dives*: they assume the LP's targets for a whole block
+//! of levels at once, for fewer levels where that is infeasible, and for further levels below where
+//! it is not. A dive finds a better incumbent or nothing. Then this level alone is searched, which
+//! finds a solution or refutes that there is one. Assuming many levels at once pays off: a solution
+//! found in this way is good far below the current level. After each level with queens the board is
+//! reduced to a fixed point ([`crate::beautiful::presolve`]).
 
 use super::bounds::Bounds;
 use super::csp::{Csp, PropagationQueue};
@@ -23,71 +25,72 @@ use nqueens_proof::beautiful::{PartialProof, claim};
 use nqueens_proof::board::Norm;
 use nqueens_proof::{Kind, seal};
 
-/// Nodes for one radius while the first incumbent is looked for.
+/// Nodes for one radius in the search for the first incumbent.
 const RADIUS_NODES: u64 = 3000;
-/// Nodes for what is tried on one level, before anything else is assumed.
+/// Nodes of the first search of a trial, before anything else is assumed.
 const QUICK_NODES: u64 = 5_000;
-/// With more squares than this a search loses its way: first, levels below are assumed, and then cases are searched.
+/// With more squares than this, a plain search rarely finishes: dives come first, and then cases.
 const WIDE: usize = 1200;
-/// Nodes of a dive on so many squares, before the first pass.
+/// Nodes of a dive on that many squares, before the first pass multiplies them.
 const WIDE_NODES: u64 = 250_000;
-/// With so many squares a trial is not split into cases: that takes too many programmes.
+/// With this many squares a trial is not split into cases, which would take too many LPs.
 const MOST_FOR_CASES: usize = 2000;
-/// Cases into which a trial is split, for each pass, and the nodes for each at first.
+/// The number of cases into which a trial is split, per pass, and the nodes for each at first.
 const CASES: usize = 64;
 const NODES_OF_CASE: u64 = 50_000;
-/// Dives of a pass on so many squares.
+/// Dives in a pass on more than [`WIDE`] squares.
 const WIDE_DIVES: usize = 4;
-/// How many times more nodes there are in each next pass.
+/// The factor by which the nodes grow with each pass.
 const MORE: u64 = 4;
-/// The same for a case: beyond its first nodes it is the programme that settles it, which takes more of them.
+/// The same factor for a case: beyond its first nodes, a case is settled with the LP, which takes
+/// more nodes.
 const MORE_FOR_CASE: u64 = 16;
-/// Nodes of a dive, at most: what so many do not find is a matter of luck.
+/// The most nodes of a dive: what a dive does not find with these is a matter of luck.
 const MOST_OF_DIVE: u64 = 16_000_000;
-/// Levels of the first block of a dive.
+/// The number of levels in the first block of a dive.
 const FIRST_BLOCK: usize = 64;
-/// Searches of one dive that take all their nodes, at least.
+/// The least number of searches that use up the nodes of a dive.
 const SEARCHES: u64 = 16;
-/// Nodes of one search in a dive, at most, ...
+/// The most nodes of one search in a dive, ...
 const MANY_NODES: u64 = 50_000;
-/// ... and with more squares than this so many.
+/// ... and the most nodes with more squares than this.
 const VERY_WIDE: usize = 3000;
 const FEW_NODES: u64 = 1000;
-/// So many nodes a programme in a dive counts for.
+/// The number of nodes that one LP counts as in a dive.
 const PROGRAMME: u64 = 200;
-/// A dive asks for a queen more than the programme says on one in so many levels.
+/// A dive asks for more queens than the LP's target on one in this many levels, at random.
 const ONE_MORE_IN: u32 = 8;
-/// Queens more than the programme says, at most.
+/// The most queens above the LP's target that a dive asks for on the first level of a block.
 const MOST_MORE: u32 = 4;
 
-/// What to look for.
+/// The question: which solutions to search, and how.
 #[derive(Clone, Copy, Debug)]
 pub struct Question {
     /// The board size.
     pub n: usize,
-    /// The cost of a square.
+    /// The norm that defines the cost of a square.
     pub norm: Norm,
-    /// Only among the solutions that do not change under quarter turns.
+    /// Set to consider only solutions that are invariant under quarter turns.
     pub turning: bool,
-    /// How many threads search.
+    /// The number of search threads.
     pub threads: usize,
 }
 
-/// What was found, and why it is the best.
+/// The outcome of a run: the answer with its proof.
 #[derive(Clone, Debug)]
 pub struct Exact {
-    /// The answer; if it is proven, by the certificate.
+    /// The answer. If its verdict is proven, the certificate proves it.
     pub answer: Answer<Vec<usize>>,
-    /// For [`nqueens_proof::check`]; none if nothing is proven.
+    /// The certificate for [`nqueens_proof::check`]; `None` if nothing is proven.
     pub certificate: Option<Vec<u8>>,
-    /// For [`crate::beautiful::resume::read`]; none if there is not even a solution.
+    /// The checkpoint for [`crate::beautiful::resume::read`]; `None` if no solution was found.
     pub state: Option<Vec<u8>>,
 }
 
-/// All solutions with the fingerprint of `columns`, in ascending order.
+/// Returns all solutions with the fingerprint of `columns`, in ascending order.
 ///
 /// # Errors
-/// It was stopped.
+/// The search was stopped.
 pub fn all_as_beautiful(
     question: Question,
     columns: &[usize],
@@ -127,60 +130,62 @@ pub fn all_as_beautiful(
     Ok(found)
 }
 
-/// The engine at work.
+/// The state of a run of the engine.
 pub(super) struct Engine<'a> {
     pub(super) orbits: &'a Orbits,
     pub(super) question: Question,
-    /// Who has long searches done by others; nobody if all is searched here.
+    /// The solvers for long searches; empty if everything is searched on this machine.
     pub(super) solvers: Vec<Box<dyn SubtreeSolver>>,
     pub(super) watch: &'a mut dyn ProgressSink,
     pub(super) bounds: Bounds,
-    pub(super) quotient: OrbitLp<'a>,
+    pub(super) orbit_lp: OrbitLp<'a>,
     pub(super) cliques: Vec<Vec<usize>>,
     pub(super) witnesses: LpWitnesses,
     pub(super) log: ProofLog,
-    /// Of all searches.
+    /// Nodes of all searches.
     pub(super) nodes: u64,
-    /// Learned weights of rows and columns.
+    /// The learned weight of each constraint.
     pub(super) weights: Vec<f32>,
     pub(super) seed: u64,
     rng: fastrand::Rng,
-    /// Dives for the trial in hand.
+    /// The number of dives in the current trial.
     dives: u32,
     pub(super) best: Option<Vec<usize>>,
     counts: Vec<u32>,
-    /// The cost of the level in hand.
+    /// The cost of the current level.
     pub(super) cost: u64,
-    /// Programmes of quotients that are gone.
+    /// LPs solved by board LPs and by orbit LPs that were replaced.
     pub(super) programmes: u64,
     place: Place,
-    /// [`QUICK_NODES`] and [`WIDE`], but for tests.
+    /// [`QUICK_NODES`] and [`WIDE`], except in tests.
     pub(super) quick: u64,
     pub(super) wide: usize,
     pub(super) pace: Pace,
     keep: &'a mut Keep<'a>,
-    /// Up to here the log holds without an assumption.
+    /// The end of the log that a checkpoint may include: up to here it depends on no assumption but
+    /// the current trial.
     sound: Mark,
 }
 
-/// How far a run is: the level of cost in hand.
+/// The progress of a run: the current level.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Place {
-    /// The cost of its squares.
+    /// The cost of the squares of the level.
     pub cost: u64,
-    /// Queens that every solution in question has there at least: those that are as good on the levels before.
+    /// The proven minimum of queens on the level, among solutions that equal the best on the levels
+    /// before.
     pub least: u32,
-    /// Queens that the best solution so far has there.
+    /// The queens that the best solution so far has on the level.
     pub most: u32,
-    /// Squares of the board that are not ruled out.
+    /// The number of squares that are not eliminated.
     pub squares: usize,
-    /// Queens on the levels before, which are done.
+    /// The queens on the levels before, which are done.
     pub queens: u32,
 }
 
-/// A run at a moment when there is more to keep of it.
+/// A run at a moment when its checkpoint has changed.
 pub struct Stage<'a> {
-    /// How far it is.
+    /// The progress of the run.
     pub place: Place,
     /// The best solution so far: the 0-based column of the queen in each row.
     pub best: &'a [usize],
@@ -188,37 +193,39 @@ pub struct Stage<'a> {
 }
 
 impl Stage<'_> {
-    /// For [`crate::beautiful::resume::read`].
+    /// Returns the checkpoint for [`crate::beautiful::resume::read`].
     pub fn state(&self) -> Vec<u8> {
         (self.state)()
     }
 }
 
-/// Is offered the state of a run whenever there is more to keep; making it is for who is offered it.
+/// A callback that receives each new stage of a run. It decides whether to create the checkpoint.
 pub type Keep<'a> = dyn FnMut(&Stage<'_>) + 'a;
 
-/// Where a level was left.
+/// The point within a level at which a run was left.
 struct Left {
     least: u32,
     trial: Option<LeftTrial>,
 }
 
-/// A trial that has begun.
+/// A trial in progress.
 struct LeftTrial {
-    /// It is to show so many queens.
+    /// The number of queens on the level that it is to prove as the minimum.
     least: u32,
-    /// What is known in it.
+    /// The bounds within the trial.
     bounds: Bounds,
-    /// The log before it.
+    /// The end of the log before the trial.
     before: Mark,
 }
 
-/// A most beautiful solution, or that there is none.
+/// Finds a most beautiful solution, or proves that there is no solution.
 pub fn most_beautiful_exactly(question: Question, watch: &mut dyn ProgressSink) -> Exact {
     go_on_to_most_beautiful(question, None, watch, &mut |_| {})
 }
 
-/// The same, from what an earlier run for this question had proved; `keep` is offered what is to be kept for a later one.
+/// Finds a most beautiful solution like [`most_beautiful_exactly`], but resumes from what an
+/// earlier run for this question had proved. `keep` receives the stages from which a later run can
+/// resume.
 pub fn go_on_to_most_beautiful(
     question: Question,
     begun: Option<PartialProof>,
@@ -228,7 +235,8 @@ pub fn go_on_to_most_beautiful(
     most_beautiful_by(question, Vec::new(), begun, watch, keep)
 }
 
-/// The same, with long searches done by others: each desk asks for one part at a time.
+/// Finds a most beautiful solution like [`go_on_to_most_beautiful`], with long searches done by
+/// remote solvers. Each solver has one subtree task at a time.
 pub fn most_beautiful_by(
     question: Question,
     solvers: Vec<Box<dyn SubtreeSolver>>,
@@ -239,7 +247,7 @@ pub fn most_beautiful_by(
     let orbits = Orbits::new(question.n, question.norm);
     let mut engine = Engine::new(&orbits, question, solvers, watch, keep);
     let end = engine.run(begun);
-    let programmes = engine.programmes + engine.quotient.programmes;
+    let programmes = engine.programmes + engine.orbit_lp.programmes;
     let nodes = engine.nodes;
     let state = engine.state();
     let Engine { best, log, .. } = engine;
@@ -254,17 +262,17 @@ pub fn most_beautiful_by(
     Exact { answer: Answer { found: best, verdict, nodes, programmes }, certificate, state }
 }
 
-/// How a dive ended.
+/// The outcome of a dive.
 enum Dived {
-    /// With a solution.
+    /// A solution was found.
     Found(Vec<usize>),
-    /// Nothing that it asks for is possible: most likely there is no solution.
+    /// No request of the dive is feasible: most likely there is no solution.
     Exhausted,
-    /// Its nodes are spent.
+    /// The nodes are used up, or no level is left to ask for.
     Open,
 }
 
-/// What a dive asks for: few queens on so many levels below one, and some more on the first of them.
+/// A request of a dive: few queens on `block` levels below `level`, and `more` extra on the first.
 #[derive(Clone, Copy, Debug)]
 struct Request {
     level: usize,
@@ -273,7 +281,8 @@ struct Request {
 }
 
 impl Request {
-    /// The next one to try when this is too much; `None`: there is none.
+    /// Returns the next request to try when this one is infeasible, or `None` if no request is
+    /// left.
     fn less(self, step: u32) -> Option<Self> {
         if self.block > 1 {
             Some(Self { block: self.block / 2, ..self })
@@ -285,13 +294,13 @@ impl Request {
     }
 }
 
-/// How a question about the present facts was settled.
+/// The outcome of a search under the current bounds.
 pub(super) enum Settled {
     /// A solution.
     Found(Vec<usize>),
-    /// There is none, and the log says why.
+    /// There is no solution, and the log has the proof.
     Refuted,
-    /// It would take longer.
+    /// The search did not finish within its nodes.
     Open,
 }
 
@@ -309,7 +318,7 @@ impl<'a> Engine<'a> {
             question,
             solvers,
             watch,
-            quotient: OrbitLp::new(orbits, &bounds, &[]),
+            orbit_lp: OrbitLp::new(orbits, &bounds, &[]),
             bounds,
             cliques: Vec::new(),
             witnesses: LpWitnesses::default(),
@@ -338,7 +347,7 @@ impl<'a> Engine<'a> {
             self.best = Some(Vec::new());
             return Ok(());
         }
-        // Queens in fours, and at most one in the centre.
+        // Queens come in fours, with at most one in the centre.
         let impossible = self.question.turning && n % 4 > 1;
         if impossible {
             return Ok(());
@@ -357,16 +366,19 @@ impl<'a> Engine<'a> {
             let queens = self.fix(level, left.take())?;
             fixed += queens;
             if queens > 0 && fixed < n as u32 && self.reduce()? {
-                return Err(Unproven::SolverFailed("the levels above contradict the incumbent".into()));
+                return Err(Unproven::SolverFailed(
+                    "the levels above contradict the incumbent".into(),
+                ));
             }
             self.keep();
         }
         Ok(())
     }
 
-    /// Takes up what an earlier run has proved; where it left its level.
+    /// Restores what an earlier run has proved. Returns where that run left its level.
     fn take_up(&mut self, begun: PartialProof) -> Left {
-        let PartialProof { solution, records, level, shown, dead, full, cliques, trial, .. } = begun;
+        let PartialProof { solution, records, level, shown, dead, full, cliques, trial, .. } =
+            begun;
         self.counts = self.orbits.counts(&solution);
         self.best = Some(solution);
         self.log = ProofLog::of(&records, cliques.len());
@@ -395,7 +407,7 @@ impl<'a> Engine<'a> {
         Left { least: shown as u32, trial }
     }
 
-    /// All that is proved so far holds without an assumption, but for the trial: it is offered.
+    /// Marks the log so far as sound, apart from the current trial, and offers the stage to `keep`.
     pub(super) fn keep(&mut self) {
         self.sound = self.log.mark();
         if let Some(best) = &self.best {
@@ -418,7 +430,8 @@ impl<'a> Engine<'a> {
         if self.watch.look(&progress).is_break() { Err(Unproven::Stopped) } else { Ok(()) }
     }
 
-    /// A first solution: within the smallest radius for which one is found quickly. `false`: there is none.
+    /// Finds a first incumbent, within the smallest radius for which a limited search finds one.
+    /// Returns `false` if there is no solution.
     fn first_incumbent(&mut self) -> Result<bool, Unproven> {
         let n = self.question.n;
         let orbits = self.orbits;
@@ -442,7 +455,7 @@ impl<'a> Engine<'a> {
                 return Ok(true);
             }
         }
-        // The whole board, to the end.
+        // Search the whole board without a limit.
         if self.reduce()? {
             return Ok(false);
         }
@@ -453,7 +466,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Queens come one by one on a level, or in fours.
+    /// Returns the step between possible numbers of queens on a level: 1, or 4 with quarter turns.
     pub(super) fn step(&self, level: usize) -> u32 {
         if self.question.turning && self.orbits.levels[level].cost > 0 { 4 } else { 1 }
     }
@@ -461,21 +474,24 @@ impl<'a> Engine<'a> {
     fn improve(&mut self, columns: Vec<usize>) -> Result<(), Unproven> {
         let counts = self.orbits.counts(&columns);
         if self.best.is_some() && counts >= self.counts {
-            return Err(Unproven::SolverFailed("a solution is not better than the incumbent".into()));
+            return Err(Unproven::SolverFailed(
+                "a solution is not better than the incumbent".into(),
+            ));
         }
         self.counts = counts;
         self.best = Some(columns);
         Ok(())
     }
 
-    /// Fixes the number of queens on `level`, and returns it.
+    /// Fixes the number of queens on `level` and returns it.
     fn fix(&mut self, level: usize, left: Option<Left>) -> Result<u32, Unproven> {
         let Left { mut least, mut trial } = left.unwrap_or(Left { least: 0, trial: None });
         let queens = self.counts[..level].iter().sum();
-        // Not only one with the least that the programme allows.
+        // Set to accept any better incumbent, not only one that attains the LP's lower bound.
         let mut any_better = false;
         loop {
-            self.place = Place { cost: self.cost, least, most: self.counts[level], squares: 0, queens };
+            self.place =
+                Place { cost: self.cost, least, most: self.counts[level], squares: 0, queens };
             if trial.is_none() {
                 self.keep();
             }
@@ -491,8 +507,8 @@ impl<'a> Engine<'a> {
                 if bound > least {
                     self.log.at_least(bound);
                     self.bounds.set_range(level, Some((least, bound - self.step(level))));
-                    self.quotient.tell(&self.bounds);
-                    let proof = self.quotient.prove(&proof);
+                    self.orbit_lp.tell(&self.bounds);
+                    let proof = self.orbit_lp.prove(&proof);
                     self.log.refuted_by(&proof, self.orbits, &self.cliques);
                     least = bound;
                 }
@@ -525,7 +541,7 @@ impl<'a> Engine<'a> {
                     (aim, mark)
                 }
             };
-            // Where the least that the programme allows is not found soon, any better incumbent will do.
+            // If no solution attains the LP's lower bound soon, any better incumbent is accepted.
             let passes = if aim < most && self.is_wide() { 1 } else { usize::MAX };
             let settled = self.settle_level(level, passes)?;
             self.bounds = known;
@@ -552,8 +568,9 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// A solution under the present facts, among which is what is tried on `level`; or none, and the log says why. It gives
-    /// up after so many `passes`, each with more nodes than the last.
+    /// Searches for a solution under the current bounds, including the trial on `level`. Returns
+    /// it, or that there is none with the proof in the log. Gives up after `passes` passes, each
+    /// with more nodes than the one before.
     fn settle_level(&mut self, level: usize, passes: usize) -> Result<Settled, Unproven> {
         if self.reduce()? {
             return Ok(Settled::Refuted);
@@ -567,7 +584,8 @@ impl<'a> Engine<'a> {
                 settled => return Ok(settled),
             }
         }
-        let in_cases = (self.wide..MOST_FOR_CASES).contains(&self.bounds.squares(self.orbits).len());
+        let in_cases =
+            (self.wide..MOST_FOR_CASES).contains(&self.bounds.squares(self.orbits).len());
         let mut cases = None;
         let mut orbit_search = None;
         let mut of_case = NODES_OF_CASE;
@@ -604,14 +622,15 @@ impl<'a> Engine<'a> {
         Ok(Settled::Open)
     }
 
-    /// Whether a search would lose its way.
+    /// Returns whether there are too many squares for a plain search.
     fn is_wide(&self) -> bool {
         self.bounds.squares(self.orbits).len() > self.wide
     }
 
-    /// Looks for a solution with as few queens on the levels below `level` as seems possible: block of levels by block,
-    /// the programme's targets are assumed and the rest is searched for some `nodes`. What is refuted by that is too
-    /// much to ask, what stays open is asked for more. Where nothing can be asked, what was asked before was too much.
+    /// Looks for a solution with as few queens as possible on the levels below `level`. The LP's
+    /// targets are assumed block of levels by block, and the rest is searched for some `nodes`. If
+    /// a request is refuted, a weaker one replaces it; if it stays open, further levels are
+    /// requested. When no weaker request is left, the dive backtracks to the request before.
     fn dive(&mut self, level: usize, nodes: u64) -> Result<Dived, Unproven> {
         let mut spent = 0;
         self.dives += 1;
@@ -644,7 +663,9 @@ impl<'a> Engine<'a> {
                         if let Some(less) = next.less(self.step(last)) {
                             break less;
                         }
-                        let Some((request, before)) = asked.pop() else { return Ok(Dived::Exhausted) };
+                        let Some((request, before)) = asked.pop() else {
+                            return Ok(Dived::Exhausted);
+                        };
                         next = request;
                         self.bounds = before.0;
                         self.log.back_to(before.1);
@@ -654,19 +675,20 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Nodes and programmes so far, in nodes.
+    /// Returns the effort so far in nodes: nodes plus the equivalent of all LPs.
     const fn effort(&self) -> u64 {
-        self.nodes + PROGRAMME * (self.programmes + self.quotient.programmes)
+        self.nodes + PROGRAMME * (self.programmes + self.orbit_lp.programmes)
     }
 
-    /// Nodes for what is assumed in a dive of so many.
+    /// Returns the nodes for one search in a dive of `nodes` nodes.
     fn patience(&self, nodes: u64) -> u64 {
         let very_wide = self.bounds.squares(self.orbits).len() > VERY_WIDE;
         (nodes / SEARCHES).min(if very_wide { FEW_NODES } else { MANY_NODES })
     }
 
-    /// Assumes as few queens as the programme says, and `more` on the first, on a block of levels below `level` that are
-    /// alive. The last of them, and whether that is possible as far as the programme can tell; `None`: there are none.
+    /// Assumes the LP's minimum of queens, plus `more` on the first, on the next `block` levels
+    /// below `level` that have squares left. Returns the last of these levels and whether the LP
+    /// allows the assumption, or `None` if there is no such level.
     fn assume(&mut self, request: Request) -> Result<Option<(usize, bool)>, Unproven> {
         let Request { level, block, more } = request;
         let mut last = None;
@@ -679,10 +701,10 @@ impl<'a> Engine<'a> {
                 continue;
             }
             let (target, multipliers) = self.bound(below, u32::MAX)?;
-            if self.quotient.prove(&multipliers).refutes() {
+            if self.orbit_lp.prove(&multipliers).refutes() {
                 return Ok(Some((below, false)));
             }
-            // The first dive asks for what the programme says; each other one somewhere for one more.
+            // The first dive asks for the LP's targets; later dives ask for more on random levels.
             let chance = self.dives > 1 && self.rng.u32(..ONE_MORE_IN) == 0;
             let target = target + if asked == 0 { more } else { 0 };
             let target = if chance { target + self.step(below) } else { target };

@@ -1,14 +1,17 @@
-//! A search that asks the linear programme of the whole board where a short search does not end.
+//! A search that solves a linear relaxation of the whole board (the board LP) where a short search
+//! does not finish.
 //!
-//! The quotient knows all that no symmetry changes. Once queens stand, the board has none left, and a programme with a variable
-//! for each square says much more: often there is no point at all, or some squares have no queen at any. Such a
-//! programme takes as long as some ten thousand nodes, so it is asked at few of them, and below it a short search is
-//! tried first.
+//! The orbit LP covers everything that is invariant under the symmetries. Once queens are placed,
+//! no symmetry is left, and an LP with a variable for each square is much stronger: often it is
+//! infeasible, or some squares are 0 in every solution. Such an LP takes as long as some ten
+//! thousand nodes, so it is solved at few nodes only, and a short search is tried first.
 //!
-//! What it says is believed only in whole numbers. Prices on columns, diagonals and levels make each square dear or cheap.
-//! What all queens that are still to come pay together has an upper bound, since no diagonal has two of them, and a lower
-//! one, since each row pays for its cheapest square at least. Where they cross there is no solution; a square
-//! that costs more above the cheapest of its row than lies between them has no queen, and a diagonal dearer than that has one.
+//! The result is trusted only in exact integers. Prices on columns, diagonals and levels give each
+//! square a price. The total price of all queens still to be placed has an upper bound, since no
+//! diagonal has two of them, and a lower bound, since each row pays at least for its cheapest
+//! square. If the lower bound exceeds the upper one, there is no solution. A square whose price
+//! exceeds the cheapest of its row by more than the gap between the bounds has no queen, and a
+//! diagonal whose price exceeds the gap has one.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -24,29 +27,33 @@ use crate::simplex::{Ended, Simplex};
 use nqueens_proof::beautiful::prices;
 use nqueens_proof::bytes::Writer;
 
-/// So many nodes a programme counts for.
+/// The number of nodes that one LP counts as.
 const PROGRAMME: u64 = 10_000;
-/// The programme is asked again where it has ruled out one square in so many, ...
+/// The LP is solved again if it eliminated at least one in this many candidates or filled a
+/// diagonal, ...
 const WORTH_ASKING: usize = 10;
-/// ... and so often at most.
+/// ... and at most this often.
 const MOST_ROUNDS: usize = 4;
-/// Prices are rounded to whole numbers of which the largest is this.
+/// Prices are rounded to integers, scaled so that the largest has this magnitude.
 const SCALE: f64 = (1 << 24) as f64;
-/// A line counts as if it had so many times more men, and more by the square of the programme's greatest value there.
+/// When branching, the candidates per weight of a constraint are multiplied by this plus the square
+/// of the largest LP value there; the smallest product is chosen.
 const UNDECIDED: f32 = 0.3;
-/// A diagonal with so much more than it may have is violated; so many rows are added at once.
+/// The least violation of a diagonal, and the number of rows that are added at once.
 const VIOLATED: f64 = 1e-6;
 const ROWS_AT_ONCE: usize = 50;
 
-/// How many nodes are searched without the programme.
+/// The numbers of nodes that are searched without the LP.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
-    /// Before it is asked at all: of a siege, and of anything else, which is a case if it is long. Measured on n = 128, whole
-    /// runs: sieges with 0.2, 1 and 4 million take 107, 86 and 42 s.
+    /// Before the LP is used at all, in an orbit search and in any other search (when long, a
+    /// case). Measured on whole runs for n = 128: orbit searches with 0.2, 1 and 4 million take
+    /// 107, 86 and 42 s.
     pub(super) orbit_search: u64,
     pub(super) plain: u64,
-    /// Of a piece, before it is asked, and after it. Measured on cases of n = 160: with 10,000, 30,000, 100,000 and 300,000
-    /// after it three of them take 49, 35, 29 and 31 s; with 3,000 and 10,000 other three take 63 and 44.
+    /// In a subtree, before the LP and after it. Measured on cases of n = 160: with 10,000, 30,000,
+    /// 100,000 and 300,000 after it, three cases take 49, 35, 29 and 31 s; with 3,000 and 10,000,
+    /// three others take 63 and 44 s.
     pub(super) glance: u64,
     pub(super) short: u64,
 }
@@ -57,7 +64,7 @@ impl Default for Pace {
     }
 }
 
-/// Searches pieces: each is refuted, or branched on once.
+/// A worker that refutes each subtree or branches on it once.
 pub(super) struct LpSearch<'a> {
     csp: &'a Csp,
     pace: Pace,
@@ -66,43 +73,44 @@ pub(super) struct LpSearch<'a> {
     programme: Programme<'a>,
 }
 
-/// The programme of all men: one on each line that must have one, as many on each level as it may have, and at most 1 − t on each
-/// other diagonal, where t is to be large.
+/// The LP over all candidates: one for each required constraint, a number within its range on each
+/// level, and at most 1 − t on each other diagonal, where t is maximised.
 struct Programme<'a> {
     csp: &'a Csp,
     simplex: Simplex,
-    /// By diagonal, in the order of their numbers in a certificate.
+    /// The diagonals, in the order of their numbers in a certificate.
     diagonals: Vec<Diagonal>,
-    /// The number of each row of the programme in a certificate.
+    /// The number in a certificate of each row of the LP.
     numbers: Vec<usize>,
-    /// By the number in a certificate: how many men a column or diagonal has, or a level, at least and at most.
+    /// By number in a certificate: the least and the greatest number of candidates on a column, a
+    /// diagonal or a level.
     bounds: Vec<(i64, i64)>,
-    /// The numbers of each man's column, diagonals and level, and his row.
+    /// For each candidate, the numbers of its column, diagonals and level, and its row.
     prices_of: Vec<[usize; 4]>,
     row_of: Vec<usize>,
-    /// What the simplex was told of each man.
+    /// The state of each candidate in the simplex.
     told: Vec<Told>,
     asked: u64,
 }
 
-/// A diagonal in the programme.
+/// A diagonal in the LP.
 #[derive(Clone, Debug)]
 struct Diagonal {
     candidates: Vec<u32>,
     need: Need,
-    /// Its rows, each made when it is first violated: at most 1 − t, and exactly 1.
+    /// Its rows, each added when first violated: at most 1 − t, and exactly 1.
     at_most: Option<usize>,
     exactly: Option<usize>,
 }
 
-/// What a diagonal asks of the programme.
+/// The constraint on a diagonal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Need {
-    /// At most one man.
+    /// At most one candidate.
     AtMost,
-    /// Exactly one.
+    /// Exactly one candidate.
     One,
-    /// Nothing: it has its man.
+    /// No constraint: it has its candidate.
     Nothing,
 }
 
@@ -113,36 +121,43 @@ enum Told {
     Placed,
 }
 
-/// What the programme answers.
+/// The outcome of solving the LP.
 enum Asked {
-    /// Prices that say the most, by their number in a certificate.
+    /// The prices from the dual solution, by their number in a certificate.
     Prices(Vec<i64>),
-    /// Nothing of use.
+    /// Nothing useful.
     Nothing,
-    /// It was stopped.
+    /// The solver was stopped.
     Stopped,
 }
 
-/// What prices show.
+/// What prices prove.
 enum Shown {
     /// There is no solution.
     Nothing,
-    /// These men are none of one, and these diagonals have a man in each.
+    /// No solution has any of the candidates `dead`, and every solution has a candidate on each
+    /// diagonal in `full`.
     Some { dead: Vec<u32>, full: Vec<usize> },
 }
 
 impl<'a> LpSearch<'a> {
-    pub(super) fn new(csp: &'a Csp, orbits: &Orbits, pace: Pace, cancel: &'a CancelToken, seed: u64) -> Self {
+    pub(super) fn new(
+        csp: &'a Csp,
+        orbits: &Orbits,
+        pace: Pace,
+        cancel: &'a CancelToken,
+        seed: u64,
+    ) -> Self {
         let search = Search::new(csp, cancel, seed);
         Self { csp, pace, cancel, search, programme: Programme::new(csp, orbits) }
     }
 
-    /// How many programmes were solved.
+    /// Returns the number of LPs solved.
     pub(super) const fn programmes(&self) -> u64 {
         self.programme.asked
     }
 
-    /// Searches below `root`; a tree may have holes. [`End::Spent`]: it was stopped.
+    /// Searches below `root`. The tree may have holes. Returns [`End::Spent`] if stopped.
     fn tree(&mut self, root: &Node, holes: &mut Vec<Node>) -> End {
         match self.search.run(root, self.pace.glance) {
             End::Spent => {}
@@ -168,7 +183,9 @@ impl<'a> LpSearch<'a> {
             let mut pending = PropagationQueue::default();
             let filled = self.csp.fill(&mut root, &full, &mut pending);
             if filled
-                .and_then(|()| self.csp.without(&mut root, &self.csp.squares_of(&dead), &mut pending))
+                .and_then(|()| {
+                    self.csp.without(&mut root, &self.csp.squares_of(&dead), &mut pending)
+                })
                 .is_err()
             {
                 return End::Refuted(tree);
@@ -192,11 +209,14 @@ impl<'a> LpSearch<'a> {
         End::Refuted(tree)
     }
 
-    /// Branches on a line: each of its men who can be placed leaves a hole. The men of a solution, if one is complete then.
+    /// Branches on a constraint and leaves a hole for each of its candidates that can be placed.
+    /// Returns the candidates of a solution, if one is complete then.
     fn branch(&self, root: &Node, tree: &mut Vec<u8>, holes: &mut Vec<Node>) -> Option<Vec<u32>> {
         let line = self.line(root);
         write_number(tree, self.csp.in_tree(line));
-        for &candidate in self.csp.lines[line].iter().filter(|&&candidate| root.state.is_alive(candidate)) {
+        for &candidate in
+            self.csp.lines[line].iter().filter(|&&candidate| root.state.is_alive(candidate))
+        {
             let mut pending = PropagationQueue::after(root.placed.clone());
             let mut state = root.state.clone();
             if self.csp.place(&mut state, candidate, &mut pending).is_ok() {
@@ -210,7 +230,8 @@ impl<'a> LpSearch<'a> {
         None
     }
 
-    /// The line to branch on: with the fewest men for its weight, and where the programme's point is undecided.
+    /// Returns the constraint to branch on: one with few candidates for its weight and only
+    /// small LP values.
     fn line(&self, root: &Node) -> usize {
         let values = self.programme.simplex.values();
         let value = |&candidate: &u32| {
@@ -228,7 +249,7 @@ impl<'a> LpSearch<'a> {
         best.map_or(0, |(_, line)| line)
     }
 
-    /// Writes that prices rule out what they do.
+    /// Writes prices to a tree.
     fn write(&self, prices: &[i64], tree: &mut Vec<u8>) {
         write_number(tree, self.csp.priced as u64);
         let mut writer = Writer::new();
@@ -267,7 +288,7 @@ impl SubtreeWorker for LpSearch<'_> {
     }
 }
 
-/// Stops the simplex when nobody wants its answer.
+/// A progress sink that stops the simplex when the cancel token says so.
 struct UntilStopped<'a>(&'a CancelToken);
 
 impl ProgressSink for UntilStopped<'_> {
@@ -281,7 +302,7 @@ impl ProgressSink for UntilStopped<'_> {
 }
 
 impl<'a> Programme<'a> {
-    /// Of all men of `csp`, none of whom brings images with him.
+    /// Creates the LP over all candidates of `csp`. Each must have a single square.
     fn new(csp: &'a Csp, orbits: &Orbits) -> Self {
         let n = orbits.n;
         let mut bounds = vec![(0, 1); prices::count(n, orbits.levels.len())];
@@ -298,12 +319,17 @@ impl<'a> Programme<'a> {
         let mut level_of = vec![None; csp.candidates.len()];
         for group in &csp.groups {
             let Some(&candidate) = group.candidates.first() else { continue };
-            let level = orbits.orbits[orbits.orbit_of[csp.candidates[candidate as usize][0] as usize]].level;
+            let level = orbits.orbits
+                [orbits.orbit_of[csp.candidates[candidate as usize][0] as usize]]
+                .level;
             let number = prices::level(n, level);
             let range = (i64::from(*group.range.start()), i64::from(*group.range.end()));
             bounds[number] = range;
             add(&mut simplex, number, range.0 as f64, range.1 as f64);
-            group.candidates.iter().for_each(|&candidate| level_of[candidate as usize] = Some(number));
+            group
+                .candidates
+                .iter()
+                .for_each(|&candidate| level_of[candidate as usize] = Some(number));
         }
         let lines_of: Vec<[usize; 4]> =
             csp.candidates.iter().map(|squares| prices::lines(n, squares[0] as usize)).collect();
@@ -316,8 +342,11 @@ impl<'a> Programme<'a> {
         let diagonals = (2 * n..csp.lines.len()).map(diagonal).collect();
         let nowhere = bounds.len();
         for (lines, level) in lines_of.iter().zip(&level_of) {
-            let mut terms: Vec<(usize, f64)> =
-                lines.iter().chain(level).filter_map(|&number| Some((rows[number]?, 1.0))).collect();
+            let mut terms: Vec<(usize, f64)> = lines
+                .iter()
+                .chain(level)
+                .filter_map(|&number| Some((rows[number]?, 1.0)))
+                .collect();
             terms.sort_unstable_by_key(|term| term.0);
             simplex.add_column(0.0, (0.0, f64::INFINITY), &terms);
         }
@@ -340,12 +369,12 @@ impl<'a> Programme<'a> {
         }
     }
 
-    /// How many men can still be placed.
+    /// Returns the number of candidates that can still be placed.
     fn open(&self, root: &Node) -> usize {
         (0..self.told.len() as u32).filter(|&candidate| root.state.is_alive(candidate)).count()
     }
 
-    /// Asks about `root`.
+    /// Solves the LP at `root`.
     fn ask(&mut self, root: &Node, cancel: &CancelToken) -> Asked {
         let mut now = vec![Told::Closed; self.told.len()];
         for (candidate, told) in (0..).zip(&mut now) {
@@ -387,7 +416,7 @@ impl<'a> Programme<'a> {
             prices[number] += (y * scale).round() as i64;
         }
         let n = self.csp.n;
-        // Rows pay what they must, and nobody is paid for standing on a diagonal that may be empty.
+        // Rows have no prices. The price of a diagonal that may be empty is not negative.
         prices[..n].fill(0);
         for (diagonal, price) in self.diagonals.iter().zip(&mut prices[2 * n..]) {
             if diagonal.need == Need::AtMost {
@@ -397,12 +426,15 @@ impl<'a> Programme<'a> {
         Asked::Prices(prices)
     }
 
-    /// Tells the programme what diagonals need at `root`, where men were told `now`.
+    /// Updates the constraints on diagonals at `root`, where `now` has the states of the
+    /// candidates.
     fn tell_diagonals(&mut self, root: &Node, now: &[Told]) {
         let first = 2 * self.csp.n;
         for (line, diagonal) in (first..).zip(&mut self.diagonals) {
-            let is_done =
-                diagonal.candidates.iter().any(|&candidate| now[candidate as usize] == Told::Placed);
+            let is_done = diagonal
+                .candidates
+                .iter()
+                .any(|&candidate| now[candidate as usize] == Told::Placed);
             let need = match root.state.choices(line) {
                 _ if is_done => Need::Nothing,
                 Some(_) => Need::One,
@@ -425,12 +457,13 @@ impl<'a> Programme<'a> {
         }
     }
 
-    /// Adds rows for the diagonals that are violated most. Whether there are any.
+    /// Adds rows for the most violated diagonals. Returns whether there are any.
     fn add_diagonals(&mut self) -> bool {
         let values = self.simplex.values();
         let t = self.told.len();
         let excess = |diagonal: &Diagonal| {
-            let on: f64 = diagonal.candidates.iter().map(|&candidate| values[candidate as usize]).sum();
+            let on: f64 =
+                diagonal.candidates.iter().map(|&candidate| values[candidate as usize]).sum();
             match diagonal.need {
                 Need::AtMost if diagonal.at_most.is_none() => on + values[t] - 1.0,
                 Need::One if diagonal.exactly.is_none() => (on - 1.0).abs(),
@@ -438,7 +471,8 @@ impl<'a> Programme<'a> {
             }
         };
         let excess = self.diagonals.iter().map(excess).enumerate();
-        let mut violated: Vec<(usize, f64)> = excess.filter(|(_, excess)| *excess > VIOLATED).collect();
+        let mut violated: Vec<(usize, f64)> =
+            excess.filter(|(_, excess)| *excess > VIOLATED).collect();
         violated.sort_unstable_by(|a, b| b.1.total_cmp(&a.1));
         violated.truncate(ROWS_AT_ONCE);
         for &(number, _) in &violated {
@@ -457,7 +491,7 @@ impl<'a> Programme<'a> {
         !violated.is_empty()
     }
 
-    /// What prices show of `root`.
+    /// Derives what prices prove at `root`.
     fn shown(&self, root: &Node, prices: &[i64]) -> Shown {
         let n = self.csp.n;
         let mut prices = prices.to_vec();
@@ -466,9 +500,12 @@ impl<'a> Programme<'a> {
             self.prices_of[candidate as usize].iter().map(|&number| prices[number]).sum::<i64>()
         };
         let mut placed = vec![0; self.bounds.len()];
-        root.placed.iter().for_each(|&candidate| placed[self.prices_of[candidate as usize][3]] += 1);
-        let candidates: Vec<u32> =
-            (0..self.told.len() as u32).filter(|&candidate| root.state.is_alive(candidate)).collect();
+        root.placed
+            .iter()
+            .for_each(|&candidate| placed[self.prices_of[candidate as usize][3]] += 1);
+        let candidates: Vec<u32> = (0..self.told.len() as u32)
+            .filter(|&candidate| root.state.is_alive(candidate))
+            .collect();
         let mut met = vec![0i64; self.bounds.len()];
         let mut cheapest = vec![i64::MAX; n];
         for &candidate in &candidates {
@@ -492,7 +529,9 @@ impl<'a> Programme<'a> {
         if between < 0 {
             return Shown::Nothing;
         }
-        let dear = |&candidate: &u32| price(candidate) - cheapest[self.row_of[candidate as usize]] > between;
+        let dear = |&candidate: &u32| {
+            price(candidate) - cheapest[self.row_of[candidate as usize]] > between
+        };
         let full = (2 * n..).zip(&self.diagonals).filter(|&(line, diagonal)| {
             diagonal.need == Need::AtMost && met[line] > 0 && prices[line] > between
         });
@@ -515,10 +554,11 @@ mod tests {
     use nqueens_proof::beautiful::{check, claim};
     use nqueens_proof::board::Norm;
 
-    /// Nothing is searched without the programme.
+    /// A pace at which nothing is searched without the LP.
     const AT_ONCE: Pace = Pace { orbit_search: 0, plain: 0, glance: 0, short: 0 };
 
-    /// The proof of an engine that asks the programme at once, without the seal; and its solution.
+    /// Returns the proof, without the seal, of an engine that uses the LP at once, and its
+    /// solution.
     fn weighed(n: usize, norm: Norm) -> (Vec<u8>, Vec<usize>) {
         let question = Question { n, norm, turning: false, threads: 1 };
         let orbits = Orbits::new(n, norm);
@@ -545,13 +585,14 @@ mod tests {
         ] {
             let (proof, best) = weighed(n, norm);
             let question = Question { n, norm, turning: false, threads: 1 };
-            let other = most_beautiful_exactly(question, &mut Unobserved).answer.found.expect("a solution");
+            let other =
+                most_beautiful_exactly(question, &mut Unobserved).answer.found.expect("a solution");
             assert_eq!(norm.fingerprint(&best), norm.fingerprint(&other), "n = {n}");
             assert_eq!(check(n, &proof).expect("it proves that").solution, Some(best), "n = {n}");
         }
     }
 
-    /// How many times a tree has prices.
+    /// Returns how often a tree has prices.
     fn priced(csp: &Csp, tree: &[u8]) -> usize {
         let (mut at, mut priced) = (0, 0);
         while at < tree.len() {
@@ -589,10 +630,14 @@ mod tests {
             }
             let possible = all.iter().any(|columns| {
                 let counts = orbits.counts(columns);
-                columns.iter().enumerate().all(|(row, column)| squares.contains(&(row * n + column)))
+                columns
+                    .iter()
+                    .enumerate()
+                    .all(|(row, column)| squares.contains(&(row * n + column)))
                     && groups.iter().all(|(level, range, _)| range.contains(&counts[*level]))
             });
-            let groups: Vec<_> = groups.into_iter().map(|(_, range, squares)| (range, squares)).collect();
+            let groups: Vec<_> =
+                groups.into_iter().map(|(_, range, squares)| (range, squares)).collect();
             let csp = Csp::new(n, &squares, &groups, false);
             let Ok(root) = csp.root(&mut PropagationQueue::default()) else {
                 assert!(!possible, "case {case}");

@@ -1,14 +1,14 @@
-//! What the quotient's programme has shown to be possible.
+//! Feasible points of the orbit LP, which show what is possible.
 
 use super::bounds::Bounds;
 use super::orbits::{OrbitId, Orbits};
 
-/// A value that is as good as 1.
+/// The least value that counts as 1.
 pub(super) const ONE: f64 = 1.0 - 1e-6;
-/// Points that are kept.
+/// The number of points that are kept.
 const MOST_POINTS: usize = 400;
 
-/// Points of the quotient that were seen, so that no programme is asked what they show.
+/// Points of the orbit LP seen so far. No LP is solved for what they already show.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LpWitnesses {
     points: Vec<Vec<f64>>,
@@ -22,7 +22,7 @@ impl LpWitnesses {
         self.points.push(values);
     }
 
-    /// The points that obey `bounds` and the cliques.
+    /// Returns the points that satisfy `bounds` and the cliques.
     pub(super) fn under(
         &self,
         orbits: &Orbits,
@@ -32,7 +32,12 @@ impl LpWitnesses {
         self.points.iter().filter(move |point| Self::obeys(point, orbits, bounds, cliques))
     }
 
-    fn obeys(point: &[f64], orbits: &Orbits, bounds: &Bounds, cliques: &[Vec<(OrbitId, f64)>]) -> bool {
+    fn obeys(
+        point: &[f64],
+        orbits: &Orbits,
+        bounds: &Bounds,
+        cliques: &[Vec<(OrbitId, f64)>],
+    ) -> bool {
         let alive = |(orbit, &value): (usize, &f64)| value < 1e-7 || bounds.is_alive(orbit);
         let within = |level: usize| {
             bounds.range(level).is_none_or(|(least, most)| {

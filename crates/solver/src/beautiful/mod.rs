@@ -1,7 +1,8 @@
 //! The most beautiful queens (Knuth; Fischetti and Salvagnin, arXiv 1907.08246).
 //!
-//! A square costs its distance from the centre, by a [`Norm`]. The fingerprint of a solution is the list of its costs,
-//! the largest first; the smallest fingerprint in lexicographic order is sought.
+//! The cost of a square is its distance from the centre in a [`Norm`]. The fingerprint of a
+//! solution is the list of its costs in descending order. A most beautiful solution has the
+//! lexicographically smallest fingerprint.
 
 mod bounds;
 mod cases;
@@ -23,18 +24,18 @@ mod subtree_task;
 use nqueens_proof::board::{Norm, Square};
 
 pub use exact::{
-    Exact, Keep, Place, Question, Stage, all_as_beautiful, go_on_to_most_beautiful, most_beautiful_by,
-    most_beautiful_exactly,
+    Exact, Keep, Place, Question, Stage, all_as_beautiful, go_on_to_most_beautiful,
+    most_beautiful_by, most_beautiful_exactly,
 };
 pub use search::CancelToken;
 pub use subtree_task::{MOST_NODES, Reached, Searcher, SubtreeAnswer, SubtreeSolver, SubtreeTask};
 
-/// (2i − n − 1)² + (2j − n − 1)² for the square in row i and column j, counted from 1.
+/// Returns (2i − n − 1)² + (2j − n − 1)², the cost of the square in row i and column j (1-based).
 pub fn cost(n: usize, square: Square) -> u64 {
     Norm::Euclidean.cost(n, square)
 }
 
-/// The costs of a solution's squares, the largest first.
+/// Returns the costs of a solution's squares in descending order.
 pub fn fingerprint(columns: &[usize]) -> Vec<u64> {
     Norm::Euclidean.fingerprint(columns)
 }

@@ -1,15 +1,17 @@
-//! The linear programme of the quotient: how many queens stand on each orbit.
+//! The orbit LP: the linear relaxation of the number of queens on each orbit.
 //!
-//! Let q(o) be the number of queens of a solution on orbit o, times the size of the group over 8: nothing is averaged,
-//! all numbers are integers. Every solution satisfies, with coefficients that count how often a queen on o meets them:
+//! Let q(o) be the number of queens of a solution on orbit o. Nothing is averaged, and all numbers
+//! are integers. Every solution satisfies the following rows, with coefficients that count how
+//! often a queen on o occurs in them:
 //! - a row, its mirror image and the same two columns: 4 (the middle row and column: 2);
 //! - the four diagonals at distance d from the two main ones: at most 4 (the main ones: 2);
-//! - a level: what is known of it;
+//! - a level: its known range;
 //! - the 8 images of a clique of squares that attack each other: at most 8.
 //!
-//! A solver's multipliers are rounded to 2⁻²⁰ and judged in integers: for multipliers y with the right signs and
-//! r = −yA, base = Σ y·b + Σ min(0, r)·most is at most 0 if there is a solution, and base + r(o) is at most 0 if
-//! there is one with a queen on o, as base − y(d) is if there is one with an empty diagonal at distance d.
+//! The solver's multipliers are rounded to 2⁻²⁰ and validated in integers. Given multipliers y with
+//! the right signs, let r = −yA and base = Σ y·b + Σ min(0, r)·most. Then base is at most 0 if
+//! there is a solution; base + r(o) is at most 0 if there is one with a queen on o; and base − y(d)
+//! is at most 0 if there is one with an empty diagonal at distance d.
 
 use super::bounds::Bounds;
 use super::orbits::{OrbitId, Orbits, most_on_diagonals};
@@ -19,10 +21,10 @@ use crate::progress::ProgressSink;
 use crate::simplex::{Ended, Simplex};
 use crate::verdict::Unproven;
 
-/// Multipliers are integers over this.
+/// The common denominator of integer multipliers.
 const SCALE: f64 = (1 << 20) as f64;
 
-/// What a row of the quotient is about.
+/// The subject of a row of the orbit LP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Line {
     /// Rows and columns at this distance from the border.
@@ -35,12 +37,12 @@ pub(super) enum Line {
     Clique(usize),
 }
 
-/// A row of the quotient.
+/// A row of the orbit LP.
 #[derive(Clone, Debug)]
 struct Sum {
     line: Line,
     terms: Vec<(OrbitId, i64)>,
-    /// Of levels none: that is a fact.
+    /// The right-hand side; unused for levels, whose range is in the bounds.
     bound: i64,
 }
 
@@ -51,24 +53,25 @@ pub(super) struct Multipliers(Vec<i64>);
 /// What multipliers prove.
 #[derive(Clone, Debug)]
 pub(super) struct Proof {
-    /// Of rows, those that are not 0.
+    /// The nonzero multipliers, by row.
     pub(super) multipliers: Vec<(Line, i64)>,
     base: i128,
     reduced: Vec<i128>,
 }
 
 impl Proof {
-    /// That there is no solution at all.
+    /// Returns whether it proves that there is no solution.
     pub(super) fn refutes(&self) -> bool {
         self.base > 0
     }
 
-    /// That no solution has a queen on `orbit`.
+    /// Returns whether it proves that no solution has a queen on `orbit`.
     pub(super) fn kills(&self, orbit: OrbitId) -> bool {
         self.base + self.reduced[orbit] > 0
     }
 
-    /// That every solution has a queen on each diagonal at these distances from the main ones: otherwise one multiplier less counts.
+    /// Returns the distances from the main diagonals at which every solution has a queen on each
+    /// diagonal: with one of them empty, the bound of the row would be 1 less.
     pub(super) fn fills(&self) -> Vec<usize> {
         let full = |&(line, y): &(Line, i64)| match line {
             Line::Diagonal(distance) => Some(distance).filter(|_| self.base > i128::from(y)),
@@ -78,34 +81,34 @@ impl Proof {
     }
 }
 
-/// What became of a question.
+/// The outcome of solving the LP.
 #[derive(Clone, Debug)]
 pub(super) enum Answered {
     /// The optimum, the value of each orbit there, and multipliers.
     Optimal { objective: f64, values: Vec<f64>, multipliers: Multipliers },
-    /// There is no point; multipliers that show it.
+    /// The LP is infeasible; the multipliers prove it.
     Infeasible(Multipliers),
 }
 
-/// The programme, with the facts that it has been told.
+/// The LP under its current bounds.
 #[derive(Clone, Debug)]
 pub(super) struct OrbitLp<'a> {
     orbits: &'a Orbits,
     sums: Vec<Sum>,
     simplex: Simplex,
-    /// By orbit; none if it was dead when the programme was made.
+    /// The variable of each orbit; `None` if the orbit was eliminated when the LP was built.
     column: Vec<Option<usize>>,
-    /// By level: its row.
+    /// The row of each level.
     level_row: Vec<Option<usize>>,
-    /// Rows of diagonals that no point violates: they are added when they are asked for.
+    /// Rows of diagonals that no point violates. They are added on demand.
     free: Vec<Sum>,
     told: Bounds,
-    /// Programmes that were solved.
+    /// The number of LPs solved.
     pub(super) programmes: u64,
 }
 
 impl<'a> OrbitLp<'a> {
-    /// The programme of the orbits that are alive, with all `cliques`.
+    /// Creates the LP over the remaining orbits, with all `cliques`.
     pub(super) fn new(orbits: &'a Orbits, bounds: &Bounds, cliques: &[Vec<usize>]) -> Self {
         let n = orbits.n;
         let mut column = vec![None; orbits.orbits.len()];
@@ -122,10 +125,15 @@ impl<'a> OrbitLp<'a> {
             })
             .collect();
         let mut diagonals: Vec<Sum> = (0..n)
-            .map(|d| Sum { line: Line::Diagonal(d), terms: Vec::new(), bound: most_on_diagonals(d) })
+            .map(|d| Sum {
+                line: Line::Diagonal(d),
+                terms: Vec::new(),
+                bound: most_on_diagonals(d),
+            })
             .collect();
         for orbit in bounds.alive() {
-            let (row, col) = (orbits.orbits[orbit].squares[0] / n, orbits.orbits[orbit].squares[0] % n);
+            let (row, col) =
+                (orbits.orbits[orbit].squares[0] / n, orbits.orbits[orbit].squares[0] % n);
             for rank in [row, col] {
                 add_term(&mut ranks[rank.min(n - 1 - rank)].terms, orbit, 1);
             }
@@ -133,7 +141,8 @@ impl<'a> OrbitLp<'a> {
                 add_term(&mut diagonals[d].terms, orbit, 1);
             }
         }
-        let most = |sum: &Sum| -> i64 { sum.terms.iter().map(|&(o, a)| a * orbits.orbits[o].most).sum() };
+        let most =
+            |sum: &Sum| -> i64 { sum.terms.iter().map(|&(o, a)| a * orbits.orbits[o].most).sum() };
         let (binding, free): (Vec<Sum>, Vec<Sum>) =
             diagonals.into_iter().partition(|sum| most(sum) > sum.bound);
         let mut this = Self {
@@ -150,7 +159,8 @@ impl<'a> OrbitLp<'a> {
             this.add(sum);
         }
         for (number, clique) in cliques.iter().enumerate() {
-            if clique.iter().filter(|&&square| bounds.is_alive(orbits.orbit_of[square])).count() > 2 {
+            if clique.iter().filter(|&&square| bounds.is_alive(orbits.orbit_of[square])).count() > 2
+            {
                 this.add_clique(number, clique);
             }
         }
@@ -168,7 +178,8 @@ impl<'a> OrbitLp<'a> {
             Line::Diagonal(_) | Line::Clique(_) => (f64::NEG_INFINITY, sum.bound as f64),
             Line::Level(level) => span(self.told.range(level)),
         };
-        let terms = sum.terms.iter().filter_map(|&(orbit, a)| Some((self.column[orbit]?, a as f64)));
+        let terms =
+            sum.terms.iter().filter_map(|&(orbit, a)| Some((self.column[orbit]?, a as f64)));
         self.simplex.add_row_between(least, most, terms);
         self.sums.push(sum);
     }
@@ -183,7 +194,7 @@ impl<'a> OrbitLp<'a> {
         self.add(Sum { line: Line::Clique(number), terms, bound: 8 });
     }
 
-    /// The row of `level`, made when it is asked for first.
+    /// Returns the row of `level`, which is added on first use.
     fn level(&mut self, level: usize) -> usize {
         if let Some(row) = self.level_row[level] {
             return row;
@@ -195,7 +206,7 @@ impl<'a> OrbitLp<'a> {
         row
     }
 
-    /// Brings the programme to `bounds`, which may be more or fewer than before.
+    /// Sets the bounds of the LP, which may be tighter or looser than before.
     pub(super) fn tell(&mut self, bounds: &Bounds) {
         for orbit in 0..self.orbits.orbits.len() {
             if bounds.is_alive(orbit) != self.told.is_alive(orbit)
@@ -221,17 +232,17 @@ impl<'a> OrbitLp<'a> {
         self.told = bounds.clone();
     }
 
-    /// Whether an orbit that is alive has no variable: then the programme has to be made anew.
+    /// Returns whether a remaining orbit has no variable. The LP then has to be rebuilt.
     pub(super) fn lacks(&self, bounds: &Bounds) -> bool {
         bounds.alive().any(|orbit| self.column[orbit].is_none())
     }
 
-    /// How many variables were alive when it was made.
+    /// Returns the number of orbits that remained when the LP was built.
     pub(super) fn size(&self) -> usize {
         self.column.iter().flatten().count()
     }
 
-    /// The fewest queens on `level`. The multipliers are those that show that there are not fewer.
+    /// Finds the fewest queens on `level`. The multipliers prove that there are no fewer.
     pub(super) fn fewest(
         &mut self,
         level: usize,
@@ -245,8 +256,8 @@ impl<'a> OrbitLp<'a> {
         answered
     }
 
-    /// The least sum where each queen on `level` costs `cost`. For its multipliers to show that, they are to be
-    /// [charged](Self::charge).
+    /// Minimises the total cost if each queen on `level` costs `cost`. To prove the minimum, the
+    /// multipliers must be [charged](Self::charge).
     pub(super) fn cheapest(
         &mut self,
         level: usize,
@@ -259,7 +270,8 @@ impl<'a> OrbitLp<'a> {
         answered
     }
 
-    /// Makes of multipliers for the cheapest `level` those that show that it is not cheaper, by its row.
+    /// Turns the multipliers of [`cheapest`](Self::cheapest) into multipliers that prove the
+    /// minimum by way of the level's row.
     pub(super) fn charge(&mut self, level: usize, cost: i64, multipliers: &mut Multipliers) {
         let row = self.level(level);
         multipliers.0.resize(self.sums.len(), 0);
@@ -274,8 +286,9 @@ impl<'a> OrbitLp<'a> {
         }
     }
 
-    /// The fewest queens on all diagonals at a distance; how many there can be; and the multipliers that show
-    /// that there are not fewer. None if no square there is alive.
+    /// Finds the fewest queens on all diagonals at a distance. Returns the answer, with multipliers
+    /// that prove that there are no fewer, and the greatest number possible there. Returns `None`
+    /// if no square there remains.
     pub(super) fn emptiest(
         &mut self,
         distance: usize,
@@ -287,7 +300,9 @@ impl<'a> OrbitLp<'a> {
             self.add(sum);
         }
         let row = self.sums.iter().position(|sum| sum.line == line);
-        let Some(row) = row.filter(|&row| !self.sums[row].terms.is_empty()) else { return Ok(None) };
+        let Some(row) = row.filter(|&row| !self.sums[row].terms.is_empty()) else {
+            return Ok(None);
+        };
         self.cost_of_row(row, 1.0);
         let answered = self.solve(watch);
         self.cost_of_row(row, 0.0);
@@ -298,7 +313,7 @@ impl<'a> OrbitLp<'a> {
         Ok(Some((answered, self.sums[row].bound)))
     }
 
-    /// Each queen costs so much as often as she counts for a row.
+    /// Sets the cost of each queen to `cost` times its coefficient in a row.
     fn cost_of_row(&mut self, row: usize, cost: f64) {
         for &(orbit, a) in &self.sums[row].terms {
             if let Some(column) = self.column[orbit] {
@@ -307,7 +322,7 @@ impl<'a> OrbitLp<'a> {
         }
     }
 
-    /// The most queens on `orbit`.
+    /// Finds the most queens on `orbit`.
     pub(super) fn most(
         &mut self,
         orbit: OrbitId,
@@ -332,13 +347,16 @@ impl<'a> OrbitLp<'a> {
                     multipliers: rounded(self.simplex.duals()),
                 })
             }
-            Ended::Infeasible => Ok(Answered::Infeasible(rounded(self.simplex.ray().unwrap_or_default()))),
+            Ended::Infeasible => {
+                Ok(Answered::Infeasible(rounded(self.simplex.ray().unwrap_or_default())))
+            }
             Ended::Stopped => Err(Unproven::Stopped),
             Ended::Failed(why) => Err(Unproven::SolverFailed(format!("the simplex: {why}"))),
         }
     }
 
-    /// What multipliers prove under the facts that were told. Those of the wrong sign are taken for 0.
+    /// Derives what multipliers prove under the current bounds. Multipliers of the wrong sign count
+    /// as 0.
     pub(super) fn prove(&self, multipliers: &Multipliers) -> Proof {
         let mut reduced = vec![0i128; self.orbits.orbits.len()];
         let mut base = 0i128;
@@ -367,12 +385,12 @@ impl<'a> OrbitLp<'a> {
     }
 }
 
-/// The bounds of a level's row.
+/// Returns the bounds of a level's row.
 fn span(range: Option<(u32, u32)>) -> (f64, f64) {
     range.map_or((f64::NEG_INFINITY, f64::INFINITY), |(least, most)| (least.into(), most.into()))
 }
 
-/// Multipliers as integers. A ray may be of any length: a very long one is shortened.
+/// Rounds multipliers to integers. A ray can have any length; a very long one is scaled down.
 fn rounded(multipliers: &[f64]) -> Multipliers {
     let largest = multipliers.iter().fold(0.0f64, |largest, y| largest.max(y.abs()));
     let scale = if largest > 1e6 { SCALE / largest } else { SCALE };

@@ -1,4 +1,5 @@
-//! Searches for what is known: short ones, long ones in pieces by many hands, and sieges of an orbit.
+//! Searches under the current bounds: short ones, long ones in parallel subtrees, and orbit
+//! searches.
 
 use std::sync::Arc;
 
@@ -14,15 +15,15 @@ use crate::verdict::Unproven;
 use nqueens_proof::Beauty;
 use nqueens_proof::beautiful::Premises;
 
-/// Nodes of a search before it is cut into pieces.
+/// Nodes of a search before it is split into subtrees.
 const SHORT: u64 = 10_000;
-/// Nodes of a search in pieces before others are asked, if there are others.
+/// Nodes of a parallel search before remote solvers are used, if there are any.
 const HERE: u64 = 40_000;
-/// With more men than this, solutions are looked for, not refutations.
+/// With more candidates than this, the search aims at solutions, not at refutations.
 const MOST_FOR_ANCHOR: usize = 3000;
 
 impl Engine<'_> {
-    /// Searches what is left for some nodes.
+    /// Searches under the current bounds for `nodes` nodes.
     pub(super) fn settle(&mut self, nodes: u64) -> Result<Settled, Unproven> {
         let csp = self.csp();
         let Ok(root) = csp.root(&mut PropagationQueue::default()) else {
@@ -44,8 +45,12 @@ impl Engine<'_> {
         if end == End::Spent && nodes > SHORT {
             let mut parallel = ParallelSearch::new(root, &self.weights);
             let plain = self.pace.plain;
-            end =
-                self.search_in_parallel(&csp, self.known().as_ref(), &mut parallel, (nodes - SHORT, plain))?;
+            end = self.search_in_parallel(
+                &csp,
+                self.known().as_ref(),
+                &mut parallel,
+                (nodes - SHORT, plain),
+            )?;
         }
         Ok(match end {
             End::Found(candidates) => Settled::Found(csp.columns(self.orbits.n, &candidates)),
@@ -57,7 +62,8 @@ impl Engine<'_> {
         })
     }
 
-    /// Logs that there is no solution, by a tree below a queen on an orbit that must have one, or by a tree.
+    /// Logs that there is no solution: by a tree below a queen on an orbit that must have one, or
+    /// by a tree of the whole.
     fn refute(&mut self, anchor: Option<OrbitId>, tree: &[u8]) {
         match anchor {
             None => self.log.refuted(tree),
@@ -68,24 +74,29 @@ impl Engine<'_> {
         }
     }
 
-    /// An orbit that has a queen in every solution: that she stands on its first square is no loss, for symmetries
-    /// exchange its squares. The fewer queens it has, the more solutions that saves; of the best ones the outermost.
+    /// Returns an orbit that has a queen in every solution. The queen can be assumed on its first
+    /// square, since symmetries exchange its squares. The fewer queens the orbit has, the more this
+    /// prunes; ties go to the outermost level.
     fn anchor(&self) -> Option<OrbitId> {
         let only = |level: usize| {
             let (least, most) = self.bounds.range(level).filter(|range| range.0 > 0)?;
-            let mut alive =
-                self.orbits.levels[level].orbits.iter().filter(|&&orbit| self.bounds.is_alive(orbit));
+            let mut alive = self.orbits.levels[level]
+                .orbits
+                .iter()
+                .filter(|&&orbit| self.bounds.is_alive(orbit));
             let &orbit = alive.next()?;
             let share = self.orbits.orbits[orbit].squares.len() as u32 / most;
             (alive.next().is_none() && least > 0 && share > 1).then_some((share, orbit))
         };
-        let best = (0..self.orbits.levels.len()).filter_map(only).rev().max_by_key(|&(share, _)| share);
+        let best =
+            (0..self.orbits.levels.len()).filter_map(only).rev().max_by_key(|&(share, _)| share);
         best.map(|(_, orbit)| orbit)
     }
 
-    /// What is left with a queen on the first square of an orbit; `None`: propagation finds that nothing is.
+    /// Returns the node with a queen on the first square of an orbit, or `None` if propagation
+    /// finds a contradiction.
     fn below(&self, csp: &Csp, root: Node, orbit: OrbitId) -> Option<Node> {
-        let candidate = csp.man_on(self.orbits.orbits[orbit].squares[0])?;
+        let candidate = csp.candidate_on(self.orbits.orbits[orbit].squares[0])?;
         if !root.state.is_alive(candidate) {
             return root.placed.contains(&candidate).then_some(root);
         }
@@ -95,7 +106,7 @@ impl Engine<'_> {
         Some(Node { state, placed: pending.placed })
     }
 
-    /// A search with restarts, which learns weights.
+    /// Runs a search with restarts, which learns weights.
     fn search_shortly(&mut self, csp: &Csp, root: &Node, nodes: u64) -> End {
         self.seed += 1;
         let cancel = CancelToken::default();
@@ -109,14 +120,14 @@ impl Engine<'_> {
         end
     }
 
-    /// What is known at present, for others.
+    /// Returns the current bounds as premises for remote solvers.
     fn known(&self) -> Option<Arc<Premises>> {
         let Question { n, norm, turning, .. } = self.question;
         self.bounds.known(n, Beauty { norm, turning }).map(Arc::new)
     }
 
-    /// Goes on with a long search for some nodes: here at first, then by others, if there are others; and with the programme, here, when
-    /// each of them has spent so many without it.
+    /// Continues a long search for some nodes: first on this machine, then with remote solvers, if
+    /// there are any. After `plain` nodes per solver it continues with the LP, on this machine.
     fn search_in_parallel(
         &mut self,
         csp: &Csp,
@@ -130,14 +141,18 @@ impl Engine<'_> {
         let known = known.filter(|_| !solvers.is_empty());
         let mut stopped = false;
         let mut look = |nodes: u64| {
-            stopped = watch.look(&Progress { level, bound: None, nodes: before + nodes }).is_break();
+            stopped =
+                watch.look(&Progress { level, bound: None, nodes: before + nodes }).is_break();
             !stopped
         };
         let limit = parallel.nodes().saturating_add(nodes);
-        // The programme knows nothing of men who bring images with them.
+        // The board LP does not support candidates with images.
         let weighed = !self.question.turning;
-        let plain =
-            if weighed { limit.min(plain.saturating_mul(solvers.len().max(1) as u64)) } else { limit };
+        let plain = if weighed {
+            limit.min(plain.saturating_mul(solvers.len().max(1) as u64))
+        } else {
+            limit
+        };
         let here = if known.is_some() { plain.min(HERE) } else { plain };
         let mut end = End::Spent;
         if parallel.nodes() < here {
@@ -153,17 +168,26 @@ impl Engine<'_> {
             let mut workers: Vec<RemoteWorker<'_>> = Vec::with_capacity(solvers.len());
             for solver in solvers.iter_mut() {
                 let weights = Arc::clone(&weights);
-                workers.push(RemoteWorker { csp, n, known, cancel: &cancel, solver: &mut **solver, weights });
+                workers.push(RemoteWorker {
+                    csp,
+                    n,
+                    known,
+                    cancel: &cancel,
+                    solver: &mut **solver,
+                    weights,
+                });
             }
-            let workers = workers.iter_mut().map(|worker| worker as &mut dyn SubtreeWorker).collect();
+            let workers =
+                workers.iter_mut().map(|worker| worker as &mut dyn SubtreeWorker).collect();
             end = parallel.go_on_by(csp, plain - parallel.nodes(), workers, &cancel, &mut look);
         }
         if weighed && end == End::Spent && parallel.nodes() < limit && look(parallel.nodes()) {
-            parallel.begin_weighing();
+            parallel.restart_with_lp();
             let cancel = CancelToken::default();
             let (orbits, pace) = (self.orbits, self.pace);
-            let mut workers: Vec<LpSearch<'_>> =
-                (0..threads).map(|seed| LpSearch::new(csp, orbits, pace, &cancel, seed as u64)).collect();
+            let mut workers: Vec<LpSearch<'_>> = (0..threads)
+                .map(|seed| LpSearch::new(csp, orbits, pace, &cancel, seed as u64))
+                .collect();
             let all = workers.iter_mut().map(|worker| worker as &mut dyn SubtreeWorker).collect();
             end = parallel.go_on_by(csp, limit - parallel.nodes(), all, &cancel, &mut look);
             self.programmes += workers.iter().map(LpSearch::programmes).sum::<u64>();
@@ -173,7 +197,8 @@ impl Engine<'_> {
         if stopped { Err(Unproven::Stopped) } else { Ok(end) }
     }
 
-    /// Goes on with a siege for some nodes, or begins one. An orbit that falls is dead, and the board is reduced.
+    /// Continues an orbit search for `nodes` nodes, or begins one. A refuted orbit is eliminated,
+    /// and the board is reduced again.
     pub(super) fn search_orbit(
         &mut self,
         orbit_search: &mut Option<OrbitSearch>,
@@ -194,7 +219,9 @@ impl Engine<'_> {
             let (orbit, end) =
                 (*orbit, self.search_in_parallel(csp, known.as_ref(), parallel, (left, plain))?);
             match end {
-                End::Found(candidates) => return Ok(Settled::Found(csp.columns(self.orbits.n, &candidates))),
+                End::Found(candidates) => {
+                    return Ok(Settled::Found(csp.columns(self.orbits.n, &candidates)));
+                }
                 End::Spent => break,
                 End::Refuted(tree) => {
                     self.log.killed(self.orbits, orbit, &tree);
@@ -210,7 +237,7 @@ impl Engine<'_> {
         Ok(Settled::Open)
     }
 
-    /// Chooses an orbit. `None`: propagation finds that there is no solution.
+    /// Chooses an orbit to search. Returns `None` if propagation finds that there is no solution.
     fn begin_orbit_search(&mut self) -> Option<OrbitSearch> {
         let csp = self.csp();
         let root = csp.root(&mut PropagationQueue::default()).ok()?;
@@ -220,11 +247,12 @@ impl Engine<'_> {
             chooser.inherit(&self.weights, 0);
         }
         let line = chooser.best_line(&root.state);
-        let orbit_of = |candidate: u32| self.orbits.orbit_of[csp.candidates[candidate as usize][0] as usize];
+        let orbit_of =
+            |candidate: u32| self.orbits.orbit_of[csp.candidates[candidate as usize][0] as usize];
         let alive = csp.lines[line].iter().filter(|&&candidate| root.state.is_alive(candidate));
         let orbit = self.anchor().or_else(|| alive.map(|&candidate| orbit_of(candidate)).min())?;
         let weights = chooser.weights().to_vec();
-        // It is possible, as far as propagation can tell: the board is reduced.
+        // Propagation alone does not refute this queen, since the board is reduced.
         let parallel = ParallelSearch::new(self.below(&csp, root, orbit)?, &weights);
         let known = self.known();
         Some(OrbitSearch { csp, known, orbit, parallel })

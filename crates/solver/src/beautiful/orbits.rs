@@ -1,4 +1,4 @@
-//! The squares of a board in orbits under its 8 symmetries, and the orbits in levels of equal cost.
+//! The orbits of squares under the 8 symmetries of the board, grouped into levels of equal cost.
 
 use std::collections::BTreeMap;
 
@@ -8,19 +8,19 @@ use nqueens_proof::symmetry::Symmetry;
 /// The number of an orbit.
 pub(super) type OrbitId = usize;
 
-/// Squares that the symmetries exchange.
+/// The squares that the symmetries exchange.
 #[derive(Clone, Debug)]
 pub(super) struct Orbit {
-    /// Squares by number (row · n + column), ascending. The first is the one that stands for all.
+    /// Squares by number (row · n + column), ascending. The first represents the orbit.
     pub(super) squares: Vec<usize>,
     /// The level, counted from the largest cost.
     pub(super) level: usize,
-    /// No solution has more queens on it: four rows or columns meet it if it has 8 squares; else all its squares
-    /// attack each other.
+    /// An upper bound on its queens in a solution: 8 squares lie in four rows, two in each; the
+    /// squares of a smaller orbit all attack each other.
     pub(super) most: i64,
 }
 
-/// The squares of equal cost.
+/// The orbits of equal cost.
 #[derive(Clone, Debug)]
 pub(super) struct Level {
     pub(super) cost: u64,
@@ -32,13 +32,14 @@ pub(super) struct Level {
 pub(super) struct Orbits {
     pub(super) n: usize,
     pub(super) orbits: Vec<Orbit>,
-    /// The largest cost first.
+    /// The levels, largest cost first.
     pub(super) levels: Vec<Level>,
-    /// By the number of a square.
+    /// The orbit of each square, by number.
     pub(super) orbit_of: Vec<OrbitId>,
 }
 
-/// How many diagonals are at a distance from the main ones, and so how many queens can be there.
+/// Returns the number of diagonals at a distance from the main ones, which bounds the queens on
+/// them.
 pub(super) const fn most_on_diagonals(distance: usize) -> i64 {
     if distance == 0 { 2 } else { 4 }
 }
@@ -67,8 +68,10 @@ impl Orbits {
             let most = if squares.len() == 8 { 4 } else { 1 };
             orbits.push(Orbit { squares, level: 0, most });
         }
-        let levels: Vec<Level> =
-            by_cost.into_iter().map(|(std::cmp::Reverse(cost), orbits)| Level { cost, orbits }).collect();
+        let levels: Vec<Level> = by_cost
+            .into_iter()
+            .map(|(std::cmp::Reverse(cost), orbits)| Level { cost, orbits })
+            .collect();
         for (number, level) in levels.iter().enumerate() {
             for &orbit in &level.orbits {
                 orbits[orbit].level = number;
@@ -77,15 +80,15 @@ impl Orbits {
         Self { n, orbits, levels, orbit_of }
     }
 
-    /// How far the diagonal and the antidiagonal of an orbit's first square are from the main ones. Each queen on the orbit
-    /// stands on diagonals at these distances.
+    /// Returns the distances of the diagonal and the antidiagonal of an orbit's first square from
+    /// the main ones. Every queen on the orbit stands on diagonals at these two distances.
     pub(super) fn diagonals_of(&self, orbit: OrbitId) -> [usize; 2] {
         let square = self.orbits[orbit].squares[0];
         let (row, column) = (square / self.n, square % self.n);
         [row.abs_diff(column), (row + column).abs_diff(self.n - 1)]
     }
 
-    /// How many queens of a solution stand on each level.
+    /// Returns the number of queens of a solution on each level.
     pub(super) fn counts(&self, columns: &[usize]) -> Vec<u32> {
         let mut counts = vec![0; self.levels.len()];
         for (row, col) in columns.iter().enumerate() {

@@ -1,7 +1,9 @@
-//! Long searches, in pieces and by many hands: threads of this machine, or whoever else searches for it.
+//! Long searches, split into subtrees for parallel workers: threads of this machine or remote
+//! solvers.
 //!
-//! A piece is a state that is searched for some nodes. What is left of it then, the states beside its path, is as many
-//! pieces. So nothing is searched twice, and the trees of the pieces make the tree of the whole.
+//! A subtree is searched from its root for a limited number of nodes. The states that are still
+//! open then, beside its current path, become subtrees of their own. So nothing is searched twice,
+//! and the trees of all subtrees make up the tree of the whole search.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -9,50 +11,50 @@ use std::time::Duration;
 use super::csp::{Csp, Node};
 use super::search::{CancelToken, End, Search, read_number, write_number};
 
-/// Nodes of a piece for a thread of this machine.
+/// Nodes of a subtree for a thread of this machine.
 const SUBTREE_NODES: u64 = 20_000;
-/// How often the caller looks up.
+/// The longest time between two calls of the caller's `look`.
 const LOOK_EVERY: Duration = Duration::from_millis(25);
 
-/// A state that is to be searched.
+/// A state to be searched.
 #[derive(Debug)]
 struct Subtree {
     root: Node,
-    /// Its place among the trees.
+    /// Its index in [`ParallelSearch::trees`].
     place: usize,
 }
 
-/// What is known of a piece.
+/// The tree of a subtree that was searched.
 #[derive(Debug)]
 struct Tree {
     bytes: Vec<u8>,
-    /// The place of what is in its first hole; the others follow.
+    /// The index of the tree in its first hole; those of the other holes follow.
     holes: usize,
 }
 
-/// What came of a piece.
+/// The result of searching a subtree.
 #[derive(Debug)]
 pub(super) enum Searched {
-    /// The men of a solution, and how many nodes that took.
+    /// The candidates of a solution, and the number of nodes searched.
     Found(Vec<u32>, u64),
-    /// A tree, and what is in its holes, in their order; and how many nodes that took.
+    /// A tree, the states in its holes in order, and the number of nodes searched.
     Tree(Vec<u8>, Vec<Node>, u64),
-    /// Nothing: it was abandoned.
+    /// No result: the subtree has to be searched again.
     Nothing,
 }
 
-/// Who searches pieces, one at a time.
+/// A worker that searches subtrees, one at a time.
 pub(super) trait SubtreeWorker: Send {
-    /// Learns what is known when it begins, below a root with `height` queens.
+    /// Adopts the weights learned so far, below a root with `height` placed candidates.
     fn begin(&mut self, weights: &[f32], height: usize);
 
-    /// How long a piece it takes, in nodes, when so many were searched in all.
+    /// Returns the node limit of the next subtree after `so_far` nodes were searched in all.
     fn takes(&self, so_far: u64) -> u64;
 
-    /// Searches below `root` for about so many nodes.
+    /// Searches below `root` for about `nodes` nodes.
     fn search(&mut self, root: &Node, nodes: u64) -> Searched;
 
-    /// What it has learned, if it tells.
+    /// Returns the weights that the worker has learned, if it reports any.
     fn weights(&self) -> Option<&[f32]>;
 }
 
@@ -83,35 +85,35 @@ impl SubtreeWorker for Search<'_> {
 #[derive(Debug)]
 pub(super) struct ParallelSearch {
     root: Node,
-    /// Its pieces are searched by [`crate::beautiful::lp_search`].
-    is_weighed: bool,
-    /// The last one is taken first.
+    /// Set if its subtrees are searched by [`crate::beautiful::lp_search`].
+    uses_lp: bool,
+    /// Subtrees to be searched; the last one is taken first.
     waiting: Vec<Subtree>,
-    /// Pieces in hand, and the nodes that they may take.
+    /// The number of subtrees in progress, and the nodes reserved for them.
     working: usize,
     reserved: u64,
     trees: Vec<Option<Tree>>,
     found: Option<Vec<u32>>,
-    /// Nothing more is to be begun.
+    /// Set when no more subtrees may be started.
     ended: bool,
-    /// A hand has panicked.
+    /// Set when a worker has panicked.
     panicked: bool,
     weights: Vec<f32>,
-    /// Queens at the root.
+    /// The number of candidates placed at the root.
     height: usize,
     nodes: u64,
-    /// The nodes at which it stops.
+    /// The number of nodes at which the search stops.
     limit: u64,
 }
 
 impl ParallelSearch {
-    /// Everything below `root` is to be searched, with these weights at first.
+    /// Creates a search of everything below `root` that starts with these weights.
     pub(super) fn new(root: Node, weights: &[f32]) -> Self {
         Self {
             height: root.placed.len(),
             waiting: vec![Subtree { root: root.clone(), place: 0 }],
             root,
-            is_weighed: false,
+            uses_lp: false,
             working: 0,
             reserved: 0,
             trees: vec![None],
@@ -124,28 +126,28 @@ impl ParallelSearch {
         }
     }
 
-    /// Begins again, if it has not done so before, but with what was learned: pieces that were left by searches without
-    /// the programme are many and badly cut.
-    pub(super) fn begin_weighing(&mut self) {
-        if !self.is_weighed {
-            self.is_weighed = true;
+    /// Restarts the search for use with the LP, unless that was done before. The weights are kept;
+    /// the subtrees left by searches without the LP are not, since they are many and badly split.
+    pub(super) fn restart_with_lp(&mut self) {
+        if !self.uses_lp {
+            self.uses_lp = true;
             self.waiting = vec![Subtree { root: self.root.clone(), place: 0 }];
             self.trees = vec![None];
         }
     }
 
-    /// Learned so far.
+    /// Returns the weights learned so far.
     pub(super) fn weights(&self) -> &[f32] {
         &self.weights
     }
 
-    /// Nodes so far.
+    /// Returns the number of nodes searched so far.
     pub(super) const fn nodes(&self) -> u64 {
         self.nodes
     }
 
-    /// Searches on `threads` for about `budget` more nodes. `look` is told the nodes so far and asked whether it may go
-    /// on.
+    /// Searches on `threads` threads for about `budget` more nodes. `look` receives the nodes so
+    /// far and returns whether to go on.
     pub(super) fn go_on(
         &mut self,
         csp: &Csp,
@@ -160,10 +162,10 @@ impl ParallelSearch {
         self.go_on_by(csp, budget, workers, &cancel, look)
     }
 
-    /// The same by these hands, which heed `cancel`.
+    /// Searches like [`go_on`](Self::go_on), but with these workers, which obey `cancel`.
     ///
     /// # Panics
-    /// If one of them does.
+    /// If a worker panics.
     pub(super) fn go_on_by(
         &mut self,
         csp: &Csp,
@@ -176,7 +178,7 @@ impl ParallelSearch {
         self.limit = self.nodes.saturating_add(budget);
         let shared = Mutex::new(self);
         let changed = Condvar::new();
-        // A hand that panics ends everything; the scope hands its panic on.
+        // A panic in a worker ends the search; the scope propagates the panic.
         std::thread::scope(|scope| {
             for worker in workers {
                 let (shared, changed) = (&shared, &changed);
@@ -185,7 +187,7 @@ impl ParallelSearch {
             let mut state = lock(&shared);
             loop {
                 if state.is_over() {
-                    // What is in hand comes to an end, at once if nobody wants it.
+                    // The workers finish, at once if their results are no longer needed.
                     cancel.stop();
                     if state.ended || state.found.is_some() {
                         cancel.abandon();
@@ -218,10 +220,13 @@ impl ParallelSearch {
 
     fn is_over(&self) -> bool {
         let spent = self.nodes >= self.limit;
-        self.found.is_some() || self.ended || spent || (self.waiting.is_empty() && self.working == 0)
+        self.found.is_some()
+            || self.ended
+            || spent
+            || (self.waiting.is_empty() && self.working == 0)
     }
 
-    /// The next piece for who takes one of so many nodes, if those in hand leave something of the budget.
+    /// Takes the next subtree for `nodes` nodes, unless the nodes reserved use up the limit.
     fn take(&mut self, nodes: u64) -> Option<Subtree> {
         if self.nodes.saturating_add(self.reserved) >= self.limit {
             return None;
@@ -232,7 +237,7 @@ impl ParallelSearch {
         Some(subtree)
     }
 
-    /// Enters what came of a piece of so many nodes.
+    /// Records the result of a subtree for which `nodes` nodes were reserved.
     fn enter(&mut self, subtree: Subtree, nodes: u64, searched: Searched) {
         self.working -= 1;
         self.reserved -= nodes;
@@ -247,15 +252,18 @@ impl ParallelSearch {
                 self.trees[subtree.place] = Some(Tree { bytes, holes: first });
                 self.trees.resize_with(first + holes.len(), || None);
                 let subtrees = holes.into_iter().enumerate().rev();
-                self.waiting.extend(subtrees.map(|(hole, root)| Subtree { root, place: first + hole }));
+                self.waiting
+                    .extend(subtrees.map(|(hole, root)| Subtree { root, place: first + hole }));
             }
             Searched::Nothing => self.waiting.push(subtree),
         }
     }
 
-    /// Writes the tree of a place, with the holes filled.
+    /// Writes the tree at an index, with its holes filled.
     fn assemble(&self, csp: &Csp, place: usize, tree: &mut Vec<u8>) {
-        let Some(Tree { bytes, holes }) = &self.trees[place] else { unreachable!("no piece is left") };
+        let Some(Tree { bytes, holes }) = &self.trees[place] else {
+            unreachable!("no piece is left")
+        };
         let (mut at, mut next) = (0, *holes);
         while at < bytes.len() {
             let line = read_number(bytes, &mut at);
@@ -276,13 +284,15 @@ impl ParallelSearch {
     }
 }
 
-fn lock<'a, 'b>(shared: &'a Mutex<&'b mut ParallelSearch>) -> MutexGuard<'a, &'b mut ParallelSearch> {
+fn lock<'a, 'b>(
+    shared: &'a Mutex<&'b mut ParallelSearch>,
+) -> MutexGuard<'a, &'b mut ParallelSearch> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What one thread does.
+/// Runs the loop of one worker thread.
 fn work(shared: &Mutex<&mut ParallelSearch>, changed: &Condvar, worker: &mut dyn SubtreeWorker) {
-    /// Ends everything if its thread panics, so that nobody waits for it.
+    /// Ends the search if its thread panics, so that the caller does not wait for it.
     struct Guard<'a, 'b>(&'a Mutex<&'b mut ParallelSearch>, &'a Condvar);
     impl Drop for Guard<'_, '_> {
         fn drop(&mut self) {
@@ -318,16 +328,17 @@ mod tests {
     use super::*;
     use crate::beautiful::csp::PropagationQueue;
 
-    /// A search of any length in one go.
+    /// Searches with a single worker in one run of practically any length.
     fn alone(csp: &Csp, root: &Node) -> End {
         let cancel = CancelToken::default();
         Search::new(csp, &cancel, 1).run(root, 1 << 40)
     }
 
     #[test]
-    fn pieces_on_threads_settle_what_one_search_settles() {
+    fn subtrees_on_threads_settle_what_one_search_settles() {
         for n in [6, 10, 16] {
-            let squares: Vec<usize> = (0..n * n).filter(|square| square % (n + 1) > n / 3).collect();
+            let squares: Vec<usize> =
+                (0..n * n).filter(|square| square % (n + 1) > n / 3).collect();
             let csp = Csp::new(n, &squares, &[], false);
             let Ok(root) = csp.root(&mut PropagationQueue::default()) else { continue };
             let alone = alone(&csp, &root);
@@ -336,16 +347,23 @@ mod tests {
                 let end = parallel.go_on(&csp, u64::MAX, threads, &mut |_| true);
                 assert!(parallel.nodes() > 0);
                 assert_eq!(matches!(end, End::Found(_)), matches!(alone, End::Found(_)), "n = {n}");
-                assert_eq!(matches!(end, End::Refuted(_)), matches!(alone, End::Refuted(_)), "n = {n}");
+                assert_eq!(
+                    matches!(end, End::Refuted(_)),
+                    matches!(alone, End::Refuted(_)),
+                    "n = {n}"
+                );
             }
         }
     }
 
-    /// Checks that a tree has a line for each state that propagation does not refute, and nothing behind.
+    /// Checks that a tree has a constraint for each state that propagation does not refute, and
+    /// nothing after.
     fn follow(csp: &Csp, root: &Node, tree: &[u8], at: &mut usize) {
         let line = read_number(tree, at) as usize;
         assert!(root.state.choices(line).is_some());
-        for &candidate in csp.lines[line].iter().filter(|&&candidate| root.state.is_alive(candidate)) {
+        for &candidate in
+            csp.lines[line].iter().filter(|&&candidate| root.state.is_alive(candidate))
+        {
             let mut pending = PropagationQueue::after(root.placed.clone());
             let mut state = root.state.clone();
             if csp.place(&mut state, candidate, &mut pending).is_ok() {
@@ -356,8 +374,8 @@ mod tests {
 
     #[test]
     fn a_search_goes_on_where_it_stopped_and_its_tree_is_whole() {
-        // Queens on the black squares of an odd board: the sum of all rows and columns is even, and an odd number of odd
-        // sums is not.
+        // Queens only on squares with odd row + column of an odd board: the sum of all rows and
+        // columns is even, but an odd number of odd terms has an odd sum.
         let n = 15;
         let squares: Vec<usize> = (0..n * n).filter(|square| square % 2 == 1).collect();
         let csp = Csp::new(n, &squares, &[], false);
@@ -380,7 +398,7 @@ mod tests {
 
     #[test]
     fn a_search_ends_when_its_caller_wants() {
-        // As above, but it takes a search longer than anybody lives.
+        // As above, but a complete search is practically impossible.
         let n = 41;
         let squares: Vec<usize> = (0..n * n).filter(|square| square % 2 == 1).collect();
         let csp = Csp::new(n, &squares, &[], false);
@@ -391,7 +409,7 @@ mod tests {
         assert!(parallel.nodes() >= 50_000);
     }
 
-    /// A hand that does something of its own.
+    /// A worker that calls a function instead of searching.
     struct Odd<F>(F);
 
     impl<F: FnMut() -> Searched + Send> SubtreeWorker for Odd<F> {
@@ -419,7 +437,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "a scoped thread panicked")]
-    fn nobody_waits_for_a_hand_that_panics() {
+    fn a_panicking_worker_ends_the_search() {
         let (csp, mut parallel) = small();
         let cancel = CancelToken::default();
         let mut odd = Odd(|| panic!("as it may happen"));

@@ -1,4 +1,5 @@
-//! What can be ruled out before anything is searched: by unit propagation, and by the quotient.
+//! Presolve: eliminates squares and fills diagonals before a search, by unit propagation and by the
+//! orbit LP.
 
 use super::cliques;
 use super::csp::{Csp, PropagationQueue};
@@ -8,13 +9,14 @@ use super::orbit_lp::{Answered, Multipliers, OrbitLp, Proof};
 use super::orbits::{OrbitId, most_on_diagonals};
 use crate::verdict::Unproven;
 
-/// Cliques that one point may add.
+/// The most cliques that one point may add.
 const CLIQUES_A_ROUND: usize = 30;
-/// Rounds of cliques for one bound.
+/// The most rounds of cliques for one bound.
 const ROUNDS: usize = 8;
 
 impl Engine<'_> {
-    /// Rules out what it can. `true`: everything, and the log says why.
+    /// Reduces the board to a fixed point. Returns `true` if there is no solution; the log then has
+    /// the proof.
     pub(super) fn reduce(&mut self) -> Result<bool, Unproven> {
         loop {
             if self.probe_squares()? {
@@ -34,7 +36,8 @@ impl Engine<'_> {
         }
     }
 
-    /// The same in a trial on a level, where it also limits the levels below.
+    /// Reduces the board in a trial on a level, where the levels below are limited too. Returns the
+    /// same as [`reduce`](Self::reduce).
     pub(super) fn reduce_in(&mut self, trial: usize) -> Result<bool, Unproven> {
         loop {
             if self.reduce()? {
@@ -51,16 +54,18 @@ impl Engine<'_> {
     pub(super) fn csp(&self) -> Csp {
         let squares = self.bounds.squares(self.orbits);
         let groups = self.bounds.groups(self.orbits);
-        Csp::new(self.orbits.n, &squares, &groups, self.question.turning).filling(self.bounds.full())
+        Csp::new(self.orbits.n, &squares, &groups, self.question.turning)
+            .filling(self.bounds.full())
     }
 
-    /// Places a queen on one square of each orbit: if a contradiction follows, the orbit is dead.
+    /// Probes one square of each orbit with a queen: an orbit that leads to a contradiction is
+    /// eliminated. Returns `true` if there is no solution.
     fn probe_squares(&mut self) -> Result<bool, Unproven> {
         let csp = self.csp();
         let alive: Vec<OrbitId> = self.bounds.alive().collect();
         for orbit in alive {
-            // Images of a queen that attack each other.
-            if csp.man_on(self.orbits.orbits[orbit].squares[0]).is_none() {
+            // The images of a queen here attack each other.
+            if csp.candidate_on(self.orbits.orbits[orbit].squares[0]).is_none() {
                 self.log.killed(self.orbits, orbit, &[]);
                 self.bounds.kill(orbit);
             }
@@ -76,20 +81,23 @@ impl Engine<'_> {
             self.look()?;
             let alive: Vec<OrbitId> = self.bounds.alive().collect();
             for orbit in alive {
-                let possible = csp.man_on(self.orbits.orbits[orbit].squares[0]).is_some_and(|candidate| {
-                    if !root.state.is_alive(candidate) {
-                        return root.placed.contains(&candidate);
-                    }
-                    probe.copy_from(&root.state);
-                    csp.place(&mut probe, candidate, &mut pending).is_ok()
-                });
+                let possible = csp.candidate_on(self.orbits.orbits[orbit].squares[0]).is_some_and(
+                    |candidate| {
+                        if !root.state.is_alive(candidate) {
+                            return root.placed.contains(&candidate);
+                        }
+                        probe.copy_from(&root.state);
+                        csp.place(&mut probe, candidate, &mut pending).is_ok()
+                    },
+                );
                 if possible {
                     continue;
                 }
                 changed = true;
                 self.log.killed(self.orbits, orbit, &[]);
                 self.bounds.kill(orbit);
-                if csp.without(&mut root, &self.orbits.orbits[orbit].squares, &mut pending).is_err() {
+                if csp.without(&mut root, &self.orbits.orbits[orbit].squares, &mut pending).is_err()
+                {
                     self.log.refuted(&[]);
                     return Ok(true);
                 }
@@ -100,26 +108,32 @@ impl Engine<'_> {
         }
     }
 
-    /// Makes the programme anew when too much of it is dead, and tells it the facts.
+    /// Rebuilds the orbit LP when too many of its orbits are eliminated, and sets its bounds.
     fn renew(&mut self) {
         let alive = self.bounds.alive().count();
-        if self.quotient.lacks(&self.bounds) || self.quotient.size() > alive + alive / 3 + 8 {
-            self.programmes += self.quotient.programmes;
-            self.quotient = OrbitLp::new(self.orbits, &self.bounds, &self.cliques);
+        if self.orbit_lp.lacks(&self.bounds) || self.orbit_lp.size() > alive + alive / 3 + 8 {
+            self.programmes += self.orbit_lp.programmes;
+            self.orbit_lp = OrbitLp::new(self.orbits, &self.bounds, &self.cliques);
         }
-        self.quotient.tell(&self.bounds);
+        self.orbit_lp.tell(&self.bounds);
     }
 
-    /// The fewest queens on `level` as far as the programme can show, at most `enough`, with cliques added as they
-    /// are violated; and what shows it.
-    pub(super) fn bound(&mut self, level: usize, enough: u32) -> Result<(u32, Multipliers), Unproven> {
+    /// Returns the fewest queens on `level` that the orbit LP can prove, and multipliers that prove
+    /// it. Violated cliques are added until the bound reaches `enough`.
+    pub(super) fn bound(
+        &mut self,
+        level: usize,
+        enough: u32,
+    ) -> Result<(u32, Multipliers), Unproven> {
         self.renew();
         let mut rounds = 0;
         loop {
-            let answered = self.quotient.fewest(level, self.watch)?;
+            let answered = self.orbit_lp.fewest(level, self.watch)?;
             let (objective, values, multipliers) = match answered {
                 Answered::Infeasible(multipliers) => return Ok((0, multipliers)),
-                Answered::Optimal { objective, values, multipliers } => (objective, values, multipliers),
+                Answered::Optimal { objective, values, multipliers } => {
+                    (objective, values, multipliers)
+                }
             };
             let least = self.proven_least(level, objective, &multipliers);
             if least < enough && rounds < ROUNDS {
@@ -127,7 +141,7 @@ impl Engine<'_> {
                 let cuts = cliques::violated(self.orbits, &self.bounds, &values, CLIQUES_A_ROUND);
                 if !cuts.is_empty() {
                     for clique in cuts {
-                        self.quotient.add_clique(self.cliques.len(), &clique);
+                        self.orbit_lp.add_clique(self.cliques.len(), &clique);
                         self.cliques.push(clique);
                     }
                     continue;
@@ -138,7 +152,8 @@ impl Engine<'_> {
         }
     }
 
-    /// The largest number of queens on `level` that `multipliers` prove, in integers.
+    /// Returns the largest lower bound on the queens on `level` that `multipliers` prove in
+    /// integers.
     fn proven_least(&mut self, level: usize, objective: f64, multipliers: &Multipliers) -> u32 {
         let step = self.step(level);
         let mut least = ((objective - 1e-6).ceil().max(0.0) as u32).next_multiple_of(step);
@@ -146,10 +161,10 @@ impl Engine<'_> {
         let floor = range.map_or(0, |range| range.0);
         while least > floor {
             self.bounds.set_range(level, Some((floor, least - step)));
-            self.quotient.tell(&self.bounds);
-            let refutes = self.quotient.prove(multipliers).refutes();
+            self.orbit_lp.tell(&self.bounds);
+            let refutes = self.orbit_lp.prove(multipliers).refutes();
             self.bounds.set_range(level, range);
-            self.quotient.tell(&self.bounds);
+            self.orbit_lp.tell(&self.bounds);
             if refutes {
                 return least;
             }
@@ -158,8 +173,8 @@ impl Engine<'_> {
         least
     }
 
-    /// Asks the programme for the most queens on each orbit: below 1, it is dead. How many died; `None` if there is
-    /// no solution.
+    /// Maximises the queens on each orbit with the orbit LP; an orbit with a maximum below 1 is
+    /// eliminated. Returns the number of eliminated orbits, or `None` if there is no solution.
     fn probe_programmes(&mut self) -> Result<Option<usize>, Unproven> {
         let mut possible = self.possible_shown();
         let mut deaths = 0;
@@ -168,7 +183,7 @@ impl Engine<'_> {
                 continue;
             }
             self.look()?;
-            let Some(answered) = self.quotient.most(orbit, self.watch)? else { continue };
+            let Some(answered) = self.orbit_lp.most(orbit, self.watch)? else { continue };
             let multipliers = match answered {
                 Answered::Infeasible(multipliers) => multipliers,
                 Answered::Optimal { values, multipliers, .. } => {
@@ -182,7 +197,8 @@ impl Engine<'_> {
                 }
             };
             let Some(proof) = self.prove(&multipliers) else { return Ok(None) };
-            let dead: Vec<OrbitId> = self.bounds.alive().filter(|&orbit| proof.kills(orbit)).collect();
+            let dead: Vec<OrbitId> =
+                self.bounds.alive().filter(|&orbit| proof.kills(orbit)).collect();
             if dead.is_empty() {
                 continue;
             }
@@ -191,15 +207,16 @@ impl Engine<'_> {
             for orbit in dead {
                 self.bounds.kill(orbit);
             }
-            self.quotient.tell(&self.bounds);
+            self.orbit_lp.tell(&self.bounds);
             possible = self.possible_shown();
         }
         Ok(Some(deaths))
     }
 
-    /// What multipliers prove; `None`: that there is no solution, and the log says so.
+    /// Returns what multipliers prove, or `None` if they prove that there is no solution; the log
+    /// then says so.
     fn prove(&mut self, multipliers: &Multipliers) -> Option<Proof> {
-        let proof = self.quotient.prove(multipliers);
+        let proof = self.orbit_lp.prove(multipliers);
         if proof.refutes() {
             self.log.refuted_by(&proof, self.orbits, &self.cliques);
             return None;
@@ -207,10 +224,11 @@ impl Engine<'_> {
         Some(proof)
     }
 
-    /// Asks the programme, which was told the facts, for the fewest queens on the diagonals at each distance: if each must have
-    /// one, that is a fact. How many distances were found; `None` if there is no solution.
+    /// Minimises the queens on the diagonals at each distance with the orbit LP, whose bounds must
+    /// be current: if none of the diagonals can be empty, they are filled. Returns the number of
+    /// distances found, or `None` if there is no solution.
     fn fill_diagonals(&mut self) -> Result<Option<usize>, Unproven> {
-        // With queens in fours diagonals are no lines of the core.
+        // With quarter turns, diagonals are not constraints of the CSP.
         if self.question.turning {
             return Ok(Some(0));
         }
@@ -221,7 +239,9 @@ impl Engine<'_> {
                 continue;
             }
             self.look()?;
-            let Some((answered, most)) = self.quotient.emptiest(distance, self.watch)? else { continue };
+            let Some((answered, most)) = self.orbit_lp.emptiest(distance, self.watch)? else {
+                continue;
+            };
             let multipliers = match answered {
                 Answered::Infeasible(multipliers) => multipliers,
                 Answered::Optimal { objective, values, multipliers } => {
@@ -248,7 +268,8 @@ impl Engine<'_> {
         Ok(Some(found))
     }
 
-    /// By distance of diagonals: whether a point that obeys the facts and the cliques leaves as much as one of them empty.
+    /// Returns, by distance of diagonals, whether a point that satisfies the bounds and the cliques
+    /// has at least one queen fewer there than diagonals.
     fn emptiness_shown(&self) -> Vec<bool> {
         let mut shown = vec![false; self.question.n];
         for point in self.points_shown() {
@@ -259,17 +280,22 @@ impl Engine<'_> {
         shown
     }
 
-    /// By distance of diagonals: whether a point leaves as much as one of them empty.
+    /// Returns, by distance of diagonals, whether a point has at least one queen fewer there than
+    /// diagonals.
     fn emptiness_at(&self, point: &[f64]) -> Vec<bool> {
         let mut on = vec![0.0; self.question.n];
         for (orbit, &value) in point.iter().enumerate() {
             self.orbits.diagonals_of(orbit).into_iter().for_each(|distance| on[distance] += value);
         }
-        on.iter().zip(0..).map(|(&on, distance)| on < most_on_diagonals(distance) as f64 - ONE).collect()
+        on.iter()
+            .zip(0..)
+            .map(|(&on, distance)| on < most_on_diagonals(distance) as f64 - ONE)
+            .collect()
     }
 
-    /// Asks the programme, which was told the facts, for the fewest and the most queens on each level below `level`, in a
-    /// trial there. How many limits were found; `None` if there is no solution.
+    /// Finds the fewest and the most queens on each level below `level`, in a trial there, with the
+    /// orbit LP, whose bounds must be current. Returns the number of limits found, or `None` if
+    /// there is no solution.
     fn limit_levels(&mut self, level: usize) -> Result<Option<usize>, Unproven> {
         let mut counts = self.counts_shown();
         let mut limits = 0;
@@ -286,9 +312,11 @@ impl Engine<'_> {
                 }
                 self.look()?;
                 let cost = if at_least { 1 } else { -1 };
-                let answered = self.quotient.cheapest(below, cost, self.watch)?;
+                let answered = self.orbit_lp.cheapest(below, cost, self.watch)?;
                 let (objective, values, multipliers) = match answered {
-                    Answered::Optimal { objective, values, multipliers } => (objective, values, multipliers),
+                    Answered::Optimal { objective, values, multipliers } => {
+                        (objective, values, multipliers)
+                    }
                     Answered::Infeasible(multipliers) => {
                         if self.prove(&multipliers).is_none() {
                             return Ok(None);
@@ -306,7 +334,8 @@ impl Engine<'_> {
                 if found != range && self.limit(below, found, at_least, multipliers) {
                     limits += 1;
                     counts.retain(|counts| {
-                        counts[below] > f64::from(found.0) - 1e-6 && counts[below] < f64::from(found.1) + 1e-6
+                        counts[below] > f64::from(found.0) - 1e-6
+                            && counts[below] < f64::from(found.1) + 1e-6
                     });
                 }
             }
@@ -314,7 +343,8 @@ impl Engine<'_> {
         Ok(Some(limits))
     }
 
-    /// Limits the queens on a level to `found`, which is less than was known on one side, if `multipliers` prove that.
+    /// Limits the queens on a level to `found`, which is tighter than the known range on one side,
+    /// if `multipliers` prove it. Returns whether they do.
     pub(super) fn limit(
         &mut self,
         level: usize,
@@ -324,42 +354,45 @@ impl Engine<'_> {
     ) -> bool {
         let known = self.bounds.range(level);
         let (least, most) = known.unwrap_or((0, self.question.n as u32));
-        let (contrary, queens) =
-            if at_least { ((least, found.0 - 1), found.0) } else { ((found.1 + 1, most), found.1 + 1) };
+        let (contrary, queens) = if at_least {
+            ((least, found.0 - 1), found.0)
+        } else {
+            ((found.1 + 1, most), found.1 + 1)
+        };
         self.bounds.set_range(level, Some(contrary));
-        self.quotient.tell(&self.bounds);
-        self.quotient.charge(level, if at_least { 1 } else { -1 }, &mut multipliers);
-        let proof = self.quotient.prove(&multipliers);
+        self.orbit_lp.tell(&self.bounds);
+        self.orbit_lp.charge(level, if at_least { 1 } else { -1 }, &mut multipliers);
+        let proof = self.orbit_lp.prove(&multipliers);
         let proved = proof.refutes();
         if proved {
             self.log.assume(level, at_least, queens);
             self.log.refuted_by(&proof, self.orbits, &self.cliques);
         }
         self.bounds.set_range(level, if proved { Some(found) } else { known });
-        self.quotient.tell(&self.bounds);
+        self.orbit_lp.tell(&self.bounds);
         proved
     }
 
-    /// Which orbits can have a queen, as far as points show.
+    /// Returns which orbits can have a queen, as far as known points show.
     fn possible_shown(&self) -> Vec<bool> {
         let mut possible = vec![false; self.orbits.orbits.len()];
         self.points_shown().into_iter().for_each(|point| note_possible(&mut possible, point));
         possible
     }
 
-    /// The points that obey the facts and the cliques.
+    /// Returns the known points that satisfy the bounds and the cliques.
     fn points_shown(&self) -> Vec<&Vec<f64>> {
         let cliques: Vec<Vec<(OrbitId, f64)>> =
             self.cliques.iter().map(|clique| self.weighted(clique)).collect();
         self.witnesses.under(self.orbits, &self.bounds, &cliques).collect()
     }
 
-    /// The queens on each level at these points.
+    /// Returns the queens on each level at each of these points.
     fn counts_shown(&self) -> Vec<Vec<f64>> {
         self.points_shown().into_iter().map(|point| self.counts_at(point)).collect()
     }
 
-    /// The queens on each level at a point.
+    /// Returns the queens on each level at a point.
     fn counts_at(&self, point: &[f64]) -> Vec<f64> {
         let count = |orbits: &Vec<OrbitId>| orbits.iter().map(|&orbit| point[orbit]).sum();
         self.orbits.levels.iter().map(|level| count(&level.orbits)).collect()
@@ -367,11 +400,14 @@ impl Engine<'_> {
 
     fn weighted(&self, clique: &[usize]) -> Vec<(OrbitId, f64)> {
         let orbit = |&square: &usize| self.orbits.orbit_of[square];
-        clique.iter().map(|s| (orbit(s), 8.0 / self.orbits.orbits[orbit(s)].squares.len() as f64)).collect()
+        clique
+            .iter()
+            .map(|s| (orbit(s), 8.0 / self.orbits.orbits[orbit(s)].squares.len() as f64))
+            .collect()
     }
 }
 
-/// Notes the orbits that have a queen at a point.
+/// Marks the orbits that have a queen at a point.
 fn note_possible(possible: &mut [bool], point: &[f64]) {
     for (possible, &value) in possible.iter_mut().zip(point) {
         *possible |= value >= ONE;
@@ -392,15 +428,17 @@ mod tests {
     use nqueens_proof::board::{Norm, Piece, first_attack};
     use nqueens_proof::board::{Placement, Problem, Square};
 
-    /// All solutions, by the plain definition.
+    /// Returns all solutions, by the plain definition.
     fn oracle(n: usize) -> Vec<Vec<usize>> {
         let mut found = vec![Vec::new()];
         for row in 0..n {
             let longer = found.iter().flat_map(|rows: &Vec<usize>| {
-                (0..n).map(move |column| rows.iter().copied().chain([column]).collect::<Vec<usize>>())
+                (0..n)
+                    .map(move |column| rows.iter().copied().chain([column]).collect::<Vec<usize>>())
             });
             let peaceful = |columns: &Vec<usize>| {
-                let squares: Vec<Square> = (0..=row).map(|row| Square::new(row, columns[row])).collect();
+                let squares: Vec<Square> =
+                    (0..=row).map(|row| Square::new(row, columns[row])).collect();
                 first_attack(Piece::Queen, n, &squares).is_none()
             };
             found = longer.filter(peaceful).collect();
@@ -408,10 +446,11 @@ mod tests {
         found
     }
 
-    /// Whether a solution is one of those that facts speak of.
+    /// Checks that a solution satisfies the bounds.
     fn obeys(columns: &[usize], orbits: &Orbits, bounds: &Bounds) -> bool {
-        let alive =
-            |(row, column): (usize, &usize)| bounds.is_alive(orbits.orbit_of[row * orbits.n + column]);
+        let alive = |(row, column): (usize, &usize)| {
+            bounds.is_alive(orbits.orbit_of[row * orbits.n + column])
+        };
         let counts = orbits.counts(columns);
         let within = |level: usize| {
             bounds.range(level).is_none_or(|(least, most)| (least..=most).contains(&counts[level]))

@@ -1,19 +1,19 @@
-//! The certificate while it is being written; [`nqueens_proof::beautiful`] has its format.
+//! The certificate while it is being written; [`nqueens_proof::beautiful`] defines its format.
 
 use super::orbit_lp::{Line, Proof};
 use super::orbits::{OrbitId, Orbits};
 use nqueens_proof::beautiful::record;
 use nqueens_proof::bytes::Writer;
 
-/// Records so far. What turns out to lead nowhere is taken back.
+/// The records so far. Records that prove unnecessary are rolled back.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ProofLog {
     bytes: Writer,
-    /// Cliques in the order in which they were written, by number.
+    /// The numbers of the cliques written, in order.
     cliques: Vec<usize>,
 }
 
-/// A place to go back to.
+/// A position to roll back to.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Mark {
     pub(super) bytes: usize,
@@ -25,7 +25,7 @@ impl ProofLog {
         self.bytes.as_bytes()
     }
 
-    /// The records of another run, with their cliques numbered in order.
+    /// Creates a log with the records of another run, whose cliques are numbered in order.
     pub(super) fn of(records: &[u8], cliques: usize) -> Self {
         let mut bytes = Writer::new();
         bytes.bytes(records);
@@ -41,7 +41,7 @@ impl ProofLog {
         self.cliques.truncate(mark.cliques);
     }
 
-    /// Takes back what was written since, which has no cliques, and returns it.
+    /// Removes and returns the records written since `mark`, which must not include cliques.
     pub(super) fn take_from(&mut self, mark: Mark) -> Vec<u8> {
         debug_assert_eq!(self.cliques.len(), mark.cliques);
         let taken = self.bytes.as_bytes()[mark.bytes..].to_vec();
@@ -49,19 +49,19 @@ impl ProofLog {
         taken
     }
 
-    /// Records that were written before, and taken back.
+    /// Writes records that were removed before.
     pub(super) fn records(&mut self, records: &[u8]) {
         self.bytes.bytes(records);
     }
 
-    /// All cliques, so that what is written from here on can stand in any order.
+    /// Writes all cliques, so that the records that follow can be reordered.
     pub(super) fn cliques(&mut self, cliques: &[Vec<usize>]) {
         for number in 0..cliques.len() {
             self.clique(number, cliques);
         }
     }
 
-    /// A clique, if it was not written yet.
+    /// Writes a clique, unless it has been written.
     fn clique(&mut self, number: usize, cliques: &[Vec<usize>]) {
         if self.cliques.contains(&number) {
             return;
@@ -74,13 +74,15 @@ impl ProofLog {
         }
     }
 
-    /// The level in hand has at least `least` queens; what follows refutes that it has fewer.
+    /// Writes that the current level has at least `least` queens. The records that follow refute
+    /// fewer.
     pub(super) fn at_least(&mut self, least: u32) {
         self.bytes.byte(record::AT_LEAST);
         self.bytes.number(least.into());
     }
 
-    /// In a trial: `level` has at least `queens` queens, or fewer than that; what follows refutes the contrary.
+    /// Writes, within a trial, that `level` has at least `queens` queens or fewer than that. The
+    /// records that follow refute the contrary.
     pub(super) fn assume(&mut self, level: usize, at_least: bool, queens: u32) {
         self.bytes.byte(record::ASSUME);
         self.bytes.size(level);
@@ -88,30 +90,30 @@ impl ProofLog {
         self.bytes.number(queens.into());
     }
 
-    /// The level in hand is done.
+    /// Writes that the current level is done.
     pub(super) fn next_level(&mut self) {
         self.bytes.byte(record::NEXT);
     }
 
-    /// No solution, by a tree.
+    /// Writes that there is no solution, proved by a tree.
     pub(super) fn refuted(&mut self, tree: &[u8]) {
         self.bytes.byte(record::REFUTED);
         self.bytes.bytes(tree);
     }
 
-    /// No queen on an orbit, by a tree below its first square.
+    /// Writes that an orbit has no queen, proved by a tree below its first square.
     pub(super) fn killed(&mut self, orbits: &Orbits, orbit: OrbitId, tree: &[u8]) {
-        self.bytes.byte(record::KILLED);
+        self.bytes.byte(record::ELIMINATED);
         self.bytes.size(orbits.orbits[orbit].squares[0]);
         self.bytes.bytes(tree);
     }
 
-    /// No solution, by multipliers.
+    /// Writes that there is no solution, proved by multipliers.
     pub(super) fn refuted_by(&mut self, proof: &Proof, orbits: &Orbits, cliques: &[Vec<usize>]) {
         self.multipliers(record::REFUTED_BY_MULTIPLIERS, proof, orbits, cliques);
     }
 
-    /// No queens on `dead`, by multipliers.
+    /// Writes that the orbits `dead` have no queens, proved by multipliers.
     pub(super) fn killed_by(
         &mut self,
         proof: &Proof,
@@ -126,7 +128,7 @@ impl ProofLog {
         }
     }
 
-    /// All diagonals at these distances have a queen, by multipliers.
+    /// Writes that every diagonal at these distances has a queen, proved by multipliers.
     pub(super) fn filled_by(
         &mut self,
         proof: &Proof,

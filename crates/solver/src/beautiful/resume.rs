@@ -1,8 +1,9 @@
-//! What a run has proved so far, as bytes: a later run goes on from there.
+//! Checkpoints: what a run has proved so far, as bytes, so that a later run can resume from it.
 //!
-//! Eight bytes, n, the claim and the records of [`nqueens_proof::beautiful`]; SHA-256 of all of it.
+//! Eight magic bytes, n, the claim and the records of [`nqueens_proof::beautiful`], followed by the
+//! SHA-256 of all of it.
 
-use sha2::{Digest as _, Sha256};
+use hmac_sha256::Hash as Sha256;
 
 use super::Question;
 use nqueens_proof::beautiful::{PartialProof, check_begun_within, claim};
@@ -13,27 +14,27 @@ const MAGIC: &[u8; 8] = b"NQBEAUT\n";
 
 const CHECKSUM: usize = 32;
 
-/// Why bytes are nothing to go on from.
+/// The reason why a run cannot resume from some bytes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ResumeError {
-    /// They are something else.
+    /// The bytes are not a checkpoint.
     #[error("it is not the file of a run of beautiful")]
     NoRun,
-    /// It was a run for another question.
+    /// The checkpoint belongs to another question.
     #[error("it is of a run for {found}, not for {wanted}")]
     AnotherQuestion {
-        /// That question.
+        /// The question of the checkpoint.
         found: String,
-        /// This one.
+        /// The question of this run.
         wanted: String,
     },
-    /// They were changed, or cut short.
+    /// The checkpoint was altered or truncated.
     #[error("it is damaged")]
     Damaged,
-    /// What they say is proved is not.
+    /// A claim or record of the checkpoint is wrong.
     #[error("it says what is not so: {0}")]
     Wrong(ProofError),
-    /// What they say may be so: to check it was not carried to its end.
+    /// The check was not completed, so the checkpoint may be correct.
     #[error("{0}")]
     Undecided(ProofError),
 }
@@ -44,7 +45,7 @@ impl From<ProofError> for ResumeError {
     }
 }
 
-/// The state of a run with an incumbent and the records of what is proved.
+/// Creates the checkpoint of a run with an incumbent and the records proved so far.
 pub(super) fn write(question: &Question, solution: &[usize], records: &[u8]) -> Vec<u8> {
     let mut writer = Writer::new();
     writer.bytes(MAGIC);
@@ -52,24 +53,24 @@ pub(super) fn write(question: &Question, solution: &[usize], records: &[u8]) -> 
     writer.bytes(claim(question.norm, question.turning, Some(solution)).as_bytes());
     writer.bytes(records);
     let mut bytes = writer.finish();
-    let checksum = Sha256::digest(&bytes);
+    let checksum = Sha256::hash(&bytes);
     bytes.extend_from_slice(&checksum);
     bytes
 }
 
-/// What a run for `question` had proved. Every record is checked, with at most [`MOST_WORK`](nqueens_proof::MOST_WORK)
-/// steps in all.
+/// Reads the checkpoint of a run for `question`. Every record is checked, in at most
+/// [`MOST_WORK`](nqueens_proof::MOST_WORK) steps in all.
 ///
 /// # Errors
-/// The bytes are of something else, damaged, or wrong, or to check them takes too long.
+/// The bytes are not a checkpoint for `question`, damaged or wrong, or the check takes too long.
 pub fn read(question: &Question, bytes: &[u8]) -> Result<PartialProof, ResumeError> {
     read_within(question, bytes, &mut Meter::default())
 }
 
-/// The same under this meter.
+/// Reads a checkpoint like [`read`], but under a given meter.
 ///
 /// # Errors
-/// The bytes are of something else, damaged, or wrong, or the meter ends the check.
+/// The bytes are not a checkpoint for `question`, damaged or wrong, or the meter ends the check.
 pub fn read_within(
     question: &Question,
     bytes: &[u8],
@@ -78,12 +79,13 @@ pub fn read_within(
     let length = bytes.len().checked_sub(CHECKSUM).ok_or(ResumeError::NoRun)?;
     let (content, checksum) = bytes.split_at(length);
     let rest = content.strip_prefix(MAGIC).ok_or(ResumeError::NoRun)?;
-    if Sha256::digest(content)[..] != *checksum {
+    if Sha256::hash(content)[..] != *checksum {
         return Err(ResumeError::Damaged);
     }
     let mut reader = Reader::new(rest);
     let n = reader.size(usize::MAX).map_err(|_| ResumeError::Damaged)?;
-    let another = |found: String, wanted: String| Err(ResumeError::AnotherQuestion { found, wanted });
+    let another =
+        |found: String, wanted: String| Err(ResumeError::AnotherQuestion { found, wanted });
     if n != question.n {
         return another(format!("n = {n}"), format!("n = {}", question.n));
     }
@@ -112,7 +114,7 @@ mod tests {
         Question { n, norm: Norm::Euclidean, turning, threads: 1 }
     }
 
-    /// A file with this solution and these records, whatever they say.
+    /// Creates a checkpoint with a solution and these records, valid or not.
     fn file(n: usize, turning: bool, records: &[u8]) -> Vec<u8> {
         let found = most_beautiful_exactly(question(n, turning), &mut Unobserved).answer.found;
         write(&question(n, turning), &found.expect("a solution"), records)
@@ -120,7 +122,8 @@ mod tests {
 
     #[test]
     fn records_behind_the_last_level_are_refused() {
-        let whole = most_beautiful_exactly(question(6, false), &mut Unobserved).state.expect("a solution");
+        let whole =
+            most_beautiful_exactly(question(6, false), &mut Unobserved).state.expect("a solution");
         let begun = read(&question(6, false), &whole).expect("as it was written");
         for more in [record::NEXT, record::AT_LEAST, record::REFUTED] {
             let mut records = begun.records.clone();
@@ -146,7 +149,7 @@ mod tests {
             more in proptest::collection::vec(any::<u8>(), 0..10),
         ) {
             let turning = turning && n < 6;
-            // The records of a run up to somewhere, and then anything.
+            // A prefix of a run's records, followed by arbitrary bytes.
             let whole = most_beautiful_exactly(question(n, turning), &mut Unobserved).state;
             let begun = whole.map(|whole| read(&question(n, turning), &whole).expect("as it was written").records);
             let mut all = begun.unwrap_or_default();
@@ -156,13 +159,13 @@ mod tests {
             if let Ok(begun) = read(&question(n, turning), &file(n, turning, &all)) {
                 prop_assert_eq!(&begun.records, &all);
             }
-            // And anything in the place of the claim.
+            // The same bytes in place of the claim.
             let mut writer = Writer::new();
             writer.bytes(MAGIC);
             writer.size(n);
             writer.bytes(&all);
             let mut bytes = writer.finish();
-            let checksum = Sha256::digest(&bytes);
+            let checksum = Sha256::hash(&bytes);
             bytes.extend_from_slice(&checksum);
             let _ = read(&question(n, turning), &bytes);
         }

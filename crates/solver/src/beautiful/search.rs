@@ -1,92 +1,94 @@
-//! The search on a core: depth first on lines, with learned weights and restarts.
+//! The sequential search: depth first, with learned weights and restarts.
 //!
-//! The line with the fewest men for its weight is branched on; a line that lost its last man gets heavier (dom/wdeg,
-//! Boussemart and others, 2004). Runs are restarted with longer and longer limits; one that ends by itself is exact.
-//! Its tree is written down as the lines that were branched on, in order, each in base 128: the children of a node
-//! are the men alive on its line in its order, and what propagation refutes is not mentioned. A run that stops early
-//! may leave holes in its tree ([`Csp::hole`]) for the states that are still to be searched.
+//! It branches on the constraint with the fewest candidates relative to its weight; a constraint
+//! that loses its last candidate gains weight (dom/wdeg, Boussemart and others, 2004). Runs are
+//! restarted with increasing limits; a run that ends within its limit is exact. Its tree is written
+//! as the constraints branched on, in depth-first order, each as a base-128 number. The children of
+//! a node are the remaining candidates of its constraint in order; children that propagation
+//! refutes are omitted. A run that stops early may leave holes in its tree ([`Csp::hole`]) for the
+//! states that are still to be searched.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use super::csp::{Conflict, Csp, Node, PropagationQueue, State};
 
-/// How a search ended.
+/// The outcome of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// The men of a solution.
+    /// The candidates of a solution.
     Found(Vec<u32>),
-    /// There is none; the tree that shows it.
+    /// There is no solution; the tree proves it.
     Refuted(Vec<u8>),
-    /// Nodes are spent, or it was told to stop.
+    /// The nodes are used up, or the search was stopped.
     Spent,
 }
 
-/// The wish that searches stop.
+/// A token that stops or abandons searches in progress.
 #[derive(Debug, Default)]
 pub struct CancelToken(AtomicU8);
 
 impl CancelToken {
-    /// What is in hand is to be left where it is.
+    /// Requests that searches in progress stop where they are.
     pub fn stop(&self) {
         self.0.fetch_max(1, Ordering::Relaxed);
     }
 
-    /// Nobody wants what is in hand.
+    /// Requests that searches in progress stop because their results are no longer needed.
     pub fn abandon(&self) {
         self.0.fetch_max(2, Ordering::Relaxed);
     }
 
-    /// Whether it is to be left or abandoned.
+    /// Returns whether searches are to stop, abandoned or not.
     pub fn is_stopped(&self) -> bool {
         self.0.load(Ordering::Relaxed) > 0
     }
 
-    /// Whether nobody wants it.
+    /// Returns whether the results are no longer needed.
     pub fn is_abandoned(&self) -> bool {
         self.0.load(Ordering::Relaxed) > 1
     }
 }
 
-/// The first run's nodes, and how much longer each next one is.
+/// The node limit of the first run, and the factor by which it grows at each restart.
 const FIRST_RUN: f64 = 2000.0;
 const LONGER: f64 = 1.5;
-/// What is left of a learned weight after a restart.
+/// The factor by which learned weights decay at a restart.
 const DECAY: f32 = 0.999;
-/// A contradiction this many queens deeper weighs less by a factor of e.
+/// A conflict this many candidates deeper adds less weight by a factor of e.
 const DEPTH: f32 = 20.0;
-/// So many nodes, and what is left of a learned weight after them.
+/// The number of nodes after which learned weights decay, and the factor.
 const FADE_EVERY: u64 = 64;
 const FADE: f32 = 0.99;
 
-/// A search on one core. Weights stay from one question to the next.
+/// A search on one thread. Weights are kept from one run to the next.
 #[derive(Debug)]
 pub(super) struct Search<'a> {
     csp: &'a Csp,
     cancel: &'a CancelToken,
     weights: Vec<f32>,
-    /// One over each weight.
+    /// The reciprocal of each weight.
     ease: Vec<f32>,
     states: Vec<State>,
     pending: PropagationQueue,
     log: Vec<u8>,
-    /// Men of the lines on the path who are still to be tried, with their places there.
+    /// The untried candidates of the constraints on the current path, with their positions there.
     choices: Vec<(u32, u32)>,
-    /// The queens at the root.
+    /// The number of candidates placed at the root.
     height: usize,
-    /// Whether men are tried in random order.
+    /// Set if candidates are tried in random order.
     shuffled: bool,
-    /// Lines of which all men are tried before one of them is branched on; the more, the smaller the tree.
+    /// The number of constraints that are probed before branching: the more, the smaller the tree.
     pub(super) ahead: usize,
     rng: fastrand::Rng,
     /// Nodes of all runs.
     pub(super) nodes: u64,
     limit: u64,
     stopped: bool,
-    /// What a run that stops leaves to others; none if it shall just stop.
+    /// The holes of a run that leaves its open states to others; `None` if it just stops.
     holes: Option<Vec<Node>>,
 }
 
-/// Reads what [`write_number`] wrote at `at`, and goes on behind it.
+/// Reads the number that [`write_number`] wrote at `at`, and advances `at` past it.
 pub(super) fn read_number(log: &[u8], at: &mut usize) -> u64 {
     let mut value = 0;
     for shift in (0..).step_by(7) {
@@ -100,7 +102,7 @@ pub(super) fn read_number(log: &[u8], at: &mut usize) -> u64 {
     value
 }
 
-/// A base-128 number, the low digits first.
+/// Writes a base-128 number, low digits first.
 pub(super) fn write_number(log: &mut Vec<u8>, mut value: u64) {
     while value >= 128 {
         log.push(value as u8 | 128);
@@ -135,7 +137,7 @@ impl<'a> Search<'a> {
         &self.weights
     }
 
-    /// Begins with what others have learned below a root with `height` queens.
+    /// Adopts weights learned elsewhere, below a root with `height` placed candidates.
     pub(super) fn inherit(&mut self, weights: &[f32], height: usize) {
         self.height = height;
         self.weights.copy_from_slice(weights);
@@ -148,7 +150,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Lets what was learned fade.
+    /// Decays the learned weights to the fraction `what_stays`.
     fn fade(&mut self, what_stays: f32) {
         for weight in &mut self.weights {
             *weight = 1.0 + (*weight - 1.0) * what_stays;
@@ -181,8 +183,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Searches below `root` for about `budget` nodes without a restart. If it is not refuted by then, the tree has
-    /// holes, and these are what is in them.
+    /// Searches below `root` for about `budget` nodes without a restart. Returns also the open
+    /// states; if there are any, the refutation tree has a hole for each.
     pub(super) fn subtree(&mut self, root: &Node, budget: u64) -> (End, Vec<Node>) {
         self.limit = self.nodes.saturating_add(budget);
         self.stopped = false;
@@ -207,7 +209,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The line to branch on.
+    /// Returns the constraint to branch on.
     pub(super) fn best_line(&self, state: &State) -> usize {
         let mut best = (f32::INFINITY, 0);
         for (line, choices) in state.open_lines() {
@@ -219,10 +221,13 @@ impl<'a> Search<'a> {
         best.1
     }
 
-    /// The line to branch on, after a look at the men of the best ones: where the fewest survive.
+    /// Returns the constraint to branch on after probing the candidates of the best ones: the one
+    /// with the fewest surviving candidates relative to its weight.
     fn line_ahead(&mut self, state: &State) -> usize {
-        let mut lines: Vec<(f32, usize)> =
-            state.open_lines().map(|(line, choices)| (f32::from(choices) * self.ease[line], line)).collect();
+        let mut lines: Vec<(f32, usize)> = state
+            .open_lines()
+            .map(|(line, choices)| (f32::from(choices) * self.ease[line], line))
+            .collect();
         lines.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
         lines.truncate(self.ahead);
         let height = self.pending.placed.len();
@@ -230,10 +235,13 @@ impl<'a> Search<'a> {
         let mut best = (f32::INFINITY, 0);
         for (_, line) in lines {
             let mut survivors = 0.0;
-            for &candidate in self.csp.lines[line].iter().filter(|&&candidate| state.is_alive(candidate)) {
+            for &candidate in
+                self.csp.lines[line].iter().filter(|&&candidate| state.is_alive(candidate))
+            {
                 probe.copy_from(state);
-                survivors +=
-                    f32::from(u8::from(self.csp.place(&mut probe, candidate, &mut self.pending).is_ok()));
+                survivors += f32::from(u8::from(
+                    self.csp.place(&mut probe, candidate, &mut self.pending).is_ok(),
+                ));
                 self.pending.placed.truncate(height);
             }
             if survivors * self.ease[line] < best.0 {
@@ -247,13 +255,14 @@ impl<'a> Search<'a> {
         best.1
     }
 
-    /// Whether there is a solution below `state`; if so, its men are those placed.
+    /// Returns whether there is a solution below `state`. If so, `pending.placed` has its
+    /// candidates.
     fn descend(&mut self, state: &State) -> bool {
         if state.is_complete() {
             return true;
         }
-        self.stopped |=
-            self.nodes >= self.limit || (self.nodes.is_multiple_of(1024) && self.cancel.is_stopped());
+        self.stopped |= self.nodes >= self.limit
+            || (self.nodes.is_multiple_of(1024) && self.cancel.is_stopped());
         if self.stopped {
             self.leave(state);
             return false;
@@ -292,12 +301,12 @@ impl<'a> Search<'a> {
         self.choices.truncate(first);
         self.states.push(child);
         if self.shuffled && !found && !self.stopped {
-            self.sort_pieces(begin, &pieces);
+            self.sort_subtrees(begin, &pieces);
         }
         found
     }
 
-    /// Leaves a state to others.
+    /// Leaves a state as a hole, if holes are wanted.
     fn leave(&mut self, state: &State) {
         if let Some(holes) = &mut self.holes {
             write_number(&mut self.log, self.csp.hole as u64);
@@ -305,8 +314,9 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Puts what was logged of a node's children, each up to an end, into the order of the children.
-    fn sort_pieces(&mut self, begin: usize, pieces: &[(u32, usize)]) {
+    /// Sorts the log of a node's children into the order of the children. `pieces` has the position
+    /// of each child and where its log ends.
+    fn sort_subtrees(&mut self, begin: usize, pieces: &[(u32, usize)]) {
         if self.log.len() == begin {
             return;
         }
@@ -323,7 +333,8 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Finds every solution below `root`; `look` is asked at each node whether it may go on. Whether it came to the end.
+/// Finds every solution below `root`. `look` is called at each node and returns whether to go on.
+/// Returns whether the search was completed.
 pub(super) fn every_solution(
     csp: &Csp,
     root: &Node,

@@ -1,4 +1,5 @@
-//! Parts of long searches that others search: what is asked, who asks, and what whoever is asked does.
+//! Subtrees of long searches that are searched remotely: the task, the solver interface and the
+//! searcher.
 
 use std::sync::Arc;
 
@@ -9,45 +10,49 @@ use super::parallel_search::{Searched, SubtreeWorker};
 use super::search::{CancelToken, End, Search};
 use nqueens_proof::beautiful::{Part, Premises};
 
-/// Nodes of the shortest and of the longest part: a tree of the longest fits into a message of half a MiB.
+/// Node limits of the smallest and the largest task. A tree of the largest fits into a message of
+/// half a MiB.
 const LEAST: u64 = 20_000;
 const MOST: u64 = MOST_NODES;
-/// A part takes such a share of all nodes so far, between these.
+/// The nodes of a task are all nodes so far divided by this, within these limits.
 const SHARE: u64 = 16;
 
-/// Lines that a searcher looks at before it branches: whoever asks has to check the tree, so it should be small.
+/// The number of constraints that a searcher probes before it branches. The tree has to be checked
+/// by the other side, so it should be small.
 const AHEAD: usize = 12;
 
-/// The most nodes that may be asked for.
+/// The largest node limit of a task.
 pub const MOST_NODES: u64 = 200_000;
 
-/// What is asked.
+/// A subtree task.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SubtreeTask {
-    /// The part.
+    /// The subtree.
     pub part: Part,
-    /// So many nodes are searched; then what is left is left as holes. At most [`MOST_NODES`].
+    /// The node limit, at most [`MOST_NODES`]. States still open then are left as holes.
     pub nodes: u64,
-    /// What the search has learned of each row and column: the larger, the sooner it is branched on.
+    /// The learned weight of each constraint: the larger, the sooner it is branched on.
     pub weights: Arc<[f32]>,
 }
 
-/// An answer that can be relied upon.
+/// A validated answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reached {
-    /// A solution of those in question with the queens of the part: the 0-based column of the queen in each row.
+    /// A solution in question that contains the queens of the part: the 0-based column of the queen
+    /// in each row.
     Solution(Vec<usize>),
     /// A tree, the squares of the queens in each of its holes, and its nodes.
     Tree(Vec<u8>, Vec<Vec<usize>>, u64),
 }
 
-/// Somebody who has parts searched by others, and checks what they answer: the engine does not.
+/// The interface to a solver that has subtrees searched elsewhere. It validates the answers; the
+/// engine does not.
 pub trait SubtreeSolver: Send {
-    /// The answer; none if the pulse is [abandoned](CancelToken::is_abandoned) before.
+    /// Returns the answer, or `None` if `cancel` is [abandoned](CancelToken::is_abandoned) first.
     fn ask(&mut self, question: SubtreeTask, cancel: &CancelToken) -> Option<Reached>;
 }
 
-/// A search by whoever is asked.
+/// A worker that passes its subtrees to a solver.
 pub(super) struct RemoteWorker<'a> {
     pub(super) csp: &'a Csp,
     pub(super) n: usize,
@@ -58,8 +63,9 @@ pub(super) struct RemoteWorker<'a> {
 }
 
 impl RemoteWorker<'_> {
-    /// The states of holes, each with its queens, among which are all that follow. None if the engine sees a contradiction
-    /// where whoever is asked left a hole: an honest searcher leaves none there.
+    /// Returns the states of holes. Each hole lists its queens, including all implied ones. Returns
+    /// `None` if propagation finds a contradiction at a hole: an honest searcher leaves no hole
+    /// there.
     fn roots(&self, holes: &[Vec<usize>]) -> Option<Vec<Node>> {
         holes.iter().map(|queens| self.csp.root_with(queens).ok()).collect()
     }
@@ -80,15 +86,16 @@ impl SubtreeWorker for RemoteWorker<'_> {
             None => Searched::Nothing,
             Some(Reached::Solution(columns)) => {
                 let squares = columns.iter().enumerate().map(|(row, column)| row * self.n + column);
-                let mut candidates: Vec<u32> = squares.filter_map(|square| self.csp.man_on(square)).collect();
+                let mut candidates: Vec<u32> =
+                    squares.filter_map(|square| self.csp.candidate_on(square)).collect();
                 candidates.sort_unstable();
                 candidates.dedup();
-                // Whoever found it tells of no nodes that could be relied upon.
+                // The nodes searched for a solution cannot be validated.
                 Searched::Found(candidates, 0)
             }
             Some(Reached::Tree(tree, holes, nodes)) => match self.roots(&holes) {
                 Some(holes) => Searched::Tree(tree, holes, nodes),
-                // It is asked again.
+                // The subtree will be searched again.
                 None => {
                     tracing::warn!("an answered tree has a hole where there is a contradiction");
                     Searched::Nothing
@@ -102,24 +109,24 @@ impl SubtreeWorker for RemoteWorker<'_> {
     }
 }
 
-/// What a searcher answers.
+/// The answer of a searcher.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SubtreeAnswer {
     /// A solution: the 0-based column of the queen in each row.
     Solution(Vec<usize>),
-    /// A tree, perhaps with holes.
+    /// A tree, possibly with holes.
     Tree(Vec<u8>),
-    /// Nothing: it was stopped.
+    /// No answer: the search was stopped.
     Stopped,
 }
 
-/// Searches parts that others ask for, best one after the other of the same board.
+/// A searcher of subtree tasks. It keeps learned weights as long as the premises stay the same.
 #[derive(Debug, Default)]
 pub struct Searcher {
     board: Option<Board>,
 }
 
-/// A board, and what was learned of it.
+/// The problem under some premises, and the weights learned on it.
 #[derive(Debug)]
 struct Board {
     known: Arc<Premises>,
@@ -140,7 +147,7 @@ impl Board {
 }
 
 impl Searcher {
-    /// Searches a part.
+    /// Searches the subtree of a task.
     pub fn search(&mut self, question: &SubtreeTask, cancel: &CancelToken) -> SubtreeAnswer {
         let SubtreeTask { part, nodes, weights } = question;
         if self.board.as_ref().is_none_or(|board| board.known != *part.known()) {
@@ -150,7 +157,9 @@ impl Searcher {
                 board.weights.copy_from_slice(weights);
             }
         }
-        let Some(Board { csp, weights, .. }) = &mut self.board else { unreachable!("it was made above") };
+        let Some(Board { csp, weights, .. }) = &mut self.board else {
+            unreachable!("it was made above")
+        };
         let Ok(root) = csp.root_with(part.queens()) else { return SubtreeAnswer::Tree(Vec::new()) };
         let mut search = Search::new(csp, cancel, 1);
         search.inherit(weights, root.placed.len());
@@ -158,9 +167,11 @@ impl Searcher {
         let (end, _) = search.subtree(&root, (*nodes).min(MOST_NODES));
         let learned = search.weights().to_vec();
         let answer = match end {
-            // What is cut short says too little.
+            // The tree of an interrupted search proves too little.
             _ if cancel.is_stopped() => SubtreeAnswer::Stopped,
-            End::Found(candidates) => SubtreeAnswer::Solution(csp.columns(part.known().n(), &candidates)),
+            End::Found(candidates) => {
+                SubtreeAnswer::Solution(csp.columns(part.known().n(), &candidates))
+            }
             End::Refuted(tree) => SubtreeAnswer::Tree(tree),
             End::Spent => unreachable!("a piece leaves holes"),
         };
@@ -186,7 +197,7 @@ mod tests {
     use nqueens_proof::beautiful::{PartChecker, check, claim};
     use nqueens_proof::board::Norm;
 
-    /// Searches and checks at once, and counts.
+    /// A solver that searches and validates locally, and counts tasks and holes.
     struct LocalSolver {
         searcher: Searcher,
         asked: Arc<Mutex<(usize, usize)>>,
@@ -203,7 +214,8 @@ mod tests {
                     Reached::Solution(columns)
                 }
                 SubtreeAnswer::Tree(tree) => {
-                    let checked = checker.check(queens, &tree, question.nodes).expect("an honest tree");
+                    let checked =
+                        checker.check(queens, &tree, question.nodes).expect("an honest tree");
                     assert!(checked.holes.is_empty() || checked.nodes == question.nodes);
                     let mut asked = self.asked.lock().expect("nobody panics");
                     asked.0 += 1;
@@ -214,18 +226,24 @@ mod tests {
         }
     }
 
-    /// All of it, with parts searched at three desks; how many parts there were, and how many holes.
+    /// Solves a question with three solvers. Returns the solution, the certificate, and the numbers
+    /// of tasks and of holes.
     fn by_solvers(question: Question) -> (Vec<usize>, Vec<u8>, (usize, usize)) {
         let asked = Arc::new(Mutex::new((0, 0)));
         let solver = |_| -> Box<dyn SubtreeSolver> {
             Box::new(LocalSolver { searcher: Searcher::default(), asked: Arc::clone(&asked) })
         };
         let mut places: Vec<Place> = Vec::new();
-        let exact =
-            most_beautiful_by(question, (0..3).map(solver).collect(), None, &mut Unobserved, &mut |stage| {
+        let exact = most_beautiful_by(
+            question,
+            (0..3).map(solver).collect(),
+            None,
+            &mut Unobserved,
+            &mut |stage| {
                 assert_eq!(stage.best.len(), question.n);
                 places.push(stage.place);
-            });
+            },
+        );
         assert_eq!(exact.answer.verdict, Verdict::Proven);
         assert!(places.is_sorted_by_key(|place| place.queens), "levels come one after the other");
         let asked = *asked.lock().expect("nobody panics");
@@ -234,17 +252,18 @@ mod tests {
 
     #[test]
     fn remote_solvers_prove_what_one_machine_proves() {
-        // Its search is long enough to be handed out.
+        // The search is long enough to be distributed.
         let question = Question { n: 84, norm: Norm::Euclidean, turning: false, threads: 1 };
         let (columns, certificate, (asked, holes)) = by_solvers(question);
         assert!(asked > 3 && holes > 3, "{asked} parts with {holes} holes");
-        let alone = most_beautiful_exactly(question, &mut Unobserved).answer.found.expect("a solution");
+        let alone =
+            most_beautiful_exactly(question, &mut Unobserved).answer.found.expect("a solution");
         assert_eq!(question.norm.fingerprint(&columns), question.norm.fingerprint(&alone));
         let proved = proof::check(&certificate).expect("it proves");
         assert_eq!(proved.solution, Some(columns));
     }
 
-    /// All of it by three desks; how many programmes and parts there were.
+    /// Solves a question with three solvers. Returns the numbers of LPs and of tasks.
     fn at_pace(pace: Pace) -> (u64, usize) {
         let question = Question { n: 84, norm: Norm::Euclidean, turning: false, threads: 2 };
         let orbits = Orbits::new(question.n, question.norm);
@@ -260,7 +279,10 @@ mod tests {
         let best = engine.best.expect("a solution");
         let mut proof = claim(question.norm, false, Some(&best));
         proof.bytes(engine.log.as_bytes());
-        assert_eq!(check(question.n, &proof.finish()).expect("it proves that").solution, Some(best));
+        assert_eq!(
+            check(question.n, &proof.finish()).expect("it proves that").solution,
+            Some(best)
+        );
         let parts = asked.lock().expect("nobody panics").0;
         (engine.programmes, parts)
     }
@@ -275,7 +297,7 @@ mod tests {
         );
     }
 
-    /// Leaves a hole with these queens.
+    /// A solver that leaves a hole with these queens.
     struct Leaving(Vec<usize>);
 
     impl SubtreeSolver for Leaving {
@@ -288,22 +310,29 @@ mod tests {
     fn a_hole_at_a_contradiction_leaves_the_part_to_be_asked_again() {
         let n = 8;
         let known = Arc::new(
-            Premises::new(n, Beauty::default(), vec![true; 10], vec![], vec![]).expect("of a board"),
+            Premises::new(n, Beauty::default(), vec![true; 10], vec![], vec![])
+                .expect("of a board"),
         );
         let csp = Csp::new(n, &(0..n * n).collect::<Vec<usize>>(), &[], false);
         let root = csp.root_with(&[]).expect("nothing follows yet");
         let searched = |queens: &[usize]| {
             let (cancel, mut solver) = (CancelToken::default(), Leaving(queens.to_vec()));
             let weights = Arc::new([]);
-            let mut there =
-                RemoteWorker { csp: &csp, n, known: &known, cancel: &cancel, solver: &mut solver, weights };
+            let mut there = RemoteWorker {
+                csp: &csp,
+                n,
+                known: &known,
+                cancel: &cancel,
+                solver: &mut solver,
+                weights,
+            };
             there.search(&root, 1)
         };
         assert!(matches!(searched(&[0]), Searched::Tree(_, holes, 1) if holes.len() == 1));
         assert!(matches!(searched(&[0, 1]), Searched::Nothing));
     }
 
-    /// Settles a part as whoever leads a search does: a solution, if there is one.
+    /// Settles a part as the engine does. Returns a solution, if there is one.
     fn settle(part: Part, nodes: u64) -> Option<Vec<usize>> {
         let known = Arc::clone(part.known());
         let mut checker = PartChecker::new(Arc::clone(&known));
@@ -317,7 +346,8 @@ mod tests {
                     return Some(columns);
                 }
                 SubtreeAnswer::Tree(tree) => {
-                    let holes = checker.check(part.queens(), &tree, nodes).expect("an honest tree").holes;
+                    let holes =
+                        checker.check(part.queens(), &tree, nodes).expect("an honest tree").holes;
                     open.extend(
                         holes
                             .into_iter()
@@ -330,7 +360,7 @@ mod tests {
         None
     }
 
-    /// All solutions, by the plain definition.
+    /// Returns all solutions, by the plain definition.
     fn oracle(n: usize) -> Vec<Vec<usize>> {
         let mut found = Vec::new();
         let mut watch = |columns: &[usize]| found.push(columns.to_vec());
@@ -372,7 +402,8 @@ mod tests {
                 let orbit = orbit.index(alive.len());
                 alive[orbit] = false;
             }
-            // Where solutions turn, the engine first rules out the squares whose images attack each other.
+            // With quarter turns, the engine first eliminates the squares whose images attack each
+            // other.
             let firsts = (0..half).flat_map(|row| (row..half).map(move |column| (row, column)));
             for (alive, (row, column)) in alive.iter_mut().zip(firsts) {
                 let attacked = row == column || 2 * column + 1 == n;

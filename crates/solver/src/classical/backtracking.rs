@@ -1,7 +1,9 @@
-//! Backtracking: rows from top to bottom, columns increasing, back to the row before where no column is left. The
-//! answers come in lexicographic order. Each row costs a few operations on masks of n bits.
+//! Backtracking: rows from top to bottom, columns increasing, back to the previous row when no
+//! column is left. Answers come in lexicographic order. Each row costs a few operations on masks of
+//! n bits.
 //!
-//! Placed and blocked squares, and what the placed pieces attack, are taken out of the rows before the search.
+//! Squares that are blocked or attacked by placed pieces are removed from the rows before the
+//! search.
 
 use std::ops::ControlFlow;
 
@@ -9,7 +11,7 @@ use super::mask::Mask;
 use super::{AnswerSink, Counter, Outcome};
 use nqueens_proof::board::{Piece, Problem};
 
-/// The largest board: sixteen words.
+/// The largest supported board: sixteen words.
 pub(super) const LARGEST: usize = 1024;
 
 pub(super) fn run(problem: &Problem, watch: &mut dyn AnswerSink) -> Outcome {
@@ -23,14 +25,14 @@ pub(super) fn run(problem: &Problem, watch: &mut dyn AnswerSink) -> Outcome {
     counter.outcome(flow)
 }
 
-/// What the pieces above a row attack in that row.
+/// The squares of a row that are attacked by the pieces above it.
 #[derive(Clone, Copy, Debug)]
 struct Attacks<const W: usize> {
     columns: Mask<W>,
-    /// Diagonals that lead to the next higher, and to the next lower column.
+    /// Diagonals that lead to the next higher and to the next lower column.
     up: Mask<W>,
     down: Mask<W>,
-    /// The pieces one row and two rows above, which matter to knights.
+    /// The pieces one row and two rows above, which matter for knight moves.
     last: Mask<W>,
     before_last: Mask<W>,
 }
@@ -44,7 +46,7 @@ impl<const W: usize> Attacks<W> {
         before_last: Mask::EMPTY,
     };
 
-    /// What is attacked in the row below if `here` are the pieces in this one.
+    /// Returns the attacks on the row below if the pieces in this one are `here`.
     #[inline]
     fn below(self, piece: Piece, n: usize, here: Mask<W>) -> Self {
         let columns = self.columns.or(here);
@@ -57,7 +59,7 @@ impl<const W: usize> Attacks<W> {
         Self { columns, up, down, last: here, before_last: self.last }
     }
 
-    /// All columns that are attacked.
+    /// Returns all attacked columns.
     #[inline]
     fn all(self, piece: Piece) -> Mask<W> {
         let lines = self.columns.or(self.up).or(self.down);
@@ -69,8 +71,8 @@ impl<const W: usize> Attacks<W> {
     }
 }
 
-/// The columns of each row on which a piece may stand: not blocked, not attacked by a placed piece of another row, and
-/// in the row of a placed piece nowhere else.
+/// Returns the columns of each row in which a piece may stand: not blocked and not attacked by a
+/// placed piece of another row; in the row of a placed piece, only its column.
 fn open_columns<const W: usize>(problem: &Problem) -> Vec<Mask<W>> {
     let (piece, n) = (problem.piece(), problem.n());
     let mut rows = vec![Mask::<W>::first(n); n];
@@ -80,7 +82,7 @@ fn open_columns<const W: usize>(problem: &Problem) -> Vec<Mask<W>> {
     for square in problem.placed() {
         let here = Mask::one(square.col);
         rows[square.row] = rows[square.row].and(here);
-        // Down from the piece, and up from it: attacks are the same in both directions.
+        // Down from the piece, and up from it: attacks are symmetric.
         let start = Attacks::NONE.below(piece, n, here);
         let mut attacks = start;
         for row in &mut rows[square.row + 1..] {
@@ -107,7 +109,7 @@ fn search<const W: usize>(problem: &Problem, counter: &mut Counter<'_>) -> Contr
     }
     let mut columns = vec![0; n];
     let mut attacks = vec![Attacks::<W>::NONE; n];
-    // What is left to try in each row.
+    // The columns left to try in each row.
     let mut left = open.clone();
     let mut row = 0;
     loop {

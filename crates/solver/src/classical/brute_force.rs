@@ -1,5 +1,6 @@
-//! Brute force: every one of the n^n configurations with one piece in each row, in lexicographic order, of which those
-//! that are solutions are kept. Placed and blocked squares spare it nothing: it looks at each configuration.
+//! Brute force: tries each of the n^n configurations with one piece in each row, in lexicographic
+//! order, and keeps the solutions. Placed and blocked squares do not reduce the number of
+//! configurations.
 
 use std::ops::ControlFlow;
 
@@ -25,7 +26,7 @@ fn try_all(problem: &Problem, counter: &mut Counter<'_>) -> ControlFlow<()> {
     }
 }
 
-/// The next configuration in lexicographic order; `false` behind the last one.
+/// Advances to the next configuration in lexicographic order. Returns `false` after the last one.
 fn advance(columns: &mut [usize]) -> bool {
     let n = columns.len();
     for column in columns.iter_mut().rev() {
@@ -38,7 +39,7 @@ fn advance(columns: &mut [usize]) -> bool {
     false
 }
 
-/// Whether the configuration is a completion, by the definition.
+/// Returns whether the configuration is a completion, by the definition.
 fn is_valid(problem: &Problem, columns: &[usize]) -> bool {
     let (piece, n) = (problem.piece(), problem.n());
     let at = |row: usize| Square::new(row, columns[row]);

@@ -1,22 +1,24 @@
 //! A solution in closed form for n = 1 and every n ≥ 4.
 //!
-//! Rows i and columns from 1. For even n there are two constructions, one of which works:
+//! Rows i and columns are counted from 1. For even n there are two constructions, at least one of
+//! which applies:
 //!
-//! - A, if n mod 6 ≠ 2: the queen of row i ≤ n/2 stands in column 2i, that of row n/2 + i in column 2i - 1;
-//! - B, if n mod 6 ≠ 0: the queen of row i ≤ n/2 stands in column 1 + ((2i + n/2 - 3) mod n), that of row
-//!   n + 1 - i in the column opposite, n - ((2i + n/2 - 3) mod n).
+//! - A, if n mod 6 ≠ 2: the queen of row i ≤ n/2 is in column 2i, that of row n/2 + i in column 2i
+//!   - 1;
+//! - B, if n mod 6 ≠ 0: the queen of row i ≤ n/2 is in column 1 + ((2i + n/2 - 3) mod n), that of
+//!   row n + 1 - i in the opposite column, n - ((2i + n/2 - 3) mod n).
 //!
-//! Neither has a queen on the main diagonal, so that for odd n a solution of size n - 1 and the corner (n, n) make one.
-//! For n = 2 and n = 3 there is no solution. Constant time a row.
+//! Neither has a queen on the main diagonal, so for odd n a solution of size n - 1 and the corner
+//! (n, n) form a solution. For n = 2 and n = 3 there is no solution. Constant time per row.
 //!
-//! E. Pauls, *Das Maximalproblem der Damen auf dem Schachbrete*, Deutsche Schachzeitung 29 (1874); E. J. Hoffman,
-//! J. C. Loessi and R. C. Moore, *Constructions for the solution of the m queens problem*, Mathematics Magazine 42
-//! (1969), 66–72.
+//! E. Pauls, *Das Maximalproblem der Damen auf dem Schachbrete*, Deutsche Schachzeitung 29 (1874);
+//! E. J. Hoffman, J. C. Loessi and R. C. Moore, *Constructions for the solution of the m queens
+//! problem*, Mathematics Magazine 42 (1969), 66–72.
 
 use super::{AnswerSink, Ending, Outcome};
 
-/// The 0-based column of the queen in the 0-based `row` of the solution of size `n`; `None` for n = 2 and n = 3, and
-/// below the board.
+/// Returns the 0-based column of the queen in the 0-based `row` of the solution of size `n`, or
+/// `None` for n = 2 and n = 3, and for rows below the board.
 pub fn column(n: usize, row: usize) -> Option<usize> {
     if row >= n || n == 2 || n == 3 {
         return None;
@@ -27,7 +29,7 @@ pub fn column(n: usize, row: usize) -> Option<usize> {
     Some(even_column(n, row))
 }
 
-/// The same for even `n` ≥ 4.
+/// Returns the column for even `n` ≥ 4.
 fn even_column(n: usize, row: usize) -> usize {
     let half = n / 2;
     if n % 6 != 2 {
@@ -41,7 +43,7 @@ fn even_column(n: usize, row: usize) -> usize {
 pub(super) fn run(n: usize, watch: &mut dyn AnswerSink) -> Outcome {
     let columns: Option<Vec<usize>> = (0..n).map(|row| column(n, row)).collect();
     let ending = match columns {
-        // Queens on boards of 2 and 3 have too few squares to avoid each other: a finite matter, settled by hand.
+        // There is no solution for n = 2 and n = 3, as is easily checked.
         None => Ending::Exhausted,
         Some(columns) if watch.answer(&columns).is_break() => Ending::Stopped,
         Some(_) if n <= 1 => Ending::Exhausted,

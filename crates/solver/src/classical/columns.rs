@@ -1,10 +1,12 @@
-//! The recursive construction of the textbooks: the ways to fill k columns are the ways to fill k - 1 columns, each
-//! extended by a piece in every row of column k that is safe. Columns from left to right, rows from top to bottom.
+//! The recursive construction of the textbooks: the ways to fill k columns are the ways to fill k -
+//! 1 columns, each extended by a piece in every safe row of column k. Columns from left to right,
+//! rows from top to bottom.
 //!
-//! The textbooks hold all solutions of k - 1 columns at once; here each is extended as soon as it is there, which
-//! gives the same solutions in the same order and holds one.
+//! The textbooks hold all solutions of k - 1 columns at once. Here each one is extended as soon as
+//! it is found, which yields the same solutions in the same order but holds only one at a time.
 //!
-//! Abelson and Sussman, *Structure and Interpretation of Computer Programs*, 2nd edition, exercise 2.42.
+//! Abelson and Sussman, *Structure and Interpretation of Computer Programs*, 2nd edition, exercise
+//! 2.42.
 
 use std::ops::ControlFlow;
 
@@ -23,12 +25,17 @@ pub(super) fn run(problem: &Problem, watch: &mut dyn AnswerSink) -> Outcome {
     counter.outcome(flow)
 }
 
-/// What is done with a filling of some columns: the pieces, one in each column, from left to right. It leaves them as
-/// it found them.
+/// A visitor of fillings of some columns: the pieces, one in each column, from left to right. It
+/// must leave them unchanged.
 type Visit<'a> = dyn FnMut(&mut Counter<'_>, &mut Vec<Square>) -> ControlFlow<()> + 'a;
 
 /// Visits every way to fill the first `k` columns.
-fn filled(problem: &Problem, k: usize, counter: &mut Counter<'_>, visit: &mut Visit<'_>) -> ControlFlow<()> {
+fn filled(
+    problem: &Problem,
+    k: usize,
+    counter: &mut Counter<'_>,
+    visit: &mut Visit<'_>,
+) -> ControlFlow<()> {
     let Some(last) = k.checked_sub(1) else {
         return visit(counter, &mut Vec::new());
     };
@@ -46,7 +53,8 @@ fn filled(problem: &Problem, k: usize, counter: &mut Counter<'_>, visit: &mut Vi
     })
 }
 
-/// Whether a piece may stand on `square`: allowed by the problem, and attacked by none of `pieces`.
+/// Returns whether a piece may stand on `square`: allowed by the problem, and attacked by none of
+/// `pieces`.
 fn is_safe(problem: &Problem, pieces: &[Square], square: Square) -> bool {
     let attacks = |&other: &Square| problem.piece().attacks(problem.n(), other, square);
     !pieces.iter().any(attacks) && problem.allows(square)

@@ -1,24 +1,26 @@
-//! Greedy queens on the board that is infinite to the right and downward: row by row, each queen in the leftmost column
-//! where none above attacks it. The columns are OEIS A065188: 1, 3, 5, 2, 4, 9, 11, 13, 15, 6, …
+//! Greedy queens on the board that is infinite to the right and downward: row by row, each queen is
+//! in the leftmost column where no queen above attacks it. The columns are OEIS A065188: 1, 3, 5,
+//! 2, 4, 9, 11, 13, 15, 6, …
 //!
-//! In every row the columns left of the first free one need not be looked at again, nor those on the diagonals nearest
-//! to the main one that are all taken. What is left is a few columns a row: the queens keep near two lines through the
-//! corner, of slope φ and 1/φ (F. M. Dekking, J. Shallit and N. J. A. Sloane, *Queens in exile: non-attacking queens
-//! on infinite chess boards*, Electronic Journal of Combinatorics 27 (2020)). Nothing is assumed of that: what is
-//! skipped is attacked.
+//! Two ranges of columns are skipped in every row: those left of the first free column, and those
+//! on diagonals next to the main one that are all occupied. What remains is a few columns per row:
+//! the queens stay near two lines through the corner, of slope φ and 1/φ (F. M. Dekking, J. Shallit
+//! and N. J. A. Sloane, *Queens in exile: non-attacking queens on infinite chess boards*,
+//! Electronic Journal of Combinatorics 27 (2020)). The code does not rely on that: only attacked
+//! squares are skipped.
 
 use nqueens_proof::board::Square;
 
-/// The queens, from top to bottom, without end.
+/// An infinite iterator over the queens, from top to bottom.
 #[derive(Clone, Debug, Default)]
 pub struct Greedy {
     row: usize,
     columns: Taken,
     /// By column + row.
     sums: Taken,
-    /// Diagonals right of the main one and that one itself, by column - row.
+    /// The main diagonal and the diagonals right of it, by column - row.
     right: Taken,
-    /// Diagonals left of it, by row - column - 1.
+    /// The diagonals left of it, by row - column - 1.
     left: Taken,
 }
 
@@ -28,7 +30,7 @@ impl Iterator for Greedy {
     fn next(&mut self) -> Option<Square> {
         let row = self.row;
         let leftmost = self.columns.first_free;
-        // No column from here to the main diagonal is on a free diagonal left of it.
+        // From here to the main diagonal, no column is on a free diagonal left of the main one.
         let middle = row.saturating_sub(self.left.first_free);
         let on_left = (leftmost..middle).find(|&col| self.is_free(row, col));
         let col = on_left.or_else(|| {
@@ -56,11 +58,11 @@ impl Greedy {
     }
 }
 
-/// Which of the lines 0, 1, 2 … are taken.
+/// The set of occupied lines among 0, 1, 2, …
 #[derive(Clone, Debug, Default)]
 struct Taken {
     lines: Vec<bool>,
-    /// The least that is not.
+    /// The least line that is not occupied.
     first_free: usize,
 }
 
@@ -91,8 +93,8 @@ mod tests {
         assert_eq!(
             columns,
             [
-                1, 3, 5, 2, 4, 9, 11, 13, 15, 6, 8, 19, 7, 22, 10, 25, 27, 29, 31, 12, 14, 35, 37, 39, 41,
-                16, 18, 45
+                1, 3, 5, 2, 4, 9, 11, 13, 15, 6, 8, 19, 7, 22, 10, 25, 27, 29, 31, 12, 14, 35, 37,
+                39, 41, 16, 18, 45
             ]
         );
     }

@@ -1,15 +1,18 @@
-//! Local search by min-conflicts: every row has a queen, and a queen that is attacked, chosen at random, moves within
-//! its row to a square where the fewest attack it, ties broken at random; until none is attacked.
+//! Local search by min-conflicts: every row has a queen. A randomly chosen attacked queen moves
+//! within its row to a square attacked by the fewest queens, with ties broken at random, until no
+//! queen is attacked.
 //!
-//! The start is a random permutation in which most queens attack none before them (Sosič and Gu), so that few need
-//! to move: some hundred of 100,000. A move looks at every column of one row. A run that leads nowhere is begun anew
-//! from another start; after all its moves the search gives up, which proves nothing.
+//! The start is a random permutation in which most queens attack none before them (Sosič and Gu),
+//! so that few have to move: some hundred of 100,000. A move examines every column of one row. A
+//! run that gets stuck is restarted from another start; after all its moves the search gives up,
+//! which proves nothing.
 //!
-//! Placed queens never move, and nothing moves to a blocked square.
+//! Placed queens never move, and no queen moves to a blocked square.
 //!
-//! S. Minton, M. D. Johnston, A. B. Philips and P. Laird, *Minimizing conflicts: a heuristic repair method for
-//! constraint satisfaction and scheduling problems*, Artificial Intelligence 58 (1992), 161–205. R. Sosič and J. Gu,
-//! *3,000,000 queens in less than one minute*, SIGART Bulletin 2 (1991), 22–24.
+//! S. Minton, M. D. Johnston, A. B. Philips and P. Laird, *Minimizing conflicts: a heuristic repair
+//! method for constraint satisfaction and scheduling problems*, Artificial Intelligence 58 (1992),
+//! 161–205. R. Sosič and J. Gu, *3,000,000 queens in less than one minute*, SIGART Bulletin 2
+//! (1991), 22–24.
 
 use std::ops::ControlFlow;
 
@@ -18,12 +21,12 @@ use fastrand::Rng;
 use super::{AnswerSink, Ending, Outcome};
 use nqueens_proof::board::{Problem, Square};
 
-/// How many columns are tried for a queen of the start that attacks none before it.
+/// Number of random columns tried for a queen of the start so that it attacks none before it.
 const TRIES_A_ROW: usize = 100;
-/// Columns that are looked at between two looks of the watch: a few milliseconds.
+/// Number of columns examined between two reports to the answer sink: a few milliseconds.
 const COLUMNS_A_LOOK: usize = 1 << 22;
 
-/// Moves from one start.
+/// Returns the number of moves from one start.
 const fn moves_from_a_start(n: usize) -> u64 {
     100 + 10 * n as u64
 }
@@ -32,7 +35,8 @@ pub(super) fn run(problem: &Problem, seed: u64, moves: u64, watch: &mut dyn Answ
     let Some(board) = Board::new(problem) else {
         return Outcome::new(Ending::Exhausted, 0);
     };
-    let mut search = Search { board, rng: Rng::with_seed(seed), watch, moves: 0, columns_looked_at: 0 };
+    let mut search =
+        Search { board, rng: Rng::with_seed(seed), watch, moves: 0, columns_looked_at: 0 };
     let mut best: Option<Vec<Option<usize>>> = None;
     let ending = loop {
         search.start();
@@ -60,7 +64,7 @@ pub(super) fn run(problem: &Problem, seed: u64, moves: u64, watch: &mut dyn Answ
     Outcome { ending, tried: search.moves, best }
 }
 
-/// How the moves from one start ended.
+/// The end of the moves from one start.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Repair {
     Solved,
@@ -68,11 +72,11 @@ enum Repair {
     Interrupted,
 }
 
-/// The queens, and how many stand on each line.
+/// The queens, and the number of queens on each line.
 struct Board<'a> {
     problem: &'a Problem,
     n: usize,
-    /// Whether the queen of a row is placed for good.
+    /// Whether the queen of a row is fixed.
     fixed: Vec<bool>,
     /// The column of the queen in each row.
     queens: Vec<usize>,
@@ -83,7 +87,8 @@ struct Board<'a> {
 }
 
 impl<'a> Board<'a> {
-    /// The placed queens; the others are off the lines. `None` if all squares of a row are blocked.
+    /// Creates a board with the placed queens, none of which is counted on the lines yet. Returns
+    /// `None` if all squares of a row are blocked.
     fn new(problem: &'a Problem) -> Option<Self> {
         let n = problem.n();
         let mut board = Self {
@@ -99,7 +104,8 @@ impl<'a> Board<'a> {
             board.fixed[square.row] = true;
             board.queens[square.row] = square.col;
         }
-        // A row without blocked squares costs nothing; there are no more rows with some than blocked squares.
+        // Only rows with blocked squares are visited, and there are at most as many as blocked
+        // squares.
         let full = problem.blocked().chunk_by(|a, b| a.row == b.row).any(|row| row.len() == n);
         (!full).then_some(board)
     }
@@ -130,8 +136,8 @@ impl<'a> Board<'a> {
         self.differences[row + self.n - 1 - col] -= 1;
     }
 
-    /// The column in each row of the placed queens and of the others, from top to bottom, that attack none before them.
-    /// The others are off the lines after that.
+    /// Returns the column in each row of the placed queens and, from top to bottom, of those others
+    /// that attack no earlier queen. Afterwards only these queens are counted on the lines.
     fn apart(&mut self) -> Vec<Option<usize>> {
         self.clear();
         self.put_fixed();
@@ -148,26 +154,28 @@ impl<'a> Board<'a> {
         (0..self.n).map(|row| stays(self, row)).collect()
     }
 
-    /// The queens on the lines through a square.
+    /// Returns the number of queens on the lines through a square, counted once per line.
     #[inline]
     fn on_lines(&self, row: usize, col: usize) -> u32 {
         self.columns[col] + self.sums[row + col] + self.differences[row + self.n - 1 - col]
     }
 
-    /// Whether the queen of a row is attacked: it stands on three lines itself.
+    /// Returns whether the queen of a row is attacked. The queen itself counts on its three lines.
     fn is_attacked(&self, row: usize) -> bool {
         self.on_lines(row, self.queens[row]) > 3
     }
 
-    /// The blocked squares of a row.
+    /// Returns the blocked squares of a row.
     fn blocked(&self, row: usize) -> &'a [Square] {
         let all = self.problem.blocked();
-        let (from, to) = (all.partition_point(|s| s.row < row), all.partition_point(|s| s.row <= row));
+        let (from, to) =
+            (all.partition_point(|s| s.row < row), all.partition_point(|s| s.row <= row));
         &all[from..to]
     }
 
-    /// A square of a row that the fewest queens attack, ties broken at random. The row's own queen is off the lines,
-    /// and not all of its squares are blocked.
+    /// Returns the column of a row attacked by the fewest queens, with ties broken at random. The
+    /// row's own queen must not be counted on the lines, and some square of the row must not be
+    /// blocked.
     fn least_attacked(&self, row: usize, rng: &mut Rng) -> usize {
         let blocked = self.blocked(row);
         let (mut least, mut ties, mut best) = (u32::MAX, 0, 0);
@@ -191,12 +199,13 @@ struct Search<'a> {
     rng: Rng,
     watch: &'a mut dyn AnswerSink,
     moves: u64,
-    /// Since the watch looked last.
+    /// Number of columns examined since the last report.
     columns_looked_at: usize,
 }
 
 impl Search<'_> {
-    /// A new start: the placed queens, then those for which a free square is found, then the others.
+    /// Sets up a new start: the placed queens, then those for which a free square is found, then
+    /// the others.
     fn start(&mut self) {
         let Self { board, rng, .. } = self;
         board.clear();
@@ -209,9 +218,10 @@ impl Search<'_> {
             }
             let blocked = board.blocked(row);
             let is_free = |col: usize| {
-                board.on_lines(row, col) == 0 && blocked.binary_search(&Square::new(row, col)).is_err()
+                board.on_lines(row, col) == 0
+                    && blocked.binary_search(&Square::new(row, col)).is_err()
             };
-            // There are as many free columns as rows still to come, or more.
+            // There are at least as many free columns as remaining rows.
             let mut tries = (0..TRIES_A_ROW).map(|_| rng.usize(0..columns.len()));
             match tries.find(|&i| is_free(columns[i])) {
                 Some(i) => board.put(row, columns.swap_remove(i)),
@@ -224,7 +234,7 @@ impl Search<'_> {
         }
     }
 
-    /// Moves attacked queens until none is left, or until so many moves are made in all.
+    /// Moves attacked queens until none is left, or until `until` moves were made in all.
     fn repair(&mut self, until: u64) -> Repair {
         let mut suspects = Suspects::of(&self.board);
         while let Some((chosen, row)) = suspects.choose(&mut self.rng) {
@@ -240,8 +250,9 @@ impl Search<'_> {
             self.board.put(row, col);
             self.moves += 1;
             if self.board.is_attacked(row) {
-                let attacks =
-                    |other: usize, queen: usize| queen == col || row.abs_diff(other) == col.abs_diff(queen);
+                let attacks = |other: usize, queen: usize| {
+                    queen == col || row.abs_diff(other) == col.abs_diff(queen)
+                };
                 let queens = self.board.queens.iter().enumerate();
                 queens
                     .filter(|&(other, &queen)| attacks(other, queen))
@@ -264,10 +275,10 @@ impl Search<'_> {
     }
 }
 
-/// Every attacked queen that may move, and some that are attacked no more.
+/// All attacked queens that may move, and some that are no longer attacked.
 struct Suspects {
     rows: Vec<usize>,
-    /// Whether a row need not be added: it is there, or its queen never moves.
+    /// Whether a row must not be added: it is in `rows`, or its queen never moves.
     known: Vec<bool>,
 }
 
@@ -285,7 +296,7 @@ impl Suspects {
         }
     }
 
-    /// One of them at random: its place among them and its row.
+    /// Returns a random entry: its index in `rows` and its row.
     fn choose(&self, rng: &mut Rng) -> Option<(usize, usize)> {
         if self.rows.is_empty() {
             return None;
@@ -294,7 +305,7 @@ impl Suspects {
         Some((chosen, self.rows[chosen]))
     }
 
-    /// Clears the one at this place of suspicion.
+    /// Removes the entry at this index.
     fn clear(&mut self, place: usize) {
         let row = self.rows.swap_remove(place);
         self.known[row] = false;

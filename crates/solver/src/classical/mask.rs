@@ -1,14 +1,14 @@
 //! Sets of columns in `W` machine words.
 
-/// A set of columns, 0-based, of a board that is at most 64 `W` wide.
+/// A set of 0-based columns of a board with at most 64 `W` columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Mask<const W: usize>([u64; W]);
 
 impl<const W: usize> Mask<W> {
-    /// No column.
+    /// The empty set.
     pub(super) const EMPTY: Self = Self([0; W]);
 
-    /// The columns 0 to n - 1.
+    /// Creates the set of the columns 0 to n - 1.
     pub(super) fn first(n: usize) -> Self {
         Self(std::array::from_fn(|word| match n.saturating_sub(64 * word) {
             0 => 0,
@@ -17,7 +17,7 @@ impl<const W: usize> Mask<W> {
         }))
     }
 
-    /// One column.
+    /// Creates the set of one column.
     #[inline]
     pub(super) fn one(col: usize) -> Self {
         Self(std::array::from_fn(|word| if col / 64 == word { 1 << (col % 64) } else { 0 }))
@@ -33,7 +33,7 @@ impl<const W: usize> Mask<W> {
         self.0[col / 64] >> (col % 64) & 1 == 1
     }
 
-    /// Takes the least column out.
+    /// Removes and returns the least column.
     #[inline]
     pub(super) fn pop(&mut self) -> Option<usize> {
         for (word, bits) in self.0.iter_mut().enumerate() {
@@ -61,27 +61,27 @@ impl<const W: usize> Mask<W> {
         Self(std::array::from_fn(|word| self.0[word] & !other.0[word]))
     }
 
-    /// Every column one more; what leaves the last word is lost.
+    /// Increments every column; columns beyond the last word are dropped.
     #[inline]
     pub(super) fn up(self) -> Self {
         let carry = |word: usize| if word == 0 { 0 } else { self.0[word - 1] >> 63 };
         Self(std::array::from_fn(|word| self.0[word] << 1 | carry(word)))
     }
 
-    /// Every column one less; column 0 is lost.
+    /// Decrements every column; column 0 is dropped.
     #[inline]
     pub(super) fn down(self) -> Self {
         let carry = |word: usize| if word + 1 == W { 0 } else { self.0[word + 1] << 63 };
         Self(std::array::from_fn(|word| self.0[word] >> 1 | carry(word)))
     }
 
-    /// Every column one more, column n - 1 becoming column 0.
+    /// Increments every column; column n - 1 becomes column 0.
     pub(super) fn rotated_up(self, n: usize) -> Self {
         let moved = self.up().and(Self::first(n));
         if self.contains(n - 1) { moved.or(Self::one(0)) } else { moved }
     }
 
-    /// Every column one less, column 0 becoming column n - 1.
+    /// Decrements every column; column 0 becomes column n - 1.
     pub(super) fn rotated_down(self, n: usize) -> Self {
         if self.contains(0) { self.down().or(Self::one(n - 1)) } else { self.down() }
     }
@@ -95,7 +95,7 @@ mod tests {
 
     use super::*;
 
-    /// The set in so many words, from a set that is plain.
+    /// Converts a plain set to a mask of `W` words.
     fn mask<const W: usize>(columns: &BTreeSet<usize>) -> Mask<W> {
         columns.iter().fold(Mask::EMPTY, |mask, &col| mask.or(Mask::one(col)))
     }
@@ -120,11 +120,12 @@ mod tests {
         assert!((0..64 * W).all(|col| a.contains(col) == set.contains(&col)));
     }
 
-    /// A board size, and two sets of its columns.
+    /// Generates a board size and two sets of its columns.
     fn sets(words: usize) -> impl Strategy<Value = (usize, BTreeSet<usize>, BTreeSet<usize>)> {
         let size = prop_oneof![1..=64 * words, (1..=words).prop_map(|w| 64 * w)];
         size.prop_flat_map(|n| {
-            let columns = || proptest::collection::btree_set(prop_oneof![0..n, Just(n - 1), Just(0)], 0..=n);
+            let columns =
+                || proptest::collection::btree_set(prop_oneof![0..n, Just(n - 1), Just(0)], 0..=n);
             (Just(n), columns(), columns())
         })
     }

@@ -1,27 +1,28 @@
-//! The classical methods that place pieces, each as the literature has it, all behind one interface: they hand their
-//! answers one by one to a [`AnswerSink`], tell it how much they tried, and stop when it says so. None of them checks its
-//! own answers: [`nqueens_proof::board::Placement`] does that, and knows nothing of any of them.
+//! The classical methods that place pieces, each as in the literature, behind one interface: they
+//! pass their answers one by one to an [`AnswerSink`], report the amount of work, and stop when it
+//! says so. None of them checks its own answers: [`nqueens_proof::board::Placement`] does that,
+//! independently of all of them.
 //!
-//! | method | answers | what it tries |
+//! | method | answers | unit of work |
 //! |---|---|---|
-//! | [`closed_form`] | one, in closed form | nothing |
+//! | [`closed_form`] | one, in closed form | none |
 //! | `backtracking` | all, in lexicographic order | nodes: placements of one piece that attack none before |
 //! | `local_search` | one, at random | moves of one queen |
 //! | `brute_force` | all, in lexicographic order | configurations: one piece in each row |
 //! | `columns` | all, column by column | nodes, as with backtracking |
 //!
-//! [`greedy`] fills the infinite board, which has no last answer and no way back.
+//! [`greedy`] fills the infinite board, without end and without backtracking.
 //!
 //! ```
 //! use std::ops::ControlFlow;
 //!
 //! use nqueens_proof::board::{Piece, Placement, Problem};
-//! use nqueens_solver::classical::{Method, Watch};
+//! use nqueens_solver::classical::{Method, AnswerSink};
 //!
 //! /// Keeps the first answer that comes.
 //! struct First(Option<Vec<usize>>);
 //!
-//! impl Watch for First {
+//! impl AnswerSink for First {
 //!     fn answer(&mut self, columns: &[usize]) -> ControlFlow<()> {
 //!         self.0 = Some(columns.to_vec());
 //!         ControlFlow::Break(())
@@ -58,26 +59,26 @@ use std::str::FromStr;
 
 use nqueens_proof::board::{Piece, Problem};
 
-/// Whoever started a search.
+/// The receiver of the answers of a search.
 pub trait AnswerSink {
-    /// Takes an answer: the 0-based column of the piece in each row. [`ControlFlow::Break`] ends the search: it was
-    /// the last one that is wanted.
+    /// Receives an answer: the 0-based column of the piece in each row. Returning
+    /// [`ControlFlow::Break`] ends the search.
     fn answer(&mut self, columns: &[usize]) -> ControlFlow<()>;
 
-    /// Is told, many times a second, how many nodes, configurations or moves ([`Method::unit`]) were tried so far.
-    /// [`ControlFlow::Break`] ends the search.
+    /// Receives, many times a second, the number of nodes, configurations or moves
+    /// ([`Method::unit`]) tried so far. Returning [`ControlFlow::Break`] ends the search.
     fn look(&mut self, tried: u64) -> ControlFlow<()>;
 }
 
-/// How a search ended.
+/// The outcome of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// Why it ended.
+    /// The reason why it ended.
     pub ending: Ending,
-    /// Nodes, configurations or moves ([`Method::unit`]).
+    /// Number of nodes, configurations or moves ([`Method::unit`]).
     pub tried: u64,
-    /// If a search by random moves ended without an answer: the 0-based column in each row of the most pieces that
-    /// it found not to attack each other.
+    /// If a local search ended without an answer: the largest set of non-attacking pieces that it
+    /// found, as the 0-based column in each row.
     pub best: Option<Vec<Option<usize>>>,
 }
 
@@ -87,49 +88,49 @@ impl Outcome {
     }
 }
 
-/// Why a search ended.
+/// The reason why a search ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// There are no more answers than those handed over.
+    /// There are no more answers than those reported.
     Exhausted,
-    /// The watch ended it; there may be more answers.
+    /// The answer sink stopped the search; there may be more answers.
     Stopped,
-    /// The method can do no more, and does not know whether there are more answers.
+    /// The method gave up without knowing whether there are more answers.
     GaveUp,
 }
 
-/// A method, with its settings.
+/// A method with its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Method {
     /// The closed form.
     Formula,
-    /// Row by row, columns increasing, back where nothing is left.
+    /// Row by row, columns increasing, with backtracking.
     Backtracking,
-    /// Min-conflicts: random moves that attack the least.
+    /// Min-conflicts: random moves to the least attacked squares.
     LocalSearch {
-        /// The seed of the random numbers: the same one gives the same run.
+        /// The seed of the random numbers; the same seed gives the same run.
         seed: u64,
-        /// It gives up after so many moves.
+        /// Number of moves after which the search gives up.
         moves: u64,
     },
-    /// Every way to put one piece in each row.
+    /// All configurations with one piece in each row.
     BruteForce,
-    /// Solutions of k columns extended by one.
+    /// Solutions of k columns, extended by one column.
     Columns,
 }
 
-/// Why a method cannot be used for a problem.
+/// The reason why a method cannot be used for a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unsuitable {
-    /// The closed form is one solution, wherever the squares are.
+    /// The closed form is one fixed solution, which ignores placed and blocked squares.
     #[error(
         "formula gives one fixed solution of the empty board; with placed or blocked squares choose another method"
     )]
     DecidedSquares,
-    /// Made for queens.
+    /// The method is for queens only.
     #[error("{0} places queens only; choose another method for the {1}")]
     QueensOnly(&'static str, Piece),
-    /// Too large for it.
+    /// The board is too large for the method.
     #[error("{method} goes up to n = {most}; choose another method")]
     TooLarge {
         /// The method.
@@ -139,13 +140,15 @@ pub enum Unsuitable {
     },
 }
 
-/// A name that is no method.
+/// The error for a name that is no method.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is not a method; choose formula, backtracking, local-search, brute-force or columns")]
+#[error(
+    "'{0}' is not a method; choose formula, backtracking, local-search, brute-force or columns"
+)]
 pub struct UnknownMethod(String);
 
 impl Method {
-    /// Every method, local search with seed 1 and [`Self::USUAL_MOVES`].
+    /// Every method; local search has seed 1 and [`Self::USUAL_MOVES`].
     pub const ALL: [Self; 5] = [
         Self::Formula,
         Self::Backtracking,
@@ -154,10 +157,11 @@ impl Method {
         Self::Columns,
     ];
 
-    /// Enough moves for local search to find a solution of any empty board that has one, by all experience.
+    /// Number of moves with which local search has always found a solution of an empty board that
+    /// has one.
     pub const USUAL_MOVES: u64 = 1_000_000;
 
-    /// Its name on the command line and in JSON.
+    /// Returns the name on the command line and in JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Formula => "formula",
@@ -168,7 +172,7 @@ impl Method {
         }
     }
 
-    /// What it tries, in the plural.
+    /// Returns the unit of work, in the plural.
     pub const fn unit(self) -> &'static str {
         match self {
             Self::BruteForce => "configurations",
@@ -177,7 +181,8 @@ impl Method {
         }
     }
 
-    /// Whether it finds every answer, and so proves that there is none where it finds none.
+    /// Returns whether the method finds every answer, so that finding none proves that there is
+    /// none.
     pub const fn is_complete(self) -> bool {
         match self {
             Self::Backtracking | Self::BruteForce | Self::Columns => true,
@@ -185,7 +190,7 @@ impl Method {
         }
     }
 
-    /// The largest board that it can be asked for; how long that takes is another question.
+    /// Returns the largest supported board size, regardless of run time.
     pub const fn largest(self) -> usize {
         match self {
             Self::Formula | Self::LocalSearch { .. } => 10_000_000,
@@ -197,10 +202,10 @@ impl Method {
         }
     }
 
-    /// Whether it can be used for `problem`.
+    /// Checks that the method can be used for `problem`.
     ///
     /// # Errors
-    /// Why not.
+    /// The method cannot be used, with the reason.
     pub fn suits(self, problem: &Problem) -> Result<(), Unsuitable> {
         let (piece, most) = (problem.piece(), self.largest());
         if problem.n() > most {
@@ -215,10 +220,10 @@ impl Method {
         }
     }
 
-    /// Searches, and hands the answers to `watch` one by one.
+    /// Searches, and passes the answers to `watch` one by one.
     ///
     /// # Errors
-    /// [`Self::suits`].
+    /// As for [`Self::suits`].
     pub fn run(self, problem: &Problem, watch: &mut dyn AnswerSink) -> Result<Outcome, Unsuitable> {
         self.suits(problem)?;
         if problem.conflict().is_some() {
@@ -244,18 +249,22 @@ impl FromStr for Method {
     type Err = UnknownMethod;
 
     fn from_str(text: &str) -> Result<Self, UnknownMethod> {
-        Self::ALL.into_iter().find(|m| m.name() == text).ok_or_else(|| UnknownMethod(text.to_owned()))
+        Self::ALL
+            .into_iter()
+            .find(|m| m.name() == text)
+            .ok_or_else(|| UnknownMethod(text.to_owned()))
     }
 }
 
-/// Counts what is tried, and lets the watch look now and then.
+/// Counts the work, and reports it to the answer sink from time to time.
 struct Counter<'a> {
     watch: &'a mut dyn AnswerSink,
     tried: u64,
 }
 
 impl<'a> Counter<'a> {
-    /// So many tries take less than a tenth of a second, whatever is tried.
+    /// Number of tries between two reports. They take less than a tenth of a second with every
+    /// method.
     const TRIES_A_LOOK: u64 = 1 << 12;
 
     fn new(watch: &'a mut dyn AnswerSink) -> Self {
@@ -272,7 +281,7 @@ impl<'a> Counter<'a> {
         }
     }
 
-    /// The outcome of a complete method that went through, or was broken off.
+    /// Returns the outcome of a complete method that finished or was stopped.
     fn outcome(&self, flow: ControlFlow<()>) -> Outcome {
         let ending = if flow.is_break() { Ending::Stopped } else { Ending::Exhausted };
         Outcome::new(ending, self.tried)

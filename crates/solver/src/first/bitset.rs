@@ -4,43 +4,44 @@ use std::fmt::Debug;
 
 /// A small set of small numbers.
 pub(super) trait Set: Copy + Debug + PartialEq + Send + Sync + 'static {
-    /// Nothing.
+    /// The empty set.
     const EMPTY: Self;
-    /// One number.
+    /// Creates a set of one number.
     fn one(i: usize) -> Self;
     fn is_empty(self) -> bool;
     fn contains(self, i: usize) -> bool;
-    /// How many there are.
+    /// Returns the number of elements.
     fn len(self) -> usize;
-    /// The least one. The set is not empty.
+    /// Returns the least element. The set must not be empty.
     fn least(self) -> usize;
-    /// All but the least one. The set is not empty.
+    /// Removes the least element. The set must not be empty.
     fn but_least(self) -> Self;
     fn and(self, other: Self) -> Self;
     fn or(self, other: Self) -> Self;
     fn without(self, other: Self) -> Self;
-    /// Those of the numbers from `least` to `least` + 127, as bits.
+    /// Returns the elements from `least` to `least` + 127 as bits.
     fn bits_from(self, least: usize) -> u128;
-    /// The set of these bits that it has room for.
+    /// Creates a set from bits; those that do not fit are dropped.
     fn of_bits(bits: u128) -> Self;
 
-    /// Its numbers from `least` on, each less by `least`, as far as they are below 128 and the other set has room for them.
+    /// Returns the elements from `least` to `least` + 127, each reduced by `least`, as far as they
+    /// fit the other set type.
     fn moved_down<S: Set>(self, least: usize) -> S {
         S::of_bits(self.bits_from(least))
     }
 
-    /// Its numbers, the least first.
+    /// Returns the elements in ascending order.
     fn iter(self) -> Numbers<Self> {
         Numbers(self)
     }
 
-    /// The numbers below n.
+    /// Creates the set of the numbers below n.
     fn below(n: usize) -> Self {
         (0..n).fold(Self::EMPTY, |set, i| set.or(Self::one(i)))
     }
 }
 
-/// See [`Set::iter`].
+/// An iterator over a set, see [`Set::iter`].
 pub(super) struct Numbers<S>(S);
 
 impl<S: Set> Iterator for Numbers<S> {
@@ -112,7 +113,7 @@ macro_rules! word {
 word!(u64);
 word!(u128);
 
-/// 256 bits.
+/// A set in 256 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bits256([u64; 4]);
 
@@ -171,13 +172,13 @@ impl Set for Bits256 {
     }
 }
 
-/// How wide the words of a board are.
+/// Word widths for a board.
 pub(super) trait Width: Copy + Debug + Send + Sync + 'static {
-    /// The most rows of a board.
+    /// Maximum number of rows.
     const ROWS: usize;
-    /// The most columns.
+    /// Maximum number of columns.
     const COLUMNS: usize;
-    /// The most diagonals of one direction.
+    /// Maximum number of diagonals of one direction.
     const DIAGONALS: usize;
     /// A set of columns.
     type Columns: Set;
@@ -185,9 +186,9 @@ pub(super) trait Width: Copy + Debug + Send + Sync + 'static {
     type Diagonals: Set;
     /// A set of columns for each row.
     type Rows: Copy + Debug + Send + Sync + AsRef<[Self::Columns]> + AsMut<[Self::Columns]>;
-    /// No column in any row.
+    /// The empty set of columns for every row.
     const NO_ROWS: Self::Rows;
-    /// Each column moved up by so many, as diagonals.
+    /// Shifts each column up by `by`, as a diagonal.
     fn moved(columns: Self::Columns, by: usize) -> Self::Diagonals;
 }
 
@@ -267,11 +268,13 @@ impl Width for Width128x128 {
         let (word, bit) = (by / 64, by % 64);
         let carry = |word: u64| if bit == 0 { 0 } else { word >> (64 - bit) };
         let moved = [words[0] << bit, words[1] << bit | carry(words[0]), carry(words[1])];
-        Bits256(std::array::from_fn(|i| if (word..word + 3).contains(&i) { moved[i - word] } else { 0 }))
+        Bits256(std::array::from_fn(|i| {
+            if (word..word + 3).contains(&i) { moved[i - word] } else { 0 }
+        }))
     }
 }
 
-/// So many sets of columns.
+/// `NUMBER` sets of columns.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rows<S, const NUMBER: usize>([S; NUMBER]);
 
@@ -301,7 +304,8 @@ mod tests {
 
     fn is_set<S: Set>(bits: usize, a: &BTreeSet<usize>, b: &BTreeSet<usize>) {
         let (x, y) = (set::<S>(a), set::<S>(b));
-        let same = |set: S, numbers: Vec<usize>| assert_eq!(set.iter().collect::<Vec<_>>(), numbers);
+        let same =
+            |set: S, numbers: Vec<usize>| assert_eq!(set.iter().collect::<Vec<_>>(), numbers);
         same(x, a.iter().copied().collect());
         same(x.and(y), a.intersection(b).copied().collect());
         same(x.or(y), a.union(b).copied().collect());

@@ -1,9 +1,10 @@
-//! Dives: cheap searches for a completion that are begun anew again and again, each in another order.
+//! Dives: randomized searches for a completion that are restarted again and again.
 //!
-//! How long a search takes until it comes upon a completion has a heavy tail: an early wrong queen is paid for with all
-//! that is below it. So a dive is given up after some nodes, in lengths 1, 1, 2, 1, 1, 2, 4, … (Luby, Sinclair and
-//! Zuckerman, 1993). The budgets of the board do the pruning; the cells that the plain programme likes are tried first,
-//! more or less, in the rows that have run out of cells before. Dives prove nothing.
+//! The time until a search finds a completion is heavy-tailed: an early wrong queen costs the whole
+//! subtree below it. So a dive is abandoned after a number of nodes, with lengths in proportion to
+//! 1, 1, 2, 1, 1, 2, 4, … (Luby, Sinclair and Zuckerman, 1993). The dual bounds of the board do the
+//! pruning. The search branches on lines that have failed before and tries cells with large LP
+//! values first, both with some noise. Dives prove nothing.
 
 use fastrand::Rng;
 
@@ -17,15 +18,16 @@ use super::window::{self, Search};
 /// Nodes of the shortest dive.
 const SHORTEST: u64 = 500;
 
-/// What is added at random to the liking of a cell, which is from 0 to 1. Measured on n = 71, 85 and 101: better than 0.1
-/// and 2.
+/// Random noise added to the LP value of a cell, which is from 0 to 1. Measured on n = 71, 85 and
+/// 101: better than 0.1 and 2.
 const NOISE: f64 = 0.5;
 
-/// Sizes of rows are multiplied by up to 1 and this.
+/// Sizes of lines are multiplied by a random factor from 1 to 1 plus this.
 const ROWS_NOISE: f64 = 0.1;
 
-/// Looks for a completion of `board`, which is open, with so many nodes. `liking` is that of each cell, by row × n + column.
-/// `weights` are learned, `blocks` filled one after the other.
+/// Looks for a completion of `board`, which is open, with at most `nodes` nodes. `liking` is the LP
+/// value of each cell, by row × n + column. Updates `weights`; fills the components in `blocks` one
+/// after the other.
 pub(super) fn dive<W: Width>(
     board: &Residual<'_, W>,
     liking: &[f64],
@@ -55,11 +57,12 @@ impl Search for Dives<'_> {
             dives += 1;
             let length = self.nodes.min(SHORTEST * luby(dives));
             let Self { liking, blocks, .. } = self;
-            let mut dive = Dive { liking, weights: self.weights, blocks, random: self.random, left: length };
+            let mut dive =
+                Dive { liking, weights: self.weights, blocks, random: self.random, left: length };
             let found = dive.go_on(&board, state);
             let left = dive.left;
             self.task.add_nodes(length - left);
-            // With nodes left, everything was tried.
+            // With nodes left, the search was exhaustive.
             if found.is_some() || left > 0 {
                 return found;
             }
@@ -69,7 +72,7 @@ impl Search for Dives<'_> {
     }
 }
 
-/// The number at place `k` ≥ 1 of 1, 1, 2, 1, 1, 2, 4, 1, 1, 2, 1, 1, 2, 4, 8, …
+/// Returns the number at position `k` ≥ 1 of 1, 1, 2, 1, 1, 2, 4, 1, 1, 2, 1, 1, 2, 4, 8, …
 fn luby(mut k: u64) -> u64 {
     loop {
         // 2^(bits - 1) ≤ k < 2^bits.
@@ -86,12 +89,12 @@ struct Dive<'a> {
     weights: &'a mut Weights,
     blocks: &'a Components,
     random: &'a mut Rng,
-    /// Nodes.
+    /// Nodes left.
     left: u64,
 }
 
 impl Dive<'_> {
-    /// A completion; `None` if there is none, or no nodes are left.
+    /// Returns a completion, or `None` if there is none or no nodes are left.
     fn go_on<W: Width>(&mut self, board: &Residual<'_, W>, state: State) -> Option<Vec<usize>> {
         match state {
             State::Refuted => {

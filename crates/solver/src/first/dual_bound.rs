@@ -1,18 +1,23 @@
-//! Budgets: integer multipliers that leave a residual board so much room, and no more.
+//! Dual bounds: integer multipliers that bound the total reduced cost of a completion of a residual
+//! board.
 //!
-//! Multipliers u (rows), v (columns), w, z ≥ 0 (the two directions of diagonals) such that no alive cell has a reduced
-//! cost u + v + w + z below 0. For every completion
+//! The multipliers u (rows), v (columns) and w, z ≥ 0 (the two directions of diagonals) are such
+//! that no remaining cell has a reduced cost u + v + w + z below 0. For every completion
 //!
-//! G = Σ u + Σ v + Σ w + Σ z (over what is open or alive) = Σ reduced costs of its queens + Σ w + Σ z of unused diagonals.
+//! G = Σ u + Σ v + Σ w + Σ z (over open rows and columns and available diagonals) = Σ reduced costs
+//! of its queens + Σ w + Σ z of unused diagonals.
 //!
-//! So G < 0 refutes the board, a cell dearer than G dies, a diagonal heavier than G must be used.
+//! Hence G < 0 refutes the board, a cell whose reduced cost exceeds G is eliminated, and a diagonal
+//! heavier than G must be used.
 //!
-//! The diagonals of a direction that are used are one of the sets of [`crate::first::knapsack`]: those that are not used weigh at
-//! least what the heaviest set leaves. That is taken from G at once, and is a credit from which the diagonals that die are
-//! paid first. A cell dies, too, if it is dearer than what the heaviest sets with its two diagonals leave.
+//! The used diagonals of a direction form one of the sets of [`crate::first::knapsack`], so the
+//! unused ones weigh at least as much as the heaviest set leaves. That amount is subtracted from G
+//! at once, and becomes a credit that pays first for diagonals that are lost later. A cell is also
+//! eliminated if its reduced cost exceeds the slack left by the heaviest sets that contain its two
+//! diagonals.
 //!
-//! The multipliers come from the duals of a linear programme, in floating point; [`DualBound::new`] makes them right in
-//! integers whatever they are.
+//! The multipliers come from the duals of a linear relaxation in floating point. [`DualBound::new`]
+//! makes them valid in integers, whatever they are.
 
 use super::bitset::{Set, Width};
 use super::knapsack::{Diagonals, Knapsack};
@@ -21,33 +26,35 @@ use super::window::Window;
 use nqueens_proof::board::Square;
 use nqueens_proof::first::Multipliers;
 
-/// Filters are tabulated for so many levels of G.
+/// Number of levels of G for which filters are tabulated.
 pub(super) const LEVELS: usize = 32;
 
-/// A budget and its tables.
+/// A dual bound with its tables.
 #[derive(Debug)]
 pub(super) struct DualBound<W: Width> {
-    /// u + v of a cell come from these two.
+    /// Multipliers u and v of the rows and columns.
     rows: Vec<i64>,
     columns: Vec<i64>,
     diagonals: Vec<i64>,
     antidiagonals: Vec<i64>,
-    /// G between two levels.
+    /// Difference of G between two levels.
     step: i64,
-    /// By level: the cells that cost at most level × step.
+    /// By level: the cells with a reduced cost of at most level × step, except those that the
+    /// knapsacks eliminate.
     affordable: Vec<W::Rows>,
     /// By level: the diagonals that weigh more than level × step.
     heavy: Vec<[W::Diagonals; 2]>,
 }
 
 impl<W: Width> DualBound<W> {
-    /// The budget of `multipliers` on a board, and what there is; `None` if G < 0: the board is refuted. The multipliers
-    /// of the rows are computed: as small as they can be; then those of the columns are lowered as far as costs allow.
+    /// Creates the dual bound of `multipliers` on a board, with its slack. Returns `None` if G < 0,
+    /// that is, if the board is refuted. The row multipliers are computed as small as possible;
+    /// then the column multipliers are lowered as far as the reduced costs allow.
     pub(super) fn new(
         board: &Residual<'_, W>,
         multipliers: &Multipliers,
         knapsack: &mut Knapsack,
-    ) -> Option<(Self, Room)> {
+    ) -> Option<(Self, Slack)> {
         let n = board.n();
         let (rows, columns) = repaired(board, multipliers);
         let mut budget = Self {
@@ -60,7 +67,7 @@ impl<W: Width> DualBound<W> {
             heavy: Vec::new(),
         };
         let lines = budget.rows.iter().chain(&budget.columns).sum::<i64>();
-        let mut room = Room { left: lines, credit: [0; 2] };
+        let mut room = Slack { left: lines, credit: [0; 2] };
         let mut with = [Vec::new(), Vec::new()];
         for (direction, with) in with.iter_mut().enumerate() {
             let weights = budget.weights(direction);
@@ -79,7 +86,10 @@ impl<W: Width> DualBound<W> {
         for row in board.rows().iter() {
             for column in board.alive(row).iter() {
                 let (falling, rising) = (with[0][column + n - 1 - row], with[1][row + column]);
-                if falling < 0 || rising < 0 || lines + falling + rising < budget.cost(n, row, column) {
+                if falling < 0
+                    || rising < 0
+                    || lines + falling + rising < budget.cost(n, row, column)
+                {
                     continue;
                 }
                 let level = budget.level(budget.cost(n, row, column));
@@ -93,7 +103,8 @@ impl<W: Width> DualBound<W> {
             cells.for_each(|(cells, &below)| *cells = cells.or(below));
         }
         let heavier = |weights: &[i64], level: usize| {
-            let heavy = weights.iter().enumerate().filter(|&(_, &weight)| budget.level(weight) > level);
+            let heavy =
+                weights.iter().enumerate().filter(|&(_, &weight)| budget.level(weight) > level);
             heavy.fold(W::Diagonals::EMPTY, |set, (i, _)| set.or(W::Diagonals::one(i)))
         };
         budget.heavy = (0..=LEVELS)
@@ -102,7 +113,7 @@ impl<W: Width> DualBound<W> {
         Some((budget, room))
     }
 
-    /// The same in a window of a board of this height.
+    /// Restricts the bound to a window of a board of this height.
     pub(super) fn within<V: Width>(&self, height: usize, window: &Window) -> DualBound<V> {
         let Square { row, col } = window.corner;
         let [falling, rising] = window.first_diagonals(height);
@@ -125,13 +136,13 @@ impl<W: Width> DualBound<W> {
         }
     }
 
-    /// What the diagonals of a direction weigh.
+    /// Returns the weights of the diagonals of a direction.
     #[inline]
     pub(super) fn weights(&self, direction: usize) -> &[i64] {
         if direction == 0 { &self.diagonals } else { &self.antidiagonals }
     }
 
-    /// What a queen on a cell of a board of this height takes from G.
+    /// Returns the reduced cost of a cell of a board of this height: a queen there lowers G by it.
     #[inline]
     pub(super) fn cost(&self, height: usize, row: usize, column: usize) -> i64 {
         self.rows[row]
@@ -140,36 +151,37 @@ impl<W: Width> DualBound<W> {
             + self.antidiagonals[row + column]
     }
 
-    /// The level of a room: it is at most level × step, and more than one less.
+    /// Returns the level of a slack: the least level with slack ≤ level × step, at most [`LEVELS`].
     #[inline]
     pub(super) fn level(&self, room: i64) -> usize {
         (((room + self.step - 1) / self.step) as usize).min(LEVELS)
     }
 
-    /// The cells that a room of this level affords, by row.
+    /// Returns the cells that a slack of this level permits, by row.
     #[inline]
     pub(super) fn affordable(&self, level: usize) -> &[W::Columns] {
         self.affordable[level].as_ref()
     }
 
-    /// The diagonals of each direction that must be used.
+    /// Returns the diagonals of each direction that must be used.
     #[inline]
-    pub(super) fn heavy(&self, room: &Room) -> [W::Diagonals; 2] {
-        [0, 1].map(|direction| self.heavy[self.level(room.left + room.credit[direction])][direction])
+    pub(super) fn heavy(&self, room: &Slack) -> [W::Diagonals; 2] {
+        [0, 1]
+            .map(|direction| self.heavy[self.level(room.left + room.credit[direction])][direction])
     }
 }
 
-/// What there is of a budget.
+/// The slack left in a dual bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Room {
+pub(super) struct Slack {
     /// G.
     pub(super) left: i64,
-    /// What lost diagonals of each direction may weigh before they take something from G.
+    /// The weight of diagonals of each direction that can still be lost without reducing G.
     pub(super) credit: [i64; 2],
 }
 
-impl Room {
-    /// Diagonals of a direction that weigh so much can no more be used.
+impl Slack {
+    /// Accounts for diagonals of a direction with this total weight that can no longer be used.
     #[inline]
     pub(super) fn lose(&mut self, direction: usize, weight: i64) {
         let credit = &mut self.credit[direction];
@@ -187,8 +199,8 @@ pub(super) struct Heaviest<W: Width> {
     pub(super) diagonals: W::Diagonals,
 }
 
-/// The heaviest sets of diagonals of both directions that a completion can use; `None` if there is none: the board is
-/// refuted. The weights sum to less than 2^30.
+/// Returns the heaviest sets of diagonals of both directions that a completion can use, or `None`
+/// if there is no such set, that is, if the board is refuted. The weights sum to less than 2^30.
 pub(super) fn heaviest<W: Width>(
     board: &Residual<'_, W>,
     multipliers: &Multipliers,
@@ -209,11 +221,11 @@ pub(super) fn heaviest<W: Width>(
 /// The sets of diagonals of one direction that a completion of a board can use.
 struct Sets {
     diagonals: Diagonals,
-    /// How many a set has.
+    /// Number of diagonals in a set.
     count: usize,
-    /// To what their places sum.
+    /// Sum of the positions of the diagonals in a set.
     sum: i32,
-    /// The line whose place is 0.
+    /// Index of the diagonal with position 0.
     zero: i32,
 }
 
@@ -237,7 +249,8 @@ impl Sets {
         (self.diagonals.places[diagonal] + self.zero) as usize
     }
 
-    /// What they weigh at most, and, by line, those with it: something below 0 if there is none.
+    /// Returns the greatest weight of a set and, by diagonal, the greatest weight of a set that
+    /// contains it, which is negative if there is none.
     fn weights(&self, knapsack: &mut Knapsack, lines: usize) -> Option<(i64, Vec<i64>)> {
         let (weight, with) = knapsack.weights(&self.diagonals, self.count, self.sum)?;
         let mut by_line = vec![-1; lines];
@@ -246,8 +259,12 @@ impl Sets {
     }
 }
 
-/// Multipliers of the rows and columns such that no alive cell costs less than 0.
-pub(super) fn repaired<W: Width>(board: &Residual<'_, W>, multipliers: &Multipliers) -> (Vec<i64>, Vec<i64>) {
+/// Returns multipliers of the rows and columns such that no remaining cell has a negative reduced
+/// cost.
+pub(super) fn repaired<W: Width>(
+    board: &Residual<'_, W>,
+    multipliers: &Multipliers,
+) -> (Vec<i64>, Vec<i64>) {
     let n = board.n();
     let (mut rows, mut columns) = (vec![0; n], vec![0; n]);
     let diagonals = |row: usize, column: usize| {

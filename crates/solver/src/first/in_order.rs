@@ -1,4 +1,4 @@
-//! Several queries at a time, of which the first is wanted that is not refuted, or any answer.
+//! Concurrent queries, of which either the first one that is not refuted or any answer is wanted.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -10,40 +10,40 @@ use super::query::{Outcome, QuerySolver};
 use crate::progress::{Progress, ProgressSink};
 use nqueens_proof::first::Refutation;
 
-/// One query: what is asked, and how.
+/// A completion query with its limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Question<'a> {
     /// The 0-based columns of the queens on the first rows.
     pub prefix: &'a [usize],
-    /// Programmes that may be solved for it.
+    /// Maximum number of LPs solved for the query.
     pub programmes: u64,
-    /// 0 for the usual order of trials; each other number is another order, at random.
+    /// 0 for the default search order; every other number seeds a different random order.
     pub attempt: u64,
 }
 
-/// What is wanted of several queries.
+/// The answer that is wanted from several queries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
-    /// The first that is not refuted, and what became of it. Those behind it are abandoned.
+    /// The outcome of the first query that is not refuted. Queries after that one are abandoned.
     FirstOpen,
-    /// They all ask the same, in different ways: the first answer.
+    /// The first answer of any query: all of them ask the same question in different ways.
     AnyAnswer,
 }
 
-/// What happens meanwhile.
+/// An event during [`ask`].
 pub(super) enum Event {
-    /// The query of this number is answered.
+    /// The query with this number is refuted.
     Refuted(usize, Refutation),
-    /// Nothing for some time.
+    /// No refutation: another outcome has arrived, or [`EVENT_EVERY`] has passed.
     Nothing,
 }
 
-/// The caller hears of something at least this often.
+/// Maximum time between two events.
 const EVENT_EVERY: Duration = Duration::from_millis(20);
 
-/// Asks at several desks, each on a thread of its own, until it is known what is wanted: the number of a query and its
-/// outcome; none if all are refuted, or, of [`Wanted::AnyAnswer`], if there is no completion among the answers. Where `tell`
-/// breaks, everything is stopped.
+/// Runs the queries on several solvers, each on its own thread, until the wanted answer is known.
+/// Returns the number of a query and its outcome, or `None` if all are refuted or, for
+/// [`Wanted::AnyAnswer`], if no answer is a completion. Everything is stopped when `tell` breaks.
 pub(super) fn ask(
     questions: &[Question<'_>],
     wanted: Wanted,
@@ -51,7 +51,7 @@ pub(super) fn ask(
     control: &Control,
     tell: &mut dyn FnMut(Event) -> ControlFlow<()>,
 ) -> Option<(usize, Outcome)> {
-    // Queries with a higher number than `last` are abandoned. Numbers begin at 1.
+    // Queries with a higher number than `last` are abandoned. Numbers start at 1.
     let (next, last) = (AtomicUsize::new(1), AtomicUsize::new(usize::MAX));
     let (sender, receiver) = mpsc::channel();
     let mut found: Option<(usize, Outcome)> = None;
@@ -62,7 +62,8 @@ pub(super) fn ask(
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     let task = Task::new(control, number, last);
-                    let Some(question) = questions.get(number - 1).filter(|_| !task.is_stopped()) else {
+                    let Some(question) = questions.get(number - 1).filter(|_| !task.is_stopped())
+                    else {
                         return;
                     };
                     let outcome = solver.ask(question, task);
@@ -85,7 +86,8 @@ pub(super) fn ask(
             let event = match receiver.recv_timeout(EVENT_EVERY) {
                 Ok((number, Outcome::Refuted(refutation))) => Event::Refuted(number, refutation),
                 Ok((number, outcome)) => {
-                    let counts = wanted == Wanted::FirstOpen || matches!(outcome, Outcome::Completed(_));
+                    let counts =
+                        wanted == Wanted::FirstOpen || matches!(outcome, Outcome::Completed(_));
                     if counts && found.as_ref().is_none_or(|&(first, _)| number < first) {
                         found = Some((number, outcome));
                     }
@@ -102,7 +104,7 @@ pub(super) fn ask(
     found
 }
 
-/// What the threads of a run share: whether they are to stop, and what they have done.
+/// State shared by the threads of a run: the stop flag and the work counters.
 #[derive(Debug, Default)]
 pub struct Control {
     stopped: AtomicBool,
@@ -111,38 +113,38 @@ pub struct Control {
 }
 
 impl Control {
-    /// Ends all that is done under it, soon.
+    /// Requests all work under this control to stop soon.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it was ended.
+    /// Returns whether a stop was requested.
     pub fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Relaxed)
     }
 
-    /// Nodes of all searches.
+    /// Returns the number of nodes of all searches.
     pub fn nodes(&self) -> u64 {
         self.nodes.load(Ordering::Relaxed)
     }
 
-    /// All that was done, in about the time of a programme.
+    /// Returns the total work, in units of about the time of one LP.
     pub(super) fn work(&self) -> u64 {
         self.programmes() + self.nodes() / 4000
     }
 
-    /// Linear programmes that were solved.
+    /// Returns the number of linear programs solved.
     pub fn programmes(&self) -> u64 {
         self.programmes.load(Ordering::Relaxed)
     }
 }
 
-/// One of several queries.
+/// The handle of one query.
 #[derive(Clone, Copy, Debug)]
 pub struct Task<'a> {
     control: &'a Control,
     number: usize,
-    /// Queries with higher numbers are abandoned.
+    /// Queries with a higher number are abandoned.
     last: &'a AtomicUsize,
 }
 
@@ -151,29 +153,29 @@ impl<'a> Task<'a> {
         Self { control, number, last }
     }
 
-    /// The only query that is asked under `control`.
+    /// Creates the handle of the only query under `control`.
     pub const fn alone(control: &'a Control) -> Self {
         static NONE: AtomicUsize = AtomicUsize::new(usize::MAX);
         Self { control, number: 0, last: &NONE }
     }
 
-    /// Whether nobody wants the answer any more.
+    /// Returns whether the answer is no longer wanted.
     pub fn is_stopped(self) -> bool {
         self.control.is_stopped() || self.last.load(Ordering::Relaxed) < self.number
     }
 
-    /// So many nodes were searched for it.
+    /// Counts nodes searched for the query.
     pub fn add_nodes(self, nodes: u64) {
         self.control.nodes.fetch_add(nodes, Ordering::Relaxed);
     }
 
-    /// So many programmes were solved for it.
+    /// Counts LPs solved for the query.
     pub fn add_programmes(self, programmes: u64) {
         self.control.programmes.fetch_add(programmes, Ordering::Relaxed);
     }
 }
 
-/// Solvers are stopped with their task.
+/// Stops a solver together with its query.
 impl ProgressSink for Task<'_> {
     fn look(&mut self, _: &Progress) -> ControlFlow<()> {
         if self.is_stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }

@@ -1,7 +1,8 @@
-//! The heaviest set of so many diagonals with such a sum, by dynamic programming: the price of the column generation.
+//! The heaviest set of diagonals of a given number and sum, by dynamic programming: the pricing
+//! problem of the column generation.
 
-/// Diagonals of one direction that can be used: where they are, what they weigh (from 0; all weights sum to less than
-/// 2^30).
+/// Available diagonals of one direction: their positions and their weights (non-negative; all
+/// weights sum to less than 2^30).
 #[derive(Clone, Debug, Default)]
 pub(super) struct Diagonals {
     pub(super) places: Vec<i32>,
@@ -12,24 +13,24 @@ pub(super) struct Diagonals {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct HeaviestSet {
     pub(super) weight: i32,
-    /// Indices of its diagonals.
+    /// Indices of the diagonals in the set.
     pub(super) chosen: Vec<usize>,
 }
 
 /// Far below any sum of weights.
 const NONE: i32 = -(1 << 30);
 
-/// Tables, kept from one question to the next.
+/// The tables of the dynamic program, kept between calls to avoid allocation.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Knapsack {
     order: Vec<usize>,
-    /// After each number of diagonals: the first entry of its table.
+    /// By number of diagonals: the index of the first entry of its table.
     starts: Vec<usize>,
     frames: Vec<Frame>,
     entries: Vec<i32>,
 }
 
-/// Which counts and sums of the first diagonals can still become a set.
+/// The range of counts and sums of the first diagonals that can still be extended to a set.
 #[derive(Clone, Copy, Debug)]
 struct Frame {
     least: usize,
@@ -48,15 +49,20 @@ impl Frame {
     }
 }
 
-/// A diagonal: where it is, and what it weighs.
+/// A diagonal with its position and its weight.
 #[derive(Clone, Copy, Debug, Default)]
 struct Item {
     place: i32,
     weight: i32,
 }
 
-/// Takes into a table what another one gives with an item and so much more in count.
-fn improve((to, table): (&Frame, &mut [i32]), (from, other): (&Frame, &[i32]), count: isize, item: Item) {
+/// Takes the maximum of a table and another one extended by `item` and by `count` diagonals.
+fn improve(
+    (to, table): (&Frame, &mut [i32]),
+    (from, other): (&Frame, &[i32]),
+    count: isize,
+    item: Item,
+) {
     let Item { place, weight } = item;
     let (low, high) = (to.low.max(from.low + place), to.high.min(from.high + place));
     if low > high {
@@ -76,8 +82,14 @@ fn improve((to, table): (&Frame, &mut [i32]), (from, other): (&Frame, &[i32]), c
 }
 
 impl Knapsack {
-    /// The heaviest set of `count` diagonals whose places sum to `sum`; `None` if there is no such set.
-    pub(super) fn heaviest(&mut self, diagonals: &Diagonals, count: usize, sum: i32) -> Option<HeaviestSet> {
+    /// Returns the heaviest set of `count` diagonals whose positions sum to `sum`, or `None` if
+    /// there is no such set.
+    pub(super) fn heaviest(
+        &mut self,
+        diagonals: &Diagonals,
+        count: usize,
+        sum: i32,
+    ) -> Option<HeaviestSet> {
         let item = self.fill(diagonals, count, sum)?;
         let mut chosen = Vec::with_capacity(count);
         let (mut rest, mut at) = (count, self.last_sum());
@@ -93,7 +105,8 @@ impl Knapsack {
         Some(HeaviestSet { weight: self.weight(), chosen })
     }
 
-    /// What such a set weighs at most, and, by diagonal, one with it: something below 0 if there is none.
+    /// Returns the greatest weight of such a set and, by diagonal, of such a set that contains it,
+    /// which is negative if there is none.
     pub(super) fn weights(
         &mut self,
         diagonals: &Diagonals,
@@ -104,8 +117,8 @@ impl Knapsack {
         Some((self.weight(), self.backward(item)))
     }
 
-    /// Fills the tables; `None` if there is no set. Places are measured from their mean, so that sums stay small: so are those
-    /// of the items that are returned, by diagonal.
+    /// Fills the tables. Returns `None` if there is no set. To keep the sums small, positions are
+    /// measured from their mean, also in the returned items, which are indexed by diagonal.
     fn fill<'d>(
         &mut self,
         diagonals: &'d Diagonals,
@@ -117,7 +130,10 @@ impl Knapsack {
             return None;
         }
         let mean = if count == 0 { 0 } else { (f64::from(sum) / count as f64).round() as i32 };
-        let item = move |i: usize| Item { place: diagonals.places[i] - mean, weight: diagonals.weights[i] };
+        let item = move |i: usize| Item {
+            place: diagonals.places[i] - mean,
+            weight: diagonals.weights[i],
+        };
         self.order.clear();
         self.order.extend(0..number);
         self.order.sort_by_key(|&i| item(i).place.abs());
@@ -128,17 +144,17 @@ impl Knapsack {
         (self.weight() >= 0).then_some(item)
     }
 
-    /// What the heaviest set weighs, once the tables are filled.
+    /// Returns the weight of the heaviest set, once the tables are filled.
     fn weight(&self) -> i32 {
         self.entries[self.starts[self.order.len()]]
     }
 
-    /// The sum of the places of sets.
+    /// Returns the required sum of positions.
     fn last_sum(&self) -> i32 {
         self.frames[self.order.len()].low
     }
 
-    /// Whether every number of diagonals has something to say.
+    /// Sets the ranges. Returns whether they are all non-empty.
     fn set_frames(&mut self, place: impl Fn(usize) -> i32, count: usize, sum: i32) -> bool {
         let number = self.order.len();
         let (mut low, mut high) = (0, 0);
@@ -172,7 +188,8 @@ impl Knapsack {
         true
     }
 
-    /// The tables of sets of the first diagonals, after each number of them. The answer is in the last.
+    /// Fills the tables of sets of the first diagonals, by number of diagonals. The last table
+    /// holds the result.
     fn forward(&mut self, item: impl Fn(usize) -> Item) {
         self.entries[0] = 0;
         for i in 0..self.order.len() {
@@ -185,8 +202,9 @@ impl Knapsack {
         }
     }
 
-    /// By diagonal, the greatest weight of a set with it, or something below 0: from the last diagonal back, with what those
-    /// behind can add to the tables of [`forward`](Self::forward).
+    /// Returns, by diagonal, the greatest weight of a set that contains it, negative if there is
+    /// none. Goes back from the last diagonal and combines the contribution of the later diagonals
+    /// with the tables of [`forward`](Self::forward).
     fn backward(&self, item: impl Fn(usize) -> Item) -> Vec<i32> {
         let mut with = vec![NONE; self.order.len()];
         let mut behind = vec![0];
@@ -196,19 +214,25 @@ impl Knapsack {
             let mut layer = vec![NONE; to.entries()];
             improve((to, &mut layer), (from, &behind), -1, Item { place: -place, weight });
             let before = &self.entries[self.starts[i]..][..to.entries()];
-            with[diagonal] =
-                layer.iter().zip(before).map(|(behind, before)| behind + before).max().unwrap_or(NONE);
+            with[diagonal] = layer
+                .iter()
+                .zip(before)
+                .map(|(behind, before)| behind + before)
+                .max()
+                .unwrap_or(NONE);
             improve((to, &mut layer), (from, &behind), 0, Item::default());
             behind = layer;
         }
         with
     }
 
-    /// The greatest weight of so many of the first `i` diagonals with this sum.
+    /// Returns the greatest weight of `chosen` of the first `i` diagonals with this sum.
     fn entry(&self, i: usize, chosen: usize, sum: i32) -> i32 {
         let frame = self.frames[i];
         if (frame.least..=frame.most).contains(&chosen) && (frame.low..=frame.high).contains(&sum) {
-            self.entries[self.starts[i] + (chosen - frame.least) * frame.width() + (sum - frame.low) as usize]
+            self.entries[self.starts[i]
+                + (chosen - frame.least) * frame.width()
+                + (sum - frame.low) as usize]
         } else {
             NONE
         }
@@ -219,13 +243,14 @@ impl Knapsack {
 mod tests {
     use super::*;
 
-    /// The greatest weight by trying all sets, and with each diagonal.
+    /// Returns the greatest weight, in all and by diagonal, by trying all sets.
     fn oracle(diagonals: &Diagonals, count: usize, sum: i32) -> Option<(i32, Vec<Option<i32>>)> {
         let number = diagonals.places.len();
         let set = |set: u32| (0..number).filter(move |i| set >> i & 1 == 1);
         let mut with = vec![None; number];
-        let sets = (0u32..1 << number)
-            .filter(|&s| set(s).count() == count && set(s).map(|i| diagonals.places[i]).sum::<i32>() == sum);
+        let sets = (0u32..1 << number).filter(|&s| {
+            set(s).count() == count && set(s).map(|i| diagonals.places[i]).sum::<i32>() == sum
+        });
         let weights = sets.map(|s| {
             let weight: i32 = set(s).map(|i| diagonals.weights[i]).sum();
             set(s).for_each(|i| with[i] = with[i].max(Some(weight)));

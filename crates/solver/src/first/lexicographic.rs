@@ -1,9 +1,10 @@
 //! The first solution by completion queries.
 //!
-//! The greedy prefix takes the first free column of each row. Whatever part of it has a completion is part of the first
-//! solution, so its longest such part is found by bisection. From there row by row: each free column from the left is
-//! asked about, until one has a completion. That completion is kept: as long as the rows agree with it, the columns in
-//! front of it alone are to be asked about.
+//! The greedy prefix takes the first free column of each row. Every part of it that has a
+//! completion is a prefix of the first solution, so the longest such part is found by bisection.
+//! The remaining rows are decided one by one: the free columns are queried from left to right until
+//! one has a completion. That completion is kept as a witness: as long as the decided rows agree
+//! with it, only the columns to the left of its queen need a query.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -16,51 +17,55 @@ use crate::verdict::{Answer, Unproven, Verdict};
 use nqueens_proof::board::{Piece, Square};
 use nqueens_proof::first::{Line, Refutation};
 
-/// Prefixes that are refuted, and how.
+/// Refuted prefixes with their refutations.
 pub type Refutations = BTreeMap<Vec<usize>, Refutation>;
 
-/// What a run is given.
+/// The options of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Queries that are answered at a time; 0 is taken for 1.
+    /// Number of concurrent queries; 0 is treated as 1.
     pub threads: usize,
-    /// What is refuted already, by an earlier run of the same board.
+    /// Refutations from an earlier run on the same board.
     pub refuted: Refutations,
-    /// Queens that stand already, on squares of the board; none of them attacks another.
+    /// Queens that are already placed, on squares of the board; no two of them attack each other.
     pub placed: Vec<Square>,
 }
 
-/// What a run comes to.
+/// The result of a run.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// The first solution, or the earliest that came by if the run was stopped: the 0-based column of each row.
+    /// The first solution or, if the run was stopped, the earliest one found: the 0-based column of
+    /// each row.
     pub solution: Option<Vec<usize>>,
-    /// Whether the run went to its end: what was found is the first solution, or there is none.
+    /// Whether the run was completed: `solution` is the first solution, or there is none.
     pub finished: bool,
-    /// What was refuted.
+    /// The refuted prefixes.
     pub refuted: Refutations,
     /// Nodes of all searches.
     pub nodes: u64,
-    /// Linear programmes that were solved.
+    /// Number of linear programs solved.
     pub programmes: u64,
 }
 
 impl Found {
-    /// The refutations in the order of a certificate.
+    /// Returns the refutations in the order in which a certificate needs them.
     pub fn refutations(&self, n: usize) -> Vec<Refutation> {
         match &self.solution {
             Some(columns) => {
                 let needed = |prefix: &Vec<usize>| {
                     let (last, above) = prefix.split_last().unwrap_or((&0, &[]));
-                    columns.starts_with(above) && columns.get(above.len()).is_some_and(|column| last < column)
+                    columns.starts_with(above)
+                        && columns.get(above.len()).is_some_and(|column| last < column)
                 };
-                let mut needed: Vec<_> = self.refuted.iter().filter(|(prefix, _)| needed(prefix)).collect();
+                let mut needed: Vec<_> =
+                    self.refuted.iter().filter(|(prefix, _)| needed(prefix)).collect();
                 needed.sort_by_key(|(prefix, _)| prefix.len());
                 needed.into_iter().map(|(_, refutation)| refutation.clone()).collect()
             }
             None => {
                 let roots = self.refuted.iter().filter(|(prefix, _)| prefix.len() == 1);
-                let children: Vec<_> = roots.map(|(prefix, tree)| (prefix[0], tree.clone())).collect();
+                let children: Vec<_> =
+                    roots.map(|(prefix, tree)| (prefix[0], tree.clone())).collect();
                 vec![Refutation::branch(n, Line::Row(0), &children)]
             }
         }
@@ -70,13 +75,14 @@ impl Found {
 impl From<Found> for Answer<Vec<usize>> {
     fn from(found: Found) -> Self {
         let Found { solution, finished, nodes, programmes, .. } = found;
-        let verdict = if finished { Verdict::Proven } else { Verdict::NotProven(Unproven::Stopped) };
+        let verdict =
+            if finished { Verdict::Proven } else { Verdict::NotProven(Unproven::Stopped) };
         Self { found: solution, verdict, nodes, programmes }
     }
 }
 
-/// The first solution on the board of size `n`, or the first completion of what is placed. `keep` is told whenever a
-/// prefix is refuted.
+/// Finds the first solution on the board of size `n`, or the first completion of the placed queens.
+/// Calls `keep` whenever a prefix is refuted.
 ///
 /// # Panics
 /// If n is larger than [`LARGEST`].
@@ -90,11 +96,11 @@ pub fn first(
     first_by(n, options, solvers, watch, keep)
 }
 
-/// The same, with the queries answered at these desks, whoever sits there; as many at a time as there are desks. They
-/// are believed: whoever asks strangers checks what they say.
+/// Like [`first`], but with the given query solvers, which run concurrently. Their answers are
+/// trusted: a caller with remote solvers has to validate the answers first.
 ///
 /// # Panics
-/// If n is larger than [`LARGEST`], or there is no desk.
+/// If n is larger than [`LARGEST`], or `solvers` is empty.
 pub fn first_by(
     n: usize,
     options: Options,
@@ -122,49 +128,55 @@ pub fn first_by(
 struct Run<'a> {
     n: usize,
     placed: Vec<Square>,
-    /// One a thread.
+    /// One solver per thread.
     solvers: Vec<Box<dyn QuerySolver>>,
     refuted: Refutations,
-    /// The earliest solution that is known. It begins with the rows that are decided.
+    /// The earliest known solution. It agrees with the decided rows.
     witness: Option<Vec<usize>>,
     control: Control,
-    /// By number of queens: what the last prefix was worth that a query settled. Its neighbour is about as hard, and cheaper queries
-    /// would be for nothing: measured on n = 97, 8.8 instead of 13.5 million nodes; n = 58 to 93 about the same.
+    /// By number of queens: the LP limit of the last query that settled a prefix. The next prefix
+    /// is about as hard, and smaller limits would be wasted: measured on n = 97, 8.8 instead of
+    /// 13.5 million nodes; n = 58 to 93 about the same.
     settled_with: BTreeMap<usize, u64>,
     watch: &'a mut dyn ProgressSink,
     keep: &'a mut dyn FnMut(&Refutations),
 }
 
-/// What queries are worth.
-struct Worth {
-    /// Programmes of a query before it is answered in other ways.
+/// LP limits of queries.
+struct LpLimits {
+    /// LP limit of a query before it is answered by other means.
     query: u64,
-    /// Programmes of a query about a part of the greedy prefix.
+    /// LP limit of a query about a part of the greedy prefix.
     greedy: u64,
 }
 
-/// On boards of even size the knapsacks refute most of what can be refuted, at once or after one row more; on those of odd
-/// size searching goes further. Measured: for n = 44, 50, 70 and 74 with 1 instead of 15 half to two thirds of the time, for
-/// n = 62 the same; n = 79 was not done with 1 in the time that it takes with 15.
-const fn worth(n: usize) -> Worth {
-    if n.is_multiple_of(2) { Worth { query: 1, greedy: 8 } } else { Worth { query: 15, greedy: 60 } }
+/// Returns the LP limits. On boards of even size the knapsacks refute most prefixes that can be
+/// refuted, at once or after one more row; on boards of odd size, search gets further. Measured
+/// with a limit of 1 instead of 15: n = 44, 50, 70 and 74 take half to two thirds of the time,
+/// n = 62 the same; n = 79 did not finish in the time that it takes with 15.
+const fn lp_limits(n: usize) -> LpLimits {
+    if n.is_multiple_of(2) {
+        LpLimits { query: 1, greedy: 8 }
+    } else {
+        LpLimits { query: 15, greedy: 60 }
+    }
 }
 
-/// What is known about some prefixes.
+/// The status of a list of prefixes.
 enum Decision {
-    /// None has a completion.
+    /// No prefix has a completion.
     Refuted,
-    /// The witness is a completion of one, and those before it are refuted.
+    /// The witness is a completion of one prefix, and all prefixes before that one are refuted.
     First,
-    /// Not enough.
+    /// Not decided yet.
     Open,
 }
 
-/// Programmes of the shortest queries about a prefix that was not settled at once.
+/// LP limit of the shortest queries about a prefix that was not settled by its first query.
 const SHORT: u64 = 16;
 
 impl Run<'_> {
-    /// Breaks if the run was stopped.
+    /// Runs to completion. Breaks if the run was stopped.
     fn run(&mut self) -> ControlFlow<()> {
         let greedy = self.greedy();
         let mut decided = self.longest(&greedy)?;
@@ -174,7 +186,7 @@ impl Run<'_> {
                 None => (Vec::new(), self.n),
             };
             let candidates = self.longer(&above, end);
-            let decision = self.decide(&candidates, worth(self.n).query, u64::MAX)?;
+            let decision = self.decide(&candidates, lp_limits(self.n).query, u64::MAX)?;
             if matches!(decision, Decision::Refuted) && self.witness.is_none() {
                 break;
             }
@@ -183,34 +195,44 @@ impl Run<'_> {
         ControlFlow::Continue(())
     }
 
-    /// The prefix with one more queen, on each free column before `end`.
+    /// Returns `above` extended by one queen, for each free column before `end`.
     fn longer(&self, above: &[usize], end: usize) -> Vec<Vec<usize>> {
-        let free =
-            (0..end).filter(|&column| is_free(above, column) && self.is_left_free(above.len(), column));
+        let free = (0..end)
+            .filter(|&column| is_free(above, column) && self.is_left_free(above.len(), column));
         free.map(|column| above.iter().copied().chain([column]).collect()).collect()
     }
 
-    /// Whether a queen on this square attacks none of those that are placed, or is one of them.
+    /// Returns whether a queen on this square attacks no placed queen, or is one of them.
     fn is_left_free(&self, row: usize, column: usize) -> bool {
         let square = Square::new(row, column);
-        self.placed.iter().all(|&queen| queen == square || !Piece::Queen.attacks(self.n, queen, square))
+        self.placed
+            .iter()
+            .all(|&queen| queen == square || !Piece::Queen.attacks(self.n, queen, square))
     }
 
-    /// The first free column of each row, as far as there is one.
+    /// Returns the first free column of each row, up to the first row that has none.
     fn greedy(&self) -> Vec<usize> {
         let mut prefix = Vec::new();
         while prefix.len() < self.n {
-            let free = |&column: &usize| is_free(&prefix, column) && self.is_left_free(prefix.len(), column);
+            let free = |&column: &usize| {
+                is_free(&prefix, column) && self.is_left_free(prefix.len(), column)
+            };
             let Some(column) = (0..self.n).find(free) else { break };
             prefix.push(column);
         }
         prefix
     }
 
-    /// Finds the first of these prefixes with a completion, which becomes the witness; all before it are refuted. Where
-    /// a query has no answer after so many programmes, those about one row more are asked, until more work than
-    /// `limit` is done in all; then nobody knows.
-    fn decide(&mut self, prefixes: &[Vec<usize>], programmes: u64, limit: u64) -> ControlFlow<(), Decision> {
+    /// Finds the first of these prefixes that has a completion, which becomes the witness; all
+    /// prefixes before it are refuted. A query without an answer after `programmes` LPs is split
+    /// into queries about one more row, until the total work exceeds `limit`; the result is then
+    /// [`Decision::Open`].
+    fn decide(
+        &mut self,
+        prefixes: &[Vec<usize>],
+        programmes: u64,
+        limit: u64,
+    ) -> ControlFlow<(), Decision> {
         let mut begin = 0;
         loop {
             let (number, completed) = match self.first_open(&prefixes[begin..], programmes)? {
@@ -234,14 +256,20 @@ impl Run<'_> {
         }
     }
 
-    /// The same for one prefix, by those with one more row.
-    fn decide_below(&mut self, prefix: &[usize], programmes: u64, limit: u64) -> ControlFlow<(), Decision> {
+    /// Like [`decide`](Self::decide) for one prefix, by its extensions by one row.
+    fn decide_below(
+        &mut self,
+        prefix: &[usize],
+        programmes: u64,
+        limit: u64,
+    ) -> ControlFlow<(), Decision> {
         let candidates = self.longer(prefix, self.n);
         let decision = self.decide(&candidates, programmes, limit)?;
         if matches!(decision, Decision::Refuted) {
             let row = prefix.len();
-            let child =
-                |longer: &Vec<usize>| Some((row * self.n + longer[row], self.refuted.remove(longer)?));
+            let child = |longer: &Vec<usize>| {
+                Some((row * self.n + longer[row], self.refuted.remove(longer)?))
+            };
             let children: Vec<(usize, Refutation)> = candidates.iter().filter_map(child).collect();
             let refutation = Refutation::branch(self.n, Line::Row(row), &children);
             self.refuted.insert(prefix.to_vec(), refutation);
@@ -250,8 +278,9 @@ impl Run<'_> {
         ControlFlow::Continue(decision)
     }
 
-    /// The same for one prefix, whatever it takes. Nobody knows beforehand which way is the shortest, so all are gone in
-    /// turn with more and more work: one long query, many short ones in other orders, and those about more rows.
+    /// Decides one prefix without a work limit. No strategy is known in advance to be the fastest,
+    /// so all of them are tried in turn with increasing work: one long query, many short ones in
+    /// other orders, and queries about more rows.
     fn settle(&mut self, prefix: &[usize]) -> ControlFlow<(), Decision> {
         let mut programmes = self.settled_with.get(&prefix.len()).copied().unwrap_or(SHORT);
         let mut attempt = 0;
@@ -269,15 +298,16 @@ impl Run<'_> {
                 self.settled_with.insert(prefix.len(), programmes);
             }
             if self.refuted.contains_key(prefix) {
-                // What is refuted about more rows is of no use any more.
-                self.refuted.retain(|other, _| other.len() <= prefix.len() || !other.starts_with(prefix));
+                // Refutations of longer prefixes are no longer needed.
+                self.refuted
+                    .retain(|other, _| other.len() <= prefix.len() || !other.starts_with(prefix));
                 return ControlFlow::Continue(Decision::Refuted);
             }
             if found.is_some() {
                 return ControlFlow::Continue(Decision::First);
             }
             let now = self.control.work();
-            let each = worth(self.n).query.max(programmes / 32);
+            let each = lp_limits(self.n).query.max(programmes / 32);
             let limit = now + programmes.max(now - before);
             match self.decide_below(prefix, each, limit)? {
                 Decision::Open => programmes *= 4,
@@ -286,15 +316,21 @@ impl Run<'_> {
         }
     }
 
-    /// The length of the longest part of the greedy prefix for which a completion is found: it is the witness.
+    /// Returns the length of the longest part of the greedy prefix for which a completion is found.
+    /// The completion becomes the witness.
     fn longest(&mut self, greedy: &[usize]) -> ControlFlow<(), usize> {
         let (mut low, mut high) = (0, greedy.len() + 1);
         let mut next = (self.n * 3 / 10).clamp(1, greedy.len().max(1));
         while high - low > 1 {
-            self.first_open(&[greedy[..next].to_vec()], worth(self.n).greedy)?;
+            self.first_open(&[greedy[..next].to_vec()], lp_limits(self.n).greedy)?;
             match &self.witness {
                 Some(columns) if columns[..next] == greedy[..next] => {
-                    low = columns.iter().zip(greedy).take_while(|(a, b)| a == b).count().min(high - 1);
+                    low = columns
+                        .iter()
+                        .zip(greedy)
+                        .take_while(|(a, b)| a == b)
+                        .count()
+                        .min(high - 1);
                 }
                 _ => high = next,
             }
@@ -303,24 +339,30 @@ impl Run<'_> {
         ControlFlow::Continue(low)
     }
 
-    /// The first of these prefixes that is not refuted after so many programmes for each, and whether a completion is
-    /// known, which is the witness then.
+    /// Returns the first of these prefixes that is not refuted within `programmes` LPs each, and
+    /// whether a completion of it was found, which then is the witness.
     fn first_open(
         &mut self,
         prefixes: &[Vec<usize>],
         programmes: u64,
     ) -> ControlFlow<(), Option<(usize, bool)>> {
-        let numbers: Vec<usize> =
-            (0..prefixes.len()).filter(|&number| !self.refuted.contains_key(&prefixes[number])).collect();
-        let question = |&number: &usize| Question { prefix: &prefixes[number], programmes, attempt: 0 };
+        let numbers: Vec<usize> = (0..prefixes.len())
+            .filter(|&number| !self.refuted.contains_key(&prefixes[number]))
+            .collect();
+        let question =
+            |&number: &usize| Question { prefix: &prefixes[number], programmes, attempt: 0 };
         let questions: Vec<Question<'_>> = numbers.iter().map(question).collect();
         let first = self.ask(&questions, Wanted::FirstOpen)?;
         ControlFlow::Continue(first.map(|(number, completed)| (numbers[number], completed)))
     }
 
-    /// Asks at all desks; keeps what is refuted, and a completion as the witness. The number of the query that was wanted, and
-    /// whether it has a completion.
-    fn ask(&mut self, questions: &[Question<'_>], wanted: Wanted) -> ControlFlow<(), Option<(usize, bool)>> {
+    /// Runs the queries on all solvers. Stores refutations, and a completion as the witness.
+    /// Returns the number of the selected query and whether it has a completion.
+    fn ask(
+        &mut self,
+        questions: &[Question<'_>],
+        wanted: Wanted,
+    ) -> ControlFlow<(), Option<(usize, bool)>> {
         let level = questions.first().map_or(0, |question| question.prefix.len());
         let found = ask(questions, wanted, &mut self.solvers, &self.control, &mut |event| {
             if let Event::Refuted(number, refutation) = event {
@@ -342,7 +384,7 @@ impl Run<'_> {
     }
 }
 
-/// Whether a queen on the next row attacks none of those above.
+/// Returns whether a queen in `column` of the next row attacks none of those above.
 pub(super) fn is_free(above: &[usize], column: usize) -> bool {
     let row = above.len();
     above.iter().enumerate().all(|(r, &c)| c != column && c.abs_diff(column) != row - r)

@@ -1,4 +1,4 @@
-//! Cheap searches: everything is tried under the budgets of the board, as long as nodes are left.
+//! Limited search: an exhaustive search under the dual bounds of the board, with a node limit.
 
 use super::bitset::Width;
 use super::components::Components;
@@ -7,19 +7,19 @@ use super::residual::{Branch, Residual, State};
 use super::weights::Weights;
 use super::window::{self, Search};
 
-/// Whether the task is stopped is asked when so many nodes more are searched.
+/// Nodes between two checks for cancellation.
 const LOOK: u64 = 1024;
 
-/// How a cheap search ends.
+/// The result of a limited search.
 pub(super) enum Limited {
     Refuted,
     Full(Vec<usize>),
     GivenUp,
 }
 
-/// Tries everything under the budgets of `board`, which is open, with so many nodes. `weights` are learned, `blocks`
-/// filled one after the other.
-pub(super) fn cheap<W: Width>(
+/// Searches `board`, which is open, under its dual bounds with at most `nodes` nodes. Updates
+/// `weights`; fills the components in `blocks` one after the other.
+pub(super) fn limited<W: Width>(
     board: &Residual<'_, W>,
     nodes: u64,
     (weights, blocks): (&mut Weights, &Components),

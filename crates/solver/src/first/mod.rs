@@ -1,29 +1,30 @@
-//! `exact`: the first solution by completion queries, each answered by a completion or by a refutation in integers that
-//! [`nqueens_proof`] can check.
+//! `exact`: the first solution by completion queries, each answered by a completion or by a
+//! refutation in integers that [`nqueens_proof`] can check.
 //!
-//! | file | what it is |
+//! | file | contents |
 //! |---|---|
-//! | `lexicographic.rs` | which queries are asked, and what the first solution is |
-//! | `in_order.rs` | several queries at a time |
-//! | `query.rs` | one query: linear programmes, knapsacks, dives, cheap search under budgets, branching |
-//! | `dive.rs` | cheap searches for a completion, begun anew again and again |
-//! | `probing.rs` | squares that no completion uses, found by trying each of them |
-//! | `residual.rs` | the rest of the board, and propagation over all four families of lines |
-//! | `limited_search.rs` | cheap searches |
-//! | `components.rs` | parts of a board that share no columns, to search one after the other |
-//! | `dual_bound.rs` | integer multipliers, and what they forbid |
-//! | `relaxation.rs` | the linear programmes that propose them, and the generation of their columns |
+//! | `lexicographic.rs` | the order of the queries, and the first solution derived from their answers |
+//! | `in_order.rs` | several concurrent queries |
+//! | `query.rs` | one query: linear relaxations, knapsacks, dives, limited search under dual bounds, branching |
+//! | `dive.rs` | randomized searches for a completion with restarts |
+//! | `probing.rs` | elimination of cells by probing |
+//! | `residual.rs` | the residual board, and propagation over rows, columns and both families of diagonals |
+//! | `limited_search.rs` | node-limited exhaustive search |
+//! | `components.rs` | blocks of rows that share no columns, searched one after the other |
+//! | `dual_bound.rs` | integer multipliers, and the cells that they eliminate |
+//! | `relaxation.rs` | the linear relaxations whose duals propose the multipliers, with column generation |
 //! | `knapsack.rs` | the heaviest set of diagonals of a given number and sum |
-//! | `resume.rs` | what a run has refuted, for a later one |
-//! | `sizes.rs` | how many cells each column has |
-//! | `weights.rs` | which rows and columns run out of cells, to branch over them sooner |
+//! | `resume.rs` | the refutations of a run, stored for a later run |
+//! | `sizes.rs` | number of remaining cells of each column |
+//! | `weights.rs` | failure weights of rows and columns, for branching |
 //! | `bitset.rs` | sets in machine words |
-//! | `window.rs` | the open part of a board in narrow words |
+//! | `window.rs` | the open part of a board in narrower words |
 //!
-//! Why the knapsacks: the antidiagonals r + c of a completion are different, as many as open rows, and their sum is that
-//! of the open rows and columns; so for the diagonals c - r. Near the row where the greedy prefix ends, the board is so
-//! tight that nearly all central diagonals must be used. A linear programme gets the sum right by half-used diagonals at
-//! the end; whole ones often cannot.
+//! Why knapsacks help: the antidiagonals r + c used by a completion are distinct, as many as there
+//! are open rows, and their sum is the sum of the open rows and columns. The same holds for the
+//! diagonals c - r. Near the row where the greedy prefix ends, the board is so tight that nearly
+//! all central diagonals must be used. A linear relaxation reaches the right sum with half-used
+//! diagonals at the ends; a set of whole diagonals often cannot.
 
 mod bitset;
 mod components;
@@ -48,5 +49,5 @@ pub use in_order::{Control, Question, Task};
 pub use lexicographic::{Found, Options, Refutations, first, first_by};
 pub use query::{Outcome, QuerySolver, at_once, query_solver};
 
-/// The largest board.
+/// The largest supported board size.
 pub const LARGEST: usize = 128;

@@ -1,9 +1,11 @@
-//! Squares that no completion uses, found by trying each of them.
+//! Elimination of cells by probing: a queen is tried on each cell, and the cell is eliminated if no
+//! completion uses it.
 //!
-//! As long as a board leaves a decision open, the programmes mix both sides of it, and see room where there is none. A
-//! queen on a square is one side of a decision; where the programmes refute the board with it, the square dies, and what
-//! is left is tighter for all searches. For n = 58, with the first 22 queens, 208 of 688 squares die, and then the plain
-//! programme leaves no room at all.
+//! As long as a decision is open, the linear relaxations mix both of its sides and see slack where
+//! there is none. A queen on a cell is one side of a decision. Where the relaxations refute the
+//! board with that queen, the cell is eliminated, and the remaining board is tighter for all
+//! searches. For n = 58, with the first 22 queens, 208 of 688 cells are eliminated, after which the
+//! assignment relaxation leaves no slack at all.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,35 +17,36 @@ use super::relaxation::{Assignment, Master};
 use super::residual::{Residual, State};
 use nqueens_proof::first::{Multipliers, Refutation};
 
-/// Beyond this optimum of the plain programme the knapsacks refute nothing. Measured on n = 58 and 62: with less than 0.05
-/// they nearly always do, with more than 0.09 they never did.
+/// Above this optimum of the assignment relaxation the knapsacks refute nothing. Measured on n = 58
+/// and 62: below 0.05 they nearly always do, above 0.09 they never did.
 pub(super) const PROMISING: f64 = 0.08;
 
-/// The programmes are solved anew whenever so many squares have died.
+/// Number of eliminated cells after which the LPs are solved again.
 const DEATHS: usize = 8;
 
-/// After so many squares in a row that stay alive the rest is not tried: at first, and when one has died.
+/// Number of consecutive cells that survive after which probing ends: before the first elimination,
+/// and after one.
 const PATIENCE: [usize; 2] = [20, 150];
 
-/// So many of the last multipliers are tried on a square before the programmes.
+/// Number of recent multipliers that are tried on a cell before the LPs.
 const RECENT: usize = 8;
 
-/// A square that died, and the multipliers that refute the board with a queen there.
+/// An eliminated cell, with the multipliers that refute the board with a queen there.
 #[derive(Clone, Debug)]
-struct Dead {
+struct EliminatedCell {
     row: usize,
     column: usize,
     multipliers: Arc<Multipliers>,
 }
 
-/// Squares that died, in their order, and how far the others were tried.
+/// Eliminated cells in order of elimination, and the progress of probing.
 #[derive(Clone, Debug)]
 pub(super) struct Probed<W: Width> {
-    dead: Vec<Dead>,
+    dead: Vec<EliminatedCell>,
     tried: W::Rows,
-    /// So many squares in a row may still stay alive.
+    /// Number of consecutive cells that may still survive.
     patience: usize,
-    /// Squares for which programmes were solved.
+    /// Number of cells for which LPs were solved.
     asked: u64,
 }
 
@@ -54,25 +57,26 @@ impl<W: Width> Default for Probed<W> {
 }
 
 impl<W: Width> Probed<W> {
-    /// The same, with the squares that died still to be shown to be dead.
+    /// Returns the same progress without the eliminated cells, which have to be proved again.
     pub(super) fn to_go_on(&self) -> Self {
         Self { dead: Vec::new(), ..self.clone() }
     }
 
-    /// The squares that died, by row and column.
+    /// Returns the eliminated cells, by row and column.
     #[cfg(test)]
     pub(super) fn squares(&self) -> impl Iterator<Item = (usize, usize)> {
         self.dead.iter().map(|dead| (dead.row, dead.column))
     }
 
-    /// Whether so many squares may be asked about that it is worth while to go on.
+    /// Returns whether probing is worth continuing under a limit of `squares` LP probes.
     pub(super) const fn is_short_of(&self, squares: u64) -> bool {
         self.asked < squares && self.patience > 0
     }
 
-    /// `then` refutes the board without these squares; this refutes it with them.
+    /// Extends `then`, a refutation of the board without the eliminated cells, to the board with
+    /// them.
     pub(super) fn refutation(&self, n: usize, then: Refutation) -> Refutation {
-        let groups: Vec<&[Dead]> =
+        let groups: Vec<&[EliminatedCell]> =
             self.dead.chunk_by(|a, b| Arc::ptr_eq(&a.multipliers, &b.multipliers)).collect();
         groups.into_iter().rev().fold(then, |then, group| {
             let squares: Vec<usize> = group.iter().map(|dead| dead.row * n + dead.column).collect();
@@ -81,11 +85,11 @@ impl<W: Width> Probed<W> {
     }
 }
 
-/// What eliminates squares.
+/// A run of probing on a board.
 pub(super) struct Probing<'e, 'b, W: Width> {
     pub(super) plain: &'e mut Assignment,
     pub(super) master: &'e mut Master<W>,
-    /// The open rows of the board that the programmes are about.
+    /// The open rows of the board for which the LPs were built.
     pub(super) programmes_rows: W::Columns,
     pub(super) board: &'e mut Residual<'b, W>,
     pub(super) eliminated: Probed<W>,
@@ -93,7 +97,8 @@ pub(super) struct Probing<'e, 'b, W: Width> {
 }
 
 impl<'b, W: Width> Probing<'_, 'b, W> {
-    /// Those squares that died on a board with fewer queens, as far as they can be shown to be dead here.
+    /// Eliminates those cells eliminated on a board with fewer queens that can be proved eliminated
+    /// here.
     pub(super) fn again(&mut self, known: &Probed<W>) -> State {
         for dead in &known.dead {
             if !self.is_alive(dead.row, dead.column) {
@@ -113,8 +118,8 @@ impl<'b, W: Width> Probing<'_, 'b, W> {
         self.board.propagate()
     }
 
-    /// Tries squares, the dearest first, until hardly any dies, or the plain programme leaves no room, or so many were
-    /// asked about.
+    /// Probes cells in descending order of reduced cost until hardly any is eliminated, the
+    /// assignment relaxation leaves no slack, or the limit of LP probes is reached.
     pub(super) fn more(&mut self, squares: u64) -> State {
         let mut recent: VecDeque<Arc<Multipliers>> = VecDeque::new();
         while let Some(dearest) = self.dearest() {
@@ -133,7 +138,7 @@ impl<'b, W: Width> Probing<'_, 'b, W> {
                 *tried = tried.or(W::Columns::one(column));
                 match self.refute(row, column, &mut recent) {
                     Some(multipliers) => {
-                        match self.strike(Dead { row, column, multipliers }) {
+                        match self.strike(EliminatedCell { row, column, multipliers }) {
                             State::Open(_) => {}
                             other => return other,
                         }
@@ -150,8 +155,9 @@ impl<'b, W: Width> Probing<'_, 'b, W> {
         self.board.propagate()
     }
 
-    /// The squares that were not tried yet, the dearest first; `None` if there is no room, or so much that none of them would
-    /// die, or no programme.
+    /// Returns the cells not probed yet in descending order of reduced cost. Returns `None` if
+    /// there is no slack, if there is too much slack for any elimination, or if the LP was not
+    /// solved.
     fn dearest(&mut self) -> Option<Vec<(usize, usize)>> {
         if self.eliminated.patience == 0 {
             return None;
@@ -169,13 +175,15 @@ impl<'b, W: Width> Probing<'_, 'b, W> {
         let mut squares: Vec<(usize, usize)> = affordable
             .rows()
             .iter()
-            .flat_map(|row| affordable.alive(row).without(tried[row]).iter().map(move |column| (row, column)))
+            .flat_map(|row| {
+                affordable.alive(row).without(tried[row]).iter().map(move |column| (row, column))
+            })
             .collect();
         squares.sort_by_key(|&(row, column)| std::cmp::Reverse(budget.cost(n, row, column)));
         Some(squares)
     }
 
-    /// Multipliers that refute the board with a queen there.
+    /// Returns multipliers that refute the board with a queen on this cell.
     fn refute(
         &mut self,
         row: usize,
@@ -187,13 +195,15 @@ impl<'b, W: Width> Probing<'_, 'b, W> {
                 recent.pop_front().unwrap_or_else(|| Arc::new(Multipliers::none(self.board.n())))
             }
             Err(_) => return None,
-            Ok(board) => match recent.iter().position(|known| self.master.price(&board, known).is_none()) {
-                Some(place) => recent.remove(place)?,
-                None => {
-                    self.eliminated.asked += 1;
-                    Arc::new(self.programmes_refute(&board)?)
+            Ok(board) => {
+                match recent.iter().position(|known| self.master.price(&board, known).is_none()) {
+                    Some(place) => recent.remove(place)?,
+                    None => {
+                        self.eliminated.asked += 1;
+                        Arc::new(self.programmes_refute(&board)?)
+                    }
                 }
-            },
+            }
         };
         recent.push_front(Arc::clone(&multipliers));
         recent.truncate(RECENT);
@@ -209,7 +219,7 @@ impl<'b, W: Width> Probing<'_, 'b, W> {
         promising.then(|| self.master.refute(board, board.used(self.programmes_rows), self.task))?
     }
 
-    /// The board with a queen more, or what became of it.
+    /// Returns the board with one more queen, or the state that propagation reached.
     fn with_queen(&self, row: usize, column: usize) -> Result<Residual<'b, W>, State> {
         let mut board = *self.board;
         match board.put(row, column) {
@@ -222,7 +232,7 @@ impl<'b, W: Width> Probing<'_, 'b, W> {
         self.board.rows().contains(row) && self.board.alive(row).contains(column)
     }
 
-    fn strike(&mut self, dead: Dead) -> State {
+    fn strike(&mut self, dead: EliminatedCell) -> State {
         self.board.kill(dead.row, dead.column);
         self.eliminated.dead.push(dead);
         self.board.propagate()

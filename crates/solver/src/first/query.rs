@@ -1,5 +1,5 @@
-//! One completion query: does the board with these queens on its first rows have a completion? The answer is one, or a
-//! refutation that can be checked.
+//! One completion query: does the board with these queens on its first rows have a completion? The
+//! answer is a completion or a refutation that can be checked.
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,7 @@ use super::components::Components;
 use super::dive::dive;
 use super::dual_bound::DualBound;
 use super::in_order::{Question, Task};
-use super::limited_search::{Limited, cheap};
+use super::limited_search::{Limited, limited};
 use super::probing::{PROMISING, Probed, Probing};
 use super::relaxation::{Assignment, Master};
 use super::residual::{Branch, Residual, State};
@@ -18,42 +18,45 @@ use super::weights::Weights;
 use nqueens_proof::board::Square;
 use nqueens_proof::first::{Line, Multipliers, Refutation};
 
-/// Nodes of a cheap search before programmes are solved instead. Measured on n = 44, 50, 62, 70, 74: 1000 is about the same,
-/// 300 worse.
-const CHEAP: u64 = 3000;
+/// Nodes of a limited search before LPs are solved instead. Measured on n = 44, 50, 62, 70, 74:
+/// 1000 is about the same, 300 worse.
+const LIMITED: u64 = 3000;
 
-/// Queries that are worth so many programmes are searched under their first budget before they branch.
+/// Queries with at least this LP limit are searched under their first dual bound before they
+/// branch.
 const LONG: u64 = 32;
 
-/// Nodes of that search, for each programme that the query is worth. On boards of odd size, where the first budget leaves hardly
-/// any room, one long search, which learns what rows weigh, refutes more than many short ones with programmes between
-/// them: measured on n = 93 with 62 queens, 540,000 nodes and 6 programmes instead of 990,000 and 265; with 60 queens it took
-/// 9 million nodes and 56 s.
+/// Returns the nodes of that search per LP of the query's limit. On boards of odd size, where the
+/// first dual bound leaves hardly any slack, one long search, which learns the weights of the rows,
+/// refutes more than many short ones with LPs between them: measured on n = 93 with 62 queens,
+/// 540,000 nodes and 6 LPs instead of 990,000 and 265; with 60 queens it took 9 million nodes and
+/// 56 s.
 const fn searching(n: usize) -> u64 {
     if n.is_multiple_of(2) { 0 } else { 10_000 }
 }
 
-/// What a query comes to.
+/// The outcome of a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// There is no completion.
     Refuted(Refutation),
-    /// Here is one: the column of each row.
+    /// A completion: the column of each row.
     Completed(Vec<usize>),
-    /// It takes more programmes than were allowed.
+    /// The query needs more LPs than its limit allows.
     GivenUp,
     /// The run was stopped.
     Stopped,
 }
 
-/// Who answers queries about one board, one after the other. Neighbours are best asked of the same: programmes and
-/// multipliers of one query are of use to the next.
+/// A solver for queries about one board, one after the other. Neighbouring prefixes are best sent
+/// to the same solver, which reuses the LPs and the multipliers of earlier queries.
 pub trait QuerySolver: Send {
-    /// Whether the prefix of a question, with what is placed besides, has a completion.
+    /// Decides whether the prefix of the query, together with the placed queens, has a completion.
     fn ask(&mut self, question: &Question<'_>, task: Task<'_>) -> Outcome;
 }
 
-/// Who answers here, about the board of size `n` with queens on some squares, none of which attacks another.
+/// Creates a local solver for the board of size `n` with placed queens, none of which attacks
+/// another.
 ///
 /// # Panics
 /// If n is larger than [`LARGEST`](crate::first::LARGEST).
@@ -66,7 +69,7 @@ pub fn query_solver(n: usize, placed: &[Square]) -> Box<dyn QuerySolver> {
     }
 }
 
-/// What a query comes to that needs neither search nor programmes; `None` for others.
+/// Returns the outcome of a query that propagation alone decides, or `None` if it does not.
 ///
 /// # Panics
 /// If n is larger than [`LARGEST`](crate::first::LARGEST), or queens of `prefix` attack each other.
@@ -80,55 +83,63 @@ pub fn at_once(n: usize, prefix: &[usize]) -> Option<Outcome> {
         }
     }
     assert!(n <= crate::first::LARGEST);
-    if n <= Width64x64::ROWS { look::<Width64x64>(n, prefix) } else { look::<Width128x128>(n, prefix) }
+    if n <= Width64x64::ROWS {
+        look::<Width64x64>(n, prefix)
+    } else {
+        look::<Width128x128>(n, prefix)
+    }
 }
 
-/// What is kept from one query to the next.
+/// A solver in this process, with the state that is kept between queries.
 pub(super) struct LocalSolver<W: Width> {
     n: usize,
     placed: Vec<Square>,
     programmes: Option<Relaxations<W>>,
-    /// Multipliers by which the knapsacks have refuted something, the last ones last.
+    /// Multipliers with which the knapsacks refuted a board, most recent last.
     proved: VecDeque<Multipliers>,
     weights: Weights,
-    /// Squares that died with these prefixes, each of which begins with the one before it.
+    /// Cells eliminated for these prefixes, each of which starts with the one before it.
     eliminated: Vec<(Vec<usize>, Probed<W>)>,
 }
 
-/// Queries that are worth so many programmes eliminate squares first. Measured with 16, 64 and 128, s: n = 44 2.8, 3.3, 4.6; n = 60
-/// 11.4, 9.2, 6.6; n = 62 8.0, 6.3, 7.1.
+/// Queries with at least this LP limit eliminate cells first. Measured with 16, 64 and 128, in s:
+/// n = 44 2.8, 3.3, 4.6; n = 60 11.4, 9.2, 6.6; n = 62 8.0, 6.3, 7.1.
 const ELIMINATING: u64 = 128;
 
-/// Squares that are asked about at most, for each programme that a query is worth: such that elimination comes to its end. n = 58,
-/// first 21 queens: six dives of 2 million nodes found no completion after 128 squares, each found one after 256 or more.
+/// Maximum number of cells probed by LPs, per LP of the query's limit: enough for elimination to
+/// finish. n = 58, first 21 queens: six dives of 2 million nodes found no completion after 128
+/// cells, each found one after 256 or more.
 const SQUARES: u64 = 4;
 
-/// Programmes are made anew where more rows than these are decided. Measured on n = 44, 60, 62, 72: 3 is a little better
-/// than 0 and 6.
+/// The LPs are rebuilt when more rows than these are decided. Measured on n = 44, 60, 62, 72: 3 is
+/// a little better than 0 and 6.
 const NEAR: usize = 3;
 
-/// Nodes of the dives of a query, for each programme that it is worth. On boards of odd size the first budget leaves
-/// hardly any room, and dives find nearly all completions; on those of even size they find some.
+/// Returns the nodes of the dives of a query, per LP of its limit. On boards of odd size the first
+/// dual bound leaves hardly any slack, and dives find nearly all completions; on boards of even
+/// size they find some.
 const fn diving(n: usize) -> u64 {
     if n.is_multiple_of(2) { 200 } else { 2000 }
 }
 
-/// Below this optimum of the plain programme a board whose squares were eliminated is tight: searches go far. n = 58 comes to
-/// 0.03 and then to 0, from 0.055.
+/// A board after elimination counts as tight if the optimum of the assignment relaxation is below
+/// this; it is then searched for longer. For n = 58 the optimum falls from 0.055 to 0.03 and then
+/// to 0.
 const TIGHT: f64 = 0.04;
 
-/// Nodes of the dives and of the long search of a tight board, for each programme that its query is worth. Measured on n = 58, three
-/// seeds each: 25 to 37 s of search with these, 41 to 44 s with 4000 and 10,000.
+/// Nodes of the dives and of the long search of a tight board, per LP of the query's limit.
+/// Measured on n = 58, three seeds each: 25 to 37 s of search with these, 41 to 44 s with 4000 and
+/// 10,000.
 const IF_TIGHT: [u64; 2] = [10_000, 40_000];
 
-/// What is added at random to the values of cells, from 0 to 1, in all orders but the usual one. Measured on n = 58:
-/// better than 0.15 and 0.6.
+/// Random noise added to the LP values of cells, which are from 0 to 1, in all orders but the
+/// default one. Measured on n = 58: better than 0.15 and 0.6.
 const NOISE: f64 = 0.3;
 
-/// So many multipliers are kept.
+/// Number of multipliers that are kept.
 const PROVED: usize = 8;
 
-/// The programmes over a board that is common to several queries.
+/// The linear relaxations of a board that is common to several queries.
 struct Relaxations<W: Width> {
     above: Vec<usize>,
     plain: Assignment,
@@ -137,28 +148,30 @@ struct Relaxations<W: Width> {
     rows: W::Columns,
 }
 
-/// What may still be done for a query.
+/// The remaining limits of a query.
 struct Allowance {
     programmes: u64,
-    /// Nodes of dives that are still to be made.
+    /// Nodes left for the dives.
     diving: u64,
-    /// Nodes of one long search under the first budget that is still to be made.
+    /// Nodes left for one long search under the first dual bound.
     searching: u64,
-    /// Programmes that the query is worth if its squares were eliminated, for the dives and the search of a tight board.
+    /// LP limit of the query if its cells were eliminated, for the dives and the search of a tight
+    /// board.
     if_tight: u64,
 }
 
 impl Allowance {
-    /// A quick look.
+    /// The limits of a quick attempt.
     const LOOK: Self = Self { programmes: 1, diving: 0, searching: 0, if_tight: 0 };
 
-    /// On the board of size `n` for so many programmes.
+    /// Creates the limits for a query with `programmes` LPs on the board of size `n`.
     const fn new(n: usize, programmes: u64) -> Self {
-        let searching = if programmes >= LONG { programmes.saturating_mul(searching(n)) } else { 0 };
+        let searching =
+            if programmes >= LONG { programmes.saturating_mul(searching(n)) } else { 0 };
         Self { programmes, diving: programmes.saturating_mul(diving(n)), searching, if_tight: 0 }
     }
 
-    /// The board is tight, and its query is worth so many programmes.
+    /// Raises the limits of the searches for a tight board whose query has this LP limit.
     fn search_long(&mut self, programmes: u64) {
         let [diving, searching] = IF_TIGHT;
         self.diving = self.diving.max(programmes.saturating_mul(diving));
@@ -174,12 +187,12 @@ struct Query<'c, W: Width> {
     programmes: &'c mut Relaxations<W>,
     proved: &'c mut VecDeque<Multipliers>,
     weights: &'c mut Weights,
-    /// As the programme saw them that was solved last.
+    /// The components in the last LP solution.
     blocks: Components,
     random: Rng,
     /// [`NOISE`], or 0.
     noise: f64,
-    /// Whether it branches over the first open row, not over the smallest line.
+    /// Whether to branch on the first open row instead of the smallest line.
     in_order: bool,
 }
 
@@ -202,7 +215,8 @@ impl<W: Width> QuerySolver for LocalSolver<W> {
                 common = self.board(above);
             }
             let (plain, master) = (Assignment::new(&common), Master::new(&common));
-            self.programmes = Some(Relaxations { above: above.to_vec(), plain, master, rows: common.rows() });
+            self.programmes =
+                Some(Relaxations { above: above.to_vec(), plain, master, rows: common.rows() });
         }
         let Some(common) = &mut self.programmes else { return Outcome::GivenUp };
         let noise = if attempt > 0 { NOISE } else { 0.0 };
@@ -228,7 +242,7 @@ impl<W: Width> QuerySolver for LocalSolver<W> {
         if !more && known.is_none() {
             return query.search(board, branch);
         }
-        // What is refuted easily needs no eliminated squares.
+        // A prefix that is easily refuted does not need elimination.
         if attempt == 0 {
             let all = std::mem::replace(&mut query.left, Allowance::LOOK);
             match query.search(board, branch) {
@@ -282,18 +296,22 @@ impl<W: Width> LocalSolver<W> {
 }
 
 impl<W: Width> Query<'_, W> {
-    /// A refutation by multipliers that have refuted another board.
+    /// Looks for a refutation by multipliers that refuted another board.
     fn prove_again(&mut self, board: &Residual<'_, W>) -> Option<Refutation> {
         let master = &mut self.programmes.master;
-        let place = self.proved.iter().rposition(|multipliers| master.price(board, multipliers).is_none())?;
+        let place = self
+            .proved
+            .iter()
+            .rposition(|multipliers| master.price(board, multipliers).is_none())?;
         let multipliers = self.proved.remove(place)?;
-        let refutation = Refutation::budget(&multipliers, true, &Refutation::search());
+        let refutation = Refutation::dual_bound(&multipliers, true, &Refutation::search());
         self.proved.push_back(multipliers);
         Some(refutation)
     }
 
-    /// Eliminates squares of the board: those that are known to die with this prefix or a part of it, and, if that is wanted,
-    /// more of them, by asking about so many; from where an elimination with its `own` prefix has ended.
+    /// Eliminates cells of the board: first those that are known to be eliminated for a part of
+    /// this prefix, then, if `more` is given, further ones with at most that many LP probes.
+    /// Resumes from an earlier elimination for the same prefix, `own`.
     fn eliminate(
         &mut self,
         board: &mut Residual<'_, W>,
@@ -319,13 +337,14 @@ impl<W: Width> Query<'_, W> {
         (state, elimination.eliminated)
     }
 
-    /// A cheap search, then the programmes, dives if they are still to be made, and branching.
+    /// Runs a limited search, the LPs, the dives if they are still to be made, and finally
+    /// branches.
     fn search(&mut self, board: Residual<'_, W>, mut branch: Branch) -> Outcome {
         if self.task.is_stopped() {
             return Outcome::Stopped;
         }
         if board.has_budget() {
-            match cheap(&board, CHEAP, (self.weights, &self.blocks), self.task) {
+            match limited(&board, LIMITED, (self.weights, &self.blocks), self.task) {
                 Limited::Refuted => {
                     let search = Refutation::search_by_weight(&self.blocks.rows(), &[]);
                     return Outcome::Refuted(search);
@@ -341,8 +360,9 @@ impl<W: Width> Query<'_, W> {
         let Some(multipliers) = self.programmes.plain.multipliers(&board, self.task) else {
             return self.branch(&board, branch);
         };
-        let refuted = |then: &Refutation| Refutation::budget(&multipliers, true, then);
-        let Some((budget, room)) = DualBound::new(&board, &multipliers, self.programmes.master.knapsack())
+        let refuted = |then: &Refutation| Refutation::dual_bound(&multipliers, true, then);
+        let Some((budget, room)) =
+            DualBound::new(&board, &multipliers, self.programmes.master.knapsack())
         else {
             return Outcome::Refuted(refuted(&Refutation::search()));
         };
@@ -355,9 +375,10 @@ impl<W: Width> Query<'_, W> {
         }
         let promising = self.programmes.plain.objective() < PROMISING;
         let used = board.used(self.programmes.rows);
-        let knapsack = promising.then(|| self.programmes.master.refute(&board, used, self.task)).flatten();
+        let knapsack =
+            promising.then(|| self.programmes.master.refute(&board, used, self.task)).flatten();
         if let Some(knapsack) = knapsack {
-            let then = Refutation::budget(&knapsack, true, &Refutation::search());
+            let then = Refutation::dual_bound(&knapsack, true, &Refutation::search());
             self.proved.push_back(knapsack);
             if self.proved.len() > PROVED {
                 self.proved.pop_front();
@@ -366,9 +387,9 @@ impl<W: Width> Query<'_, W> {
         }
         let liking = self.liking(&board);
         self.blocks = Components::new(&board, &liking);
-        let worth = std::mem::take(&mut self.left.if_tight);
+        let lp_limits = std::mem::take(&mut self.left.if_tight);
         if self.programmes.plain.objective() < TIGHT {
-            self.left.search_long(worth);
+            self.left.search_long(lp_limits);
         }
         let nodes = std::mem::take(&mut self.left.diving);
         if nodes > 0 {
@@ -380,7 +401,7 @@ impl<W: Width> Query<'_, W> {
         }
         let nodes = std::mem::take(&mut self.left.searching);
         if nodes > 0 {
-            match cheap(&board, nodes, (self.weights, &self.blocks), self.task) {
+            match limited(&board, nodes, (self.weights, &self.blocks), self.task) {
                 Limited::Refuted => {
                     let learned = self.weights.rounded();
                     let search = Refutation::search_by_weight(&self.blocks.rows(), &learned);
@@ -396,7 +417,7 @@ impl<W: Width> Query<'_, W> {
         }
     }
 
-    /// The values of the plain programme, by row × n + column.
+    /// Returns the values of the assignment relaxation, by row × n + column.
     fn liking(&self, board: &Residual<'_, W>) -> Vec<f64> {
         let mut liking = vec![0.0; self.n * self.n];
         let rows = board.rows().iter();
@@ -408,9 +429,10 @@ impl<W: Width> Query<'_, W> {
         liking
     }
 
-    /// Tries all cells of a line, those first that the plain programme likes best. On boards of even size the line is
-    /// the first open row. Measured against the smallest line: 30 % fewer programmes for n = 62, 19 % more for n = 74,
-    /// and completions are found sooner for n = 58.
+    /// Tries all cells of a line in descending order of their values in the assignment relaxation.
+    /// On boards of even size the line is the first open row. Measured against the smallest line:
+    /// 30 % fewer LPs for n = 62, 19 % more for n = 74, and completions are found sooner for
+    /// n = 58.
     fn branch(&mut self, board: &Residual<'_, W>, branch: Branch) -> Outcome {
         let branch = if self.in_order { Branch::Row(board.rows().least()) } else { branch };
         let mut cells: Vec<(usize, usize)> = board.cells(branch).collect();

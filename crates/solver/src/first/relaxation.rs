@@ -1,10 +1,12 @@
-//! The two linear programmes over a residual board, and the multipliers that their duals propose.
+//! The two linear relaxations of a residual board, whose duals propose the multipliers.
 //!
-//! [`Assignment`]: one queen in each row and column, every diagonal holds at most 1 - t; t is to be large.
+//! [`Assignment`]: one queen in each row and column, at most 1 - t on every diagonal; t is
+//! maximised.
 //!
-//! [`Master`]: instead, the diagonals of each direction are used as a mixture of sets of the right number and sum says
-//! ([`crate::first::knapsack`]), but for what is paid for. If there is always something to pay for, no mixture of all such sets
-//! will do: the sets are generated as they are needed, and the integer multipliers are tried after each solve.
+//! [`Master`]: the use of the diagonals of each direction is bounded by a convex combination of
+//! sets with the right number and sum ([`crate::first::knapsack`]), and violations are penalised.
+//! If the optimum is positive, no convex combination of such sets suffices. The sets are generated
+//! as needed, and the integer multipliers are tried after each solve.
 
 use super::bitset::{Set, Width};
 use super::dual_bound::{heaviest, repaired};
@@ -16,31 +18,31 @@ use crate::ilp::model::Direction;
 use crate::simplex::{Ended, Simplex};
 use nqueens_proof::first::Multipliers;
 
-/// Multipliers that are no small fractions are rounded to multiples of one over this.
+/// Multipliers that are not small fractions are rounded to multiples of the reciprocal of this.
 const SCALE: f64 = (1 << 20) as f64;
 
-/// Rounds of column generation.
+/// Maximum number of rounds of column generation.
 const ROUNDS: usize = 60;
 
-/// What the master has to pay, and reduced costs of its sets: below this they are 0.
+/// Objective values of the master and reduced costs of its sets below this count as 0.
 const NOTHING: f64 = 1e-7;
 
-/// The cells and lines of a board as columns and rows of a programme.
+/// The cells and lines of a board as columns and rows of an LP.
 struct Frame {
     n: usize,
     simplex: Simplex,
     cells: Vec<(usize, usize)>,
-    /// Whether the cells and the lines (rows, then columns of the board) are in use.
+    /// Whether the cells and the lines (rows, then columns of the board) are active.
     cell_on: Vec<bool>,
     line_on: Vec<bool>,
-    /// The programme's rows: by row, column, diagonal, antidiagonal of the board.
+    /// LP rows by row, column, diagonal and antidiagonal of the board.
     rows: Vec<Option<usize>>,
     columns: Vec<Option<usize>>,
     diagonals: [Vec<Option<usize>>; 2],
 }
 
 impl Frame {
-    /// `bound` is that of the diagonals, which hold at most so much.
+    /// Builds the LP. `bound` is the upper bound of the diagonals.
     fn new<W: Width>(board: &Residual<'_, W>, direction: Direction, bound: f64) -> Self {
         let n = board.n();
         let mut simplex = Simplex::new(direction);
@@ -48,24 +50,28 @@ impl Frame {
             simplex.add_row_between(lower, upper, []);
             simplex.rows() - 1
         };
-        let rows: Vec<_> = (0..n).map(|r| board.rows().contains(r).then(|| row(1.0, 1.0))).collect();
-        let columns: Vec<_> = (0..n).map(|c| board.columns().contains(c).then(|| row(1.0, 1.0))).collect();
+        let rows: Vec<_> =
+            (0..n).map(|r| board.rows().contains(r).then(|| row(1.0, 1.0))).collect();
+        let columns: Vec<_> =
+            (0..n).map(|c| board.columns().contains(c).then(|| row(1.0, 1.0))).collect();
         let diagonals = board.diagonals().map(|alive| {
             let all = 0..(2 * n).saturating_sub(1);
-            all.map(|d| alive.contains(d).then(|| row(f64::NEG_INFINITY, bound))).collect::<Vec<_>>()
+            all.map(|d| alive.contains(d).then(|| row(f64::NEG_INFINITY, bound)))
+                .collect::<Vec<_>>()
         });
         let cells: Vec<(usize, usize)> =
             board.rows().iter().flat_map(|r| board.alive(r).iter().map(move |c| (r, c))).collect();
         for &(r, c) in &cells {
             let lines = [rows[r], columns[c], diagonals[0][c + n - 1 - r], diagonals[1][r + c]];
-            let terms: Vec<(usize, f64)> = lines.into_iter().flatten().map(|line| (line, 1.0)).collect();
+            let terms: Vec<(usize, f64)> =
+                lines.into_iter().flatten().map(|line| (line, 1.0)).collect();
             simplex.add_column(0.0, (0.0, f64::INFINITY), &terms);
         }
         let (cell_on, line_on) = (vec![true; cells.len()], vec![true; 2 * n]);
         Self { n, simplex, cells, cell_on, line_on, rows, columns, diagonals }
     }
 
-    /// Takes the cells and lines out that are not on `board`, and those in again that are.
+    /// Deactivates the cells and lines that are not on `board`, and activates those that are.
     fn restrict<W: Width>(&mut self, board: &Residual<'_, W>) {
         for (i, &(row, column)) in self.cells.iter().enumerate() {
             let on = board.rows().contains(row) && board.alive(row).contains(column);
@@ -93,7 +99,7 @@ impl Frame {
         self.simplex.run(&mut task)
     }
 
-    /// Integer multipliers in proportion to the duals, those with this sign.
+    /// Returns integer multipliers in proportion to the duals, multiplied by `sign`.
     fn multipliers(&self, sign: f64) -> Multipliers {
         let duals = self.simplex.duals();
         let used: Vec<f64> = self
@@ -115,13 +121,14 @@ impl Frame {
     }
 }
 
-/// The nearest whole number, 0 for what is no sensible number.
+/// Returns the nearest integer, or 0 for NaN and for values that are too large.
 fn rounded(value: f64) -> i64 {
     if value.abs() < 2.0 * SCALE { value.round() as i64 } else { 0 }
 }
 
-/// By what the values are to be multiplied: such that all become whole numbers, if they are small multiples of one
-/// fraction, as they often are at a vertex; such that the largest becomes [`SCALE`] otherwise.
+/// Returns the factor by which to multiply the values. If they are small multiples of one fraction,
+/// as they often are at a vertex, the factor makes all of them integers; otherwise it scales the
+/// largest to [`SCALE`].
 fn scale(values: &[f64]) -> f64 {
     let sizes = || values.iter().map(|value| value.abs());
     let greatest = sizes().fold(0.0, f64::max);
@@ -139,7 +146,7 @@ fn scale(values: &[f64]) -> f64 {
     (1..=60).map(|k| f64::from(k) / least).find(whole).unwrap_or(SCALE / greatest)
 }
 
-/// The plain programme.
+/// The assignment relaxation.
 pub(super) struct Assignment(Frame);
 
 impl Assignment {
@@ -151,7 +158,8 @@ impl Assignment {
         Self(frame)
     }
 
-    /// Multipliers for `board`, which has no cells that were not there at the beginning; `None` if the solver failed.
+    /// Returns multipliers for `board`, whose remaining cells must be cells of the original board,
+    /// or `None` if the LP was not solved to optimality.
     pub(super) fn multipliers<W: Width>(
         &mut self,
         board: &Residual<'_, W>,
@@ -161,24 +169,27 @@ impl Assignment {
         matches!(self.0.solve(task), Ended::Optimal).then(|| self.0.multipliers(1.0))
     }
 
-    /// How much less than a queen the diagonals can hold at most: t at the last solution.
+    /// Returns the optimum t of the last solve.
     pub(super) fn objective(&self) -> f64 {
         self.0.simplex.objective()
     }
 
-    /// How much of a queen the last solution has on each of these cells.
+    /// Returns the values of these cells in the last solution.
     pub(super) fn values(&self, cells: &[(usize, usize)]) -> Vec<f64> {
         let values = self.0.simplex.values();
-        cells.iter().map(|cell| self.0.cells.binary_search(cell).map_or(0.0, |i| values[i])).collect()
+        cells
+            .iter()
+            .map(|cell| self.0.cells.binary_search(cell).map_or(0.0, |i| values[i]))
+            .collect()
     }
 }
 
-/// The programme over sets of diagonals.
+/// The master program over sets of diagonals.
 pub(super) struct Master<W: Width> {
     frame: Frame,
-    /// The rows that say that the sets are mixed.
+    /// The convexity rows of the two directions.
     mixed: [usize; 2],
-    /// The first of the columns that are sets, and these sets with their direction.
+    /// The index of the first column that is a set, and the sets with their directions.
     first_set: usize,
     sets: Vec<(usize, W::Diagonals)>,
     set_on: Vec<bool>,
@@ -200,11 +211,18 @@ impl<W: Width> Master<W> {
             frame.simplex.add_column(100.0, (0.0, f64::INFINITY), &[(row, 1.0)]);
         }
         let first_set = frame.simplex.columns();
-        Self { frame, mixed, first_set, sets: Vec::new(), set_on: Vec::new(), knapsack: Knapsack::default() }
+        Self {
+            frame,
+            mixed,
+            first_set,
+            sets: Vec::new(),
+            set_on: Vec::new(),
+            knapsack: Knapsack::default(),
+        }
     }
 
-    /// Multipliers with which the knapsacks refute `board`, if they are found. `used` are the diagonals of each direction
-    /// that were taken since the beginning.
+    /// Looks for multipliers with which the knapsacks refute `board`. `used` are the diagonals of
+    /// each direction that were occupied since the LP was built.
     pub(super) fn refute(
         &mut self,
         board: &Residual<'_, W>,
@@ -218,7 +236,11 @@ impl<W: Width> Master<W> {
             let on = set.without(usable).is_empty() && used[direction].without(set).is_empty();
             if on != self.set_on[k] {
                 self.set_on[k] = on;
-                self.frame.simplex.set_bounds(self.first_set + k, 0.0, if on { f64::INFINITY } else { 0.0 });
+                self.frame.simplex.set_bounds(
+                    self.first_set + k,
+                    0.0,
+                    if on { f64::INFINITY } else { 0.0 },
+                );
             }
         }
         for _ in 0..ROUNDS {
@@ -231,7 +253,8 @@ impl<W: Width> Master<W> {
                 None => return Some(multipliers),
                 Some(sets) => {
                     let sets = [(0, sets[0].or(used[0])), (1, sets[1].or(used[1]))];
-                    let promising = sets.map(|(direction, set)| self.reduced_cost(direction, set) < -NOTHING);
+                    let promising =
+                        sets.map(|(direction, set)| self.reduced_cost(direction, set) < -NOTHING);
                     if promising == [false; 2] {
                         return None;
                     }
@@ -246,8 +269,9 @@ impl<W: Width> Master<W> {
         None
     }
 
-    /// The heaviest sets of both directions; `None` if the multipliers refute the board with them. The weights of the
-    /// multipliers sum to less than 2^30.
+    /// Solves the pricing problem: returns the heaviest sets of both directions, or `None` if the
+    /// multipliers refute the board with them. The weights of the multipliers sum to less than
+    /// 2^30.
     pub(super) fn price(
         &mut self,
         board: &Residual<'_, W>,
@@ -259,7 +283,7 @@ impl<W: Width> Master<W> {
         (lines + sets[0].weight + sets[1].weight >= 0).then(|| sets.map(|set| set.diagonals))
     }
 
-    /// Tables for others to use.
+    /// Returns the knapsack tables, for reuse by callers.
     pub(super) fn knapsack(&mut self) -> &mut Knapsack {
         &mut self.knapsack
     }

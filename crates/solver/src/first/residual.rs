@@ -1,43 +1,45 @@
-//! The residual board: the open rows and columns, and the cells on which a queen can still stand.
+//! The residual board: the open rows and columns, and the remaining cells, on which a queen can
+//! still be placed.
 //!
-//! Boards are small enough to be copied at every node of a search. Propagation counts the alive cells of all lines of all
-//! four families at once, up to three, in bit-sliced counters over the rows.
+//! Boards are small enough to be copied at every node of a search. Propagation counts the remaining
+//! cells of all rows, columns and diagonals at once, up to three, in bit-sliced counters over the
+//! rows.
 
 use super::bitset::{Set, Width};
-use super::dual_bound::{DualBound, LEVELS, Room};
+use super::dual_bound::{DualBound, LEVELS, Slack};
 use super::sizes::Sizes;
 use super::window::Window;
 use nqueens_proof::board::{Piece, Square};
 
-/// Budgets that are active at a time.
+/// Maximum number of active dual bounds.
 const BUDGETS: usize = 3;
 
-/// A residual board and the budgets that hold on it.
+/// A residual board with its active dual bounds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Residual<'a, W: Width> {
     /// The size of the whole board.
     n: usize,
-    /// Where the first cell is on the whole board: the rows, columns and diagonals of everything below but `queens` are
-    /// counted from here.
+    /// The position of the first cell on the whole board. The rows, columns and diagonals of all
+    /// fields below, except `queens`, are counted from here.
     corner: Square,
     height: usize,
     width: usize,
-    /// By row: its alive cells.
+    /// By row: its remaining cells.
     alive: W::Rows,
     rows: W::Columns,
     columns: W::Columns,
-    /// Diagonals c - r + height - 1 and antidiagonals r + c with an alive cell.
+    /// Diagonals c - r + height - 1 and antidiagonals r + c with a remaining cell.
     diagonals: [W::Diagonals; 2],
-    /// By row of the whole board: the column of its queen there.
+    /// By row of the whole board: the column of its queen on the whole board.
     queens: [u8; 128],
     budgets: [Option<&'a DualBound<W>>; BUDGETS],
-    rooms: [Room; BUDGETS],
+    rooms: [Slack; BUDGETS],
     levels: [usize; BUDGETS],
-    /// The row or column that ran out of cells, if that has refuted the board.
+    /// The row or column that ran out of cells, if that refuted the board.
     exhausted: Option<Branch>,
 }
 
-/// A line to branch over.
+/// A line to branch on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Branch {
     Row(usize),
@@ -46,19 +48,19 @@ pub(super) enum Branch {
     Antidiagonal(usize),
 }
 
-/// What propagation comes to.
+/// The result of propagation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     /// There is no completion.
     Refuted,
-    /// All queens stand.
+    /// All queens are placed.
     Full,
     /// Every completion has a queen on this line.
     Open(Branch),
 }
 
 impl<'a, W: Width> Residual<'a, W> {
-    /// The board with these queens, which do not attack each other.
+    /// Creates the board with these queens, which must not attack each other.
     pub(super) fn new(n: usize, queens: &[Square]) -> Self {
         let mut board = Self {
             n,
@@ -71,7 +73,7 @@ impl<'a, W: Width> Residual<'a, W> {
             diagonals: [W::Diagonals::EMPTY; 2],
             queens: [0; 128],
             budgets: [None; BUDGETS],
-            rooms: [Room::default(); BUDGETS],
+            rooms: [Slack::default(); BUDGETS],
             levels: [0; BUDGETS],
             exhausted: None,
         };
@@ -95,55 +97,60 @@ impl<'a, W: Width> Residual<'a, W> {
         board
     }
 
-    /// The size of the whole board.
+    /// Returns the size of the whole board.
     pub(super) const fn n(&self) -> usize {
         self.n
     }
 
-    /// Where the first cell is on the whole board.
+    /// Returns the position of the first cell on the whole board.
     pub(super) const fn corner(&self) -> Square {
         self.corner
     }
 
-    /// The open rows.
+    /// Returns the open rows.
     pub(super) const fn rows(&self) -> W::Columns {
         self.rows
     }
 
-    /// The open columns.
+    /// Returns the open columns.
     pub(super) const fn columns(&self) -> W::Columns {
         self.columns
     }
 
-    /// The diagonals of each direction with an alive cell.
+    /// Returns the diagonals of each direction with a remaining cell.
     pub(super) const fn diagonals(&self) -> [W::Diagonals; 2] {
         self.diagonals
     }
 
-    /// The alive cells of an open row.
+    /// Returns the remaining cells of an open row.
     #[inline]
     pub(super) fn alive(&self, row: usize) -> W::Columns {
         self.alive.as_ref()[row]
     }
 
-    /// The column of the queen in a row that is not open.
+    /// Returns the column of the queen in a row that is not open.
     pub(super) fn queen(&self, row: usize) -> usize {
         self.queens[row].into()
     }
 
-    /// The column of each row of the whole board, if it is full.
+    /// Returns the column of each row of the whole board, if it is full.
     pub(super) fn solution(&self) -> Vec<usize> {
         self.queens[..self.n].iter().map(|&column| column.into()).collect()
     }
 
-    /// The smallest rectangle with all open rows and columns, of which there are some.
+    /// Returns the smallest rectangle that contains all open rows and columns. There must be some.
     pub(super) fn window(&self) -> Window {
         let corner = Square::new(self.rows.least(), self.columns.least());
-        let extent = |set: W::Columns, least: usize| set.iter().last().map_or(0, |last| last + 1 - least);
-        Window { corner, height: extent(self.rows, corner.row), width: extent(self.columns, corner.col) }
+        let extent =
+            |set: W::Columns, least: usize| set.iter().last().map_or(0, |last| last + 1 - least);
+        Window {
+            corner,
+            height: extent(self.rows, corner.row),
+            width: extent(self.columns, corner.col),
+        }
     }
 
-    /// What is in its [`window`](Self::window), a board of its own, and with these budgets, the same there.
+    /// Copies the board to its [`window`](Self::window), with the dual bounds restricted to it.
     pub(super) fn within<'b, V: Width>(
         &self,
         window: &Window,
@@ -164,7 +171,10 @@ impl<'a, W: Width> Residual<'a, W> {
             alive,
             rows: self.rows.moved_down(corner.row),
             columns: self.columns.moved_down(corner.col),
-            diagonals: [self.diagonals[0].moved_down(falling), self.diagonals[1].moved_down(rising)],
+            diagonals: [
+                self.diagonals[0].moved_down(falling),
+                self.diagonals[1].moved_down(rising),
+            ],
             queens: self.queens,
             budgets: [(); BUDGETS].map(|()| places.next()),
             rooms: self.rooms,
@@ -173,18 +183,19 @@ impl<'a, W: Width> Residual<'a, W> {
         }
     }
 
-    /// The active budgets, as they are in its [`window`](Self::window).
+    /// Returns the active dual bounds, restricted to the [`window`](Self::window).
     pub(super) fn budgets_within<V: Width>(&self, window: &Window) -> Vec<DualBound<V>> {
         self.budgets.iter().flatten().map(|budget| budget.within(self.height, window)).collect()
     }
 
-    /// Whether a budget is active.
+    /// Returns whether a dual bound is active.
     pub(super) const fn has_budget(&self) -> bool {
         self.budgets[0].is_some()
     }
 
-    /// One more budget. The first one and the last ones are kept.
-    pub(super) fn push(&mut self, budget: &'a DualBound<W>, room: Room) {
+    /// Activates another dual bound. If there is no free place, the second oldest is dropped: the
+    /// first one and the latest ones are kept.
+    pub(super) fn push(&mut self, budget: &'a DualBound<W>, room: Slack) {
         let place = self.budgets.iter().position(Option::is_none).unwrap_or_else(|| {
             self.budgets.copy_within(2.., 1);
             self.rooms.copy_within(2.., 1);
@@ -196,13 +207,14 @@ impl<'a, W: Width> Residual<'a, W> {
         self.levels[place] = LEVELS + 1;
     }
 
-    /// No completion has a queen on this alive cell.
+    /// Eliminates a remaining cell that no completion uses.
     pub(super) fn kill(&mut self, row: usize, column: usize) {
         let cells = &mut self.alive.as_mut()[row];
         *cells = cells.without(W::Columns::one(column));
     }
 
-    /// The row or column of the whole board that ran out of cells, if that has refuted the board.
+    /// Returns the row or column of the whole board that ran out of cells, if that refuted the
+    /// board.
     pub(super) fn exhausted(&self) -> Option<Branch> {
         self.exhausted.map(|line| match line {
             Branch::Row(row) => Branch::Row(self.corner.row + row),
@@ -211,19 +223,22 @@ impl<'a, W: Width> Residual<'a, W> {
         })
     }
 
-    /// The open columns whose alive cells are all in these open rows.
+    /// Returns the open columns whose remaining cells are all in these open rows.
     #[inline]
     pub(super) fn columns_within(&self, rows: W::Columns) -> W::Columns {
-        self.rows.without(rows).iter().fold(self.columns, |within, row| within.without(self.alive(row)))
+        self.rows
+            .without(rows)
+            .iter()
+            .fold(self.columns, |within, row| within.without(self.alive(row)))
     }
 
-    /// How many alive cells each column has.
+    /// Returns the number of remaining cells of each column.
     #[inline]
     pub(super) fn column_sizes(&self) -> Sizes {
         Sizes::new(self.rows.iter().map(|row| self.alive(row)))
     }
 
-    /// The diagonals of each direction on which queens stand, of those in these rows.
+    /// Returns the diagonals of each direction that are occupied by the queens in these rows.
     pub(super) fn used(&self, rows: W::Columns) -> [W::Diagonals; 2] {
         let mut used = [W::Diagonals::EMPTY; 2];
         for row in rows.without(self.rows).iter() {
@@ -234,7 +249,7 @@ impl<'a, W: Width> Residual<'a, W> {
         used
     }
 
-    /// Puts a queen on a cell. Returns whether the board is refuted at once.
+    /// Places a queen on a cell. Returns whether the board is refuted at once.
     #[inline]
     fn place(&mut self, row: usize, column: usize) -> bool {
         if !self.alive(row).contains(column) {
@@ -256,7 +271,7 @@ impl<'a, W: Width> Residual<'a, W> {
         *rising = rising.without(W::Diagonals::one(row + column));
         for other in self.rows.iter() {
             let mut attacked = queen;
-            // Only for other rows can columns wrap below 0 or go beyond the last.
+            // Columns can wrap below 0 or exceed the last one, but only for other rows.
             let right = (column + other).wrapping_sub(row);
             let left = (column + row).wrapping_sub(other);
             if right < self.width {
@@ -275,12 +290,12 @@ impl<'a, W: Width> Residual<'a, W> {
         false
     }
 
-    /// Puts a queen on a cell and draws all conclusions.
+    /// Places a queen on a cell and propagates.
     pub(super) fn put(&mut self, row: usize, column: usize) -> State {
         if self.place(row, column) { State::Refuted } else { self.propagate() }
     }
 
-    /// Draws all conclusions.
+    /// Propagates to a fixed point.
     pub(super) fn propagate(&mut self) -> State {
         loop {
             if self.rows.is_empty() {
@@ -315,7 +330,7 @@ impl<'a, W: Width> Residual<'a, W> {
         }
     }
 
-    /// Kills cells that are too dear.
+    /// Eliminates cells whose reduced cost exceeds the slack.
     #[inline]
     fn filter(&mut self) {
         for i in 0..BUDGETS {
@@ -332,7 +347,7 @@ impl<'a, W: Width> Residual<'a, W> {
         }
     }
 
-    /// Counts the alive cells of every line; a row that has none is an error.
+    /// Counts the remaining cells of every line. Returns a row without any as an error.
     #[inline]
     fn count(&self) -> Result<Counted<W>, usize> {
         let mut counted = Counted {
@@ -356,8 +371,8 @@ impl<'a, W: Width> Residual<'a, W> {
         Ok(counted)
     }
 
-    /// Takes diagonals without alive cells from the rooms; whether budgets can filter more now, `None` if there is less
-    /// than no room.
+    /// Charges diagonals without remaining cells to the slacks. Returns whether some dual bound can
+    /// now eliminate more cells, or `None` if a slack is negative.
     #[inline]
     fn bury(&mut self, counted: &Counted<W>) -> Option<bool> {
         let [falling, rising] = self.diagonals;
@@ -381,8 +396,8 @@ impl<'a, W: Width> Residual<'a, W> {
         Some(again)
     }
 
-    /// A cell that must hold a queen, or a line to branch over: the smallest row, but a column or a mandatory diagonal of
-    /// two cells before a larger row.
+    /// Returns a cell that must hold a queen, or else a line to branch on: the smallest row, but a
+    /// column or a mandatory diagonal of two cells before a larger row.
     #[inline]
     fn forced_or_branch(&self, counted: &Counted<W>) -> Result<(usize, usize), Branch> {
         if let Some(row) = counted.single {
@@ -430,7 +445,7 @@ impl<'a, W: Width> Residual<'a, W> {
         self.cells(line).next().expect("the line has one alive cell")
     }
 
-    /// The alive cells of a line.
+    /// Returns the remaining cells of a line.
     #[inline]
     pub(super) fn cells(&self, line: Branch) -> impl Iterator<Item = (usize, usize)> {
         let (height, width) = (self.height, self.width);
@@ -444,19 +459,21 @@ impl<'a, W: Width> Residual<'a, W> {
             Branch::Diagonal(d) => on(cells, (d + row).wrapping_sub(height - 1), width),
             Branch::Antidiagonal(s) => on(cells, s.wrapping_sub(row), width),
         };
-        rows.iter().flat_map(move |row| in_row(row, self.alive(row)).iter().map(move |column| (row, column)))
+        rows.iter().flat_map(move |row| {
+            in_row(row, self.alive(row)).iter().map(move |column| (row, column))
+        })
     }
 }
 
-/// The cell in `column`, if it is on the board and alive.
+/// Returns the cell in `column` if it is on the board and remains.
 #[inline]
 fn on<S: Set>(cells: S, column: usize, width: usize) -> S {
     if column < width { cells.and(S::one(column)) } else { S::EMPTY }
 }
 
-/// The lines with at least one, two, three alive cells.
+/// The lines with at least one, two and three remaining cells.
 struct Counted<W: Width> {
-    /// The first row with a single alive cell.
+    /// The first row with a single remaining cell.
     single: Option<usize>,
     columns: [W::Columns; 3],
     falling: [W::Diagonals; 3],

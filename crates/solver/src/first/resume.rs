@@ -1,9 +1,10 @@
-//! What a run has refuted, as bytes: a later run goes on from there.
+//! Checkpoints: the refutations of a run as bytes, from which a later run resumes.
 //!
-//! Eight bytes, n, the number of prefixes; for each its length, its columns, the length of its refutation, and that;
-//! SHA-256 of all of it. Numbers as in [`nqueens_proof::bytes`].
+//! Format: eight magic bytes, n, the number of prefixes; for each prefix its length, its columns,
+//! the length of its refutation, and the refutation; finally the SHA-256 of everything before it.
+//! Numbers are encoded as in [`nqueens_proof::bytes`].
 
-use sha2::{Digest as _, Sha256};
+use hmac_sha256::Hash as Sha256;
 
 use super::{LARGEST, Refutations};
 use nqueens_proof::bytes::{Reader, Writer};
@@ -14,27 +15,27 @@ const MAGIC: &[u8; 8] = b"NQFIRST\n";
 
 const CHECKSUM: usize = 32;
 
-/// Why bytes are nothing to go on from.
+/// The reason why bytes are not a usable checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ResumeError {
-    /// They are something else.
+    /// They are in another format.
     #[error("it is not the file of a run of first")]
     NoRun,
-    /// It was a run for another board.
+    /// The checkpoint is for another board.
     #[error("it is of a run for n = {found}, not for n = {wanted}")]
     AnotherBoard {
-        /// That board.
+        /// Board size of the checkpoint.
         found: usize,
-        /// This one.
+        /// Board size of this run.
         wanted: usize,
     },
-    /// They were changed, or cut short.
+    /// They were modified or truncated.
     #[error("it is damaged")]
     Damaged,
-    /// What they say is refuted is not.
+    /// A prefix is not refuted as claimed.
     #[error("it says that prefixes are refuted that are not: {0}")]
     Wrong(ProofError),
-    /// What they say may be so: to check it was not carried to its end.
+    /// The check did not finish, so the refutations may be valid.
     #[error("{0}")]
     Undecided(ProofError),
 }
@@ -45,7 +46,7 @@ impl From<ProofError> for ResumeError {
     }
 }
 
-/// What a run for the board of size `n` has refuted, as bytes.
+/// Encodes the refutations of a run for the board of size `n`.
 pub fn write(n: usize, refuted: &Refutations) -> Vec<u8> {
     let mut writer = Writer::new();
     writer.bytes(MAGIC);
@@ -58,29 +59,33 @@ pub fn write(n: usize, refuted: &Refutations) -> Vec<u8> {
         writer.bytes(refutation.as_bytes());
     }
     let mut bytes = writer.finish();
-    let checksum = Sha256::digest(&bytes);
+    let checksum = Sha256::hash(&bytes);
     bytes.extend_from_slice(&checksum);
     bytes
 }
 
-/// What a run for the board of size `n` had refuted. Every refutation is checked, with at most
-/// [`MOST_WORK`](nqueens_proof::MOST_WORK) steps in all.
+/// Decodes the refutations of a run for the board of size `n`. Every refutation is checked, with at
+/// most [`MOST_WORK`](nqueens_proof::MOST_WORK) steps in all.
 ///
 /// # Errors
-/// The bytes are of something else, damaged, or wrong, or to check them takes too long.
+/// The bytes are in another format, damaged or wrong, or the check takes too long.
 pub fn read(n: usize, bytes: &[u8]) -> Result<Refutations, ResumeError> {
     read_within(n, bytes, &mut Meter::default())
 }
 
-/// The same under this meter.
+/// Like [`read`], under a given meter.
 ///
 /// # Errors
-/// The bytes are of something else, damaged, or wrong, or the meter ends the check.
-pub fn read_within(n: usize, bytes: &[u8], meter: &mut Meter<'_>) -> Result<Refutations, ResumeError> {
+/// The bytes are in another format, damaged or wrong, or the meter ends the check.
+pub fn read_within(
+    n: usize,
+    bytes: &[u8],
+    meter: &mut Meter<'_>,
+) -> Result<Refutations, ResumeError> {
     let length = bytes.len().checked_sub(CHECKSUM).ok_or(ResumeError::NoRun)?;
     let (content, checksum) = bytes.split_at(length);
     let rest = content.strip_prefix(MAGIC).ok_or(ResumeError::NoRun)?;
-    if Sha256::digest(content)[..] != *checksum {
+    if Sha256::hash(content)[..] != *checksum {
         return Err(ResumeError::Damaged);
     }
     let (found, refuted) = parse(rest).map_err(|_| ResumeError::Damaged)?;
@@ -143,11 +148,11 @@ mod tests {
         }
     }
 
-    /// Bytes with a right checksum.
+    /// Adds the magic bytes and a valid checksum.
     fn sealed(content: &[u8]) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
         bytes.extend_from_slice(content);
-        let checksum = Sha256::digest(&bytes);
+        let checksum = Sha256::hash(&bytes);
         bytes.extend_from_slice(&checksum);
         bytes
     }

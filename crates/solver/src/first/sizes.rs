@@ -1,8 +1,8 @@
-//! How many sets each number is in: the alive cells of all columns, counted at once.
+//! Column sizes: the number of remaining cells of every column, counted in parallel.
 
 use super::bitset::Set;
 
-/// For each byte, its bits in bytes of their own.
+/// By byte value: its bits spread over eight bytes.
 const SPREAD: [u64; 256] = {
     let mut spread = [0; 256];
     let mut byte = 0;
@@ -17,15 +17,15 @@ const SPREAD: [u64; 256] = {
     spread
 };
 
-/// Binary digits of a size, which is at most 128.
+/// Number of binary digits of a size, which is at most 128.
 const DIGITS: usize = 8;
 
-/// For each number below 128, in how many sets it is.
+/// For each number below 128, the number of sets that contain it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sizes([[u8; 8]; 16]);
 
 impl Sizes {
-    /// Of at most 128 sets.
+    /// Counts at most 128 sets.
     #[inline]
     pub(super) fn new<S: Set>(sets: impl Iterator<Item = S>) -> Self {
         // The digits of all sizes, the lowest first.
@@ -56,7 +56,7 @@ impl Sizes {
         Self(sizes)
     }
 
-    /// In how many sets this number is.
+    /// Returns the number of sets that contain `number`.
     #[inline]
     pub(super) fn of(&self, number: usize) -> usize {
         self.0[number / 8][number % 8].into()
@@ -72,7 +72,7 @@ mod tests {
         let mut random = fastrand::Rng::with_seed(7);
         for case in 0..2000 {
             let number = random.usize(0..=128);
-            // Also sets that are all the same: the greatest sizes.
+            // Includes identical sets, which give the greatest sizes.
             let same = random.u128(..);
             let sets: Vec<u128> =
                 (0..number).map(|_| if case % 4 == 0 { same } else { random.u128(..) }).collect();

@@ -1,4 +1,4 @@
-//! The parts of the engine against the plain definition, on random partial boards.
+//! Tests of the modules against the plain definition, on random partial boards.
 
 use fastrand::Rng;
 
@@ -19,7 +19,7 @@ use nqueens_proof::ProofError;
 use nqueens_proof::board::{Piece, Square, first_attack, is_solution};
 use nqueens_proof::first::{Multipliers, Refutation, certificate, check_refutation};
 
-/// Every completion of a prefix, row by row.
+/// Returns every completion of a prefix, row by row.
 fn completions(n: usize, prefix: &[usize]) -> Vec<Vec<usize>> {
     let mut found = vec![prefix.to_vec()];
     for _ in prefix.len()..n {
@@ -48,7 +48,8 @@ fn random_prefix(n: usize, random: &mut Rng) -> Vec<usize> {
 
 fn random_multipliers(n: usize, random: &mut Rng) -> Multipliers {
     let size = *random.choice(&[1, 10, 1 << 20]).expect("one of three");
-    let mut values = |from: i64, number: usize| (0..number).map(|_| random.i64(from..=size)).collect();
+    let mut values =
+        |from: i64, number: usize| (0..number).map(|_| random.i64(from..=size)).collect();
     Multipliers {
         columns: values(-size, n),
         diagonals: values(0, 2 * n - 1),
@@ -92,7 +93,7 @@ fn a_budget_is_what_every_completion_makes_of_it() {
     }
 }
 
-/// Whether propagation under some budgets keeps every completion.
+/// Asserts that propagation under some dual bounds keeps every completion.
 fn assert_keeps_completions<W: Width>(n: usize, prefix: &[usize], multipliers: &[Multipliers]) {
     let mut board = Residual::<W>::new(n, &squares(prefix));
     let completions = completions(n, prefix);
@@ -138,8 +139,7 @@ fn propagation_keeps_every_completion_and_branches_over_lines_that_all_use() {
     }
 }
 
-/// Whether propagation in the window of a board does what it does on the whole of it.
-/// Weights of lines that ran out of cells at random.
+/// Creates weights after random failures.
 fn random_weights(n: usize, random: &mut Rng) -> Weights {
     let mut weights = Weights::new(n);
     for _ in 0..random.usize(0..20) {
@@ -153,6 +153,7 @@ fn random_weights(n: usize, random: &mut Rng) -> Weights {
     weights
 }
 
+/// Asserts that propagation in the window of a board gives the same result as on the whole board.
 fn assert_same_within<W: Width, V: Width>(
     n: usize,
     prefix: &[usize],
@@ -160,8 +161,9 @@ fn assert_same_within<W: Width, V: Width>(
     weights: &Weights,
 ) {
     let mut board = Residual::<W>::new(n, &squares(prefix));
-    let made =
-        multipliers.iter().map(|multipliers| DualBound::new(&board, multipliers, &mut Knapsack::default()));
+    let made = multipliers
+        .iter()
+        .map(|multipliers| DualBound::new(&board, multipliers, &mut Knapsack::default()));
     let budgets: Vec<_> = made.flatten().collect();
     if prefix.len() == n {
         return;
@@ -223,7 +225,10 @@ fn what_is_open_of_a_board_is_the_same_in_narrower_words() {
 }
 
 fn solvers(n: usize) -> [Box<dyn QuerySolver>; 2] {
-    [Box::new(LocalSolver::<Width64x64>::new(n, &[])), Box::new(LocalSolver::<Width128x128>::new(n, &[]))]
+    [
+        Box::new(LocalSolver::<Width64x64>::new(n, &[])),
+        Box::new(LocalSolver::<Width128x128>::new(n, &[])),
+    ]
 }
 
 #[test]
@@ -239,11 +244,15 @@ fn queries_answer_like_backtracking_and_their_refutations_are_accepted() {
         }
         let completions = completions(n, &prefix);
         for mut solver in solvers(n) {
-            let question = Question { prefix: &prefix, programmes: u64::MAX, attempt: random.u64(0..3) };
+            let question =
+                Question { prefix: &prefix, programmes: u64::MAX, attempt: random.u64(0..3) };
             match solver.ask(&question, Task::alone(&control)) {
                 Outcome::Refuted(refutation) => {
                     assert!(completions.is_empty(), "{prefix:?} of {n}");
-                    assert!(check_refutation(n, &prefix, &refutation, u64::MAX).is_ok(), "{prefix:?} of {n}");
+                    assert!(
+                        check_refutation(n, &prefix, &refutation, u64::MAX).is_ok(),
+                        "{prefix:?} of {n}"
+                    );
                     refuted += 1;
                 }
                 Outcome::Completed(columns) => {
@@ -264,7 +273,9 @@ fn every_first_solution_has_a_certificate_whatever_the_threads() {
             let options = Options { threads, ..Options::default() };
             let found = first(n, options, &mut Unobserved, &mut |_| {});
             assert!(found.finished);
-            assert!(found.solution.as_ref().is_none_or(|columns| is_solution(Piece::Queen, columns)));
+            assert!(
+                found.solution.as_ref().is_none_or(|columns| is_solution(Piece::Queen, columns))
+            );
             let refutations = found.refutations(n);
             let refutations: Vec<_> = refutations.iter().collect();
             let certificate =
@@ -282,14 +293,16 @@ fn the_first_completion_of_placed_queens_is_that_of_backtracking() {
     for _ in 0..300 {
         let n = random.usize(1..=9);
         let all = completions(n, &[]);
-        let mut placed: Vec<Square> =
-            (0..random.usize(0..4)).map(|_| Square::new(random.usize(0..n), random.usize(0..n))).collect();
+        let mut placed: Vec<Square> = (0..random.usize(0..4))
+            .map(|_| Square::new(random.usize(0..n), random.usize(0..n)))
+            .collect();
         placed.sort_unstable();
         placed.dedup();
         if first_attack(Piece::Queen, n, &placed).is_some() {
             continue;
         }
-        let has = |columns: &&Vec<usize>| placed.iter().all(|queen| columns[queen.row] == queen.col);
+        let has =
+            |columns: &&Vec<usize>| placed.iter().all(|queen| columns[queen.row] == queen.col);
         let expected = all.iter().find(has).cloned();
         if expected.is_some() {
             some += 1
@@ -310,10 +323,11 @@ fn eliminated_squares_are_in_no_completion_and_the_checker_agrees() {
     let (mut died, mut open) = (0, 0);
     for case in 0..3000 {
         let n = random.usize(12..=18);
-        // Boards that begin like first solutions are tight.
+        // Prefixes like those of first solutions make boards tight.
         let mut prefix = Vec::new();
         for _ in 0..random.usize(n * 4 / 10..=n * 6 / 10) {
-            let free: Vec<usize> = (0..n).filter(|&column| is_free(&prefix, column)).take(2).collect();
+            let free: Vec<usize> =
+                (0..n).filter(|&column| is_free(&prefix, column)).take(2).collect();
             let Some(&column) = random.choice(&free) else { break };
             prefix.push(column);
         }
@@ -335,14 +349,23 @@ fn eliminated_squares_are_in_no_completion_and_the_checker_agrees() {
         };
         let state = elimination.more(u64::MAX);
         let eliminated = elimination.eliminated;
-        assert!(state != State::Refuted || completions.is_empty(), "case {case}: {prefix:?} of {n}");
+        assert!(
+            state != State::Refuted || completions.is_empty(),
+            "case {case}: {prefix:?} of {n}"
+        );
         for (row, column) in eliminated.squares() {
             let used = completions.iter().any(|columns| columns[row] == column);
             assert!(!used, "case {case}: ({row}, {column}) of {n} after {prefix:?}");
             died += 1;
         }
-        // A refutation is accepted where there is no completion; elsewhere it is the search that finds one.
-        match check_refutation(n, &prefix, &eliminated.refutation(n, Refutation::search()), u64::MAX) {
+        // A refutation is accepted if there is no completion; otherwise the checker's search finds
+        // one.
+        match check_refutation(
+            n,
+            &prefix,
+            &eliminated.refutation(n, Refutation::search()),
+            u64::MAX,
+        ) {
             Ok(_) => assert!(completions.is_empty(), "case {case}: {prefix:?} of {n}"),
             Err(ProofError::Refused(why)) => {
                 assert!(

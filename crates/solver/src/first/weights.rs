@@ -1,17 +1,20 @@
-//! Which rows and columns run out of cells: those that did so in the searches before are branched over sooner.
+//! Failure weights of rows and columns: lines that ran out of cells in earlier searches are
+//! branched on sooner.
 //!
-//! Each time a line runs out its weight grows, and the line with the fewest cells for its weight is branched over
-//! (dom/wdeg: Boussemart, Hemery, Lecoutre and Saïs, 2004). Columns learn as rows do: measured on n = 58, 64, 66 and 70 against rows
-//! alone, a fifth to two fifths of the time.
+//! Each time a line runs out of cells its weight grows, and the search branches on the line with
+//! the fewest cells per weight (dom/wdeg: Boussemart, Hemery, Lecoutre and Saïs, 2004). Weights for
+//! rows and columns, measured on n = 58, 64, 66 and 70 against rows alone, take a fifth to two
+//! fifths of the time.
 
 use super::bitset::{Set, Width};
 use super::components::Components;
 use super::residual::{Branch, Residual};
 
-/// After so many failures the weights are halved, so that what was long ago counts little.
+/// Number of failures after which the weights are halved, so that old failures count little.
 const HALVING: u32 = 20_000;
 
-/// A weight for each row and column, at least 1. What is kept is 1 divided by it, by which sizes are multiplied.
+/// A weight of at least 1 for each row and column. The reciprocals are stored, as factors for the
+/// sizes.
 #[derive(Clone, Debug)]
 pub(super) struct Weights {
     rows: Vec<f64>,
@@ -20,12 +23,12 @@ pub(super) struct Weights {
 }
 
 impl Weights {
-    /// Of the lines of a board of size `n`: all the same.
+    /// Creates equal weights for a board of size `n`.
     pub(super) fn new(n: usize) -> Self {
         Self { rows: vec![1.0; n], columns: vec![1.0; n], failures: 0 }
     }
 
-    /// A board was refuted: if a row or a column ran out of cells, it weighs 1 more.
+    /// Adds 1 to the weight of the row or column that ran out of cells on a refuted board, if any.
     pub(super) fn learn<W: Width>(&mut self, refuted: &Residual<'_, W>) {
         let share = match refuted.exhausted() {
             Some(Branch::Row(row)) => &mut self.rows[row],
@@ -37,17 +40,21 @@ impl Weights {
         if self.failures == HALVING {
             self.failures = 0;
             // The weight w becomes (w + 1) / 2.
-            self.rows.iter_mut().chain(&mut self.columns).for_each(|share| *share *= 2.0 / (1.0 + *share));
+            self.rows
+                .iter_mut()
+                .chain(&mut self.columns)
+                .for_each(|share| *share *= 2.0 / (1.0 + *share));
         }
     }
 
-    /// The weights of the rows, then the columns.
+    /// Returns the weights of the rows, then those of the columns, rounded.
     pub(super) fn rounded(&self) -> Vec<u32> {
         self.rows.iter().chain(&self.columns).map(|share| (1.0 / share).round() as u32).collect()
     }
 
-    /// The line to branch over, where `branch` is the smallest: instead of a row the row or column with the fewest cells for its
-    /// weight, in the first of the blocks that is open. `noise` multiplies each number of cells.
+    /// Selects the line to branch on, given the smallest line `branch`. A row is replaced by the
+    /// row or column with the fewest cells per weight in the first open block. `noise` multiplies
+    /// each number of cells.
     pub(super) fn choose<W: Width>(
         &self,
         board: &Residual<'_, W>,
@@ -98,13 +105,18 @@ mod tests {
 
         let board = queens(&[]);
         let mut weights = Weights::new(4);
-        let choose =
-            |weights: &Weights, branch| weights.choose(&board, branch, &Components::default(), || 1.0);
+        let choose = |weights: &Weights, branch| {
+            weights.choose(&board, branch, &Components::default(), || 1.0)
+        };
         assert_eq!(choose(&weights, Branch::Row(0)), Branch::Row(0));
         weights.learn(&without_row);
         assert_eq!(choose(&weights, Branch::Row(0)), Branch::Row(2));
         assert_eq!(weights.rounded(), [1, 1, 2, 1, 1, 1, 1, 1]);
-        assert_eq!(choose(&weights, Branch::Diagonal(1)), Branch::Diagonal(1), "what is forced comes first");
+        assert_eq!(
+            choose(&weights, Branch::Diagonal(1)),
+            Branch::Diagonal(1),
+            "what is forced comes first"
+        );
         for _ in 0..2 * HALVING {
             weights.learn(&without_row);
         }
@@ -133,7 +145,10 @@ mod tests {
         let blocks = Components::new(&board, &liking);
         let mut weights = Weights::new(n);
         weights.columns = vec![0.01; n];
-        assert!(matches!(weights.choose(&board, Branch::Row(9), &blocks, || 1.0), Branch::Row(0..6)));
+        assert!(matches!(
+            weights.choose(&board, Branch::Row(9), &blocks, || 1.0),
+            Branch::Row(0..6)
+        ));
         let mut apart = board;
         (6..n).for_each(|row| apart.kill(row, 10));
         assert_eq!(weights.choose(&apart, Branch::Row(9), &blocks, || 1.0), Branch::Column(10));

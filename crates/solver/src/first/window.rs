@@ -1,22 +1,26 @@
-//! Searches in narrow words: what is open of a board is often a small part of it, and is moved into the words of a board of
-//! that size.
+//! Searches in narrow words: the open part of a board is often small, and is moved into the words
+//! of a board of that size.
 
 use super::bitset::{Width, Width32x64, Width64x64, Width64x128};
 use super::residual::Residual;
 use nqueens_proof::board::Square;
 
-/// A search of a board that is open.
+/// A search of an open board.
 pub(super) trait Search {
-    /// What it finds.
+    /// The result of the search.
     type Found;
 
-    /// Searches this board.
+    /// Searches the board.
     fn run<W: Width>(self, board: Residual<'_, W>) -> Self::Found;
 }
 
-/// Searches a board in the narrowest words that have room for what is open of it.
+/// Searches a board in the narrowest words that fit its open part.
 pub(super) fn search<W: Width, S: Search>(board: &Residual<'_, W>, search: S) -> S::Found {
-    fn moved<W: Width, V: Width, S: Search>(board: &Residual<'_, W>, window: &Window, search: S) -> S::Found {
+    fn moved<W: Width, V: Width, S: Search>(
+        board: &Residual<'_, W>,
+        window: &Window,
+        search: S,
+    ) -> S::Found {
         let budgets = board.budgets_within::<V>(window);
         search.run(board.within(window, &budgets))
     }
@@ -35,25 +39,26 @@ pub(super) fn search<W: Width, S: Search>(board: &Residual<'_, W>, search: S) ->
 /// A rectangle of a board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Window {
-    /// Its first cell.
+    /// The top left cell.
     pub(super) corner: Square,
     pub(super) height: usize,
     pub(super) width: usize,
 }
 
 impl Window {
-    /// How many diagonals of each direction it has.
+    /// Returns the number of diagonals of each direction.
     pub(super) const fn diagonals(&self) -> usize {
         self.height + self.width - 1
     }
 
-    /// Which of the diagonals of a board of this height is the first of each direction.
+    /// Returns the index, on a board of this height, of the window's first diagonal of each
+    /// direction.
     pub(super) const fn first_diagonals(&self, height: usize) -> [usize; 2] {
         let Square { row, col } = self.corner;
         [col + height - self.height - row, row + col]
     }
 
-    /// Whether boards of this width have room for it.
+    /// Returns whether the window fits boards of this width.
     pub(super) const fn fits<W: Width>(&self) -> bool {
         self.height <= W::ROWS && self.width <= W::COLUMNS && self.diagonals() <= W::DIAGONALS
     }

@@ -1,9 +1,9 @@
-//! Algorithm 1 of Fischetti and Salvagnin, "Finding first and most-beautiful queens by integer programming" (arXiv
-//! 1907.08246): level by level from the largest cost, the fewest queens on squares of that cost
-//! are found by a 0-1 programme, and that number is fixed by a row.
+//! Algorithm 1 of Fischetti and Salvagnin, "Finding first and most-beautiful queens by integer
+//! programming" (arXiv 1907.08246): level by level, from the largest cost on, a 0-1 program finds
+//! the least number of queens on squares of that cost, and a row fixes that number.
 //!
-//! Before, the radius is limited: squares that cost more than some multiple of 100 are forbidden, the smallest
-//! multiple that leaves a solution.
+//! Before that, the radius is limited: squares that cost more than some multiple of 100 are
+//! forbidden, for the smallest multiple that leaves a solution.
 
 use super::counterexample::{self, Ruling};
 use super::formulation::{Formulation, Lines};
@@ -18,9 +18,13 @@ use nqueens_proof::board::{Piece, Problem, Square};
 /// The step of the radius pre-processing.
 const RADIUS_STEP: u64 = 100;
 
-/// A solution with the smallest fingerprint on the empty board of size `n`, or that there is no solution. What the
-/// solver claims is put before the [`counterexample`].
-pub fn most_beautiful(n: usize, solver: &dyn Solver, watch: &mut dyn ProgressSink) -> Answer<Vec<usize>> {
+/// Finds a solution with the smallest fingerprint on the empty board of size `n`, or that there is
+/// no solution. The solver's claim is passed to [`counterexample`].
+pub fn most_beautiful(
+    n: usize,
+    solver: &dyn Solver,
+    watch: &mut dyn ProgressSink,
+) -> Answer<Vec<usize>> {
     let mut run = Run {
         problem: Problem::empty(Piece::Queen, n),
         solver,
@@ -71,7 +75,8 @@ impl Run<'_> {
         levels.dedup();
         let mut model = Formulation::Diagonals.model(&self.problem, Lines::Full);
         model.set_objective(Direction::Minimise, |_| 0);
-        let Some(mut best) = self.limit_radius(&mut model, &costs, levels.first().copied().unwrap_or(0))?
+        let Some(mut best) =
+            self.limit_radius(&mut model, &costs, levels.first().copied().unwrap_or(0))?
         else {
             return Ok(());
         };
@@ -81,11 +86,14 @@ impl Run<'_> {
                 break;
             }
             let on_level: Vec<usize> = (0..n * n).filter(|&k| costs[k] == level).collect();
-            let queens = |columns: &[usize]| on_level.iter().filter(|&&k| columns[k / n] == k % n).count();
-            // Fewer than none is impossible, and what is forbidden needs no programme.
+            let queens =
+                |columns: &[usize]| on_level.iter().filter(|&&k| columns[k / n] == k % n).count();
+            // If the best solution has no queen on the level, the minimum is 0 and no program is
+            // needed.
             if queens(&best) > 0 {
                 model.set_objective(Direction::Minimise, |k| i64::from(costs[k] == level));
-                best = self.solve(&model, Some(&best))?.ok_or_else(|| contradiction(self.solver))?;
+                best =
+                    self.solve(&model, Some(&best))?.ok_or_else(|| contradiction(self.solver))?;
             }
             let fewest = queens(&best);
             let row = Row::sum(format!("level{level}"), on_level, Relation::Equal, fewest as i64);
@@ -96,14 +104,14 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Forbids all squares that cost more than the smallest multiple of 100 with which there is a solution.
+    /// Forbids all squares that cost more than the smallest multiple of 100 that leaves a solution.
     fn limit_radius(
         &mut self,
         model: &mut Model,
         costs: &[u64],
         largest: u64,
     ) -> Result<Option<Vec<usize>>, Unproven> {
-        // A queen in each row: the first one costs (n − 1)² at least.
+        // Every row has a queen, so the first row costs at least (n − 1)².
         let n = self.problem.n() as u64;
         let mut radius = n.saturating_sub(1).pow(2).next_multiple_of(RADIUS_STEP);
         loop {
@@ -124,10 +132,15 @@ impl Run<'_> {
         }
     }
 
-    /// An optimal solution of `model`, none if the solver says that there is none.
-    fn solve(&mut self, model: &Model, start: Option<&[usize]>) -> Result<Option<Vec<usize>>, Unproven> {
+    /// Returns an optimal solution of `model`, or `None` if the solver reports infeasibility.
+    fn solve(
+        &mut self,
+        model: &Model,
+        start: Option<&[usize]>,
+    ) -> Result<Option<Vec<usize>>, Unproven> {
         let start = start.map(|columns| values_of(model, columns));
-        let mut watch = Step { watch: &mut *self.watch, level: self.levels_done, nodes: self.nodes };
+        let mut watch =
+            Step { watch: &mut *self.watch, level: self.levels_done, nodes: self.nodes };
         let outcome = self.solver.optimise(model, start.as_deref(), &mut watch);
         self.nodes += outcome.nodes;
         self.programmes += 1;
@@ -145,12 +158,14 @@ impl Run<'_> {
             Status::Optimal => found.map(Some).ok_or_else(|| contradiction(self.solver)),
             Status::Infeasible => Ok(None),
             Status::Stopped => Err(Unproven::Stopped),
-            Status::Failed(why) => Err(Unproven::SolverFailed(format!("{}: {why}", self.solver.name()))),
+            Status::Failed(why) => {
+                Err(Unproven::SolverFailed(format!("{}: {why}", self.solver.name())))
+            }
         }
     }
 }
 
-/// The solver has said what contradicts what it had shown before.
+/// Creates the error for a solver that contradicts its earlier results.
 fn contradiction(solver: &dyn Solver) -> Unproven {
     Unproven::SolverFailed(format!("{} contradicts itself", solver.name()))
 }

@@ -1,32 +1,34 @@
-//! The referee: plain searches, in integers, that confirm or refute what a floating-point solver claims.
+//! Counterexample searches: plain searches, in integers, that confirm or refute the claims of a
+//! floating-point solver.
 //!
-//! Each asks for a counterexample (an earlier solution, a heavier one, a larger set, a smaller fingerprint) and
-//! tries everything. Where that takes more than [`BUDGET`] nodes the referee says so, and nothing is claimed.
-//! It shares the board's definition with the methods that it judges, and nothing else.
+//! Each is an exhaustive search for a counterexample (an earlier solution, a heavier one, a larger
+//! set, a smaller fingerprint). Where that takes more than [`BUDGET`] nodes the result is
+//! [`Ruling::Undecided`], and nothing is claimed. The searches share only the definition of the
+//! board with the methods that they check.
 
 use std::collections::BTreeSet;
 
 use crate::progress::{Progress, ProgressSink};
 use nqueens_proof::board::{Piece, Problem, Square};
 
-/// Nodes after which a search is given up: some seconds. The first solution for n = 30 takes 56 million.
+/// Node limit of a search: some seconds. The first solution for n = 30 takes 56 million.
 pub const BUDGET: u64 = 400_000_000;
 
-/// The largest board that the referee knows: a row is one mask.
+/// The largest supported board: a row is one mask.
 pub const LARGEST: usize = 128;
 
-/// What the referee says about a claim.
+/// The result of checking a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ruling<T> {
     /// There is no counterexample.
     Confirmed,
-    /// Here is one.
+    /// A counterexample.
     Refuted(T),
-    /// It would take too long, or it was stopped.
+    /// The search reached its node limit or was stopped, or the board is too large.
     Undecided,
 }
 
-/// How a search ends that found nothing.
+/// The end of a search.
 enum End<T> {
     Exhausted,
     Found(T),
@@ -43,14 +45,14 @@ impl<T> From<End<T>> for Ruling<T> {
     }
 }
 
-/// Counts nodes, and asks the watch from time to time.
+/// Counts nodes and reports to the progress sink from time to time.
 struct Meter<'a> {
     watch: &'a mut dyn ProgressSink,
     nodes: u64,
 }
 
 impl Meter<'_> {
-    /// Whether the search may go on.
+    /// Counts a node. Returns whether the search may continue.
     fn step(&mut self) -> bool {
         self.nodes += 1;
         let ask = self.nodes.is_multiple_of(1 << 20);
@@ -58,9 +60,10 @@ impl Meter<'_> {
     }
 }
 
-/// Rows from the top, columns from the left, each attacked square found by masks that move with the rows.
+/// The rows of a board, searched from the top, columns from the left. Attacked squares are masks
+/// that are shifted from row to row.
 struct Rows {
-    /// Where a piece may stand, by row; for a row with a placed piece, that square alone.
+    /// Allowed squares by row; for a row with a placed piece, only its square.
     allowed: Vec<u128>,
     diagonals: bool,
 }
@@ -78,7 +81,8 @@ impl Rows {
         if n > LARGEST {
             return None;
         }
-        let mut allowed: Vec<u128> = vec![u128::MAX.checked_shr((LARGEST - n) as u32).unwrap_or(0); n];
+        let mut allowed: Vec<u128> =
+            vec![u128::MAX.checked_shr((LARGEST - n) as u32).unwrap_or(0); n];
         for square in problem.blocked() {
             allowed[square.row] &= !(1 << square.col);
         }
@@ -92,7 +96,8 @@ impl Rows {
         self.allowed[row] & !(attacked.columns | attacked.falling_right | attacked.falling_left)
     }
 
-    /// What is attacked on the next row, with a piece on column `bit` of this one, or none if `bit` is 0.
+    /// Returns the squares attacked on the next row if this row has a piece on `bit`, or no piece
+    /// if `bit` is 0.
     fn below(&self, attacked: Attacked, bit: u128) -> Attacked {
         let on_diagonals = if self.diagonals { bit } else { 0 };
         Attacked {
@@ -103,7 +108,7 @@ impl Rows {
     }
 }
 
-/// The columns of a mask from the left, each with its bit.
+/// Iterates over the columns of a mask from the left, each with its bit.
 fn columns(mut mask: u128) -> impl Iterator<Item = (usize, u128)> {
     std::iter::from_fn(move || {
         let bit = mask & mask.wrapping_neg();
@@ -112,15 +117,19 @@ fn columns(mut mask: u128) -> impl Iterator<Item = (usize, u128)> {
     })
 }
 
-/// Is `claim` the lexicographically first solution of `problem`, or is there none if it is `None`?
-/// A counterexample is an earlier solution.
-pub fn first(problem: &Problem, claim: Option<&[usize]>, watch: &mut dyn ProgressSink) -> Ruling<Vec<usize>> {
+/// Checks that `claim` is the lexicographically first solution of `problem`, or that there is none
+/// if it is `None`. A counterexample is an earlier solution.
+pub fn first(
+    problem: &Problem,
+    claim: Option<&[usize]>,
+    watch: &mut dyn ProgressSink,
+) -> Ruling<Vec<usize>> {
     let Some(rows) = Rows::new(problem) else { return Ruling::Undecided };
     let mut meter = Meter { watch, nodes: 0 };
     earlier(&rows, claim, &mut Vec::new(), Attacked::default(), &mut meter).into()
 }
 
-/// Searches for a solution before `claim`, which begins with `chosen` if it is still given.
+/// Searches for a solution before `claim`, which is `None` once `chosen` comes before it.
 fn earlier(
     rows: &Rows,
     claim: Option<&[usize]>,
@@ -152,7 +161,7 @@ fn earlier(
     End::Exhausted
 }
 
-/// Are these all solutions of `problem`? A counterexample is a solution that is missing.
+/// Checks that these are all solutions of `problem`. A counterexample is a missing solution.
 pub fn complete(
     problem: &Problem,
     found: &BTreeSet<Vec<usize>>,
@@ -187,8 +196,9 @@ fn missing(
     End::Exhausted
 }
 
-/// Is there no solution of `problem` whose weights sum to more than `claim` (to anything, if it is `None`)?
-/// `weights` are those of the squares, row by row; a counterexample is a heavier solution.
+/// Checks that no solution of `problem` has a sum of weights above `claim`, or that there is no
+/// solution if it is `None`. `weights` are those of the squares, row by row; a counterexample is a
+/// heavier solution.
 pub fn heaviest(
     problem: &Problem,
     weights: &[i64],
@@ -197,7 +207,7 @@ pub fn heaviest(
 ) -> Ruling<Vec<usize>> {
     let n = problem.n();
     let Some(rows) = Rows::new(problem) else { return Ruling::Undecided };
-    // What the rows from a given one on can add at most.
+    // Upper bounds on the weight of the rows from a given one on.
     let mut most = vec![0i128; n + 1];
     for row in (0..n).rev() {
         let best = weights[row * n..(row + 1) * n].iter().max().copied().unwrap_or(0);
@@ -246,20 +256,28 @@ impl Heavier<'_> {
     }
 }
 
-/// Does no non-attacking set of `problem` have more than `claim` pieces? A counterexample is a larger set.
-pub fn largest(problem: &Problem, claim: usize, watch: &mut dyn ProgressSink) -> Ruling<Vec<Square>> {
+/// Checks that no non-attacking set of `problem` has more than `claim` pieces. A counterexample is
+/// a larger set.
+pub fn largest(
+    problem: &Problem,
+    claim: usize,
+    watch: &mut dyn ProgressSink,
+) -> Ruling<Vec<Square>> {
     let Some(rows) = Rows::new(problem) else { return Ruling::Undecided };
     if claim >= problem.n() {
-        return Ruling::Confirmed; // one a row at most
+        return Ruling::Confirmed; // at most one per row
     }
     let mut meter = Meter { watch, nodes: 0 };
-    let placed: Vec<bool> =
-        (0..problem.n()).map(|row| problem.placed().iter().any(|square| square.row == row)).collect();
+    let placed: Vec<bool> = (0..problem.n())
+        .map(|row| problem.placed().iter().any(|square| square.row == row))
+        .collect();
     let mut chosen = Vec::new();
-    larger(&rows, &placed, problem.n() - claim - 1, 0, &mut chosen, Attacked::default(), &mut meter).into()
+    larger(&rows, &placed, problem.n() - claim - 1, 0, &mut chosen, Attacked::default(), &mut meter)
+        .into()
 }
 
-/// Searches for a set that leaves at most `spare` more rows empty, none of them with a placed piece.
+/// Searches for a set that leaves at most `spare` more rows empty, none of them with a placed
+/// piece.
 fn larger(
     rows: &Rows,
     placed: &[bool],
@@ -289,9 +307,14 @@ fn larger(
     larger(rows, placed, spare - 1, row + 1, chosen, rows.below(attacked, 0), meter)
 }
 
-/// Does no solution of the empty board of size `n` have a fingerprint before `claim` (any, if it is `None`)?
-/// A counterexample is a solution with a smaller one. See [`crate::beautiful::fingerprint`].
-pub fn most_beautiful(n: usize, claim: Option<&[u64]>, watch: &mut dyn ProgressSink) -> Ruling<Vec<usize>> {
+/// Checks that no solution of the empty board of size `n` has a fingerprint below `claim`, or that
+/// there is no solution if it is `None`. A counterexample is a solution with a smaller fingerprint.
+/// See [`crate::beautiful::fingerprint`].
+pub fn most_beautiful(
+    n: usize,
+    claim: Option<&[u64]>,
+    watch: &mut dyn ProgressSink,
+) -> Ruling<Vec<usize>> {
     // From the border inward: large costs come first.
     let order = (0..n).map(|k| if k % 2 == 0 { k / 2 } else { n - 1 - k / 2 }).collect();
     let mut search = SmallerFingerprint {
@@ -316,13 +339,14 @@ struct SmallerFingerprint<'a> {
     used: Vec<bool>,
     falling: Vec<bool>,
     rising: Vec<bool>,
-    /// Of the queens that stand, the largest first.
+    /// Costs of the placed queens, in descending order.
     costs: Vec<u64>,
     meter: Meter<'a>,
 }
 
 impl SmallerFingerprint<'_> {
-    /// More queens only make a fingerprint larger, place by place: what is behind the claim already stays there.
+    /// Returns whether the fingerprint can still become smaller than the claim. More queens only
+    /// increase it, entry by entry.
     fn can_be_smaller(&self) -> bool {
         self.claim.is_none_or(|claim| self.costs[..] < claim[..])
     }
@@ -332,7 +356,7 @@ impl SmallerFingerprint<'_> {
             return End::GivenUp;
         }
         if depth == self.n {
-            // n = 0 alone comes here without a look at its costs.
+            // Only n = 0 gets here without a check of its costs.
             let solution = || self.columns.iter().flatten().copied().collect();
             return if self.can_be_smaller() { End::Found(solution()) } else { End::Exhausted };
         }
@@ -380,7 +404,8 @@ mod tests {
                 (0..n).map(move |c| p.iter().copied().chain([c]).collect::<Vec<usize>>())
             });
             let peaceful = |p: &Vec<usize>| {
-                let squares: Vec<Square> = p.iter().enumerate().map(|(r, &c)| Square::new(r, c)).collect();
+                let squares: Vec<Square> =
+                    p.iter().enumerate().map(|(r, &c)| Square::new(r, c)).collect();
                 nqueens_proof::board::first_attack(Piece::Queen, n, &squares).is_none()
             };
             found = longer.filter(peaceful).collect();
@@ -399,7 +424,9 @@ mod tests {
             for (i, solution) in solutions.iter().enumerate() {
                 match first(&problem, Some(solution), &mut Unobserved) {
                     Ruling::Confirmed => assert_eq!(i, 0),
-                    Ruling::Refuted(earlier) => assert_eq!((earlier, i > 0), (solutions[0].clone(), true)),
+                    Ruling::Refuted(earlier) => {
+                        assert_eq!((earlier, i > 0), (solutions[0].clone(), true))
+                    }
                     Ruling::Undecided => panic!("n = {n} is small"),
                 }
             }
@@ -419,7 +446,8 @@ mod tests {
     fn only_the_greatest_weight_is_confirmed() {
         let problem = Problem::empty(Piece::Queen, 6);
         let weights: Vec<i64> = (0..36).map(|k| (k * k * 7 + 3 * k) % 23 - 11).collect();
-        let weight = |p: &[usize]| p.iter().enumerate().map(|(r, &c)| i128::from(weights[6 * r + c])).sum();
+        let weight =
+            |p: &[usize]| p.iter().enumerate().map(|(r, &c)| i128::from(weights[6 * r + c])).sum();
         let best: i128 = all(6).iter().map(|p| weight(p)).max().expect("n = 6 has solutions");
         assert_eq!(heaviest(&problem, &weights, Some(best), &mut Unobserved), Ruling::Confirmed);
         match heaviest(&problem, &weights, Some(best - 1), &mut Unobserved) {

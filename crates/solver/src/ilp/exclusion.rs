@@ -1,9 +1,11 @@
-//! All solutions by exclusion: solve the 0-1 programme, forbid the solution S by Σ_S x ≤ n − 1, solve again, until
-//! the solver says that there is none. That last word, too, is put before the [`crate::ilp::counterexample`].
+//! All solutions by exclusion: solve the 0-1 program, forbid the solution S by Σ_S x ≤ n − 1, and
+//! solve again until the solver reports infeasibility. That final claim, too, is passed to
+//! [`crate::ilp::counterexample`].
 //!
-//! Every programme has to rule out the solutions that are excluded before it finds a new one, so the work grows
-//! with their square. Therefore the first n/4 rows are filled in every way, in lexicographic order, and each such case
-//! is a programme of its own with its own exclusions: with microlp n = 8 takes 0.2 s in place of 9 s.
+//! Every program has to rule out the excluded solutions before it finds a new one, so the work
+//! grows with the square of their number. Therefore the first n/4 rows are filled in every way, in
+//! lexicographic order, and each such case is a separate program with its own exclusions: with
+//! microlp n = 8 takes 0.2 s instead of 9 s.
 
 use std::collections::BTreeSet;
 
@@ -16,47 +18,47 @@ use crate::progress::{ProgressSink, Step};
 use crate::verdict::{Unproven, Verdict};
 use nqueens_proof::board::{Problem, Square};
 
-/// Yields one solution after the other.
+/// An enumeration of the solutions, one by one.
 pub struct Exclusion<'a> {
     problem: &'a Problem,
     solver: &'a dyn Solver,
     formulation: Formulation,
     cases: std::vec::IntoIter<Vec<Square>>,
-    /// The programme of the case in hand.
+    /// The program of the current case.
     model: Option<Model>,
     found: BTreeSet<Vec<usize>>,
     nodes: u64,
     programmes: u64,
 }
 
-/// What comes next.
+/// The next result of an enumeration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// A solution that did not come before: the 0-based column of each row.
+    /// A solution not returned before: the 0-based column of each row.
     Solution(Vec<usize>),
-    /// The end, and whether it is proved that these were all.
+    /// The end, and whether the solutions are proved to be complete.
     End(Verdict),
 }
 
 impl<'a> Exclusion<'a> {
-    /// The solutions of `problem`, for queens or rooks.
+    /// Creates an enumeration of the solutions of `problem`, for queens or rooks.
     pub fn new(problem: &'a Problem, formulation: Formulation, solver: &'a dyn Solver) -> Self {
         let cases = cases(problem, problem.n() / 4).into_iter();
         let found = BTreeSet::new();
         Self { problem, solver, formulation, cases, model: None, found, nodes: 0, programmes: 0 }
     }
 
-    /// Nodes of branch and bound so far.
+    /// Returns the number of branch-and-bound nodes so far.
     pub const fn nodes(&self) -> u64 {
         self.nodes
     }
 
-    /// Programmes that were solved so far.
+    /// Returns the number of programs solved so far.
     pub const fn programmes(&self) -> u64 {
         self.programmes
     }
 
-    /// The next solution, or the end. After the end nothing comes that is of use.
+    /// Returns the next solution, or the end. Results after the end are meaningless.
     pub fn next(&mut self, watch: &mut dyn ProgressSink) -> Next {
         loop {
             let model = match self.model.take() {
@@ -74,7 +76,8 @@ impl<'a> Exclusion<'a> {
         }
     }
 
-    /// The programme of a case: its squares are 1, what they attack is 0.
+    /// Returns the program of a case: the variables of its squares are 1, those of attacked squares
+    /// are 0.
     fn programme(&self, case: &[Square]) -> Model {
         let mut model = self.formulation.model(self.problem, Lines::Full);
         for &square in case {
@@ -83,7 +86,8 @@ impl<'a> Exclusion<'a> {
         model
     }
 
-    /// A new solution of the case, which is then excluded; or that the case has no more.
+    /// Returns a new solution of the case, which is then excluded, or `None` if the case has no
+    /// more.
     fn solve(
         &mut self,
         mut model: Model,
@@ -91,7 +95,7 @@ impl<'a> Exclusion<'a> {
     ) -> Result<Option<Vec<usize>>, Unproven> {
         let n = self.problem.n();
         if n == 0 {
-            // The one solution of the empty board has no variable to be excluded by.
+            // The only solution of the empty board has no variables by which to exclude it.
             self.found.insert(Vec::new());
             return Ok(Some(Vec::new()));
         }
@@ -99,10 +103,15 @@ impl<'a> Exclusion<'a> {
         let outcome = self.solver.optimise(&model, None, &mut step);
         self.nodes += outcome.nodes;
         self.programmes += 1;
-        let failed = |why: &str| Err(Unproven::SolverFailed(format!("{}: {why}", self.solver.name())));
-        let values = outcome.values.map(|values| rounded(&values)).filter(|values| model.is_feasible(values));
+        let failed =
+            |why: &str| Err(Unproven::SolverFailed(format!("{}: {why}", self.solver.name())));
+        let values = outcome
+            .values
+            .map(|values| rounded(&values))
+            .filter(|values| model.is_feasible(values));
         match (outcome.status, values.and_then(|values| solution(self.problem, &values))) {
-            // Any solution will do, whether the solver calls it optimal or was stopped with it in hand.
+            // Any solution will do, whether the solver calls it optimal or was stopped after
+            // finding it.
             (Status::Optimal | Status::Stopped, Some(found)) => {
                 self.found.insert(found.clone());
                 let squares = found.iter().enumerate().map(|(row, &col)| row * n + col);
@@ -127,7 +136,8 @@ impl<'a> Exclusion<'a> {
     }
 }
 
-/// All ways to fill the first `rows` rows with pieces that the problem allows and that do not attack each other.
+/// Returns all ways to fill the first `rows` rows with non-attacking pieces that the problem
+/// allows.
 fn cases(problem: &Problem, rows: usize) -> Vec<Vec<Square>> {
     let n = problem.n();
     let mut cases = vec![Vec::new()];
@@ -137,7 +147,8 @@ fn cases(problem: &Problem, rows: usize) -> Vec<Vec<Square>> {
     for row in 0..rows {
         let longer = cases.iter().flat_map(|case: &Vec<Square>| {
             let free = (0..n).map(|col| Square::new(row, col)).filter(|&square| {
-                problem.allows(square) && !case.iter().any(|&other| problem.piece().attacks(n, other, square))
+                problem.allows(square)
+                    && !case.iter().any(|&other| problem.piece().attacks(n, other, square))
             });
             free.map(|square| case.iter().copied().chain([square]).collect())
         });

@@ -1,6 +1,7 @@
-//! The n-queens problem as a 0-1 programme: x(i,j) = 1 if a queen stands on row i, column j.
+//! The n-queens problem as a 0-1 program: x(i,j) = 1 if there is a queen on row i, column j.
 //!
-//! Variables are numbered row by row: x(i,j) of the 0-based square has index i·n + j. Names are 1-based.
+//! Variables are numbered row by row: x(i,j) of the 0-based square has index i·n + j. Names are
+//! 1-based.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,19 +9,19 @@ use std::str::FromStr;
 use super::model::{Column, Direction, Domain, Model, Relation, Row};
 use nqueens_proof::board::{Piece, Problem, Square};
 
-/// How the diagonals are written down.
+/// The formulation of the diagonals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Formulation {
-    /// 6n rows: for each square of the first row and the first column the diagonal that falls from it, for each
-    /// of the first row and the last column the one that falls the other way (the two long ones stand twice);
-    /// the number of queens is maximised.
+    /// 6n rows: the falling diagonal from each square of the first row and of the first column, and
+    /// the other diagonal from each square of the first row and of the last column (the two long
+    /// diagonals occur twice). The number of queens is maximised.
     Borders,
-    /// Each of the 2(2n−1) diagonals once; nothing is optimised.
+    /// Each of the 2(2n−1) diagonals once; the objective is zero.
     #[default]
     Diagonals,
 }
 
-/// Whether every row and column must hold a queen.
+/// The number of queens in every row and column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lines {
     /// Exactly one queen each: a solution.
@@ -29,7 +30,7 @@ pub enum Lines {
     AtMostOne,
 }
 
-/// A text that names no formulation.
+/// The error for a text that names no formulation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is not a formulation; choose borders or diagonals")]
 pub struct UnknownFormulation(String);
@@ -38,7 +39,7 @@ impl Formulation {
     /// Every formulation.
     pub const ALL: [Self; 2] = [Self::Borders, Self::Diagonals];
 
-    /// Its name on the command line.
+    /// Returns the name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Borders => "borders",
@@ -46,8 +47,9 @@ impl Formulation {
         }
     }
 
-    /// The programme of `problem`: placed squares are 1, blocked ones 0. The objective counts the queens
-    /// ([`Lines::AtMostOne`], [`Self::Borders`]) or is zero. For rooks there are no diagonals.
+    /// Returns the program of `problem`: placed squares are 1, blocked ones 0. The objective counts
+    /// the queens ([`Lines::AtMostOne`], [`Self::Borders`]) or is zero. For rooks there are no
+    /// diagonals.
     ///
     /// # Panics
     /// If the piece is neither queen nor rook.
@@ -115,7 +117,8 @@ impl Formulation {
     }
 }
 
-/// The squares of the diagonal that falls from `start`: to the right (forward) or to the left.
+/// Returns the squares of the diagonal that falls from `start`, to the right (forward) or to the
+/// left.
 fn falling(n: usize, start: Square, forward: bool) -> Vec<Square> {
     let right_of = |k: usize| (start.col + k < n).then(|| start.col + k);
     let left_of = |k: usize| start.col.checked_sub(k);
@@ -126,7 +129,7 @@ fn falling(n: usize, start: Square, forward: bool) -> Vec<Square> {
     squares.collect()
 }
 
-/// Puts a piece on `square`: its variable is 1, those of the squares that it attacks are 0.
+/// Places a piece on `square`: its variable becomes 1, those of attacked squares become 0.
 pub(super) fn place(model: &mut Model, problem: &Problem, square: Square) {
     let n = problem.n();
     for (index, column) in model.columns.iter_mut().enumerate() {
@@ -177,7 +180,10 @@ mod tests {
             let rows = Formulation::Diagonals.model(&problem, Lines::Full).rows.len();
             assert_eq!(rows, 2 * n + 2 * (2 * n - 1));
         }
-        assert_eq!(Formulation::Diagonals.model(&Problem::empty(Piece::Rook, 5), Lines::Full).rows.len(), 10);
+        assert_eq!(
+            Formulation::Diagonals.model(&Problem::empty(Piece::Rook, 5), Lines::Full).rows.len(),
+            10
+        );
     }
 
     #[test]
@@ -188,8 +194,10 @@ mod tests {
                     let model = formulation.model(&Problem::empty(piece, n), Lines::AtMostOne);
                     for set in 0..1u32 << (n * n) {
                         let values: Vec<bool> = (0..n * n).map(|k| set >> k & 1 == 1).collect();
-                        let squares: Vec<Square> =
-                            (0..n * n).filter(|&k| values[k]).map(|k| Square::new(k / n, k % n)).collect();
+                        let squares: Vec<Square> = (0..n * n)
+                            .filter(|&k| values[k])
+                            .map(|k| Square::new(k / n, k % n))
+                            .collect();
                         let peaceful = first_attack(piece, n, &squares).is_none();
                         assert_eq!(
                             model.is_feasible(&values),
@@ -205,9 +213,11 @@ mod tests {
     #[test]
     fn decided_squares_are_decided_variables() {
         let at = Square::new;
-        let problem = Problem::new(Piece::Queen, 3, vec![at(0, 1)], vec![at(2, 2)]).expect("on the board");
+        let problem =
+            Problem::new(Piece::Queen, 3, vec![at(0, 1)], vec![at(2, 2)]).expect("on the board");
         let model = Formulation::Borders.model(&problem, Lines::Full);
-        let decided: Vec<usize> = (0..9).filter(|&j| model.columns[j].domain != Domain::Free).collect();
+        let decided: Vec<usize> =
+            (0..9).filter(|&j| model.columns[j].domain != Domain::Free).collect();
         assert_eq!(decided, [1, 8]);
         assert_eq!((model.columns[1].domain, model.columns[8].domain), (Domain::One, Domain::Zero));
         assert_eq!(model.columns[5].name, "x2_3");

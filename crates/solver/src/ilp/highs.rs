@@ -1,5 +1,5 @@
-//! HiGHS, by its C interface (feature `highs`). All unsafe code of this room is in this file: [`Engine`] owns the
-//! pointer, and hands out nothing but numbers.
+//! HiGHS, through its C interface (feature `highs`). All unsafe code of the parent module is in
+//! this file: [`Engine`] owns the pointer and exposes only numbers.
 #![allow(unsafe_code)]
 
 use std::any::Any;
@@ -25,7 +25,7 @@ impl Solver for Highs {
 
     fn relaxation(&self, model: &Model) -> Box<dyn Linear> {
         let mut engine = Engine::new(model, false);
-        // Warm starts are the point here, and presolve would drop the basis.
+        // Warm starts are the purpose, and presolve would drop the basis.
         engine.set_text(c"presolve", c"off");
         engine.set_text(c"solver", c"simplex");
         Box::new(engine)
@@ -43,7 +43,8 @@ impl Solver for Highs {
             engine.set_start(start);
         }
         let ended = engine.run(watch);
-        let nodes = engine.integer_info(c"mip_node_count").and_then(|n| u64::try_from(n).ok()).unwrap_or(0);
+        let nodes =
+            engine.integer_info(c"mip_node_count").and_then(|n| u64::try_from(n).ok()).unwrap_or(0);
         let status = match ended {
             Ended::Optimal => Status::Optimal,
             Ended::Infeasible => Status::Infeasible,
@@ -59,7 +60,7 @@ impl Solver for Highs {
     }
 }
 
-/// How a run of HiGHS ended.
+/// The end of a run of HiGHS.
 enum Ended {
     Optimal,
     Infeasible,
@@ -67,20 +68,20 @@ enum Ended {
     Failed(String),
 }
 
-/// One instance of HiGHS with a model in it.
+/// A HiGHS instance with a model.
 struct Engine {
-    /// Made by `Highs_create`, not null, owned by this value alone.
+    /// Created by `Highs_create`, not null, owned exclusively by this value.
     highs: *mut c_void,
     columns: usize,
     rows: usize,
 }
 
-/// What a callback of HiGHS reaches through its user pointer.
+/// The data that a HiGHS callback reaches through its user pointer.
 struct Listener<'a> {
     watch: &'a mut dyn ProgressSink,
-    /// Whether the watch has asked to stop.
+    /// Whether the progress sink has requested a stop.
     stopped: bool,
-    /// A panic of the watch, kept while HiGHS, which could not bear it, returns.
+    /// A panic of the progress sink, held until HiGHS, which cannot unwind, has returned.
     panic: Option<Box<dyn Any + Send>>,
 }
 
@@ -99,7 +100,7 @@ fn row_bounds(row: &Row) -> (f64, f64) {
 
 impl Engine {
     fn new(model: &Model, integer: bool) -> Self {
-        // SAFETY: takes nothing; the result is checked below.
+        // SAFETY: takes no arguments; the result is checked below.
         let highs = unsafe { c::Highs_create() };
         assert!(!highs.is_null(), "HiGHS has no memory");
         let mut engine = Self { highs, columns: model.columns.len(), rows: model.rows.len() };
@@ -111,7 +112,8 @@ impl Engine {
             model.columns.iter().map(|column| pick(column.domain.bounds()) as f64).collect()
         };
         let (lower, upper) = (bounds(false), bounds(true));
-        let (row_lower, row_upper): (Vec<f64>, Vec<f64>) = model.rows.iter().map(row_bounds).unzip();
+        let (row_lower, row_upper): (Vec<f64>, Vec<f64>) =
+            model.rows.iter().map(row_bounds).unzip();
         let (mut starts, mut indices, mut values) = (Vec::new(), Vec::new(), Vec::new());
         for row in &model.rows {
             starts.push(int(indices.len()));
@@ -125,8 +127,9 @@ impl Engine {
             Direction::Maximise => c::kHighsObjSenseMaximize,
         };
         let (columns, rows, terms) = (int(engine.columns), int(engine.rows), int(indices.len()));
-        // SAFETY: `highs` is alive; every array has the length that HiGHS is told: `columns` for costs, bounds and
-        // kinds, `rows` for row bounds and starts, `terms` for indices and values. HiGHS copies them all.
+        // SAFETY: `highs` is alive; every array has the length passed to HiGHS: `columns` for
+        // costs, bounds and kinds, `rows` for row bounds and starts, `terms` for indices and
+        // values. HiGHS copies them all.
         let status = unsafe {
             let format = c::kHighsMatrixFormatRowwise;
             if integer {
@@ -173,7 +176,7 @@ impl Engine {
     }
 
     fn set_switch(&mut self, option: &CStr, on: bool) {
-        // SAFETY: `highs` is alive, the name ends with a zero byte.
+        // SAFETY: `highs` is alive, the name is NUL-terminated.
         unsafe { c::Highs_setBoolOptionValue(self.highs, option.as_ptr(), c::HighsInt::from(on)) };
     }
 
@@ -188,15 +191,15 @@ impl Engine {
     }
 
     fn set_text(&mut self, option: &CStr, value: &CStr) {
-        // SAFETY: as above, and so does the value.
+        // SAFETY: as above, and the value is NUL-terminated, too.
         unsafe { c::Highs_setStringOptionValue(self.highs, option.as_ptr(), value.as_ptr()) };
     }
 
-    /// A point to start from; HiGHS judges it itself.
+    /// Sets a start point, which HiGHS validates itself.
     fn set_start(&mut self, start: &[bool]) {
         assert_eq!(start.len(), self.columns);
         let values: Vec<f64> = start.iter().map(|&on| f64::from(u8::from(on))).collect();
-        // SAFETY: `values` has a value a column; null stands for what is not given.
+        // SAFETY: `values` has one value per column; null stands for omitted arrays.
         unsafe { c::Highs_setSolution(self.highs, values.as_ptr(), null(), null(), null()) };
     }
 
@@ -205,14 +208,18 @@ impl Engine {
         if left.is_some_and(|left| left.is_zero()) || watch.look(&Progress::default()).is_break() {
             return Ended::Stopped;
         }
-        // HiGHS counts the time of all runs of an instance together.
+        // HiGHS accumulates the time of all runs of an instance.
         // SAFETY: `highs` is alive.
         let spent = unsafe { c::Highs_getRunTime(self.highs) };
-        self.set_number(c"time_limit", left.map_or(f64::INFINITY, |left| spent + left.as_secs_f64()));
+        self.set_number(
+            c"time_limit",
+            left.map_or(f64::INFINITY, |left| spent + left.as_secs_f64()),
+        );
         let mut listener = Listener { watch, stopped: false, panic: None };
         let user = (&raw mut listener).cast::<c_void>();
-        // SAFETY: `listener` outlives the run, and is reached through `user` alone until the callback is taken
-        // away below; `listen` does not unwind. The run returns before anybody else touches `highs`.
+        // SAFETY: `listener` outlives the run, and is only accessed through `user` until the
+        // callback is removed below; `listen` does not unwind. The run returns before anything else
+        // uses `highs`.
         let status = unsafe {
             c::Highs_setCallback(self.highs, Some(listen), user);
             for kind in [c::kHighsCallbackSimplexInterrupt, c::kHighsCallbackMipInterrupt] {
@@ -238,8 +245,9 @@ impl Engine {
 
     fn integer_info(&self, name: &CStr) -> Option<i64> {
         let mut value = 0;
-        // SAFETY: `highs` is alive, the name ends with a zero byte, `value` is written to only.
-        let status = unsafe { c::Highs_getInt64InfoValue(self.highs, name.as_ptr(), &raw mut value) };
+        // SAFETY: `highs` is alive, the name is NUL-terminated, `value` is only written to.
+        let status =
+            unsafe { c::Highs_getInt64InfoValue(self.highs, name.as_ptr(), &raw mut value) };
         (status == c::kHighsStatusOk).then_some(value)
     }
 
@@ -253,7 +261,8 @@ impl Engine {
     fn number_info(&self, name: &CStr) -> Option<f64> {
         let mut value = 0.0;
         // SAFETY: as above.
-        let status = unsafe { c::Highs_getDoubleInfoValue(self.highs, name.as_ptr(), &raw mut value) };
+        let status =
+            unsafe { c::Highs_getDoubleInfoValue(self.highs, name.as_ptr(), &raw mut value) };
         (status == c::kHighsStatusOk).then_some(value)
     }
 
@@ -264,7 +273,7 @@ impl Engine {
     fn solution(&self) -> Vertex {
         let (mut values, mut reduced) = (vec![0.0; self.columns], vec![0.0; self.columns]);
         let (mut activity, mut duals) = (vec![0.0; self.rows], vec![0.0; self.rows]);
-        // SAFETY: the arrays have a value a column, or a value a row, as HiGHS will write.
+        // SAFETY: the arrays have one value per column or one per row, as HiGHS expects.
         unsafe {
             c::Highs_getSolution(
                 self.highs,
@@ -274,14 +283,15 @@ impl Engine {
                 duals.as_mut_ptr(),
             );
         }
-        let dual = self.whole_info(c"dual_solution_status") == Some(c::kHighsSolutionStatusFeasible);
+        let dual =
+            self.whole_info(c"dual_solution_status") == Some(c::kHighsSolutionStatusFeasible);
         let objective = self.number_info(c"objective_function_value").unwrap_or(f64::NAN);
         Vertex { objective, values, duals: dual.then_some(duals) }
     }
 
     fn ray(&self) -> Option<Vec<f64>> {
         let (mut there, mut ray) = (0, vec![0.0; self.rows]);
-        // SAFETY: `ray` has a value a row, as HiGHS will write if there is a ray.
+        // SAFETY: `ray` has one value per row, as HiGHS expects if there is a ray.
         let status = unsafe { c::Highs_getDualRay(self.highs, &raw mut there, ray.as_mut_ptr()) };
         (status != c::kHighsStatusError && there != 0).then_some(ray)
     }
@@ -289,15 +299,16 @@ impl Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        // SAFETY: `highs` is alive, and nobody has it after this.
+        // SAFETY: `highs` is alive and is not used afterwards.
         unsafe { c::Highs_destroy(self.highs) };
     }
 }
 
-/// The callback: asks the watch whether HiGHS may go on.
+/// The callback: asks the progress sink whether HiGHS may continue.
 ///
 /// # Safety
-/// `user` points to a [`Listener`] that nobody else uses; `out` and `answer` are null or HiGHS's.
+/// `user` points to a [`Listener`] that nothing else uses; `out` and `answer` are null or owned by
+/// HiGHS.
 unsafe extern "C" fn listen(
     kind: c_int,
     _message: *const c_char,
@@ -305,7 +316,7 @@ unsafe extern "C" fn listen(
     answer: *mut c::HighsCallbackDataIn,
     user: *mut c_void,
 ) {
-    // SAFETY: as the caller promises, for the time of this call.
+    // SAFETY: guaranteed by the caller for the duration of this call.
     let (listener, out, answer) =
         unsafe { (user.cast::<Listener<'_>>().as_mut(), out.as_ref(), answer.as_mut()) };
     let (Some(listener), Some(answer)) = (listener, answer) else { return };
@@ -333,7 +344,7 @@ unsafe extern "C" fn listen(
 impl Linear for Engine {
     fn set_bounds(&mut self, column: usize, lower: f64, upper: f64) {
         assert!(column < self.columns);
-        // SAFETY: `highs` is alive, the column is there.
+        // SAFETY: `highs` is alive, the column exists.
         unsafe { c::Highs_changeColBounds(self.highs, int(column), lower, upper) };
     }
 
@@ -349,8 +360,10 @@ impl Linear for Engine {
         let indices: Vec<c::HighsInt> = row.terms.iter().map(|&(j, _)| int(j)).collect();
         let values: Vec<f64> = row.terms.iter().map(|&(_, a)| a as f64).collect();
         let terms = int(indices.len());
-        // SAFETY: both arrays have `terms` values, the columns are there.
-        unsafe { c::Highs_addRow(self.highs, lower, upper, terms, indices.as_ptr(), values.as_ptr()) };
+        // SAFETY: both arrays have `terms` values, the columns exist.
+        unsafe {
+            c::Highs_addRow(self.highs, lower, upper, terms, indices.as_ptr(), values.as_ptr())
+        };
         self.rows += 1;
     }
 
@@ -359,9 +372,17 @@ impl Linear for Engine {
         let indices: Vec<c::HighsInt> = terms.iter().map(|&(i, _)| int(i)).collect();
         let values: Vec<f64> = terms.iter().map(|&(_, a)| a).collect();
         let terms = int(indices.len());
-        // SAFETY: both arrays have `terms` values, the rows are there.
+        // SAFETY: both arrays have `terms` values, the rows exist.
         unsafe {
-            c::Highs_addCol(self.highs, cost, lower, upper, terms, indices.as_ptr(), values.as_ptr());
+            c::Highs_addCol(
+                self.highs,
+                cost,
+                lower,
+                upper,
+                terms,
+                indices.as_ptr(),
+                values.as_ptr(),
+            );
         }
         self.columns += 1;
     }

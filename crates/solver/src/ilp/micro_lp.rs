@@ -1,12 +1,12 @@
-//! The small solver, pure Rust, always there: microlp for 0-1 programmes, our own simplex for linear ones, since
-//! microlp has no duals, no rays and no warm starts for these.
+//! The pure Rust solver, which is always available: microlp for 0-1 programs and our own simplex
+//! for linear programs, for which microlp has no duals, no rays and no warm starts.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
 
 use microlp::{
-    ComparisonOp, Error, OptimizationDirection, Problem, ResumeOptions, SolutionStatus, SolveOptions,
-    SolveOutcome, Variable,
+    ComparisonOp, Error, OptimizationDirection, Problem, ResumeOptions, SolutionStatus,
+    SolveOptions, SolveOutcome, Variable,
 };
 
 use super::model::{Direction, Model, Relation};
@@ -14,11 +14,12 @@ use super::solver::{IntegerOutcome, Linear, Solver, Status};
 use crate::progress::{Progress, ProgressSink};
 use crate::simplex::Simplex;
 
-/// microlp, with our own simplex for linear programmes.
+/// microlp, with our own simplex for linear programs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MicroLp;
 
-/// microlp has no callbacks: it is stopped this often to look up.
+/// Interval between two progress reports. microlp has no callbacks, so it is interrupted and
+/// resumed.
 const SLICE: Duration = Duration::from_millis(100);
 
 const fn direction(direction: Direction) -> OptimizationDirection {
@@ -36,7 +37,7 @@ const fn comparison(relation: Relation) -> ComparisonOp {
     }
 }
 
-/// The next time slice, or none if the watch has no time left.
+/// Returns the next time slice, or `None` if no time is left.
 fn slice(watch: &dyn ProgressSink) -> Option<Duration> {
     let slice = watch.time_left().map_or(SLICE, |left| left.min(SLICE));
     (!slice.is_zero()).then_some(slice)
@@ -73,9 +74,14 @@ impl Solver for MicroLp {
             problem.add_constraint(terms, comparison(row.relation), row.bound as f64);
         }
         let start = start.map(|values| {
-            variables.iter().zip(values).map(|(&variable, &on)| (variable, f64::from(u8::from(on)))).collect()
+            variables
+                .iter()
+                .zip(values)
+                .map(|(&variable, &on)| (variable, f64::from(u8::from(on))))
+                .collect()
         });
-        let stopped = IntegerOutcome { status: Status::Stopped, values: None, bound: None, nodes: 0 };
+        let stopped =
+            IntegerOutcome { status: Status::Stopped, values: None, bound: None, nodes: 0 };
         if watch.look(&Progress::default()).is_break() {
             return stopped;
         }
@@ -100,7 +106,9 @@ impl Solver for MicroLp {
                     options.time_limit = Some(time);
                     outcome = reached.resume_with(options);
                 }
-                Err(Error::Infeasible) => return IntegerOutcome { status: Status::Infeasible, ..stopped },
+                Err(Error::Infeasible) => {
+                    return IntegerOutcome { status: Status::Infeasible, ..stopped };
+                }
                 Err(error) => {
                     return IntegerOutcome { status: Status::Failed(error.to_string()), ..stopped };
                 }

@@ -1,9 +1,10 @@
-//! Integer programming: the queens' problem as a 0-1 programme, solvers behind one trait, and the methods that call
-//! them (Fischetti and Salvagnin, arXiv 1907.08246).
+//! Integer programming: the n-queens problem as a 0-1 program, solvers behind a common trait, and
+//! the methods that use them (Fischetti and Salvagnin, arXiv 1907.08246).
 //!
-//! Floating-point solvers are never trusted. Their solutions are rounded and pass the checker; their claims (optimal,
-//! infeasible) are confirmed by [`counterexample`] or not at all; an answer that nothing confirmed is the best that was
-//! found, [`Verdict::NotProven`](crate::Verdict::NotProven).
+//! Floating-point solvers are never trusted. Their solutions are rounded and passed to the checker;
+//! their claims (optimal, infeasible) count only if [`counterexample`] confirms them. An answer
+//! without confirmation is merely the best one found,
+//! [`Verdict::NotProven`](crate::Verdict::NotProven).
 
 mod beautiful;
 pub mod counterexample;
@@ -30,9 +31,9 @@ pub use rounding::completes;
 pub use single_solution::{Goal, heaviest, largest_set, one_solution};
 pub use solver::{IntegerOutcome, Linear, LinearOutcome, Solver, Status, TOLERANCE, Vertex};
 
-/// The best solver that was compiled in: HiGHS, or microlp.
+/// The best compiled-in solver: HiGHS, or microlp.
 #[cfg(feature = "highs")]
 pub const BEST_SOLVER: &dyn Solver = &Highs;
-/// The best solver that was compiled in: HiGHS, or microlp.
+/// The best compiled-in solver: HiGHS, or microlp.
 #[cfg(not(feature = "highs"))]
 pub const BEST_SOLVER: &dyn Solver = &MicroLp;

@@ -1,28 +1,28 @@
-//! A 0-1 programme as plain data: what to maximise or minimise, over which variables, under which rows.
+//! A 0-1 program as plain data: variables, rows and an objective.
 //!
-//! All coefficients are integers, so that whatever a solver claims can be checked without rounding.
+//! All coefficients are integers, so that the claims of a solver can be checked without rounding.
 
-/// Whether the objective is to be small or large.
+/// The direction of optimisation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// As small as possible.
+    /// Minimisation.
     Minimise,
-    /// As large as possible.
+    /// Maximisation.
     Maximise,
 }
 
-/// How the left side of a row compares with its bound.
+/// The relation between the left side of a row and its bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relation {
     /// At most the bound.
     AtMost,
-    /// The bound exactly.
+    /// Equal to the bound.
     Equal,
     /// At least the bound.
     AtLeast,
 }
 
-/// What is decided about a variable before anybody solves.
+/// The domain of a variable, which may be fixed in advance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Domain {
     /// 0 or 1.
@@ -34,7 +34,7 @@ pub enum Domain {
 }
 
 impl Domain {
-    /// The least and the greatest value.
+    /// Returns the least and the greatest value.
     pub const fn bounds(self) -> (i64, i64) {
         match self {
             Self::Free => (0, 1),
@@ -47,29 +47,29 @@ impl Domain {
 /// A 0-1 variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Its name in model files.
+    /// Name in model files.
     pub name: String,
-    /// Its coefficient in the objective.
+    /// Coefficient in the objective.
     pub cost: i64,
-    /// What is decided about it.
+    /// Domain of the variable.
     pub domain: Domain,
 }
 
 /// A linear row: Σ coefficient × variable, compared with a bound.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// Its name in model files.
+    /// Name in model files.
     pub name: String,
-    /// Variables (indices of columns, each once) with their coefficients.
+    /// Variables (indices of columns, each at most once) with their coefficients.
     pub terms: Vec<(usize, i64)>,
-    /// The comparison.
+    /// The relation to the bound.
     pub relation: Relation,
-    /// What the sum is compared with.
+    /// The bound, on the right side.
     pub bound: i64,
 }
 
 impl Row {
-    /// Σ of the variables with coefficient 1, compared with `bound`.
+    /// Creates the row Σ `columns`, all with coefficient 1, compared with `bound`.
     pub fn sum(
         name: impl Into<String>,
         columns: impl IntoIterator<Item = usize>,
@@ -80,9 +80,10 @@ impl Row {
         Self { name: name.into(), terms, relation, bound }
     }
 
-    /// Whether 0-1 `values` satisfy it.
+    /// Returns whether 0-1 `values` satisfy the row.
     pub fn holds(&self, values: &[bool]) -> bool {
-        let sum: i128 = self.terms.iter().map(|&(j, a)| i128::from(values[j]) * i128::from(a)).sum();
+        let sum: i128 =
+            self.terms.iter().map(|&(j, a)| i128::from(values[j]) * i128::from(a)).sum();
         match self.relation {
             Relation::AtMost => sum <= self.bound.into(),
             Relation::Equal => sum == self.bound.into(),
@@ -91,12 +92,12 @@ impl Row {
     }
 }
 
-/// A 0-1 programme.
+/// A 0-1 program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Model {
-    /// Its name in model files.
+    /// Name in model files.
     pub name: String,
-    /// Of the objective.
+    /// Direction of the objective.
     pub direction: Direction,
     /// The variables.
     pub columns: Vec<Column>,
@@ -105,7 +106,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// Gives every variable the cost that `cost` says, and the objective a direction.
+    /// Sets the direction of the objective and the cost of every variable.
     pub fn set_objective(&mut self, direction: Direction, cost: impl Fn(usize) -> i64) {
         self.direction = direction;
         for (j, column) in self.columns.iter_mut().enumerate() {
@@ -113,12 +114,12 @@ impl Model {
         }
     }
 
-    /// The objective at `values`.
+    /// Returns the objective at `values`.
     pub fn objective(&self, values: &[bool]) -> i128 {
         self.columns.iter().zip(values).map(|(c, &on)| i128::from(on) * i128::from(c.cost)).sum()
     }
 
-    /// Whether 0-1 `values` satisfy every row and what is decided about the variables.
+    /// Returns whether 0-1 `values` satisfy every row and every domain.
     pub fn is_feasible(&self, values: &[bool]) -> bool {
         let decided = |(column, &on): (&Column, &bool)| match column.domain {
             Domain::Free => true,
@@ -144,7 +145,12 @@ mod tests {
             columns: vec![column(Domain::Free), column(Domain::One), column(Domain::Zero)],
             rows: vec![
                 Row::sum("a", [0, 1], Relation::AtLeast, 1),
-                Row { name: "b".into(), terms: vec![(0, 2), (1, -1)], relation: Relation::AtMost, bound: 0 },
+                Row {
+                    name: "b".into(),
+                    terms: vec![(0, 2), (1, -1)],
+                    relation: Relation::AtMost,
+                    bound: 0,
+                },
             ],
         };
         assert!(model.is_feasible(&[false, true, false]));

@@ -1,4 +1,5 @@
-//! 0-1 programmes as files for other solvers: MPS (free form, fields without blanks) and the LP format of CPLEX.
+//! 0-1 programs as files for other solvers: MPS (free form, fields without blanks) and the LP
+//! format of CPLEX.
 
 use std::fmt::{self, Write as _};
 use std::path::Path;
@@ -15,22 +16,23 @@ pub enum Format {
     Lp,
 }
 
-/// A file name that tells no format.
+/// The error for a file name that does not determine a format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' names no format of model files; let the name end in .mps or .lp")]
 pub struct UnknownFormat(String);
 
 impl Format {
-    /// The format that the end of a file's name tells.
+    /// Returns the format given by the extension of a file name.
     ///
     /// # Errors
-    /// Any other end than `.mps` and `.lp`.
+    /// The extension is neither `.mps` nor `.lp`.
     pub fn of(path: &Path) -> Result<Self, UnknownFormat> {
-        let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+        let extension =
+            path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
         extension.parse().map_err(|_| UnknownFormat(path.display().to_string()))
     }
 
-    /// The programme as a text of this format.
+    /// Formats the program as text.
     pub fn write(self, model: &Model) -> String {
         let mut out = String::new();
         // Writing to memory does not fail.
@@ -75,7 +77,7 @@ fn mps(model: &Model, out: &mut String) -> fmt::Result {
     }
     writeln!(out, "COLUMNS\n    MARKER 'MARKER' 'INTORG'")?;
     for (column, entries) in model.columns.iter().zip(entries) {
-        // A column that is named nowhere is not there.
+        // A column has to occur at least once to exist.
         if column.cost != 0 || entries.is_empty() {
             writeln!(out, "    {} objective {}", column.name, column.cost)?;
         }
@@ -98,16 +100,29 @@ fn mps(model: &Model, out: &mut String) -> fmt::Result {
     writeln!(out, "ENDATA")
 }
 
-/// Terms on one line of an LP file; some readers stop at 255 or 510 characters.
+/// Terms per line of an LP file; some readers stop at 255 or 510 characters.
 const TERMS_A_LINE: usize = 12;
 
 fn lp(model: &Model, out: &mut String) -> fmt::Result {
     writeln!(out, "\\ {}", model.name)?;
-    writeln!(out, "{}", if model.direction == Direction::Maximise { "Maximize" } else { "Minimize" })?;
-    let costs: Vec<(usize, i64)> =
-        model.columns.iter().enumerate().map(|(j, c)| (j, c.cost)).filter(|&(_, cost)| cost != 0).collect();
+    writeln!(
+        out,
+        "{}",
+        if model.direction == Direction::Maximise { "Maximize" } else { "Minimize" }
+    )?;
+    let costs: Vec<(usize, i64)> = model
+        .columns
+        .iter()
+        .enumerate()
+        .map(|(j, c)| (j, c.cost))
+        .filter(|&(_, cost)| cost != 0)
+        .collect();
     write!(out, " objective:")?;
-    lp_terms(model, if costs.is_empty() && !model.columns.is_empty() { &[(0, 0)] } else { &costs }, out)?;
+    lp_terms(
+        model,
+        if costs.is_empty() && !model.columns.is_empty() { &[(0, 0)] } else { &costs },
+        out,
+    )?;
     writeln!(out, "\nSubject To")?;
     for row in &model.rows {
         write!(out, " {}:", row.name)?;
@@ -154,7 +169,8 @@ mod tests {
     use nqueens_proof::board::{Piece, Problem, Square};
 
     fn model() -> Model {
-        let (placed, blocked) = (vec![Square::new(0, 1)], vec![Square::new(2, 2), Square::new(3, 3)]);
+        let (placed, blocked) =
+            (vec![Square::new(0, 1)], vec![Square::new(2, 2), Square::new(3, 3)]);
         let problem = Problem::new(Piece::Queen, 4, placed, blocked).expect("on the board");
         let mut model = Formulation::Borders.model(&problem, Lines::AtMostOne);
         model.set_objective(Direction::Maximise, |k| k as i64 - 5);
@@ -185,7 +201,9 @@ mod tests {
             }
             match (section, &words[..]) {
                 ("COLUMNS", [_, "'MARKER'", _]) | ("ROWS", ["N", _]) | ("OBJSENSE", ["MAX"]) => {}
-                ("ROWS", [kind, name]) => drop(relations.insert(name.to_string(), kind.to_string())),
+                ("ROWS", [kind, name]) => {
+                    drop(relations.insert(name.to_string(), kind.to_string()))
+                }
                 ("COLUMNS", [column, row, value]) => {
                     let value: i64 = value.parse().expect("a number");
                     assert!(read.insert((row.to_string(), column.to_string()), value).is_none());

@@ -1,28 +1,32 @@
-//! From a solver's values to queens: rounded, then judged in integers by the checker.
+//! Rounding of a solver's values to queens, which the checker then validates in integers.
 
 use super::model::Model;
 use nqueens_proof::board::{Placement, Problem, Square};
 
-/// Each value to the nearer of 0 and 1. Whether that is a point of the programme is judged afterwards.
+/// Rounds each value to the nearer of 0 and 1. The result may violate rows of the program;
+/// feasibility is checked later.
 pub(super) fn rounded(values: &[f64]) -> Vec<bool> {
     values.iter().map(|&value| value > 0.5).collect()
 }
 
-/// The squares that are 1, row by row, on the board of size `n`. Variables beyond the board are passed over.
+/// Returns the squares whose variable is 1, row by row, on the board of size `n`. Variables beyond
+/// the board are ignored.
 pub(super) fn squares(n: usize, values: &[bool]) -> Vec<Square> {
     let on = values.iter().take(n * n).enumerate().filter(|&(_, &on)| on);
     on.map(|(index, _)| Square::new(index / n, index % n)).collect()
 }
 
-/// The solution of `problem` that `values` show: the 0-based column of each row, if they show one.
+/// Returns the solution of `problem` encoded by `values`, as the 0-based column of each row, if
+/// there is one.
 pub(super) fn solution(problem: &Problem, values: &[bool]) -> Option<Vec<usize>> {
     let squares = squares(problem.n(), values);
-    let one_a_row = squares.len() == problem.n() && squares.iter().enumerate().all(|(row, s)| s.row == row);
+    let one_a_row =
+        squares.len() == problem.n() && squares.iter().enumerate().all(|(row, s)| s.row == row);
     let columns: Vec<usize> = squares.iter().map(|square| square.col).collect();
     (one_a_row && completes(problem, &columns)).then_some(columns)
 }
 
-/// The non-attacking set of `problem` that `values` show, if they show one.
+/// Returns the non-attacking set of `problem` encoded by `values`, if there is one.
 pub(super) fn peaceful(problem: &Problem, values: &[bool]) -> Option<Vec<Square>> {
     let squares = squares(problem.n(), values);
     let mut columns = vec![None; problem.n()];
@@ -33,12 +37,12 @@ pub(super) fn peaceful(problem: &Problem, values: &[bool]) -> Option<Vec<Square>
     (one_a_row && Placement::check(problem, &columns).is_ok()).then_some(squares)
 }
 
-/// Whether `columns` solve `problem`: the checker's word.
+/// Returns whether the checker accepts `columns` as a solution of `problem`.
 pub fn completes(problem: &Problem, columns: &[usize]) -> bool {
     Placement::check_solution(problem, columns).is_ok()
 }
 
-/// The values of the variables of `model` at a solution; variables beyond the board are 0.
+/// Returns the values of the variables of `model` at a solution; variables beyond the board are 0.
 pub(super) fn values_of(model: &Model, columns: &[usize]) -> Vec<bool> {
     let mut values = vec![false; model.columns.len()];
     for (row, &col) in columns.iter().enumerate() {
@@ -60,9 +64,11 @@ mod tests {
         for wrong in [&[1, 7, 8][..], &[1, 7, 8, 9, 14], &[0, 5, 10, 15], &[1, 2, 8, 14]] {
             assert_eq!(solution(&problem, &values(wrong)), None, "{wrong:?}");
         }
-        let other = Problem::new(Piece::Queen, 4, vec![Square::new(0, 2)], vec![]).expect("on the board");
+        let other =
+            Problem::new(Piece::Queen, 4, vec![Square::new(0, 2)], vec![]).expect("on the board");
         assert_eq!(solution(&other, &values(&[1, 7, 8, 14])), None, "a placed queen is missing");
-        let blocked = Problem::new(Piece::Queen, 4, vec![], vec![Square::new(0, 1)]).expect("on the board");
+        let blocked =
+            Problem::new(Piece::Queen, 4, vec![], vec![Square::new(0, 1)]).expect("on the board");
         assert_eq!(solution(&blocked, &values(&[1, 7, 8, 14])), None, "a blocked square is used");
         assert_eq!(peaceful(&blocked, &values(&[7, 8])).map(|s| s.len()), Some(2));
         assert_eq!(peaceful(&problem, &values(&[0, 5])), None);

@@ -1,4 +1,4 @@
-//! One solution by a 0-1 programme: any, the heaviest, or the largest non-attacking set where there is none.
+//! One solution by a 0-1 program: any solution, the heaviest one, or a largest non-attacking set.
 
 use super::counterexample::{self, Ruling};
 use super::formulation::{Formulation, Lines};
@@ -9,7 +9,7 @@ use crate::progress::ProgressSink;
 use crate::verdict::{Answer, Unproven, Verdict};
 use nqueens_proof::board::{Problem, Square};
 
-/// What is asked of one programme.
+/// The goal of a program.
 #[derive(Clone, Copy, Debug)]
 pub enum Goal<'a> {
     /// Any solution.
@@ -21,7 +21,7 @@ pub enum Goal<'a> {
 }
 
 impl Goal<'_> {
-    /// The programme for it. Rows that hold for all answers may be added.
+    /// Returns the program for the goal. Rows that are valid for all answers may be added.
     pub fn model(self, problem: &Problem, formulation: Formulation) -> Model {
         match self {
             Self::AnySolution => formulation.model(problem, Lines::Full),
@@ -35,7 +35,7 @@ impl Goal<'_> {
     }
 }
 
-/// A solution of `problem`, or that there is none. `model` is that of [`Goal::AnySolution`].
+/// Finds a solution of `problem`, or that there is none. `model` is that of [`Goal::AnySolution`].
 pub fn one_solution(
     problem: &Problem,
     model: &Model,
@@ -43,11 +43,16 @@ pub fn one_solution(
     watch: &mut dyn ProgressSink,
 ) -> Answer<Vec<usize>> {
     if problem.n() == 0 {
-        return Answer { found: Some(Vec::new()), verdict: Verdict::Proven, nodes: 0, programmes: 0 };
+        return Answer {
+            found: Some(Vec::new()),
+            verdict: Verdict::Proven,
+            nodes: 0,
+            programmes: 0,
+        };
     }
     let run = Run::of(model, solver, watch);
     let (found, verdict) = match run.values.as_ref().and_then(|values| solution(problem, values)) {
-        // A solution is its own proof, whatever the solver says about it.
+        // A solution needs no further proof, whatever the solver claims.
         Some(found) => (Some(found), Verdict::Proven),
         None => match run.claim {
             Ok(Claim::Infeasible) => ruled(None, counterexample::first(problem, None, watch)),
@@ -58,8 +63,8 @@ pub fn one_solution(
     Answer { found, verdict, nodes: run.nodes, programmes: 1 }
 }
 
-/// A solution of `problem` with the greatest sum of `weights` (of the squares, row by row), or that there is no
-/// solution. `model` is that of [`Goal::Heaviest`].
+/// Finds a solution of `problem` with the greatest sum of `weights` (of the squares, row by row),
+/// or that there is no solution. `model` is that of [`Goal::Heaviest`].
 pub fn heaviest(
     problem: &Problem,
     model: &Model,
@@ -88,8 +93,8 @@ pub fn heaviest(
     Answer { found, verdict, nodes: run.nodes, programmes: 1 }
 }
 
-/// A largest non-attacking set that contains the placed pieces and no blocked square; `None` if the placed pieces
-/// attack each other. `model` is that of [`Goal::LargestSet`].
+/// Finds a largest non-attacking set that contains the placed pieces and no blocked square. Finds
+/// `None` if the placed pieces attack each other. `model` is that of [`Goal::LargestSet`].
 pub fn largest_set(
     problem: &Problem,
     model: &Model,
@@ -113,14 +118,16 @@ pub fn largest_set(
                 ruled(Some(set), ruling)
             }
         },
-        // The placed pieces are a set.
-        Ok(Claim::Infeasible) => (Some(problem.placed().to_vec()), Verdict::NotProven(Unproven::Refuted)),
+        // The placed pieces are a non-attacking set.
+        Ok(Claim::Infeasible) => {
+            (Some(problem.placed().to_vec()), Verdict::NotProven(Unproven::Refuted))
+        }
         Err(doubt) => (found, Verdict::NotProven(doubt)),
     };
     Answer { found, verdict, nodes: run.nodes, programmes: 1 }
 }
 
-/// The claim, or what refutes it.
+/// Returns the claim or its counterexample, with the verdict.
 fn ruled<T>(claim: Option<T>, ruling: Ruling<T>) -> (Option<T>, Verdict) {
     match ruling {
         Ruling::Confirmed => (claim, Verdict::Proven),
@@ -129,15 +136,15 @@ fn ruled<T>(claim: Option<T>, ruling: Ruling<T>) -> (Option<T>, Verdict) {
     }
 }
 
-/// One programme, solved.
+/// The result of solving one program.
 struct Run {
     claim: Result<Claim, Unproven>,
-    /// Of the best point that the solver gave.
+    /// The best point that the solver returned.
     values: Option<Vec<bool>>,
     nodes: u64,
 }
 
-/// What the solver says.
+/// The claim of the solver.
 enum Claim {
     Optimal,
     Infeasible,

@@ -1,30 +1,35 @@
-//! The one narrow door to solvers of linear and 0-1 programmes.
+//! The interface to solvers of linear and 0-1 programs.
 //!
-//! Solvers compute in floating point and are never trusted: what comes through here are proposals. Solutions
-//! are rounded and judged by [`nqueens_proof::board`]'s checker, claims of optimality by [`crate::ilp::counterexample`].
+//! Solvers compute in floating point and are never trusted: their results are proposals. Solutions
+//! are rounded and validated by the checker of [`nqueens_proof::board`], claims of optimality by
+//! [`crate::ilp::counterexample`].
 
 use super::model::{Model, Row};
 use crate::progress::ProgressSink;
 
-/// A solver of 0-1 programmes and of their relaxations.
+/// A solver of 0-1 programs and of their relaxations.
 pub trait Solver: Sync {
-    /// Its name, for people.
+    /// Returns the human-readable name.
     fn name(&self) -> &'static str;
 
-    /// The linear relaxation of `model`, to be solved again and again with small changes.
+    /// Creates the linear relaxation of `model`, which is solved repeatedly with small changes.
     fn relaxation(&self, model: &Model) -> Box<dyn Linear>;
 
-    /// Solves `model`; `start` is a feasible point to begin with.
-    fn optimise(&self, model: &Model, start: Option<&[bool]>, watch: &mut dyn ProgressSink)
-    -> IntegerOutcome;
+    /// Solves `model`, starting from the feasible point `start` if it is given.
+    fn optimise(
+        &self,
+        model: &Model,
+        start: Option<&[bool]>,
+        watch: &mut dyn ProgressSink,
+    ) -> IntegerOutcome;
 }
 
-/// What a solver says about a 0-1 programme.
+/// A solver's result for a 0-1 program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IntegerOutcome {
-    /// How it ended.
+    /// The status of the solve.
     pub status: Status,
-    /// The best point, a value a variable, near 0 or near 1.
+    /// The best point: one value per variable, near 0 or near 1.
     pub values: Option<Vec<f64>>,
     /// The bound on the objective.
     pub bound: Option<f64>,
@@ -32,23 +37,24 @@ pub struct IntegerOutcome {
     pub nodes: u64,
 }
 
-/// How a solver ended.
+/// The status of a solve.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// It says that the point is optimal.
+    /// The solver claims that the point is optimal.
     Optimal,
-    /// It says that there is no point.
+    /// The solver claims that the program is infeasible.
     Infeasible,
-    /// It was stopped by its watch or by the time limit.
+    /// The solve was stopped by its progress sink or by the time limit.
     Stopped,
-    /// It gave up, for a reason of its own.
+    /// The solver gave up, for the given reason.
     Failed(String),
 }
 
-/// A linear programme that remembers where it was: after a change it is solved again from there, if the solver
-/// can do that. Columns and rows are numbered in the order in which they came, those of the model first.
+/// A linear program that is warm-started: after a change it is solved again from the last basis, if
+/// the solver supports that. Columns and rows are numbered in the order of their addition, those of
+/// the model first.
 pub trait Linear {
-    /// Changes what a variable may be. Both bounds are finite.
+    /// Changes the bounds of a variable. Both bounds are finite.
     fn set_bounds(&mut self, column: usize, lower: f64, upper: f64);
 
     /// Changes a coefficient of the objective.
@@ -57,39 +63,39 @@ pub trait Linear {
     /// Adds a row.
     fn add_row(&mut self, row: &Row);
 
-    /// Adds a variable with its cost, bounds, and coefficients in rows that are there.
+    /// Adds a variable with its cost, bounds, and coefficients in existing rows.
     fn add_column(&mut self, cost: f64, bounds: (f64, f64), terms: &[(usize, f64)]);
 
-    /// Solves.
+    /// Solves the program.
     fn solve(&mut self, watch: &mut dyn ProgressSink) -> LinearOutcome;
 }
 
-/// What a solver says about a linear programme.
+/// A solver's result for a linear program.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LinearOutcome {
     /// An optimal vertex.
     Optimal(Vertex),
-    /// No point.
+    /// The program is infeasible.
     Infeasible {
-        /// A Farkas ray, a multiplier a row, if the solver has one.
+        /// A Farkas ray, one multiplier per row, if the solver provides it.
         ray: Option<Vec<f64>>,
     },
-    /// It was stopped by its watch or by the time limit.
+    /// The solve was stopped by its progress sink or by the time limit.
     Stopped,
-    /// It gave up, for a reason of its own.
+    /// The solver gave up, for the given reason.
     Failed(String),
 }
 
-/// An optimal vertex of a linear programme.
+/// An optimal vertex of a linear program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Vertex {
-    /// The objective there.
+    /// The objective value.
     pub objective: f64,
-    /// A value a variable.
+    /// One value per variable.
     pub values: Vec<f64>,
-    /// A multiplier a row, if the solver has them.
+    /// One multiplier per row, if the solver provides them.
     pub duals: Option<Vec<f64>>,
 }
 
-/// Values this near to an integer are taken for it. Solvers work to about 1e-7.
+/// Values this close to an integer are rounded to it. Solvers work to about 1e-7.
 pub const TOLERANCE: f64 = 1e-5;

@@ -1,29 +1,30 @@
-//! The dual simplex: from a basis whose reduced costs have the right signs to one whose values are within bounds.
+//! The dual simplex: from a dual feasible basis to a primal feasible one.
 //!
-//! Steepest edge, the long-step ratio test (a variable with two bounds may be passed: it changes its bound), Harris's
-//! tolerance, costs perturbed when it stalls.
+//! Steepest edge, the long-step ratio test (a variable with two bounds can be passed by flipping it
+//! to its other bound), Harris's tolerance, and perturbation of costs when it stalls.
 
 use super::tableau::{Place, Tableau, ZERO};
 use super::{Clock, Phase};
 
-/// Steps without progress after which costs are perturbed.
+/// Number of steps without progress after which costs are perturbed.
 const STALL: u32 = 20;
 
-/// The size of a perturbation of costs, which are at most 16. Measured: 1e-6 takes a third more steps on residual boards.
+/// Size of a perturbation of costs, which are at most 16. Measured: 1e-6 takes a third more steps
+/// on residual boards.
 const PERTURBATION: f64 = 1e-2;
 
-/// Steps without progress after which the choice becomes random.
+/// Number of steps without progress after which the leaving variable is chosen at random.
 const WANDER: u32 = 500;
 
-/// A variable that may enter, as the ratio test sees it.
+/// A candidate for entering the basis in the ratio test.
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
     variable: usize,
-    /// Its coefficient in the pivot row, positive.
+    /// Coefficient in the pivot row, positive.
     slope: f64,
-    /// Its reduced cost, positive where it has the right sign.
+    /// Reduced cost, positive where it has the right sign.
     distance: f64,
-    /// How far its bounds are apart.
+    /// Distance between the bounds.
     range: f64,
 }
 
@@ -31,14 +32,15 @@ struct Candidate {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Dual {
     candidates: Vec<Candidate>,
-    /// Where groups of candidates that are passed together end.
+    /// Ends of the groups of candidates that are passed together.
     groups: Vec<usize>,
-    /// Variables that change their bound, by how much.
+    /// Variables that flip to their other bound, with the distance.
     flips: Vec<(usize, f64)>,
     sums: Vec<(usize, f64)>,
 }
 
-/// Gives all reduced costs the right signs: by the other bound, or where there is none by another cost.
+/// Gives all reduced costs the right signs, by flipping the variable to its other bound or, if
+/// there is none, by shifting its cost.
 pub(super) fn prepare(tableau: &mut Tableau, tolerance: f64) {
     for variable in 0..tableau.places.len() {
         if tableau.misprice(variable) <= tolerance {
@@ -60,7 +62,7 @@ pub(super) fn prepare(tableau: &mut Tableau, tolerance: f64) {
     }
 }
 
-/// Moves every reduced cost away from 0, at random.
+/// Moves every reduced cost away from 0 by a random amount.
 fn perturb(tableau: &mut Tableau) {
     for variable in 0..tableau.places.len() {
         let away = PERTURBATION * tableau.random.f64();
@@ -73,9 +75,14 @@ fn perturb(tableau: &mut Tableau) {
 }
 
 impl Dual {
-    /// Runs until all values are within bounds ([`Phase::Done`]) or a row, left in `rho`, proves that they cannot be
-    /// ([`Phase::Infeasible`]).
-    pub(super) fn run(&mut self, tableau: &mut Tableau, clock: &mut Clock<'_>, tolerance: f64) -> Phase {
+    /// Runs until all values are within bounds ([`Phase::Done`]) or a row, left in `rho`, proves
+    /// that this is impossible ([`Phase::Infeasible`]).
+    pub(super) fn run(
+        &mut self,
+        tableau: &mut Tableau,
+        clock: &mut Clock<'_>,
+        tolerance: f64,
+    ) -> Phase {
         tableau.inverse.learn_norms();
         let mut stalled = 0;
         let mut renewed = false;
@@ -118,8 +125,8 @@ impl Dual {
         }
     }
 
-    /// The long-step ratio test for a basic variable that is too large by `excess`. The variables that are passed
-    /// are left in `flips`.
+    /// Selects the entering variable by the long-step ratio test, for a basic variable that is too
+    /// large by `excess`. The passed variables are left in `flips`.
     fn entering(&mut self, tableau: &Tableau, excess: f64, tolerance: f64) -> Option<usize> {
         self.gather(tableau, excess > 0.0);
         let mut slope = excess.abs();
@@ -138,20 +145,20 @@ impl Dual {
                 }
             }
             if group == 0 {
-                // Only what is no number is left.
+                // Only NaNs are left.
                 return None;
             }
             passed += group;
             self.groups.push(passed);
         }
-        // All can be passed, and it is still too large.
+        // All candidates can be passed, and the variable is still out of bounds.
         if slope > tolerance {
             return None;
         }
         self.choose()
     }
 
-    /// The variables whose reduced cost the step brings towards 0.
+    /// Gathers the variables whose reduced costs the step moves towards 0.
     fn gather(&mut self, tableau: &Tableau, too_large: bool) {
         self.candidates.clear();
         let sign = if too_large { 1.0 } else { -1.0 };
@@ -174,10 +181,12 @@ impl Dual {
         }
     }
 
-    /// The best pivot of the last group, or of an earlier one where that has none that is good enough.
+    /// Selects the best pivot of the last group, or of an earlier one if that has no sufficiently
+    /// large one.
     fn choose(&mut self) -> Option<usize> {
         let passed = *self.groups.last()?;
-        let best = |group: &[Candidate]| group.iter().copied().max_by(|a, b| a.slope.total_cmp(&b.slope));
+        let best =
+            |group: &[Candidate]| group.iter().copied().max_by(|a, b| a.slope.total_cmp(&b.slope));
         let enough = best(&self.candidates[..passed])?.slope.min(1.0) * 0.1;
         let mut end = passed;
         let starts = self.groups.iter().rev().skip(1).copied().chain([0]);
@@ -194,7 +203,7 @@ impl Dual {
         None
     }
 
-    /// Moves the variables that are passed to their other bounds.
+    /// Flips the passed variables to their other bounds.
     fn flip(&mut self, tableau: &mut Tableau) {
         if self.flips.is_empty() {
             return;
@@ -220,7 +229,7 @@ impl Dual {
     }
 }
 
-/// Adds up what has the same place.
+/// Adds up entries with the same row.
 fn merge(sums: &mut Vec<(usize, f64)>) {
     sums.sort_unstable_by_key(|&(place, _)| place);
     sums.dedup_by(|next, kept| {
@@ -233,15 +242,18 @@ fn merge(sums: &mut Vec<(usize, f64)>) {
     sums.retain(|&(_, value)| value != 0.0);
 }
 
-/// The position whose value violates its bounds most, in the norm of its row.
+/// Selects the position whose value violates its bounds most, relative to the norm of its row.
 fn leaving(tableau: &mut Tableau, tolerance: f64, wander: bool) -> Option<(usize, f64)> {
     let mut best = None;
     let mut most = 0.0;
     for (position, &basic) in tableau.basis.iter().enumerate() {
         let excess = tableau.excess(basic);
         if excess.abs() > tolerance {
-            let weight =
-                if wander { tableau.random.f64() + 1e-9 } else { 1.0 / tableau.inverse.norm(position) };
+            let weight = if wander {
+                tableau.random.f64() + 1e-9
+            } else {
+                1.0 / tableau.inverse.norm(position)
+            };
             let score = excess * excess * weight;
             if score > most {
                 most = score;
@@ -252,7 +264,8 @@ fn leaving(tableau: &mut Tableau, tolerance: f64, wander: bool) -> Option<(usize
     best
 }
 
-/// Brings the basic variable of `position` to the bound that it violates, and `entering` into the basis.
+/// Moves the basic variable of `position` to the bound that it violates, and `entering` into the
+/// basis.
 fn step(tableau: &mut Tableau, position: usize, entering: usize, excess: f64) {
     let leaving = tableau.basis[position];
     let (place, bound) = if excess > 0.0 {

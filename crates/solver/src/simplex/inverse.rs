@@ -1,16 +1,17 @@
 //! The inverse of the basis, explicit and dense.
 //!
-//! Bases here have at most some hundred rows, and the inverse of a queens' basis is far from sparse. Kept column by
-//! column, it makes each step of the simplex cheap: B⁻¹a is a sum of as many columns as `a` has coefficients, a
-//! row is read off, and an exchange touches only the columns in which the pivot row is not 0. The norms of its rows,
-//! the weights of the dual steepest edge (Forrest and Goldfarb, 1992), come along.
+//! Bases here have at most a few hundred rows, and the inverse of an n-queens basis is far from
+//! sparse. Stored by columns, it makes each step of the simplex cheap: B⁻¹a is a sum of as many
+//! columns as `a` has non-zeros, a row is read off directly, and an exchange touches only the
+//! columns in which the pivot row is not 0. The squared norms of its rows, the weights of the dual
+//! steepest edge (Forrest and Goldfarb, 1992), are updated along with it.
 
 use super::wide::{Width, subtract_one};
 
-/// What is smaller than this is rounding error, and taken for 0.
+/// Values below this are rounding errors, and treated as 0.
 const DUST: f64 = 1e-13;
 
-/// A dense vector with the places where it is not 0.
+/// A dense vector with the indices of its non-zeros.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scattered {
     pub(super) values: Vec<f64>,
@@ -18,14 +19,14 @@ pub(super) struct Scattered {
 }
 
 impl Scattered {
-    /// So many zeros.
+    /// Resets to a vector of `len` zeros.
     pub(super) fn clear(&mut self, len: usize) {
         self.values.clear();
         self.values.resize(len, 0.0);
         self.places.clear();
     }
 
-    /// Finds the places of `values` again; dust becomes 0.
+    /// Recomputes the indices of the non-zeros; values below [`DUST`] become 0.
     pub(super) fn gather(&mut self) {
         self.places.clear();
         for (place, value) in (0u32..).zip(&mut self.values) {
@@ -37,7 +38,7 @@ impl Scattered {
         }
     }
 
-    /// The places, each with its value.
+    /// Iterates over the indices with their values.
     pub(super) fn iter(&self) -> impl Iterator<Item = (usize, f64)> {
         self.places.iter().map(|&place| (place as usize, self.values[place as usize]))
     }
@@ -47,17 +48,17 @@ impl Scattered {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Inverse {
     size: usize,
-    /// Column after column.
+    /// Stored column by column.
     columns: Vec<f64>,
-    /// The square of the norm of each row, if they are known.
+    /// The squared norm of each row, if known.
     norms: Vec<f64>,
     knows_norms: bool,
-    /// Exchanges since it was computed from nothing.
+    /// Number of exchanges since the last computation from scratch.
     exchanges: usize,
 }
 
 impl Inverse {
-    /// Of −1, the basis of all logical variables.
+    /// Resets to the inverse of −1, the basis of all logical variables.
     pub(super) fn of_logicals(&mut self, size: usize) {
         self.size = size;
         self.columns.clear();
@@ -79,12 +80,12 @@ impl Inverse {
         self.exchanges
     }
 
-    /// Begins to count exchanges anew.
+    /// Resets the number of exchanges.
     pub(super) fn forget_exchanges(&mut self) {
         self.exchanges = 0;
     }
 
-    /// Saves the work of keeping the norms until they are asked for again.
+    /// Stops updating the norms until [`learn_norms`](Self::learn_norms) is called.
     pub(super) fn forget_norms(&mut self) {
         self.knows_norms = false;
     }
@@ -101,7 +102,7 @@ impl Inverse {
         self.knows_norms = true;
     }
 
-    /// The weight of a position in the dual simplex.
+    /// Returns the weight of a position in the dual simplex.
     pub(super) fn norm(&self, position: usize) -> f64 {
         self.norms[position].max(1e-6)
     }
@@ -110,7 +111,8 @@ impl Inverse {
         &self.columns[column * self.size..(column + 1) * self.size]
     }
 
-    /// Adds rows whose logical variables are basic: `rows` are their coefficients by position in the basis.
+    /// Adds rows whose logical variables are basic. `rows` are their coefficients by position in
+    /// the basis.
     pub(super) fn grow(&mut self, rows: &[Vec<(usize, f64)>]) {
         let (old, new) = (self.size, self.size + rows.len());
         let mut columns = vec![0.0; new * new];
@@ -138,7 +140,7 @@ impl Inverse {
         out.gather();
     }
 
-    /// `out` += B⁻¹ `vector`, given by its places (row, value).
+    /// `out` += B⁻¹ `vector`, given by its entries (row, value).
     pub(super) fn add_product(&self, vector: impl Iterator<Item = (usize, f64)>, out: &mut [f64]) {
         for (k, value) in vector {
             for (out, &entry) in out.iter_mut().zip(self.column(k)) {
@@ -156,7 +158,8 @@ impl Inverse {
         }));
     }
 
-    /// The column of `position` in B is exchanged: `alpha` = B⁻¹ times the one that enters, `row` = row `position`.
+    /// Exchanges the column of `position` in B. `alpha` is B⁻¹ times the entering column, `row` is
+    /// row `position` of B⁻¹.
     pub(super) fn exchange(&mut self, position: usize, alpha: &Scattered, row: &Scattered) {
         let pivot = alpha.values[position];
         let sparse = alpha.places.len() * 4 < self.size;
@@ -169,7 +172,9 @@ impl Inverse {
             let column = &mut self.columns[k * self.size..(k + 1) * self.size];
             match (sparse, self.knows_norms) {
                 (true, true) => {
-                    alpha.iter().for_each(|(i, a)| subtract_one(&mut column[i], &mut norms[i], a * factor));
+                    alpha
+                        .iter()
+                        .for_each(|(i, a)| subtract_one(&mut column[i], &mut norms[i], a * factor));
                 }
                 (true, false) => alpha.iter().for_each(|(i, a)| column[i] -= a * factor),
                 (false, true) => width.subtract_with_norms(column, norms, &alpha.values, factor),
@@ -186,7 +191,7 @@ impl Inverse {
 mod tests {
     use super::*;
 
-    /// B⁻¹ B for the basis with these columns.
+    /// Returns B⁻¹ B for the basis with these columns.
     fn product(inverse: &Inverse, columns: &[Vec<f64>]) -> Vec<Vec<f64>> {
         let size = inverse.size();
         columns
@@ -219,7 +224,9 @@ mod tests {
         let mut random = fastrand::Rng::with_seed(3);
         for _ in 0..50 {
             let mut size = random.usize(1..12);
-            let unit = |size: usize, i: usize| (0..size).map(|k| if k == i { -1.0 } else { 0.0 }).collect();
+            let unit = |size: usize, i: usize| {
+                (0..size).map(|k| if k == i { -1.0 } else { 0.0 }).collect()
+            };
             let mut columns: Vec<Vec<f64>> = (0..size).map(|i| unit(size, i)).collect();
             let mut inverse = Inverse::default();
             inverse.of_logicals(size);

@@ -1,18 +1,18 @@
-//! The coefficients of a linear programme, by rows and by columns.
+//! The coefficients of a linear program, by rows and by columns.
 
-/// A coefficient and where it stands: the column if it is read by rows, the row if it is read by columns.
+/// An index and a coefficient: the index is the column if read by rows, the row if read by columns.
 pub(super) type Term = (u32, f64);
 
-/// One order of the coefficients: those of a line (row or column) side by side.
+/// Compressed storage in one order: the coefficients of each line (row or column) are contiguous.
 #[derive(Clone, Debug, Default)]
 struct Lines {
-    /// Where each line begins, and where the last one ends.
+    /// Start of each line, followed by the end of the last one.
     starts: Vec<usize>,
     terms: Vec<Term>,
 }
 
 impl Lines {
-    /// Sorts `entries` (line, place in the line, coefficient) by lines.
+    /// Sorts `entries` (line, index in the line, coefficient) by lines.
     fn new(count: usize, entries: impl Iterator<Item = (u32, u32, f64)> + Clone) -> Self {
         let mut starts = vec![0; count + 1];
         for (line, _, _) in entries.clone() {
@@ -36,7 +36,8 @@ impl Lines {
     }
 }
 
-/// A sparse matrix that grows by rows and columns. After growth it must be [indexed](Self::index) before it is read.
+/// A sparse matrix to which rows and columns can be added. After that it must be
+/// [indexed](Self::index) before it is read.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Matrix {
     rows: usize,
@@ -64,7 +65,7 @@ impl Matrix {
     /// Adds a row with these coefficients (column, coefficient).
     ///
     /// # Panics
-    /// If a column is not there.
+    /// If a column does not exist.
     pub(super) fn add_row(&mut self, terms: impl Iterator<Item = (usize, f64)>) {
         let row = small(self.rows);
         for (column, value) in terms {
@@ -78,7 +79,7 @@ impl Matrix {
     /// Adds a column with these coefficients (row, coefficient).
     ///
     /// # Panics
-    /// If a row is not there.
+    /// If a row does not exist.
     pub(super) fn add_column(&mut self, terms: &[(usize, f64)]) {
         let column = small(self.columns);
         for &(row, value) in terms {
@@ -89,21 +90,22 @@ impl Matrix {
         self.indexed = false;
     }
 
-    /// Makes the matrix readable after growth.
+    /// Makes the matrix readable after additions.
     pub(super) fn index(&mut self) {
         if !self.indexed {
             self.by_rows = Lines::new(self.rows, self.entries.iter().copied());
-            self.by_columns = Lines::new(self.columns, self.entries.iter().map(|&(i, j, a)| (j, i, a)));
+            self.by_columns =
+                Lines::new(self.columns, self.entries.iter().map(|&(i, j, a)| (j, i, a)));
             self.indexed = true;
         }
     }
 
-    /// The coefficients of a row, each with its column.
+    /// Returns the coefficients of a row with their columns.
     pub(super) fn row(&self, row: usize) -> &[Term] {
         self.by_rows.line(row)
     }
 
-    /// The coefficients of a column, each with its row.
+    /// Returns the coefficients of a column with their rows.
     pub(super) fn column(&self, column: usize) -> &[Term] {
         self.by_columns.line(column)
     }

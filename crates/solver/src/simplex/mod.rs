@@ -1,12 +1,14 @@
-//! A simplex of our own for the linear programmes of this room: some hundred rows, some thousand columns with few small
-//! coefficients, solved again and again after small changes.
+//! Our own simplex for the linear programs of this crate: a few hundred rows and a few thousand
+//! columns with few small coefficients, solved repeatedly after small changes.
 //!
-//! After a change of bounds or a new row the dual simplex goes on from the last basis, after a change of costs or a new
-//! column the primal one, after both the dual one with some costs shifted, then the primal one. The first solve starts
-//! from the basis of the rows' own activities; variables with two finite bounds never stand in the dual simplex's way.
+//! After a change of bounds or a new row the dual simplex continues from the last basis, after a
+//! change of costs or a new column the primal one; after both, the dual one with some shifted
+//! costs, followed by the primal one. The first solve starts from the basis of logical variables;
+//! variables with two finite bounds never obstruct the dual simplex.
 //!
-//! Everything is floating point, so it only proposes. What is called optimal satisfies rows and bounds to 1e-7, reduced
-//! costs have the right sign to 1e-7 of the largest cost; a ray proves by itself what it says, to rounding.
+//! All computations are in floating point, so results are only proposals. An optimal solution
+//! satisfies rows and bounds to 1e-7, and its reduced costs have the right sign to 1e-7 of the
+//! largest cost. A ray is a self-contained proof, up to rounding.
 
 mod dual;
 mod inverse;
@@ -24,57 +26,59 @@ use crate::ilp::model::{Direction, Model, Relation, Row};
 use crate::ilp::{Linear, LinearOutcome, Vertex};
 use crate::progress::{Progress, ProgressSink};
 
-/// Feasibility that is aimed at.
+/// Feasibility tolerance that is aimed at.
 const STRICT: f64 = 1e-9;
 
-/// Feasibility that is accepted where the strict one leads nowhere.
+/// Feasibility tolerance that is accepted where the strict one fails.
 const LOOSE: f64 = 1e-7;
 
-/// Alternations between the two methods: up to here they are strict and may perturb, ...
+/// Number of alternations between the two methods with the strict tolerance and perturbation.
 const STRICT_ROUNDS: usize = 6;
 
-/// ... and here they give up.
+/// Number of alternations after which the solve fails.
 const ROUNDS: usize = 20;
 
-/// Rows that are violated by more make the inverse be computed anew.
+/// Row violation above which the inverse is computed from scratch.
 const RESIDUAL: f64 = 1e-10;
 
-/// The watch is asked when the steps have this many more.
+/// Number of steps between two reports to the progress sink.
 const LOOK: u64 = 64;
 
-/// How a solve ended.
+/// The end of a solve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// At an optimal vertex: see [`Simplex::values`], [`Simplex::duals`] and [`Simplex::objective`].
+    /// At an optimal vertex: see [`Simplex::values`], [`Simplex::duals`] and
+    /// [`Simplex::objective`].
     Optimal,
-    /// There is no point: see [`Simplex::ray`].
+    /// The program is infeasible: see [`Simplex::ray`].
     Infeasible,
-    /// The watch has stopped it.
+    /// The progress sink stopped the solve.
     Stopped,
-    /// It gave up.
+    /// The solve failed, for the given reason.
     Failed(&'static str),
 }
 
-/// How one of the two methods ended.
+/// The end of one of the two methods.
 enum Phase {
     Done,
-    /// Whatever the others do, a basic variable is too large (positive) or too small (negative) by this.
+    /// A basic variable is too large (positive) or too small (negative) by this, and cannot be
+    /// moved within its bounds.
     Infeasible(f64),
     Stopped,
     Failed(&'static str),
 }
 
-/// Counts steps, and asks the watch from time to time.
+/// Counts steps, and reports to the progress sink from time to time.
 struct Clock<'a> {
     watch: &'a mut dyn ProgressSink,
-    /// Of all solves.
+    /// Number of steps of all solves.
     steps: &'a mut u64,
     last: u64,
     may_perturb: bool,
 }
 
 impl Clock<'_> {
-    /// Counts a step; whether it must be the last.
+    /// Counts a step. Returns the end of the phase if it must stop.
     fn tick(&mut self) -> Option<Phase> {
         *self.steps += 1;
         if *self.steps >= self.last {
@@ -85,10 +89,11 @@ impl Clock<'_> {
 }
 
 fn is_over(watch: &mut dyn ProgressSink) -> bool {
-    watch.look(&Progress::default()).is_break() || watch.time_left().is_some_and(|left| left.is_zero())
+    watch.look(&Progress::default()).is_break()
+        || watch.time_left().is_some_and(|left| left.is_zero())
 }
 
-/// A linear programme with the basis where the last solve ended.
+/// A linear program with the basis of the last solve.
 #[derive(Clone, Debug)]
 pub struct Simplex {
     direction: Direction,
@@ -101,7 +106,7 @@ pub struct Simplex {
 }
 
 impl Simplex {
-    /// No columns, no rows.
+    /// Creates a program without columns and rows.
     pub fn new(direction: Direction) -> Self {
         Self {
             direction,
@@ -114,7 +119,7 @@ impl Simplex {
         }
     }
 
-    /// The relaxation of `model`.
+    /// Creates the relaxation of `model`.
     pub fn of(model: &Model) -> Self {
         let mut simplex = Self::new(model.direction);
         for column in &model.columns {
@@ -127,62 +132,73 @@ impl Simplex {
         simplex
     }
 
-    /// Adds the row lower ≤ Σ coefficient × column ≤ upper; `terms` are (column, coefficient). Either bound may be
-    /// infinite.
+    /// Adds the row lower ≤ Σ coefficient × column ≤ upper; `terms` are (column, coefficient).
+    /// Either bound may be infinite.
     ///
     /// # Panics
-    /// If a column is not there, or a number is NaN.
-    pub fn add_row_between(&mut self, lower: f64, upper: f64, terms: impl IntoIterator<Item = (usize, f64)>) {
+    /// If a column does not exist, a bound is NaN, or a coefficient is not finite.
+    pub fn add_row_between(
+        &mut self,
+        lower: f64,
+        upper: f64,
+        terms: impl IntoIterator<Item = (usize, f64)>,
+    ) {
         assert!(!lower.is_nan() && !upper.is_nan());
-        self.tableau.add_row(lower, upper, terms.into_iter().inspect(|(_, a)| assert!(a.is_finite())));
+        self.tableau.add_row(
+            lower,
+            upper,
+            terms.into_iter().inspect(|(_, a)| assert!(a.is_finite())),
+        );
     }
 
     /// Changes the bounds of a row; either may be infinite.
     ///
     /// # Panics
-    /// If the row is not there, or a number is NaN.
+    /// If the row does not exist, or a bound is NaN.
     pub fn set_row_bounds(&mut self, row: usize, lower: f64, upper: f64) {
         assert!(row < self.rows() && !lower.is_nan() && !upper.is_nan());
         self.tableau.set_bounds(self.columns() + row, lower, upper);
     }
 
-    /// The number of rows.
+    /// Returns the number of rows.
     pub const fn rows(&self) -> usize {
         self.tableau.rows()
     }
 
-    /// The number of columns.
+    /// Returns the number of columns.
     pub const fn columns(&self) -> usize {
         self.tableau.columns()
     }
 
-    /// The values of the columns after [`Ended::Optimal`].
+    /// Returns the values of the columns after [`Ended::Optimal`].
     pub fn values(&self) -> &[f64] {
         &self.tableau.values[..self.columns()]
     }
 
-    /// A multiplier a row after [`Ended::Optimal`]: by how much the objective changes for each unit that the row's bound
-    /// is raised. If the objective is minimised, that of an `at most` row is ≤ 0, of an `at least` row ≥ 0; if it is
-    /// maximised, the other way. With y and reduced costs `c − yA`, the objective is `yb` plus each reduced cost times
-    /// the bound that its column is at.
+    /// Returns one multiplier per row after [`Ended::Optimal`]: the change of the objective per
+    /// unit by which the row's bound is raised. If the objective is minimised, that of an `at most`
+    /// row is ≤ 0 and that of an `at least` row ≥ 0; if it is maximised, vice versa. With y and
+    /// reduced costs `c − yA`, the objective is `yb` plus each reduced cost times the bound that
+    /// its column is at.
     pub fn duals(&self) -> &[f64] {
         &self.duals
     }
 
-    /// The objective at [`Self::values`].
+    /// Returns the objective at [`Self::values`].
     pub fn objective(&self) -> f64 {
         let costs = (0..self.columns()).map(|column| self.tableau.given(column).cost);
         self.sign() * costs.zip(self.values()).map(|(cost, value)| cost * value).sum::<f64>()
     }
 
-    /// A multiplier a row after [`Ended::Infeasible`], ≤ 0 for `at most` rows and ≥ 0 for `at least` rows, whatever the
-    /// direction: the greatest value that Σ y × (left side) has within the bounds of the columns is less than Σ y × bound.
-    /// `None` if the lower bound of a row or a column is above its upper one.
+    /// Returns one multiplier per row after [`Ended::Infeasible`], ≤ 0 for `at most` rows and ≥ 0
+    /// for `at least` rows, whatever the direction: the maximum of Σ y × (left side) within the
+    /// bounds of the columns is less than Σ y × bound. Returns `None` if the lower bound of a row
+    /// or a column is above its upper one.
     pub fn ray(&self) -> Option<&[f64]> {
         self.ray.as_deref()
     }
 
-    /// Steps of the simplex in all solves so far.
+    /// Returns the number of simplex steps in all solves so far.
     pub const fn steps(&self) -> u64 {
         self.steps
     }
@@ -194,7 +210,7 @@ impl Simplex {
         }
     }
 
-    /// Solves. The watch is asked every 64 steps, counted over all solves.
+    /// Solves the program. Reports to the progress sink every 64 steps, counted over all solves.
     pub fn run(&mut self, watch: &mut dyn ProgressSink) -> Ended {
         self.ray = None;
         let tableau = &mut self.tableau;
@@ -253,7 +269,8 @@ impl Simplex {
     }
 }
 
-/// Computes values and reduced costs anew, and the inverse too if it has become inexact. Whether that has helped.
+/// Recomputes values and reduced costs, and the inverse if it has become inexact. Returns whether
+/// the rows hold.
 fn verify(tableau: &mut Tableau) -> bool {
     tableau.compute_values();
     if tableau.rows_hold(RESIDUAL) {
@@ -264,7 +281,7 @@ fn verify(tableau: &mut Tableau) -> bool {
     tableau.rows_hold(LOOSE)
 }
 
-/// The bounds of a row's left side.
+/// Returns the bounds of a row's left side.
 fn bounds(row: &Row) -> (f64, f64) {
     let bound = row.bound as f64;
     match row.relation {

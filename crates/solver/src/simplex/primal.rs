@@ -1,17 +1,18 @@
-//! The primal simplex: from a basis whose values are within bounds to one whose reduced costs have the right signs.
+//! The primal simplex: from a primal feasible basis to a dual feasible one.
 //!
-//! Devex pricing (Forrest and Goldfarb, 1992), Harris's two passes in the ratio test, bounds perturbed when it stalls.
+//! Devex pricing (Forrest and Goldfarb, 1992), Harris's two-pass ratio test, and perturbation of
+//! bounds when it stalls.
 
 use super::tableau::{Place, Tableau, ZERO};
 use super::{Clock, Phase};
 
-/// Steps without progress after which bounds are perturbed.
+/// Number of steps without progress after which bounds are perturbed.
 const STALL: u32 = 30;
 
-/// The size of a perturbation of bounds.
+/// Size of a perturbation of bounds.
 const PERTURBATION: f64 = 1e-6;
 
-/// Steps without progress after which the choice becomes random.
+/// Number of steps without progress after which the entering variable is chosen at random.
 const WANDER: u32 = 500;
 
 /// The reference weights of Devex.
@@ -20,19 +21,24 @@ pub(super) struct Primal {
     weights: Vec<f64>,
 }
 
-/// What ends a step.
+/// The result of the ratio test.
 enum Block {
     /// The entering variable reaches its other bound.
     Itself(f64),
     /// The basic variable of this position reaches this bound.
     Basic(usize, Place),
-    /// Nothing.
+    /// Nothing blocks the step.
     Nothing,
 }
 
 impl Primal {
     /// Runs until all reduced costs have the right signs.
-    pub(super) fn run(&mut self, tableau: &mut Tableau, clock: &mut Clock<'_>, tolerance: f64) -> Phase {
+    pub(super) fn run(
+        &mut self,
+        tableau: &mut Tableau,
+        clock: &mut Clock<'_>,
+        tolerance: f64,
+    ) -> Phase {
         self.weights.clear();
         self.weights.resize(tableau.places.len(), 1.0);
         tableau.inverse.forget_norms();
@@ -81,7 +87,7 @@ impl Primal {
         }
     }
 
-    /// The variable whose reduced cost is most wrong, by its weight.
+    /// Selects the variable whose reduced cost has the largest weighted violation.
     fn entering(&self, tableau: &mut Tableau, tolerance: f64, wander: bool) -> Option<usize> {
         let mut best = None;
         let mut most = 0.0;
@@ -89,8 +95,11 @@ impl Primal {
             let variable = tableau.movable[index];
             let wrong = tableau.misprice(variable);
             if wrong > tolerance {
-                let weight =
-                    if wander { 1.0 / (tableau.random.f64() + 1e-9) } else { self.weights[variable] };
+                let weight = if wander {
+                    1.0 / (tableau.random.f64() + 1e-9)
+                } else {
+                    self.weights[variable]
+                };
                 let score = wrong * wrong / weight;
                 if score > most {
                     most = score;
@@ -112,7 +121,7 @@ impl Primal {
     }
 }
 
-/// Moves the bounds of all basic variables apart, at random.
+/// Relaxes the bounds of all basic variables by random amounts.
 fn perturb(tableau: &mut Tableau) {
     for &basic in &tableau.basis {
         tableau.lower[basic] -= PERTURBATION * (1.0 + tableau.random.f64());
@@ -121,7 +130,7 @@ fn perturb(tableau: &mut Tableau) {
     tableau.bounds_perturbed = true;
 }
 
-/// How far a basic variable can go in its direction, and the bound there.
+/// Returns the distance from a basic variable to the bound in its direction, and that bound.
 fn room(tableau: &Tableau, basic: usize, falls: bool) -> (f64, Place) {
     if falls {
         (tableau.values[basic] - tableau.lower[basic], Place::Lower)
@@ -130,12 +139,15 @@ fn room(tableau: &Tableau, basic: usize, falls: bool) -> (f64, Place) {
     }
 }
 
-/// The ratio test for `entering`, which rises or falls, and whose column of the tableau is in `alpha`.
+/// Performs the ratio test for `entering`, which rises or falls, and whose tableau column is in
+/// `alpha`.
 fn block(tableau: &Tableau, entering: usize, up: bool, tolerance: f64) -> Block {
     let falls = |a: f64| (a > 0.0) == up;
     let steps = || tableau.alpha.iter().filter(|&(_, a)| a.abs() > ZERO);
     let longest = steps()
-        .map(|(p, a)| ((room(tableau, tableau.basis[p], falls(a)).0 + tolerance).max(0.0)) / a.abs())
+        .map(|(p, a)| {
+            ((room(tableau, tableau.basis[p], falls(a)).0 + tolerance).max(0.0)) / a.abs()
+        })
         .fold(f64::INFINITY, f64::min);
     let range = tableau.upper[entering] - tableau.lower[entering];
     if range <= longest && range.is_finite() {
@@ -156,7 +168,8 @@ fn block(tableau: &Tableau, entering: usize, up: bool, tolerance: f64) -> Block 
     best
 }
 
-/// Moves `entering` until the basic variable of `position` is at its bound; the length of the move.
+/// Moves `entering` until the basic variable of `position` is at its bound. Returns the length of
+/// the move.
 fn step(tableau: &mut Tableau, position: usize, entering: usize, place: Place, up: bool) -> f64 {
     let pivot = tableau.alpha.values[position];
     let (room, _) = room(tableau, tableau.basis[position], place == Place::Lower);

@@ -1,16 +1,17 @@
-//! Farkas rays: multipliers of the rows that prove that there is no point.
+//! Farkas rays: multipliers of the rows that prove infeasibility.
 
 use super::tableau::{Given, Tableau};
 
-/// Multipliers that are smaller are dropped where they would spoil the proof.
+/// Multipliers below this are dropped if they would invalidate the proof.
 const SMALL: f64 = 1e-9;
 
-/// The least value of `factor` × a variable; −∞ if there is none.
+/// Returns the least value of `factor` × a variable, or −∞ if it is unbounded.
 fn least(factor: f64, given: Given) -> f64 {
     if factor == 0.0 { 0.0 } else { factor * if factor > 0.0 { given.lower } else { given.upper } }
 }
 
-/// The ray `factor` × `rho`, if it proves by more than `margin` that the rows cannot be satisfied within the bounds.
+/// Returns the ray `factor` × `rho` if it proves by more than `margin` that the rows cannot be
+/// satisfied within the bounds.
 pub(super) fn proof(tableau: &Tableau, factor: f64, margin: f64) -> Option<Vec<f64>> {
     let columns = tableau.columns();
     let mut ray: Vec<f64> = tableau.rho.values.iter().map(|y| factor * y).collect();

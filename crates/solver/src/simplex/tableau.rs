@@ -1,12 +1,14 @@
-//! What both simplex methods work on: the variables with their bounds, costs, values and reduced costs, and the basis.
+//! The data on which both simplex methods work: the variables with their bounds, costs, values and
+//! reduced costs, and the basis.
 //!
-//! Row i of the programme is `Σ a x − s = 0` with a *logical* variable s, the activity of the row, which has the
-//! row's bounds. Variables are numbered: columns first, then the logical ones. The objective is minimised.
+//! Row i of the program is `Σ a x − s = 0` with a *logical* variable s, the activity of the row,
+//! which has the row's bounds. Variables are numbered: columns first, then the logical ones. The
+//! objective is minimised.
 
 use super::inverse::{Inverse, Scattered};
 use super::matrix::Matrix;
 
-/// Where a variable is.
+/// The status of a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     /// In the basis.
@@ -15,13 +17,13 @@ pub(super) enum Place {
     Lower,
     /// At its upper bound.
     Upper,
-    /// At its one value: the bounds are equal.
+    /// At its only value: the bounds are equal.
     Fixed,
     /// At 0, without bounds.
     Free,
 }
 
-/// What the user has said about a variable.
+/// The bounds and the cost of a variable as set by the user.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Given {
     pub(super) lower: f64,
@@ -30,21 +32,21 @@ pub(super) struct Given {
     pub(super) cost: f64,
 }
 
-/// Coefficients of a tableau that are smaller are not pivoted on, whatever the ratio.
+/// Coefficients of a tableau below this are never pivots.
 pub(super) const PIVOT: f64 = 1e-7;
 
-/// Coefficients of a tableau that are smaller are taken for 0 by the ratio tests.
+/// Coefficients of a tableau below this count as 0 in the ratio tests.
 pub(super) const ZERO: f64 = 1e-9;
 
-/// Pivots computed by row and by column may differ by this, relative to them.
+/// Maximum relative difference of a pivot computed by row and by column.
 const DISAGREEMENT: f64 = 1e-7;
 
-/// The tableau.
+/// The simplex tableau.
 #[derive(Clone, Debug)]
 pub(super) struct Tableau {
     pub(super) matrix: Matrix,
     given: Vec<Given>,
-    /// Bounds and costs in use: those given, scaled, and for a while perturbed.
+    /// Bounds and costs in use: the given ones, with scaled costs and possibly perturbed.
     pub(super) lower: Vec<f64>,
     pub(super) upper: Vec<f64>,
     costs: Vec<f64>,
@@ -52,22 +54,23 @@ pub(super) struct Tableau {
     /// Reduced costs; those of basic variables are 0.
     pub(super) reduced: Vec<f64>,
     pub(super) places: Vec<Place>,
-    /// The variables whose bounds differ. Only of these are `reduced` and `row` kept up to date: others never enter the basis.
+    /// The variables whose bounds differ. `reduced` and `row` are kept up to date only for these;
+    /// others never enter the basis.
     pub(super) movable: Vec<usize>,
     /// The basic variable of each position.
     pub(super) basis: Vec<usize>,
     pub(super) inverse: Inverse,
-    /// Costs are divided by this.
+    /// The factor by which costs are divided.
     scale: f64,
     pub(super) costs_perturbed: bool,
     pub(super) bounds_perturbed: bool,
     costs_stale: bool,
     pub(super) values_stale: bool,
     pub(super) reduced_stale: bool,
-    /// A row of B⁻¹, and that row of the tableau, a coefficient a variable.
+    /// A row of B⁻¹, and the corresponding tableau row, one coefficient per variable.
     pub(super) rho: Scattered,
     pub(super) row: Vec<f64>,
-    /// A column of the tableau, a coefficient a position.
+    /// A column of the tableau, one coefficient per position.
     pub(super) alpha: Scattered,
     sums: Vec<f64>,
     pub(super) random: fastrand::Rng,
@@ -121,7 +124,7 @@ impl Tableau {
         self.scale
     }
 
-    /// Adds a variable, not yet at a place, with this number.
+    /// Inserts a variable with this number, without a final status.
     fn insert(&mut self, variable: usize, given: Given) {
         self.given.insert(variable, given);
         self.lower.insert(variable, given.lower);
@@ -134,7 +137,12 @@ impl Tableau {
         self.values_stale = true;
     }
 
-    pub(super) fn add_row(&mut self, lower: f64, upper: f64, terms: impl Iterator<Item = (usize, f64)>) {
+    pub(super) fn add_row(
+        &mut self,
+        lower: f64,
+        upper: f64,
+        terms: impl Iterator<Item = (usize, f64)>,
+    ) {
         self.matrix.add_row(terms);
         let logical = self.variables();
         self.insert(logical, Given { lower, upper, cost: 0.0 });
@@ -168,7 +176,7 @@ impl Tableau {
         self.costs_stale = true;
     }
 
-    /// Puts a variable that is not basic to the bound that suits its reduced cost, if it has that bound.
+    /// Moves a nonbasic variable to the bound that suits its reduced cost, if it has that bound.
     pub(super) fn settle(&mut self, variable: usize) {
         let (lower, upper) = (self.lower[variable], self.upper[variable]);
         let place = if lower == upper {
@@ -183,7 +191,7 @@ impl Tableau {
         self.put(variable, place);
     }
 
-    /// Puts a variable that is not basic to a place.
+    /// Sets the status of a nonbasic variable, and its value accordingly.
     pub(super) fn put(&mut self, variable: usize, place: Place) {
         self.places[variable] = place;
         self.values[variable] = match place {
@@ -194,7 +202,7 @@ impl Tableau {
         };
     }
 
-    /// Takes in what has changed since the last time.
+    /// Applies all changes since the last solve.
     pub(super) fn refresh(&mut self) {
         self.matrix.index();
         self.movable.clear();
@@ -230,7 +238,7 @@ impl Tableau {
         self.inverse.grow(&rows);
     }
 
-    /// Costs as given, divided by a power of two so that the largest is at most 16.
+    /// Loads the given costs, divided by a power of two so that the largest is at most 16.
     fn load_costs(&mut self) {
         let largest = self.given.iter().fold(0.0f64, |most, given| most.max(given.cost.abs()));
         self.scale = if largest > 16.0 { (largest / 16.0).log2().ceil().exp2() } else { 1.0 };
@@ -267,7 +275,7 @@ impl Tableau {
         self.values_stale = true;
     }
 
-    /// Computes the values of the basic variables anew.
+    /// Recomputes the values of the basic variables.
     pub(super) fn compute_values(&mut self) {
         let (rows, columns) = (self.rows(), self.columns());
         self.sums.clear();
@@ -294,7 +302,7 @@ impl Tableau {
         self.values_stale = false;
     }
 
-    /// Computes all reduced costs anew.
+    /// Recomputes all reduced costs.
     pub(super) fn compute_reduced(&mut self) {
         let columns = self.columns();
         let basic_costs: Vec<(usize, f64)> = self
@@ -319,20 +327,22 @@ impl Tableau {
         self.reduced_stale = false;
     }
 
-    /// Whether every row's activity is the sum of its terms, and a number.
+    /// Returns whether every row's activity is the sum of its terms, and not NaN.
     pub(super) fn rows_hold(&self, tolerance: f64) -> bool {
         self.values[self.columns()..].iter().enumerate().all(|(i, activity)| {
-            let sum: f64 = self.matrix.row(i).iter().map(|&(j, a)| a * self.values[j as usize]).sum();
+            let sum: f64 =
+                self.matrix.row(i).iter().map(|&(j, a)| a * self.values[j as usize]).sum();
             (sum - activity).abs() <= tolerance
         })
     }
 
-    /// Whether the lower bound of some variable is above its upper one.
+    /// Returns whether the lower bound of some variable is above its upper one.
     pub(super) fn has_crossed_bounds(&self) -> bool {
         self.given.iter().any(|given| given.lower > given.upper)
     }
 
-    /// By how much the value of a variable is above its upper bound (positive) or below its lower one (negative).
+    /// Returns the amount by which a value is above its upper bound (positive) or below its lower
+    /// one (negative).
     pub(super) fn excess(&self, variable: usize) -> f64 {
         let value = self.values[variable];
         if value < self.lower[variable] {
@@ -342,7 +352,7 @@ impl Tableau {
         }
     }
 
-    /// By how much the reduced cost of a variable has the wrong sign.
+    /// Returns the amount by which the reduced cost of a variable has the wrong sign.
     pub(super) fn misprice(&self, variable: usize) -> f64 {
         let reduced = self.reduced[variable];
         match self.places[variable] {
@@ -361,14 +371,14 @@ impl Tableau {
         (0..self.variables()).all(|variable| self.misprice(variable) <= tolerance)
     }
 
-    /// Changes a cost by as much as makes the reduced cost of a variable outside the basis `reduced`.
+    /// Shifts the cost of a nonbasic variable so that its reduced cost becomes `reduced`.
     pub(super) fn shift_cost(&mut self, variable: usize, reduced: f64) {
         self.costs[variable] += reduced - self.reduced[variable];
         self.reduced[variable] = reduced;
         self.costs_perturbed = true;
     }
 
-    /// Fills `row` with the row of the tableau that belongs to `rho`, for what is movable and not basic.
+    /// Fills `row` with the tableau row of `rho`, for movable nonbasic variables.
     pub(super) fn price_row(&mut self) {
         self.row.clear();
         self.row.resize(self.given.len(), 0.0);
@@ -386,7 +396,7 @@ impl Tableau {
         }
     }
 
-    /// Fills `alpha` with the column of the tableau that belongs to a variable.
+    /// Fills `alpha` with the tableau column of a variable.
     pub(super) fn price_column(&mut self, variable: usize) {
         self.alpha.clear(self.inverse.size());
         let columns = self.columns();
@@ -394,18 +404,20 @@ impl Tableau {
             let terms = self.matrix.column(variable).iter().map(|&(i, a)| (i as usize, a));
             self.inverse.add_product(terms, &mut self.alpha.values);
         } else {
-            self.inverse.add_product(std::iter::once((variable - columns, -1.0)), &mut self.alpha.values);
+            self.inverse
+                .add_product(std::iter::once((variable - columns, -1.0)), &mut self.alpha.values);
         }
         self.alpha.gather();
     }
 
-    /// Whether the pivot is the same by row and by column, and not too small.
+    /// Returns whether the pivot is large enough, and the same by row and by column.
     pub(super) fn pivot_is_sound(&self, position: usize, entering: usize) -> bool {
         let (by_row, by_column) = (self.row[entering], self.alpha.values[position]);
-        by_column.abs() >= PIVOT && (by_row - by_column).abs() <= DISAGREEMENT * (1.0 + by_column.abs())
+        by_column.abs() >= PIVOT
+            && (by_row - by_column).abs() <= DISAGREEMENT * (1.0 + by_column.abs())
     }
 
-    /// Moves a variable outside the basis by `step`, and with it the basic ones, along `alpha`.
+    /// Moves a nonbasic variable by `step`, and the basic ones accordingly along `alpha`.
     pub(super) fn shift(&mut self, variable: usize, step: f64) {
         if step != 0.0 {
             self.values[variable] += step;
@@ -425,8 +437,9 @@ impl Tableau {
         }
     }
 
-    /// Exchanges the basic variable of a position, which goes to `place`, for `entering`, whose reduced cost becomes
-    /// 0. `rho`, `row` and `alpha` are those of the position and of the variable.
+    /// Exchanges the basic variable of a position, which gets the status `place`, for `entering`,
+    /// whose reduced cost becomes 0. `rho`, `row` and `alpha` belong to the position and the
+    /// variable.
     pub(super) fn exchange(&mut self, position: usize, entering: usize, place: Place) {
         let leaving = self.basis[position];
         let theta = self.reduced[entering] / self.alpha.values[position];
@@ -444,12 +457,14 @@ impl Tableau {
         self.put(leaving, place);
     }
 
-    /// Computes the inverse from nothing, then everything else. Variables that depend on others leave the basis.
+    /// Computes the inverse from scratch, then everything else. Linearly dependent variables leave
+    /// the basis.
     pub(super) fn reinvert(&mut self) {
         let (rows, columns) = (self.rows(), self.columns());
-        let mut entering: Vec<usize> = self.basis.iter().copied().filter(|&basic| basic < columns).collect();
+        let mut entering: Vec<usize> =
+            self.basis.iter().copied().filter(|&basic| basic < columns).collect();
         entering.sort_by_key(|&column| self.matrix.column(column).len());
-        // The rows whose logical variable stays have no place for others.
+        // Rows whose logical variable stays basic are not available as pivots.
         let mut open = vec![true; rows];
         for &basic in self.basis.iter().filter(|&&basic| basic >= columns) {
             open[basic - columns] = false;

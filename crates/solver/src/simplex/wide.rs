@@ -1,11 +1,12 @@
-//! The dense loops of an exchange, compiled for the wide registers of newer processors, too. They work place by place,
-//! without sums over places and without fused operations, so that all versions give the same bits.
+//! The dense loops of an exchange, also compiled for the wide registers of newer processors. They
+//! work element by element, without sums over elements and without fused operations, so that all
+//! versions give identical bits.
 #![allow(unsafe_code)]
 
-/// The instructions that these loops may use here.
+/// The instruction set for these loops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Width {
-    /// Those that every processor of the architecture has.
+    /// The baseline of the architecture.
     Plain,
     #[cfg(target_arch = "x86_64")]
     Avx2(Present),
@@ -13,13 +14,13 @@ pub(super) enum Width {
     Avx512(Present),
 }
 
-/// Proof that this processor has what the width is named after: only [`Width::all`] makes one.
+/// Proof that this processor supports the instruction set; only [`Width::all`] creates one.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Present(());
 
 impl Width {
-    /// All that this processor has, the widest last.
+    /// Returns all instruction sets that this processor supports, the widest last.
     pub(super) fn all() -> impl DoubleEndedIterator<Item = Self> {
         #[cfg(target_arch = "x86_64")]
         let wide = [
@@ -31,7 +32,7 @@ impl Width {
         std::iter::once(Self::Plain).chain(wide.into_iter().flatten())
     }
 
-    /// The widest.
+    /// Returns the widest instruction set.
     pub(super) fn widest() -> Self {
         Self::all().next_back().unwrap_or(Self::Plain)
     }
@@ -40,16 +41,17 @@ impl Width {
     pub(super) fn subtract(self, column: &mut [f64], alpha: &[f64], factor: f64) {
         match self {
             Self::Plain => subtract(column, alpha, factor),
-            // SAFETY: the processor has these instructions, as `Present` proves.
+            // SAFETY: the processor supports these instructions, as `Present` proves.
             #[cfg(target_arch = "x86_64")]
             Self::Avx2(_) => unsafe { avx2::subtract(column, alpha, factor) },
-            // SAFETY: likewise.
+            // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
             Self::Avx512(_) => unsafe { avx512::subtract(column, alpha, factor) },
         }
     }
 
-    /// The same, and each of `norms` changes by as much as the square of its entry.
+    /// Like [`subtract`](Self::subtract), but also updates each of `norms` by the change of its
+    /// entry's square.
     pub(super) fn subtract_with_norms(
         self,
         column: &mut [f64],
@@ -59,10 +61,10 @@ impl Width {
     ) {
         match self {
             Self::Plain => subtract_with_norms(column, norms, alpha, factor),
-            // SAFETY: the processor has these instructions, as `Present` proves.
+            // SAFETY: the processor supports these instructions, as `Present` proves.
             #[cfg(target_arch = "x86_64")]
             Self::Avx2(_) => unsafe { avx2::subtract_with_norms(column, norms, alpha, factor) },
-            // SAFETY: likewise.
+            // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
             Self::Avx512(_) => unsafe { avx512::subtract_with_norms(column, norms, alpha, factor) },
         }
@@ -80,7 +82,7 @@ fn subtract_with_norms(column: &mut [f64], norms: &mut [f64], alpha: &[f64], fac
     entries.for_each(|((entry, norm), &a)| subtract_one(entry, norm, a * factor));
 }
 
-/// Subtracts from an entry, and keeps the norm of its row up to date.
+/// Subtracts from an entry, and updates the norm of its row.
 #[inline(always)]
 pub(super) fn subtract_one(entry: &mut f64, norm: &mut f64, what: f64) {
     let new = *entry - what;
@@ -88,20 +90,20 @@ pub(super) fn subtract_one(entry: &mut f64, norm: &mut f64, what: f64) {
     *entry = new;
 }
 
-/// The loops with these instructions enabled.
+/// Compiles the loops with these instructions enabled.
 macro_rules! compiled_for {
     ($module:ident, $features:literal) => {
         #[cfg(target_arch = "x86_64")]
         mod $module {
             /// # Safety
-            /// The processor has the instructions.
+            /// The processor must support the instructions.
             #[target_feature(enable = $features)]
             pub(super) unsafe fn subtract(column: &mut [f64], alpha: &[f64], factor: f64) {
                 super::subtract(column, alpha, factor);
             }
 
             /// # Safety
-            /// The processor has the instructions.
+            /// The processor must support the instructions.
             #[target_feature(enable = $features)]
             pub(super) unsafe fn subtract_with_norms(
                 column: &mut [f64],
@@ -128,7 +130,8 @@ mod tests {
         for len in 0..70 {
             let mut vector = || (0..len).map(|_| random.f64() - 0.5).collect::<Vec<f64>>();
             let (column, norms, alpha) = (vector(), vector(), vector());
-            let bits = |values: &[f64]| values.iter().map(|value| value.to_bits()).collect::<Vec<u64>>();
+            let bits =
+                |values: &[f64]| values.iter().map(|value| value.to_bits()).collect::<Vec<u64>>();
             let results = Width::all().map(|width| {
                 let (mut one, mut two, mut norms) = (column.clone(), column.clone(), norms.clone());
                 width.subtract(&mut one, &alpha, 0.3);

@@ -38,7 +38,8 @@ fn numbers<T: std::str::FromStr<Err: std::fmt::Debug>>(text: &str) -> Vec<T> {
 /// The first solution for n, 0-based, from the table; `None` if there is no solution.
 fn known_first(n: usize) -> Option<Vec<usize>> {
     let table = include_str!("../data/first_queens.csv");
-    let line = table.lines().find_map(|line| line.strip_prefix(&format!("{n},"))).expect("in the table");
+    let line =
+        table.lines().find_map(|line| line.strip_prefix(&format!("{n},"))).expect("in the table");
     numbers::<usize>(line).into_iter().map(|column| column.checked_sub(1)).collect()
 }
 
@@ -71,7 +72,12 @@ fn every_method_finds_the_first_solution_of_the_oracle() {
             for solver in [&MicroLp as &dyn Solver, BEST_SOLVER] {
                 let answer = found(n, method, solver);
                 assert_eq!(answer.found, expected, "{method} with {}, n = {n}", solver.name());
-                assert_eq!(answer.verdict, Verdict::Proven, "{method} with {}, n = {n}", solver.name());
+                assert_eq!(
+                    answer.verdict,
+                    Verdict::Proven,
+                    "{method} with {}, n = {n}",
+                    solver.name()
+                );
             }
         }
     }
@@ -109,9 +115,10 @@ fn the_exact_engine_gives_the_known_values() {
 
 #[test]
 fn boards_that_are_too_large_for_a_method_are_refused() {
-    for (method, largest) in [(FirstMethod::IlpWeights, "n = 13"), (FirstMethod::Exact, "n = 128")] {
-        let refused =
-            first(method.largest() + 1, method, BEST_SOLVER, &mut Unobserved).expect_err("too large");
+    for (method, largest) in [(FirstMethod::IlpWeights, "n = 13"), (FirstMethod::Exact, "n = 128")]
+    {
+        let refused = first(method.largest() + 1, method, BEST_SOLVER, &mut Unobserved)
+            .expect_err("too large");
         assert!(refused.to_string().contains(largest), "{refused}");
     }
     assert_known(FirstMethod::IlpWeights, [FirstMethod::IlpWeights.largest()]);

@@ -9,7 +9,8 @@ use nqueens_solver::ilp::cuts::{Families, separate};
 use nqueens_solver::ilp::exclusion::{Exclusion, Next};
 use nqueens_solver::ilp::model::Row;
 use nqueens_solver::ilp::{
-    BEST_SOLVER, Formulation, Goal, Lines, MicroLp, Solver, completes, heaviest, largest_set, one_solution,
+    BEST_SOLVER, Formulation, Goal, Lines, MicroLp, Solver, completes, heaviest, largest_set,
+    one_solution,
 };
 use proptest::prelude::*;
 
@@ -163,8 +164,9 @@ fn both_families_of_cuts_are_found_and_tighten_a_bound() {
         let mut model = Formulation::Diagonals.model(&problem, Lines::AtMostOne);
         model.set_objective(nqueens_solver::ilp::model::Direction::Maximise, |k| weights[k]);
         let families = Families { cliques: true, odd_cycles: true };
-        let found =
-            separate(&model, n, families, &MicroLp, &mut Unobserved).expect("solved").expect("a point");
+        let found = separate(&model, n, families, &MicroLp, &mut Unobserved)
+            .expect("solved")
+            .expect("a point");
         cliques += found.cliques;
         odd_cycles += found.rows.len() - found.cliques;
         tightened += u32::from(found.after < Some(found.before - 1e-3));

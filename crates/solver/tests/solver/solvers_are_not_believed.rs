@@ -12,8 +12,8 @@ use nqueens_solver::ilp::exclusion::{Exclusion, Next};
 use nqueens_solver::ilp::model::{Column, Direction, Domain, Model, Relation, Row};
 use nqueens_solver::ilp::most_beautiful;
 use nqueens_solver::ilp::{
-    BEST_SOLVER, FirstMethod, Formulation, Goal, IntegerOutcome, Linear, LinearOutcome, Lines, MicroLp,
-    Solver, Status, completes, first, heaviest, largest_set, one_solution,
+    BEST_SOLVER, FirstMethod, Formulation, Goal, IntegerOutcome, Linear, LinearOutcome, Lines,
+    MicroLp, Solver, Status, completes, first, heaviest, largest_set, one_solution,
 };
 use nqueens_solver::{Progress, ProgressSink, Unobserved};
 
@@ -66,7 +66,10 @@ impl Solver for Liar {
                 told.status = Status::Optimal;
             }
             Some(2) => told.values = Some(vec![f64::NAN; model.columns.len()]),
-            Some(3) => told.values = Some((0..model.columns.len()).map(|k| f64::from(k % 3 == 0)).collect()),
+            Some(3) => {
+                told.values =
+                    Some((0..model.columns.len()).map(|k| f64::from(k % 3 == 0)).collect())
+            }
             Some(4) => told.status = Status::Optimal,
             Some(5) => told.status = Status::Failed("it says so".into()),
             _ => {}
@@ -139,11 +142,17 @@ fn a_lying_solver_never_yields_a_wrong_claim() {
                     doubts += 1;
                 }
                 let problem = Problem::empty(Piece::Queen, n);
-                assert!(answer.found.iter().all(|columns| completes(&problem, columns)), "seed {seed}");
+                assert!(
+                    answer.found.iter().all(|columns| completes(&problem, columns)),
+                    "seed {seed}"
+                );
             }
         }
     }
-    assert!(claims > 100 && doubts > 100, "{claims} claims, {doubts} doubts: the test is about nothing");
+    assert!(
+        claims > 100 && doubts > 100,
+        "{claims} claims, {doubts} doubts: the test is about nothing"
+    );
 }
 
 #[test]
@@ -188,8 +197,8 @@ fn a_lying_solver_never_yields_a_wrong_optimum() {
         if set.verdict == Verdict::Proven {
             assert_eq!(set.found.map(|set| set.len()), Some(2), "seed {seed}");
         }
-        doubts +=
-            u32::from(heavy.verdict != Verdict::Proven) + u32::from(beautiful.verdict != Verdict::Proven);
+        doubts += u32::from(heavy.verdict != Verdict::Proven)
+            + u32::from(beautiful.verdict != Verdict::Proven);
         let mut exclusion = Exclusion::new(&problem, Formulation::Diagonals, &liar);
         let mut listed = 0;
         let verdict = loop {
@@ -223,7 +232,8 @@ impl ProgressSink for Impatient {
 fn a_run_that_is_stopped_claims_nothing() {
     for method in FirstMethod::ALL {
         let n = 13;
-        let answer = first(n, method, BEST_SOLVER, &mut Impatient(1)).expect("the board is small enough");
+        let answer =
+            first(n, method, BEST_SOLVER, &mut Impatient(1)).expect("the board is small enough");
         assert_ne!(answer.verdict, Verdict::Proven, "{method}");
     }
     assert_ne!(most_beautiful(12, BEST_SOLVER, &mut Impatient(1)).verdict, Verdict::Proven);
@@ -243,7 +253,10 @@ fn small_programme() -> Model {
         name: "small".into(),
         direction: Direction::Maximise,
         columns: vec![column("a", 3), column("b", 2), column("c", 1)],
-        rows: vec![Row::sum("ab", [0, 1], Relation::AtMost, 1), Row::sum("bc", [1, 2], Relation::AtMost, 1)],
+        rows: vec![
+            Row::sum("ab", [0, 1], Relation::AtMost, 1),
+            Row::sum("bc", [1, 2], Relation::AtMost, 1),
+        ],
     }
 }
 
@@ -319,8 +332,9 @@ fn duals_prove_the_bound_and_rays_the_infeasibility() {
                     let Some(y) = vertex.duals else { continue };
                     duals += 1;
                     let (columns, right) = combined(&y);
-                    let reduced: f64 =
-                        (0..n * n).map(|k| (costs[k] as f64 - columns[k]).max(0.0) * upper[k]).sum();
+                    let reduced: f64 = (0..n * n)
+                        .map(|k| (costs[k] as f64 - columns[k]).max(0.0) * upper[k])
+                        .sum();
                     assert!((right + reduced - vertex.objective).abs() < 1e-5, "{}", solver.name());
                 }
                 LinearOutcome::Infeasible { ray } => {

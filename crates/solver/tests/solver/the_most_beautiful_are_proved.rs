@@ -55,7 +55,8 @@ fn known() -> Vec<(usize, Option<usize>, Vec<u64>)> {
     let table = include_str!("../data/beautiful_fingerprints.csv");
     let row = |line: &str| {
         let fields: Vec<&str> = line.split(',').collect();
-        let fingerprint = fields[2].split_whitespace().map(|cost| cost.parse().expect("a cost")).collect();
+        let fingerprint =
+            fields[2].split_whitespace().map(|cost| cost.parse().expect("a cost")).collect();
         (fields[0].parse().expect("n"), fields[1].parse().ok(), fingerprint)
     };
     table.lines().skip(1).map(row).collect()
@@ -70,10 +71,15 @@ fn assert_known(sizes: impl Fn(usize) -> bool) {
         let columns = exact.answer.found.expect("a solution");
         assert!(is_solution(Piece::Queen, &columns));
         assert_eq!(Norm::Euclidean.fingerprint(&columns), fingerprint, "n = {n}");
-        let proved = proof::check(&exact.certificate.expect("a certificate")).expect("it proves that");
-        assert_eq!((proved.kind, proved.n, proved.solution), (Kind::Beautiful, n, Some(columns.clone())));
+        let proved =
+            proof::check(&exact.certificate.expect("a certificate")).expect("it proves that");
+        assert_eq!(
+            (proved.kind, proved.n, proved.solution),
+            (Kind::Beautiful, n, Some(columns.clone()))
+        );
         if let Some(optima) = optima {
-            let all = all_as_beautiful(question, &columns, &mut Unobserved).expect("nobody stops it");
+            let all =
+                all_as_beautiful(question, &columns, &mut Unobserved).expect("nobody stops it");
             assert_eq!(all.len(), optima, "n = {n}");
         }
         compared += 1;
@@ -88,12 +94,17 @@ fn small_boards_are_solved_as_by_exhaustive_search_for_every_norm_and_symmetry()
         for norm in Norm::ALL {
             for turning in [false, true] {
                 let case = format!("n = {n}, {norm}, turning: {turning}");
-                let allowed: Vec<_> = solutions.iter().filter(|columns| !turning || turns(columns)).collect();
+                let allowed: Vec<_> =
+                    solutions.iter().filter(|columns| !turning || turns(columns)).collect();
                 let best = allowed.iter().map(|columns| norm.fingerprint(columns)).min();
                 let exact = most_beautiful_exactly(question(n, norm, turning), &mut Unobserved);
                 assert_eq!(exact.answer.verdict, Verdict::Proven, "{case}");
                 let found = exact.answer.found;
-                assert_eq!(found.as_deref().map(|columns| norm.fingerprint(columns)), best, "{case}");
+                assert_eq!(
+                    found.as_deref().map(|columns| norm.fingerprint(columns)),
+                    best,
+                    "{case}"
+                );
                 let proved = proof::check(&exact.certificate.expect("a certificate")).expect(&case);
                 assert_eq!(proved.solution, found, "{case}");
                 if let Some(columns) = found {
@@ -102,7 +113,8 @@ fn small_boards_are_solved_as_by_exhaustive_search_for_every_norm_and_symmetry()
                         .filter(|columns| Some(norm.fingerprint(columns)) == best)
                         .cloned()
                         .collect();
-                    let all = all_as_beautiful(question(n, norm, turning), &columns, &mut Unobserved);
+                    let all =
+                        all_as_beautiful(question(n, norm, turning), &columns, &mut Unobserved);
                     assert_eq!(all.expect("nobody stops it"), optima, "{case}");
                 }
             }
@@ -126,20 +138,28 @@ fn the_fingerprint_does_not_depend_on_the_number_of_threads() {
         let question = Question { threads, ..question(43, Norm::Euclidean, false) };
         let exact = most_beautiful_exactly(question, &mut Unobserved);
         let fingerprint = exact.answer.found.map(|columns| Norm::Euclidean.fingerprint(&columns));
-        assert_eq!(fingerprint.expect("a solution")[..4], [1768, 1768, 1768, 1764], "{threads} threads");
+        assert_eq!(
+            fingerprint.expect("a solution")[..4],
+            [1768, 1768, 1768, 1764],
+            "{threads} threads"
+        );
         proof::check(&exact.certificate.expect("a certificate")).expect("it proves that");
     }
 }
 
 #[test]
 fn doubly_symmetric_optima_turn_into_themselves() {
-    for (n, exists) in [(12, true), (13, true), (14, false), (15, false), (16, true), (17, true), (20, true)]
+    for (n, exists) in
+        [(12, true), (13, true), (14, false), (15, false), (16, true), (17, true), (20, true)]
     {
         let exact = most_beautiful_exactly(question(n, Norm::Euclidean, true), &mut Unobserved);
         assert_eq!(exact.answer.verdict, Verdict::Proven, "n = {n}");
         assert_eq!(exact.answer.found.is_some(), exists, "n = {n}");
         assert!(
-            exact.answer.found.is_none_or(|columns| is_solution(Piece::Queen, &columns) && turns(&columns))
+            exact
+                .answer
+                .found
+                .is_none_or(|columns| is_solution(Piece::Queen, &columns) && turns(&columns))
         );
         proof::check(&exact.certificate.expect("a certificate")).expect("it proves that");
     }
@@ -167,7 +187,8 @@ impl ProgressSink for Impatient {
 fn a_run_that_is_stopped_proves_nothing_and_shows_a_solution() {
     let mut with_solution = 0;
     for looks in [1, 2, 5, 20, 100, 400] {
-        let exact = most_beautiful_exactly(question(45, Norm::Euclidean, false), &mut Impatient(looks));
+        let exact =
+            most_beautiful_exactly(question(45, Norm::Euclidean, false), &mut Impatient(looks));
         assert_ne!(exact.answer.verdict, Verdict::Proven);
         assert!(exact.certificate.is_none());
         if let Some(columns) = exact.answer.found {
@@ -190,7 +211,9 @@ fn a_run_that_is_stopped_again_and_again_goes_on_to_the_same_answer() {
         let whole = most_beautiful_exactly(question, &mut Unobserved);
         let (mut state, mut looks, mut stops) = (None, 4, 0);
         let exact = loop {
-            let begun = state.as_deref().map(|state| resume::read(&question, state).expect("its own state"));
+            let begun = state
+                .as_deref()
+                .map(|state| resume::read(&question, state).expect("its own state"));
             let mut last = None;
             let mut keep = |stage: &Stage<'_>| last = Some(stage.state());
             let exact = go_on_to_most_beautiful(question, begun, &mut Impatient(looks), &mut keep);
@@ -203,10 +226,11 @@ fn a_run_that_is_stopped_again_and_again_goes_on_to_the_same_answer() {
             looks += 1 + looks / 8;
         };
         assert!(stops > 1, "n = {n}: {stops} stops");
-        let fingerprint = |exact: &Exact| norm.fingerprint(exact.answer.found.as_ref().expect("a solution"));
+        let fingerprint =
+            |exact: &Exact| norm.fingerprint(exact.answer.found.as_ref().expect("a solution"));
         assert_eq!(fingerprint(&exact), fingerprint(&whole), "n = {n}");
-        let proved =
-            proof::check(&exact.certificate.clone().expect("a certificate")).expect("it proves that");
+        let proved = proof::check(&exact.certificate.clone().expect("a certificate"))
+            .expect("it proves that");
         assert_eq!(proved.solution, exact.answer.found);
         // From its end there is nothing left to do.
         let end = resume::read(&question, &exact.state.expect("a state")).expect("its own state");
@@ -230,10 +254,16 @@ fn a_run_goes_on_from_after_any_record() {
             records += 1;
             in_trials += u32::from(begun.trial.is_some());
             let exact = go_on_to_most_beautiful(asked, Some(begun), &mut Unobserved, &mut |_| {});
-            let proved = proof::check(&exact.certificate.expect("a certificate")).expect("it proves that");
+            let proved =
+                proof::check(&exact.certificate.expect("a certificate")).expect("it proves that");
             let columns = proved.solution.expect("a solution");
-            let best = check_proof(n, &proof).expect("it proves that").solution.expect("a solution");
-            assert_eq!(norm.fingerprint(&columns), norm.fingerprint(&best), "n = {n}, {length} bytes");
+            let best =
+                check_proof(n, &proof).expect("it proves that").solution.expect("a solution");
+            assert_eq!(
+                norm.fingerprint(&columns),
+                norm.fingerprint(&best),
+                "n = {n}, {length} bytes"
+            );
         }
     }
     assert!(records > 100 && in_trials > 10, "{records} records, {in_trials} of them in trials");
@@ -274,8 +304,8 @@ fn first_records_are_believed_only_if_each_of_them_proves_something() {
         for columns in oracle(n) {
             let mut claim = proof::beautiful::claim(Norm::Euclidean, false, Some(&columns));
             claim.bytes(rest);
-            let as_good =
-                Norm::Euclidean.fingerprint(&columns) == Norm::Euclidean.fingerprint(&begun.solution);
+            let as_good = Norm::Euclidean.fingerprint(&columns)
+                == Norm::Euclidean.fingerprint(&begun.solution);
             assert_eq!(proof::beautiful::check_begun(n, &claim.finish()).is_ok(), as_good);
         }
     }
@@ -297,7 +327,11 @@ fn assert_true(n: usize, proof: &[u8], proved: &Proved) {
         .filter(|columns| !turning || turns(columns))
         .map(|columns| norm.fingerprint(&columns))
         .min();
-    assert_eq!(proved.solution.as_deref().map(|columns| norm.fingerprint(columns)), best, "{proof:?}");
+    assert_eq!(
+        proved.solution.as_deref().map(|columns| norm.fingerprint(columns)),
+        best,
+        "{proof:?}"
+    );
 }
 
 fn check_proof(n: usize, proof: &[u8]) -> Result<Proved, proof::ProofError> {
@@ -348,7 +382,8 @@ fn a_worse_solution_is_not_proved_by_the_proof_of_the_best() {
             let mut claim = proof::beautiful::claim(Norm::Euclidean, false, Some(&columns));
             claim.bytes(rest);
             let checked = check_proof(n, &claim.finish());
-            let as_good = Norm::Euclidean.fingerprint(&columns) == Norm::Euclidean.fingerprint(&best);
+            let as_good =
+                Norm::Euclidean.fingerprint(&columns) == Norm::Euclidean.fingerprint(&best);
             assert_eq!(checked.is_ok(), as_good, "n = {n}: {columns:?}");
         }
         let mut none = proof::beautiful::claim(Norm::Euclidean, false, None);

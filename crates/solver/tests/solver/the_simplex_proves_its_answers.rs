@@ -61,8 +61,8 @@ impl Plain {
         let bounds = values.iter().zip(&self.bounds);
         bounds.clone().all(|(&x, &(lower, upper))| x >= lower - tolerance && x <= upper + tolerance)
             && self.rows.iter().all(|row| {
-                let excess =
-                    row.terms.iter().map(|&(j, a)| a as f64 * values[j]).sum::<f64>() - row.bound as f64;
+                let excess = row.terms.iter().map(|&(j, a)| a as f64 * values[j]).sum::<f64>()
+                    - row.bound as f64;
                 match row.relation {
                     Relation::AtMost => excess <= tolerance,
                     Relation::Equal => excess.abs() <= tolerance,
@@ -104,7 +104,11 @@ impl Plain {
                 assert!(self.holds(simplex.values(), NEAR), "{:?}", simplex.values());
                 let objective = self.objective(simplex.values());
                 assert!((objective - simplex.objective()).abs() < NEAR * scale);
-                assert!(self.signs_are_right(simplex.duals(), self.sign()), "{:?}", simplex.duals());
+                assert!(
+                    self.signs_are_right(simplex.duals(), self.sign()),
+                    "{:?}",
+                    simplex.duals()
+                );
                 let (columns, right) = self.combined(simplex.duals());
                 let reduced = columns.iter().zip(&self.costs).zip(&self.bounds).map(
                     |((of_rows, c), &(lower, upper))| {
@@ -121,8 +125,10 @@ impl Plain {
                 let ray = simplex.ray().expect("no bounds are crossed");
                 assert!(self.signs_are_right(ray, 1.0), "{ray:?}");
                 let (columns, right) = self.combined(ray);
-                let greatest =
-                    columns.iter().zip(&self.bounds).map(|(a, (lower, upper))| (a * lower).max(a * upper));
+                let greatest = columns
+                    .iter()
+                    .zip(&self.bounds)
+                    .map(|(a, (lower, upper))| (a * lower).max(a * upper));
                 let greatest: f64 = greatest.sum();
                 assert!(greatest < right - 1e-8, "{greatest} < {right}");
                 None
@@ -151,7 +157,10 @@ fn by_enumeration(plain: &Plain) -> Option<f64> {
         if choice.count_ones() as usize != columns {
             continue;
         }
-        let chosen = (0..planes.len()).filter(|&k| choice >> k & 1 == 1).map(|k| planes[k].clone()).collect();
+        let chosen = (0..planes.len())
+            .filter(|&k| choice >> k & 1 == 1)
+            .map(|k| planes[k].clone())
+            .collect();
         if let Some(point) = meeting_point(chosen).filter(|point| plain.holds(point, 1e-9)) {
             let objective = plain.sign() * plain.objective(&point);
             best = Some(best.map_or(objective, |best| best.min(objective)));
@@ -164,7 +173,8 @@ fn by_enumeration(plain: &Plain) -> Option<f64> {
 fn meeting_point(mut planes: Vec<(Vec<f64>, f64)>) -> Option<Vec<f64>> {
     let size = planes.len();
     for k in 0..size {
-        let pivot = (k..size).max_by(|&a, &b| planes[a].0[k].abs().total_cmp(&planes[b].0[k].abs()))?;
+        let pivot =
+            (k..size).max_by(|&a, &b| planes[a].0[k].abs().total_cmp(&planes[b].0[k].abs()))?;
         planes.swap(k, pivot);
         if planes[k].0[k].abs() < 1e-9 {
             return None;
@@ -187,7 +197,8 @@ fn random_row(random: &mut Rng, columns: usize, largest: i64) -> Row {
         (random.bool() && a != 0).then_some((j, a))
     });
     let terms = terms.collect();
-    let relation = *random.choice(&[Relation::AtMost, Relation::Equal, Relation::AtLeast]).expect("three");
+    let relation =
+        *random.choice(&[Relation::AtMost, Relation::Equal, Relation::AtLeast]).expect("three");
     Row { name: String::new(), terms, relation, bound: random.i64(-2..=3) }
 }
 
@@ -291,7 +302,9 @@ fn answers_for_queens_are_proved_after_any_fixings() {
         for _ in 0..15 {
             for _ in 0..random.usize(1..=n) {
                 let k = random.usize(..n * n);
-                let bounds = *random.choice(&[(0.0, 0.0), (0.0, 0.0), (0.0, 1.0), (1.0, 1.0)]).expect("four");
+                let bounds = *random
+                    .choice(&[(0.0, 0.0), (0.0, 0.0), (0.0, 1.0), (1.0, 1.0)])
+                    .expect("four");
                 plain.bounds[k] = bounds;
                 warm.set_bounds(k, bounds.0, bounds.1);
             }
@@ -318,17 +331,27 @@ fn answers_for_queens_are_proved_after_any_fixings() {
 #[test]
 fn other_solvers_find_the_same_optimum() {
     #[cfg(feature = "highs")]
-    let (others, rounds): (Vec<&dyn Solver>, usize) = (vec![&MicroLp, &nqueens_solver::ilp::Highs], 60);
+    let (others, rounds): (Vec<&dyn Solver>, usize) =
+        (vec![&MicroLp, &nqueens_solver::ilp::Highs], 60);
     #[cfg(not(feature = "highs"))]
     let (others, rounds): (Vec<&dyn Solver>, usize) = (vec![&MicroLp], 20);
     let mut random = Rng::with_seed(17);
     for round in 0..rounds {
         let n = random.usize(4..=12);
-        let mut plain =
-            if round % 2 == 0 { queens(&mut random, n) } else { random_plain(&mut random, 4 * n, 2 * n) };
+        let mut plain = if round % 2 == 0 {
+            queens(&mut random, n)
+        } else {
+            random_plain(&mut random, 4 * n, 2 * n)
+        };
         let mut ours = plain.simplex();
-        let empty = Model { name: String::new(), direction: plain.direction, columns: vec![], rows: vec![] };
-        let mut theirs: Vec<Box<dyn Linear>> = others.iter().map(|other| other.relaxation(&empty)).collect();
+        let empty = Model {
+            name: String::new(),
+            direction: plain.direction,
+            columns: vec![],
+            rows: vec![],
+        };
+        let mut theirs: Vec<Box<dyn Linear>> =
+            others.iter().map(|other| other.relaxation(&empty)).collect();
         theirs.iter_mut().for_each(|linear| plain.load(linear.as_mut()));
         for _ in 0..8 {
             let mut all: Vec<&mut dyn Linear> = vec![&mut ours];

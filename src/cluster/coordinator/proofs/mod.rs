@@ -1,18 +1,20 @@
 //! Proofs: first and most beautiful solutions that workers search for together.
 //!
-//! A thread for each proof that runs asks the queries of [`crate::solver::first::first_by`], or has the long searches of
-//! [`crate::solver::beautiful::most_beautiful_by`] done in parts; at its desks sit workers, who take tasks from the
-//! [`TaskQueue`] through the protocol. Whatever they answer is checked before it is believed, so that a proof is as good as if
-//! this machine had found it alone, and needs no second opinion. What is proved is on disk some seconds later, and a
-//! coordinator that starts again goes on from there. Proofs that were finished before are checked again then, beside
-//! everything else; until that is done they are not said to be finished, and nothing of them is handed out.
+//! Each running proof has a thread. It asks the queries of [`crate::solver::first::first_by`], or
+//! splits the long searches of [`crate::solver::beautiful::most_beautiful_by`] into subtree tasks.
+//! Its remote solvers pass them to workers, which take tasks from the [`TaskQueue`] through the
+//! protocol. Every answer is validated before it is accepted, so a proof is as good as one found by
+//! this machine alone and needs no second opinion. Proved results are on disk a few seconds later,
+//! and a restarted coordinator continues from there. It also checks the proofs that were finished
+//! before, in the background; until that is done they are not reported as finished, and their
+//! certificates are not handed out.
 //!
-//! | file | what it is |
+//! | file | content |
 //! |---|---|
 //! | `search.rs` | the thread of a proof |
-//! | `pool.rs` | tasks: who asks waits, who works takes |
-//! | `solver.rs` | a desk where workers answer; the check of their answers |
-//! | `folder.rs` | what is kept of a proof |
+//! | `task_queue.rs` | the queue of tasks between solvers and workers |
+//! | `remote_solver.rs` | remote solvers, and the validation of answers |
+//! | `proof_store.rs` | the files of a proof |
 
 mod proof_store;
 mod remote_solver;
@@ -32,7 +34,7 @@ use sha2::{Digest as _, Sha256};
 
 pub(super) use self::proof_store::Goal;
 use self::proof_store::{ProofRecord, ProofState, ProofStore};
-use self::remote_solver::{BoundAddress, Judgement, Room};
+use self::remote_solver::{AnswerObserver, AnswerVerdict, CheckPermits};
 use self::task_queue::Answered;
 pub(super) use self::task_queue::TaskQueue;
 use super::books;
@@ -47,10 +49,10 @@ use crate::decomposition::JobHash;
 use crate::proof::{self, Beauty, Meter, Proved};
 use crate::solver::beautiful::Place;
 
-/// Who is to hear of a worker whose answer was wrong: its name, and why.
+/// A callback that gets the name of a worker whose answer was wrong, and the reason.
 pub(super) type MisbehaviourHook = Box<dyn Fn(&str, &str) + Send + Sync>;
 
-/// Who hears of what happens to proofs.
+/// The observers of proofs.
 struct Observers {
     misbehaviour_hook: MisbehaviourHook,
     notifier: Notifier,
@@ -58,7 +60,7 @@ struct Observers {
 }
 
 impl Goal {
-    /// Its canonical text, which names it.
+    /// Returns the canonical text, from which the name of the job is derived.
     fn text(self) -> String {
         match self {
             Self::First { n } => format!("nqueens first {n}"),
@@ -73,13 +75,14 @@ impl Goal {
         JobHash::from_bytes(name)
     }
 
-    /// Whether that is what was proved.
+    /// Returns whether the certificate proves this goal with this solution.
     fn is_proved(self, proved: &Proved, solution: Option<&[usize]>) -> bool {
         let (kind, beauty, n) = match self {
             Self::First { n } => (proof::Kind::First, None, n),
             Self::Beautiful { n } => (proof::Kind::Beautiful, Some(Beauty::default()), n),
         };
-        (proved.kind, proved.beauty, proved.n, proved.solution.as_deref()) == (kind, beauty, n, solution)
+        (proved.kind, proved.beauty, proved.n, proved.solution.as_deref())
+            == (kind, beauty, n, solution)
     }
 }
 
@@ -94,7 +97,7 @@ impl From<ProofState> for JobState {
     }
 }
 
-/// What a worker did for a proof.
+/// The work of one worker for a proof.
 #[derive(Clone, Copy, Debug, Default)]
 struct Prover {
     answered: u64,
@@ -104,33 +107,34 @@ struct Prover {
     elapsed_s: f64,
 }
 
-/// What changes of a proof.
+/// The mutable state of a proof.
 #[derive(Debug)]
 struct Standing {
     record: ProofRecord,
-    /// The length and the SHA-256 of the certificate, once it was checked by this process.
+    /// The length in bytes and the SHA-256 digest of the certificate, once this process has checked
+    /// it.
     certificate: Option<(u64, Vec<u8>)>,
-    /// How far the search for a most beautiful solution is, and the best so far.
+    /// The stage of the search for a most beautiful solution, and the best solution so far.
     stage: Option<(Place, Vec<usize>)>,
     notes: Vec<String>,
     provers: BTreeMap<String, Prover>,
     checking: Duration,
 }
 
-/// A proof.
+/// A proof and its thread.
 struct Proof {
     what: Goal,
     folder: ProofStore,
     standing: Mutex<Standing>,
-    /// Its thread is to end.
+    /// Tells the thread to end.
     stop: AtomicBool,
-    /// The row that its queries decide.
+    /// The row that the current queries decide.
     row: AtomicU32,
     refuted: AtomicU64,
     thread: Mutex<Option<JoinHandle<()>>>,
     /// Held while the record is written, which may take a while.
     writing: Mutex<()>,
-    /// Held while the certificate is checked again.
+    /// Held while the certificate is rechecked.
     rechecking: Mutex<()>,
     observers: Arc<Observers>,
 }
@@ -140,15 +144,15 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl BoundAddress for Proof {
-    fn judged(&self, answered: &Answered, judgement: &Judgement, took: Duration) {
+impl AnswerObserver for Proof {
+    fn validated(&self, answered: &Answered, verdict: &AnswerVerdict, took: Duration) {
         let Answered { worker, answer, .. } = answered;
         {
             let mut standing = lock(&self.standing);
             standing.checking += took;
-            let unknown = matches!(judgement, Judgement::Unknown(_));
+            let unknown = matches!(verdict, AnswerVerdict::Unknown(_));
             let given_up = unknown || answer.outcome == TaskOutcome::GivenUp;
-            if unknown || *judgement == Judgement::Good {
+            if unknown || *verdict == AnswerVerdict::Good {
                 let prover = standing.provers.entry(worker.clone()).or_default();
                 prover.answered += 1;
                 prover.given_up += u64::from(given_up);
@@ -157,23 +161,31 @@ impl BoundAddress for Proof {
                 prover.elapsed_s += answer.elapsed_s;
             }
         }
-        if let Judgement::Unknown(why) = judgement {
+        if let AnswerVerdict::Unknown(why) = verdict {
             tracing::warn!(worker, proof = self.what.text(), why, "an answer cannot be read");
             self.note(format!(
                 "answers of {worker} cannot be read: {why}; it runs another version than this coordinator, whose is {BUILD}"
             ));
         }
-        if let Judgement::Wrong(why) = judgement {
+        if let AnswerVerdict::Wrong(why) = verdict {
             let text = self.what.text();
             tracing::error!(worker, proof = text, why, "an answer is wrong");
             self.note(format!("{worker} is not believed any more: {why}"));
-            (self.observers.misbehaviour_hook)(worker, &format!("its answer for {text} is wrong: {why}"));
+            (self.observers.misbehaviour_hook)(
+                worker,
+                &format!("its answer for {text} is wrong: {why}"),
+            );
         }
     }
 }
 
 impl Proof {
-    fn new(what: Goal, folder: ProofStore, record: ProofRecord, observers: &Arc<Observers>) -> Self {
+    fn new(
+        what: Goal,
+        folder: ProofStore,
+        record: ProofRecord,
+        observers: &Arc<Observers>,
+    ) -> Self {
         let standing = Standing {
             record,
             certificate: None,
@@ -197,7 +209,7 @@ impl Proof {
     }
 
     fn note(&self, note: String) {
-        /// More help nobody.
+        /// The maximum number of notes.
         const MOST: usize = 20;
         let mut standing = lock(&self.standing);
         if standing.notes.len() < MOST && !standing.notes.contains(&note) {
@@ -209,7 +221,7 @@ impl Proof {
         lock(&self.standing).record.stand
     }
 
-    /// Has it stand so, on disk first.
+    /// Changes the state, on disk first.
     fn come_to(&self, stand: ProofState, solution: Option<Vec<usize>>) -> io::Result<()> {
         let _one_at_a_time = lock(&self.writing);
         let before = lock(&self.standing).record.clone();
@@ -219,7 +231,7 @@ impl Proof {
         Ok(())
     }
 
-    /// Ends its thread, and waits for that.
+    /// Stops the thread and waits until it has ended.
     fn end(&self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = lock(&self.thread).take() {
@@ -227,8 +239,8 @@ impl Proof {
         }
     }
 
-    /// Starts its thread.
-    fn begin(self: &Arc<Self>, pool: &Arc<TaskQueue>, room: &Arc<Room>) -> io::Result<()> {
+    /// Starts the thread, after stopping an earlier one.
+    fn begin(self: &Arc<Self>, pool: &Arc<TaskQueue>, room: &Arc<CheckPermits>) -> io::Result<()> {
         self.end();
         self.stop.store(false, Ordering::Relaxed);
         let (proof, pool, room) = (Arc::clone(self), Arc::clone(pool), Arc::clone(room));
@@ -236,17 +248,19 @@ impl Proof {
             let outcome = catch_unwind(AssertUnwindSafe(|| proof.search(&pool, &room)));
             let trouble = match outcome {
                 Ok(Ok(())) => return,
-                // What was stopped half-way is begun again by whoever resumes it.
+                // A search that was stopped starts again when the proof is resumed.
                 Ok(Err(error)) if proof.stop.load(Ordering::Relaxed) => {
                     tracing::debug!(proof = proof.what.text(), "{error}");
                     return;
                 }
-                Ok(Err(error)) => format!("{} cannot be used: {error}", proof.folder.path().display()),
+                Ok(Err(error)) => {
+                    format!("{} cannot be used: {error}", proof.folder.path().display())
+                }
                 Err(_) => "its search ended in an error of its own; please report it".to_owned(),
             };
             tracing::error!(proof = proof.what.text(), "{trouble}");
             proof.note(trouble);
-            // Until somebody resumes it.
+            // The proof is paused until somebody resumes it.
             if proof.come_to(ProofState::Paused, None).is_err() {
                 lock(&proof.standing).record.stand = ProofState::Paused;
             }
@@ -255,7 +269,7 @@ impl Proof {
         Ok(())
     }
 
-    /// Is finished by a certificate that was checked as a whole.
+    /// Finishes the proof with a certificate that was checked as a whole.
     fn finish(&self, certificate: &[u8], solution: Option<Vec<usize>>) -> io::Result<()> {
         self.folder.keep_certificate(certificate)?;
         self.know(certificate);
@@ -269,18 +283,20 @@ impl Proof {
         Ok(())
     }
 
-    /// Knows this certificate from now on.
+    /// Remembers the digest of a checked certificate.
     fn know(&self, certificate: &[u8]) {
         let digest = Sha256::digest(certificate).to_vec();
         lock(&self.standing).certificate = Some((certificate.len() as u64, digest));
     }
 
-    /// Whether a certificate proves that this is the solution.
+    /// Checks that a certificate proves this solution.
     fn check(&self, certificate: &[u8], solution: Option<&[usize]>) -> Result<(), String> {
-        // It is of this machine, however long that takes; but nobody waits for it who stops.
+        // This machine wrote it, so there is no limit on checking it; but a stop interrupts the
+        // check.
         let is_stopped = || self.stop.load(Ordering::Relaxed);
         let mut meter = Meter::new(None).stopped_by(&is_stopped);
-        let proved = proof::check_within(certificate, &mut meter).map_err(|error| error.to_string())?;
+        let proved =
+            proof::check_within(certificate, &mut meter).map_err(|error| error.to_string())?;
         if self.what.is_proved(&proved, solution) {
             Ok(())
         } else {
@@ -288,13 +304,15 @@ impl Proof {
         }
     }
 
-    /// Whether it was finished by an earlier process, and its certificate was not checked since.
+    /// Returns whether an earlier process finished the proof and its certificate has not been
+    /// checked since.
     fn is_unchecked(&self) -> bool {
         let standing = lock(&self.standing);
         standing.record.stand == ProofState::Finished && standing.certificate.is_none()
     }
 
-    /// Checks again what an earlier process has finished; if that is not so, it must be searched for again.
+    /// Rechecks a proof that an earlier process finished. If the check fails, pauses the proof, so
+    /// that it is searched for again when it is resumed.
     fn check_again(&self) {
         let _once = lock(&self.rechecking);
         if !self.is_unchecked() {
@@ -309,7 +327,7 @@ impl Proof {
         });
         let Err(why) = checked else { return };
         if self.stop.load(Ordering::Relaxed) {
-            // Whoever starts again checks it again.
+            // The next start checks it again.
             return;
         }
         let text = self.what.text();
@@ -321,10 +339,13 @@ impl Proof {
             lock(&self.standing).record.stand = ProofState::Paused;
             self.note(format!("{} cannot be written: {error}", self.folder.path().display()));
         }
-        self.tell(Kind::Trouble, format!("is paused: the certificate of {text} is not what it was: {why}"));
+        self.tell(
+            Kind::Trouble,
+            format!("is paused: the certificate of {text} is not what it was: {why}"),
+        );
     }
 
-    /// How it stands for those who ask: finished only once that is certain.
+    /// Returns the state as reported to callers: finished only once the certificate is checked.
     fn state(&self) -> JobState {
         if self.is_unchecked() { JobState::Running } else { self.stand().into() }
     }
@@ -343,7 +364,8 @@ impl Proof {
         let state = self.state();
         let standing = lock(&self.standing);
         let Standing { record, certificate, stage, notes, provers, checking } = &*standing;
-        let from_one = |columns: &[usize]| columns.iter().map(|&column| column as u32 + 1).collect();
+        let from_one =
+            |columns: &[usize]| columns.iter().map(|&column| column as u32 + 1).collect();
         let proved = record.solution.as_deref().filter(|_| !unchecked);
         let prover = |(worker, prover): (&String, &Prover)| v1::ProverStatus {
             worker: worker.clone(),
@@ -358,12 +380,8 @@ impl Proof {
             Goal::First { n } => Shown::First(v1::First { n: n as u32 }),
             Goal::Beautiful { n } => Shown::Beautiful(v1::Beautiful { n: n as u32 }),
         };
-        let level = |&(Place { cost, least, most, squares, queens }, _): &(Place, _)| v1::CostLevel {
-            cost,
-            least,
-            most,
-            squares: squares as u32,
-            queens,
+        let level = |&(Place { cost, least, most, squares, queens }, _): &(Place, _)| {
+            v1::CostLevel { cost, least, most, squares: squares as u32, queens }
         };
         let searched = stage.as_ref().filter(|_| record.stand != ProofState::Finished);
         let mut notes = notes.clone();
@@ -403,18 +421,18 @@ impl Drop for Proofs {
 pub(super) struct Proofs {
     folder: PathBuf,
     pub(super) pool: Arc<TaskQueue>,
-    room: Arc<Room>,
+    room: Arc<CheckPermits>,
     observers: Arc<Observers>,
     proofs: Mutex<BTreeMap<JobHash, Arc<Proof>>>,
-    /// Held while any of them is submitted or changes how it stands, which may take a while.
+    /// Held while a proof is submitted or changes its state, which may take a while.
     changing: Mutex<()>,
 }
 
 impl Proofs {
-    /// Those in the folder `proofs` of `data`; those that ran go on.
+    /// Opens the proofs in the directory `proofs` of `data`, and resumes those that were running.
     ///
     /// # Errors
-    /// The folder cannot be read, or the system gives no thread.
+    /// Returns an error if the directory cannot be read or a thread cannot be spawned.
     pub(super) fn open(
         data: &Path,
         misbehaviour_hook: MisbehaviourHook,
@@ -425,24 +443,37 @@ impl Proofs {
         let mut proofs = BTreeMap::new();
         for folder in ProofStore::all(&folder)? {
             let named = |error: io::Error| {
-                io::Error::new(error.kind(), format!("{}: {error}", folder.path().join("job.json").display()))
+                io::Error::new(
+                    error.kind(),
+                    format!("{}: {error}", folder.path().join("job.json").display()),
+                )
             };
             let record = folder.record().map_err(named)?;
             let what = record.what;
-            proofs.insert(what.job(), Arc::new(Proof::new(what, folder.clone(), record, &observers)));
+            proofs
+                .insert(what.job(), Arc::new(Proof::new(what, folder.clone(), record, &observers)));
         }
         let pool = Arc::new(TaskQueue::new());
-        let room = Arc::new(Room::new());
-        let opened =
-            Self { folder, pool, room, observers, proofs: Mutex::new(proofs), changing: Mutex::new(()) };
-        for proof in lock(&opened.proofs).values().filter(|proof| proof.stand() == ProofState::Running) {
+        let room = Arc::new(CheckPermits::new());
+        let opened = Self {
+            folder,
+            pool,
+            room,
+            observers,
+            proofs: Mutex::new(proofs),
+            changing: Mutex::new(()),
+        };
+        for proof in
+            lock(&opened.proofs).values().filter(|proof| proof.stand() == ProofState::Running)
+        {
             proof.begin(&opened.pool, &opened.room)?;
         }
         opened.check_again()?;
         Ok(opened)
     }
 
-    /// Checks again, on a thread of its own, what earlier processes have finished. Nobody waits for it.
+    /// Starts a thread that rechecks the proofs finished by earlier processes, and does not wait
+    /// for it.
     fn check_again(&self) -> io::Result<()> {
         let proofs = lock(&self.proofs);
         let finished: Vec<Arc<Proof>> =
@@ -457,17 +488,17 @@ impl Proofs {
         std::thread::Builder::new().name("proof-check".into()).spawn(check).map(drop)
     }
 
-    /// Ends all threads; what runs goes on when the coordinator starts again.
+    /// Stops all threads. Running proofs continue when the coordinator starts again.
     pub(super) fn stop(&self) {
         let proofs: Vec<Arc<Proof>> = lock(&self.proofs).values().cloned().collect();
         proofs.iter().for_each(|proof| proof.stop.store(true, Ordering::Relaxed));
         proofs.iter().for_each(|proof| proof.end());
     }
 
-    /// Begins a proof, or tells of the one that is known. One that was cancelled begins anew.
+    /// Starts a proof, or returns the state of a known one. A cancelled proof starts again.
     ///
     /// # Errors
-    /// It cannot be written down.
+    /// Returns an error if the record cannot be written or a thread cannot be spawned.
     pub(super) fn submit(&self, what: Goal, submitter: &str) -> io::Result<(JobHash, Submitted)> {
         let job = what.job();
         let _one_at_a_time = lock(&self.changing);
@@ -482,8 +513,14 @@ impl Proofs {
         let folder = ProofStore::new(self.folder.join(job.to_string()));
         let at_ms = now_ms();
         let (stand, submitter) = (ProofState::Running, submitter.to_owned());
-        let record =
-            ProofRecord { what, stand, submitter, submitted_ms: at_ms, stand_ms: at_ms, solution: None };
+        let record = ProofRecord {
+            what,
+            stand,
+            submitter,
+            submitted_ms: at_ms,
+            stand_ms: at_ms,
+            solution: None,
+        };
         folder.keep(&record)?;
         tracing::info!(%job, submitter = record.submitter, text = what.text(), "a proof is submitted");
         self.observers.event_log.note(books::submitted(job, &what.text(), &record.submitter));
@@ -499,18 +536,21 @@ impl Proofs {
         named.map(|(&job, proof)| (job, Arc::clone(proof))).collect()
     }
 
-    /// How those stand whose names begin with `digits`, in the order of their submission.
+    /// Returns the statuses of the proofs whose names begin with `digits`, in order of submission.
     pub(super) fn status(&self, digits: &str) -> Vec<v1::ProofStatus> {
         let named = self.beginning_with(digits);
-        let mut all: Vec<v1::ProofStatus> = named.iter().map(|(_, proof)| proof.status(&self.pool)).collect();
+        let mut all: Vec<v1::ProofStatus> =
+            named.iter().map(|(_, proof)| proof.status(&self.pool)).collect();
         all.sort_by(|a, b| (a.submitted_ms, &a.job).cmp(&(b.submitted_ms, &b.job)));
         all
     }
 
-    /// Those that are searched for.
+    /// Returns the number of running proofs.
     pub(super) fn running(&self) -> u32 {
-        let running =
-            lock(&self.proofs).values().filter(|proof| proof.stand() == ProofState::Running).count();
+        let running = lock(&self.proofs)
+            .values()
+            .filter(|proof| proof.stand() == ProofState::Running)
+            .count();
         u32::try_from(running).unwrap_or(u32::MAX)
     }
 
@@ -523,10 +563,11 @@ impl Proofs {
         }
     }
 
-    /// Pauses, resumes or cancels one; returns how it stood. Waits for its thread.
+    /// Pauses, resumes or cancels a proof, and waits for its thread. Returns its former state.
     ///
     /// # Errors
-    /// There is no such proof, or it is over, or that cannot be written down.
+    /// Returns an error if there is no such proof, its state cannot change that way, or its files
+    /// cannot be written.
     pub(super) fn set_state(
         &self,
         digits: &str,
@@ -551,7 +592,7 @@ impl Proofs {
             if before == ProofState::Running {
                 proof.end();
                 if proof.stand() == ProofState::Finished {
-                    // It was faster.
+                    // The search finished first.
                     return Err(StateError::over(job, JobState::Finished, state));
                 }
             }
@@ -565,19 +606,22 @@ impl Proofs {
         Ok((job, before.into()))
     }
 
-    /// The certificate of one that is finished.
+    /// Returns the certificate of a finished proof.
     ///
     /// # Errors
-    /// There is no such proof, or it is not finished, or its certificate cannot be read or is not what was checked.
+    /// Returns an error if there is no such proof, it is not finished, or its certificate cannot be
+    /// read or differs from the one that was checked.
     pub(super) fn certificate(&self, digits: &str) -> Result<Vec<u8>, StateError> {
         let (job, proof) = self.find(digits)?;
         proof.check_again();
         let stand = proof.stand();
-        let checked = lock(&proof.standing).certificate.clone().filter(|_| stand == ProofState::Finished);
+        let checked =
+            lock(&proof.standing).certificate.clone().filter(|_| stand == ProofState::Finished);
         let Some((_, digest)) = checked else {
             return Err(StateError::Unproved(job, super::actor::name(stand.into())));
         };
-        let certificate = proof.folder.certificate().map_err(|e| StateError::Unwritten(e.to_string()))?;
+        let certificate =
+            proof.folder.certificate().map_err(|e| StateError::Unwritten(e.to_string()))?;
         if Sha256::digest(&certificate)[..] == digest[..] {
             Ok(certificate)
         } else {

@@ -1,11 +1,12 @@
-//! The folder of a proof: what is asked, how it stands, and what was proved so far. Each file appears whole or not at all.
+//! The directory of a proof: its goal, its state and the results proved so far. Each file is
+//! replaced atomically.
 //!
-//! | file | what it is |
+//! | file | content |
 //! |---|---|
 //! | `job.json` | the [`ProofRecord`] |
-//! | `refuted` | of a first solution: what is refuted, as [`resume`] writes it. Every refutation is checked when it is read |
-//! | `proved` | of a most beautiful one: what is proved, as its engine writes it. Every record is checked when it is read |
-//! | `certificate` | the certificate, once all is proved |
+//! | `refuted` | refutations for a first solution, written by [`resume`], checked when read |
+//! | `proved` | records for a most beautiful one, written by its engine, checked when read |
+//! | `certificate` | the certificate, once everything is proved |
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -20,26 +21,26 @@ use crate::proof::beautiful::PartialProof;
 use crate::solver::beautiful;
 use crate::solver::first::{LARGEST, Refutations, resume};
 
-/// What is to be found, and proved.
+/// The solution to be found and proved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(in super::super) enum Goal {
     /// The lexicographically first solution on the board of this size.
     First {
-        /// The size.
+        /// The board size.
         n: usize,
     },
     /// A most beautiful solution on the board of this size.
     Beautiful {
-        /// The size.
+        /// The board size.
         n: usize,
     },
 }
 
-/// Larger files are not read.
+/// The maximum size of a file, in bytes.
 const LARGEST_FILE: u64 = 1 << 30;
 
-/// The largest board for most beautiful solutions: as of the command `beautiful`.
+/// The largest board for most beautiful solutions, as for the command `beautiful`.
 const LARGEST_BEAUTIFUL: usize = 250;
 
 impl TryFrom<&v1::SubmitProofRequest> for Goal {
@@ -47,12 +48,16 @@ impl TryFrom<&v1::SubmitProofRequest> for Goal {
 
     fn try_from(request: &v1::SubmitProofRequest) -> Result<Self, Malformed> {
         use v1::submit_proof_request::What as Asked;
-        let (what, n, largest) = match request.what.ok_or(Malformed::Missing("what is to be proved"))? {
-            Asked::First(first) => ("first", first.n, LARGEST),
-            Asked::Beautiful(beautiful) => ("most beautiful", beautiful.n, LARGEST_BEAUTIFUL),
+        let (what, n, largest) =
+            match request.what.ok_or(Malformed::Missing("what is to be proved"))? {
+                Asked::First(first) => ("first", first.n, LARGEST),
+                Asked::Beautiful(beautiful) => ("most beautiful", beautiful.n, LARGEST_BEAUTIFUL),
+            };
+        let too_large = || {
+            Malformed::Problem(format!(
+                "{what} solutions are proved up to n = {largest}, not for {n}"
+            ))
         };
-        let too_large =
-            || Malformed::Problem(format!("{what} solutions are proved up to n = {largest}, not for {n}"));
         let n = usize::try_from(n).ok().filter(|&n| n <= largest).ok_or_else(too_large)?;
         Ok(match request.what {
             Some(Asked::Beautiful(_)) => Self::Beautiful { n },
@@ -61,35 +66,36 @@ impl TryFrom<&v1::SubmitProofRequest> for Goal {
     }
 }
 
-/// How a proof stands.
+/// The state of a proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ProofState {
-    /// It is searched for.
+    /// The search is in progress.
     Running,
-    /// It waits to be resumed.
+    /// The search waits to be resumed.
     Paused,
-    /// Nobody wants it.
+    /// The proof is no longer wanted.
     Cancelled,
-    /// It is proved.
+    /// The proof is complete.
     Finished,
 }
 
-/// What is kept of a proof.
+/// The saved record of a proof.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ProofRecord {
     pub(super) what: Goal,
     pub(super) stand: ProofState,
-    /// Who submitted it.
+    /// The name of the submitter.
     pub(super) submitter: String,
     pub(super) submitted_ms: u64,
-    /// When it came to stand so.
+    /// The time at which it entered its state, in ms since 1970.
     pub(super) stand_ms: u64,
-    /// The 0-based columns of the solution; once it is finished, `None` for none.
+    /// The 0-based columns of the solution. Once the proof is finished, `None` means that there is
+    /// no solution.
     pub(super) solution: Option<Vec<usize>>,
 }
 
-/// The folder.
+/// The directory of a proof.
 #[derive(Clone, Debug)]
 pub(super) struct ProofStore {
     path: PathBuf,
@@ -121,12 +127,11 @@ impl ProofStore {
         self.write("refuted", &resume::write(n, refuted))
     }
 
-    /// What was refuted before; nothing if nothing was kept.
+    /// Reads the saved refutations and checks them. Returns none if nothing was saved.
     pub(super) fn refuted(&self, n: usize, meter: &mut Meter<'_>) -> io::Result<Refutations> {
         match self.read("refuted") {
-            Ok(bytes) => {
-                resume::read_within(n, &bytes, meter).map_err(|error| io::Error::other(error.to_string()))
-            }
+            Ok(bytes) => resume::read_within(n, &bytes, meter)
+                .map_err(|error| io::Error::other(error.to_string())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Refutations::new()),
             Err(error) => Err(error),
         }
@@ -136,7 +141,8 @@ impl ProofStore {
         self.write("proved", state)
     }
 
-    /// What was proved of a most beautiful solution before; nothing if nothing was kept.
+    /// Reads the saved partial proof of a most beautiful solution and checks it. Returns `None` if
+    /// nothing was saved.
     pub(super) fn proved(
         &self,
         question: &beautiful::Question,
@@ -160,7 +166,7 @@ impl ProofStore {
         self.read("certificate")
     }
 
-    /// The folders in `parent` that have a record.
+    /// Returns the directories in `parent` that have a record.
     pub(super) fn all(parent: &Path) -> io::Result<Vec<Self>> {
         let entries = match fs::read_dir(parent) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

@@ -1,4 +1,4 @@
-//! A desk where workers answer queries: each answer is checked before it is believed.
+//! Remote solvers: workers answer queries, and each answer is validated before it is accepted.
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -14,28 +14,29 @@ use crate::proof::{Meter, ProofError};
 use crate::solver::beautiful::{CancelToken, Reached, SubtreeSolver, SubtreeTask};
 use crate::solver::first::{Outcome, QuerySolver, Question, Task, at_once};
 
-/// Checks that may go on at the same time.
+/// A semaphore that limits the number of concurrent checks.
 #[derive(Debug)]
-pub(super) struct Room {
+pub(super) struct CheckPermits {
     free: Mutex<usize>,
     left: Condvar,
 }
 
-impl Room {
-    /// Room for as many as leave a core for everything else.
+impl CheckPermits {
+    /// Creates a semaphore that leaves one core for everything else.
     pub(super) fn new() -> Self {
         let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         Self { free: Mutex::new((cores - 1).max(1)), left: Condvar::new() }
     }
 
-    /// Does something when there is room for it, and says how long it took.
+    /// Runs `work` once a permit is free. Returns its result and its duration.
     fn within<T>(&self, work: impl FnOnce() -> T) -> (T, Duration) {
         let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut free = self.left.wait_while(free, |free| *free == 0).unwrap_or_else(PoisonError::into_inner);
+        let mut free =
+            self.left.wait_while(free, |free| *free == 0).unwrap_or_else(PoisonError::into_inner);
         *free -= 1;
         drop(free);
-        /// Gives the room back, whatever happens.
-        struct Leaving<'a>(&'a Room);
+        /// Returns the permit, also on a panic.
+        struct Leaving<'a>(&'a CheckPermits);
         impl Drop for Leaving<'_> {
             fn drop(&mut self) {
                 *self.0.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
@@ -48,64 +49,69 @@ impl Room {
     }
 }
 
-/// What came of an answer.
+/// The result of validating an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Judgement {
-    /// It is true.
+pub(super) enum AnswerVerdict {
+    /// The answer is correct.
     Good,
-    /// It is not known to be wrong, and helps nobody: to check it takes too long, or it says too little.
+    /// The answer is not known to be wrong but is of no use: checking it takes too long, or it says
+    /// too little.
     Useless,
-    /// It has a step of a kind that this version does not know: a newer one may know better.
+    /// The answer has a step of a kind unknown to this version. A newer version may know it.
     Unknown(String),
-    /// It is wrong.
+    /// The answer is wrong.
     Wrong(String),
 }
 
-/// Who hears of answers.
-pub(super) trait BoundAddress: Send + Sync {
-    /// An answer was judged, which took so long.
-    fn judged(&self, answered: &Answered, judgement: &Judgement, took: Duration);
+/// An observer of validated answers.
+pub(super) trait AnswerObserver: Send + Sync {
+    /// Called after an answer was validated, which took `took`.
+    fn validated(&self, answered: &Answered, verdict: &AnswerVerdict, took: Duration);
 }
 
-/// Where the queries of one proof are asked.
+/// A solver that sends the queries of one proof to workers.
 pub(super) struct RemoteSolver {
     pub(super) job: JobHash,
     pub(super) pool: Arc<TaskQueue>,
-    pub(super) room: Arc<Room>,
-    pub(super) listener: Arc<dyn BoundAddress>,
+    pub(super) room: Arc<CheckPermits>,
+    pub(super) listener: Arc<dyn AnswerObserver>,
 }
 
 impl RemoteSolver {
-    /// Asks once and judges the answer. Who gives a wrong one, or too many useless ones, is asked no more. `judge` may
-    /// correct what a worker says of its work. None once it is not `wanted` any more.
+    /// Asks once and validates the answer. A worker that gives a wrong answer, or too many useless
+    /// ones, is not asked again. The closure may correct the work that a worker claims. Returns
+    /// `None` once the query is no longer `wanted`.
     fn ask<T>(
         &self,
         query: TaskQuery,
         wanted: &dyn Fn() -> bool,
-        judge: impl FnOnce(&mut TaskAnswer) -> (Judgement, T),
-    ) -> Option<(Judgement, T)> {
+        judge: impl FnOnce(&mut TaskAnswer) -> (AnswerVerdict, T),
+    ) -> Option<(AnswerVerdict, T)> {
         let mut answered = self.pool.ask(self.job, query, wanted)?;
-        let ((mut judgement, value), took) = self.room.within(|| judge(&mut answered.answer));
-        if judgement == Judgement::Useless && !wanted() {
-            // The check was stopped, which is nobody's fault.
+        let ((mut verdict, value), took) = self.room.within(|| judge(&mut answered.answer));
+        if verdict == AnswerVerdict::Useless && !wanted() {
+            // The check was stopped, which is not the worker's fault.
             return None;
         }
-        // Who gives up has shown nothing.
-        let shown = judgement == Judgement::Good && answered.answer.outcome != TaskOutcome::GivenUp;
-        if (shown || judgement == Judgement::Useless) && self.pool.is_useless(&answered.worker, shown) {
-            judgement = Judgement::Wrong("ten answers in a row were of no use".to_owned());
+        // An answer that gives up shows nothing.
+        let shown =
+            verdict == AnswerVerdict::Good && answered.answer.outcome != TaskOutcome::GivenUp;
+        if (shown || verdict == AnswerVerdict::Useless)
+            && self.pool.is_useless(&answered.worker, shown)
+        {
+            verdict = AnswerVerdict::Wrong("ten answers in a row were of no use".to_owned());
         }
-        self.listener.judged(&answered, &judgement, took);
-        match &judgement {
-            Judgement::Wrong(why) => self.pool.distrust(&answered.worker, why),
-            Judgement::Unknown(why) => self.pool.cannot_read(&answered, why),
-            Judgement::Good | Judgement::Useless => {}
+        self.listener.validated(&answered, &verdict, took);
+        match &verdict {
+            AnswerVerdict::Wrong(why) => self.pool.distrust(&answered.worker, why),
+            AnswerVerdict::Unknown(why) => self.pool.cannot_read(&answered, why),
+            AnswerVerdict::Good | AnswerVerdict::Useless => {}
         }
-        Some((judgement, value))
+        Some((verdict, value))
     }
 }
 
-/// A desk for completions.
+/// A remote solver for completion queries.
 pub(super) struct RemoteQuerySolver {
     pub(super) n: usize,
     pub(super) solver: RemoteSolver,
@@ -113,7 +119,7 @@ pub(super) struct RemoteQuerySolver {
 
 impl QuerySolver for RemoteQuerySolver {
     fn ask(&mut self, question: &Question<'_>, task: Task<'_>) -> Outcome {
-        /// Nodes that are believed for each programme.
+        /// The maximum number of nodes credited per linear relaxation.
         const MOST_NODES: u64 = 1 << 20;
         let Question { prefix, programmes, attempt } = *question;
         if let Some(outcome) = at_once(self.n, prefix) {
@@ -125,75 +131,89 @@ impl QuerySolver for RemoteQuerySolver {
             let asked = self.solver.ask(TaskQuery::Completion(query.clone()), &wanted, |answer| {
                 let is_stopped = || !wanted();
                 let mut meter = Meter::new(Some(MOST_STEPS)).stopped_by(&is_stopped);
-                let (judgement, outcome) = judge_completion(&query, &answer.outcome, &mut meter);
-                let early = answer.outcome == TaskOutcome::GivenUp && answer.programmes < programmes;
-                let judgement = if early { Judgement::Useless } else { judgement };
-                (judgement, (outcome, answer.nodes, answer.programmes))
+                let (verdict, outcome) = judge_completion(&query, &answer.outcome, &mut meter);
+                let early =
+                    answer.outcome == TaskOutcome::GivenUp && answer.programmes < programmes;
+                let verdict = if early { AnswerVerdict::Useless } else { verdict };
+                (verdict, (outcome, answer.nodes, answer.programmes))
             });
             match asked {
                 None => return Outcome::Stopped,
-                Some((Judgement::Good, (outcome, nodes, solved))) => {
-                    // Whatever a worker says of its work, it must not steer the search.
+                Some((AnswerVerdict::Good, (outcome, nodes, solved))) => {
+                    // The work that a worker claims must not steer the search.
                     task.add_nodes(nodes.min(MOST_NODES.saturating_mul(programmes + 1)));
                     task.add_programmes(solved.min(2 * programmes + 1));
                     return outcome;
                 }
-                Some((Judgement::Useless | Judgement::Unknown(_), _)) => return Outcome::GivenUp,
-                Some((Judgement::Wrong(_), _)) => {}
+                Some((AnswerVerdict::Useless | AnswerVerdict::Unknown(_), _)) => {
+                    return Outcome::GivenUp;
+                }
+                Some((AnswerVerdict::Wrong(_), _)) => {}
             }
         }
     }
 }
 
-/// The steps that checking an answer may take, whatever was asked: a minute or two, more than any answer that is known.
+/// The maximum number of steps for checking an answer: a minute or two, more than any known answer
+/// needs.
 const MOST_STEPS: u64 = 100_000_000;
 
-/// As much work as it may take to check a refutation, as certificates state it.
+/// Returns the maximum work for checking a refutation, in the unit of certificates.
 fn most_work(query: &CompletionQuery, refutation: &Refutation) -> u64 {
-    /// For each programme that was allowed, and once more: as much as all of n = 62 takes, half a second.
+    /// For each linear relaxation that was allowed, and once more: as much as all of n = 62 takes,
+    /// which is half a second.
     const EACH: u64 = 200_000;
-    /// For a square that dies: a queen and a budget. A refutation may show again all that died above it, which took
-    /// whoever asks no programme; but it has to name each.
+    /// For an eliminated cell: a queen and a dual bound. A refutation may eliminate again all cells
+    /// that were eliminated above it, which cost the solver no linear relaxation; but it has to
+    /// name each cell.
     const SQUARE: u64 = 501;
     let squares = (query.n * query.n).min(refutation.as_bytes().len()) as u64;
     EACH.saturating_mul(query.programmes.saturating_add(1)).saturating_add(SQUARE * squares)
 }
 
-/// Whether an answer is true, and what it says then.
+/// Validates an answer. Returns the verdict and the outcome to use.
 fn judge_completion(
     query: &CompletionQuery,
     outcome: &TaskOutcome,
     meter: &mut Meter<'_>,
-) -> (Judgement, Outcome) {
+) -> (AnswerVerdict, Outcome) {
     let CompletionQuery { n, prefix, .. } = query;
-    let wrong = |why: String| (Judgement::Wrong(why), Outcome::GivenUp);
+    let wrong = |why: String| (AnswerVerdict::Wrong(why), Outcome::GivenUp);
     match outcome {
         TaskOutcome::Refuted(refutation) => {
-            match check_refutation_within(*n, prefix, refutation, most_work(query, refutation), meter) {
-                Ok(_) => (Judgement::Good, Outcome::Refuted(refutation.clone())),
-                Err(ProofError::TooMuchWork(_) | ProofError::LimitReached(_) | ProofError::Stopped) => {
-                    (Judgement::Useless, Outcome::GivenUp)
-                }
+            match check_refutation_within(
+                *n,
+                prefix,
+                refutation,
+                most_work(query, refutation),
+                meter,
+            ) {
+                Ok(_) => (AnswerVerdict::Good, Outcome::Refuted(refutation.clone())),
+                Err(
+                    ProofError::TooMuchWork(_) | ProofError::LimitReached(_) | ProofError::Stopped,
+                ) => (AnswerVerdict::Useless, Outcome::GivenUp),
                 Err(error @ ProofError::UnknownStep(_)) => {
-                    (Judgement::Unknown(format!("of a refutation, {error}")), Outcome::GivenUp)
+                    (AnswerVerdict::Unknown(format!("of a refutation, {error}")), Outcome::GivenUp)
                 }
                 Err(error) => wrong(format!("its refutation is wrong: {error}")),
             }
         }
         TaskOutcome::Completed(columns) if columns.len() == *n && columns.starts_with(prefix) => {
             if is_solution(Piece::Queen, columns) {
-                (Judgement::Good, Outcome::Completed(columns.clone()))
+                (AnswerVerdict::Good, Outcome::Completed(columns.clone()))
             } else {
                 wrong("the queens of its completion attack each other".to_owned())
             }
         }
-        TaskOutcome::Completed(_) => wrong("its completion is not of the board it was asked".to_owned()),
+        TaskOutcome::Completed(_) => {
+            wrong("its completion is not of the board it was asked".to_owned())
+        }
         TaskOutcome::Tree(_) => wrong("it answers what it was not asked".to_owned()),
-        TaskOutcome::GivenUp | TaskOutcome::Stopped => (Judgement::Good, Outcome::GivenUp),
+        TaskOutcome::GivenUp | TaskOutcome::Stopped => (AnswerVerdict::Good, Outcome::GivenUp),
     }
 }
 
-/// Checkers that were made for the board in hand, for whoever needs one next.
+/// Checkers for the current board, kept for reuse.
 #[derive(Default)]
 pub(super) struct Checkers(Mutex<Vec<PartChecker>>);
 
@@ -210,22 +230,24 @@ impl Checkers {
     }
 }
 
-/// A desk for parts of searches.
+/// A remote solver for subtree tasks.
 pub(super) struct RemoteSubtreeSolver {
     pub(super) solver: RemoteSolver,
     pub(super) checkers: Arc<Checkers>,
 }
 
 impl SubtreeSolver for RemoteSubtreeSolver {
-    fn ask(&mut self, question: SubtreeTask, pulse: &CancelToken) -> Option<Reached> {
+    fn ask(&mut self, question: SubtreeTask, cancel: &CancelToken) -> Option<Reached> {
         loop {
-            let wanted = || !pulse.is_abandoned();
-            let (_, reached) = self.solver.ask(TaskQuery::Part(question.clone()), &wanted, |answer| {
-                let known = question.part.known();
-                let is_stopped = || !wanted();
-                let mut meter = Meter::new(Some(most_steps(&question))).stopped_by(&is_stopped);
-                self.checkers.with(known, |checker| judge_part(checker, &question, answer, &mut meter))
-            })?;
+            let wanted = || !cancel.is_abandoned();
+            let (_, reached) =
+                self.solver.ask(TaskQuery::Part(question.clone()), &wanted, |answer| {
+                    let known = question.part.known();
+                    let is_stopped = || !wanted();
+                    let mut meter = Meter::new(Some(most_steps(&question))).stopped_by(&is_stopped);
+                    self.checkers
+                        .with(known, |checker| judge_part(checker, &question, answer, &mut meter))
+                })?;
             if reached.is_some() {
                 return reached;
             }
@@ -233,48 +255,52 @@ impl SubtreeSolver for RemoteSubtreeSolver {
     }
 }
 
-/// The steps that checking an answer about a part may take. A node takes less than ten on boards of 144, and at most some for
-/// each square of a line.
+/// Returns the maximum number of steps for checking the answer to a subtree task. A node takes
+/// fewer than ten steps on boards of size 144, and at most a few per cell of a row, column or
+/// diagonal.
 fn most_steps(question: &SubtreeTask) -> u64 {
     const EACH: u64 = 500;
     const BESIDES: u64 = 1_000_000;
     EACH.saturating_mul(question.nodes).saturating_add(BESIDES).min(MOST_STEPS)
 }
 
-/// Whether an answer is true, and what it says if it is.
+/// Validates the answer to a subtree task. Returns the verdict, and the result if the answer is
+/// good.
 fn judge_part(
     checker: &mut PartChecker,
     question: &SubtreeTask,
     answer: &mut TaskAnswer,
     meter: &mut Meter<'_>,
-) -> (Judgement, Option<Reached>) {
+) -> (AnswerVerdict, Option<Reached>) {
     let queens = question.part.queens();
     answer.nodes = 0;
-    let judged = match &answer.outcome {
+    let validated = match &answer.outcome {
         TaskOutcome::Completed(columns) => checker
             .check_solution(queens, columns)
             .map(|()| Some(Reached::Solution(columns.clone())))
             .map_err(|error| format!("its solution is none: {error}")),
-        TaskOutcome::Tree(tree) => match checker.check_within(queens, tree, question.nodes, meter) {
-            Ok(Checked { holes, nodes }) => {
-                answer.nodes = nodes;
-                // Who leaves something open has spent its nodes.
-                let whole = holes.is_empty() || nodes == question.nodes;
-                Ok(whole.then(|| Reached::Tree(tree.clone(), holes, nodes)))
+        TaskOutcome::Tree(tree) => {
+            match checker.check_within(queens, tree, question.nodes, meter) {
+                Ok(Checked { holes, nodes }) => {
+                    answer.nodes = nodes;
+                    // A tree with open nodes must have used all of its nodes.
+                    let whole = holes.is_empty() || nodes == question.nodes;
+                    Ok(whole.then(|| Reached::Tree(tree.clone(), holes, nodes)))
+                }
+                Err(ProofError::LimitReached(_) | ProofError::Stopped) => Ok(None),
+                Err(error @ ProofError::UnknownStep(_)) => {
+                    return (AnswerVerdict::Unknown(format!("of a tree, {error}")), None);
+                }
+                Err(error) => Err(format!("its tree is wrong: {error}")),
             }
-            Err(ProofError::LimitReached(_) | ProofError::Stopped) => Ok(None),
-            Err(error @ ProofError::UnknownStep(_)) => {
-                return (Judgement::Unknown(format!("of a tree, {error}")), None);
-            }
-            Err(error) => Err(format!("its tree is wrong: {error}")),
-        },
+        }
         TaskOutcome::Refuted(_) => Err("it answers what it was not asked".to_owned()),
         TaskOutcome::GivenUp | TaskOutcome::Stopped => Ok(None),
     };
-    match judged {
-        Ok(Some(reached)) => (Judgement::Good, Some(reached)),
-        Ok(None) => (Judgement::Useless, None),
-        Err(why) => (Judgement::Wrong(why), None),
+    match validated {
+        Ok(Some(reached)) => (AnswerVerdict::Good, Some(reached)),
+        Ok(None) => (AnswerVerdict::Useless, None),
+        Err(why) => (AnswerVerdict::Wrong(why), None),
     }
 }
 
@@ -289,7 +315,7 @@ mod tests {
 
     #[test]
     fn what_is_true_is_believed_and_what_is_not_is_wrong() {
-        // The first solution of eight queens begins with 1 5.
+        // The first solution of eight queens begins with 1 5 (1-based).
         let open = CompletionQuery { n: 8, prefix: vec![0], programmes: 1, attempt: 0 };
         let closed = CompletionQuery { n: 8, prefix: vec![0, 2], programmes: 1, attempt: 0 };
         let outcome = |query: &CompletionQuery| {
@@ -300,98 +326,115 @@ mod tests {
         let (completed, refuted) = (outcome(&open), outcome(&closed));
         assert!(matches!(completed, Outcome::Completed(_)));
         assert!(matches!(refuted, Outcome::Refuted(_)));
-        let judged = |query, outcome: &Outcome| {
+        let validated = |query, outcome: &Outcome| {
             judge_completion(query, &outcome.clone().into(), &mut Meter::default()).0
         };
-        assert_eq!(judged(&open, &completed), Judgement::Good);
-        assert_eq!(judged(&closed, &refuted), Judgement::Good);
-        assert!(matches!(judged(&open, &refuted), Judgement::Wrong(_)));
-        assert!(matches!(judged(&closed, &completed), Judgement::Wrong(_)));
+        assert_eq!(validated(&open, &completed), AnswerVerdict::Good);
+        assert_eq!(validated(&closed, &refuted), AnswerVerdict::Good);
+        assert!(matches!(validated(&open, &refuted), AnswerVerdict::Wrong(_)));
+        assert!(matches!(validated(&closed, &completed), AnswerVerdict::Wrong(_)));
         let attacked = Outcome::Completed((0..8).collect());
-        assert!(matches!(judged(&open, &attacked), Judgement::Wrong(_)));
+        assert!(matches!(validated(&open, &attacked), AnswerVerdict::Wrong(_)));
         let nonsense = Outcome::Refuted(Refutation::from_bytes(vec![0, 0]));
-        assert!(matches!(judged(&closed, &nonsense), Judgement::Wrong(_)));
-        // A step that this version does not know is no lie.
+        assert!(matches!(validated(&closed, &nonsense), AnswerVerdict::Wrong(_)));
+        // An unknown step is not a wrong answer.
         let newer = Outcome::Refuted(Refutation::from_bytes(vec![9, 9]));
-        assert!(matches!(judged(&closed, &newer), Judgement::Unknown(why) if why.contains("kind 9")));
-        // Nobody's checker is kept busy for ever by "find out yourself".
+        assert!(
+            matches!(validated(&closed, &newer), AnswerVerdict::Unknown(why) if why.contains("kind 9"))
+        );
+        // A refutation that only demands a search must not keep the checker busy for ever.
         let wide = CompletionQuery { n: 100, prefix: vec![0], programmes: 0, attempt: 0 };
-        assert_eq!(judged(&wide, &Outcome::Refuted(Refutation::search())), Judgement::Useless);
+        assert_eq!(
+            validated(&wide, &Outcome::Refuted(Refutation::search())),
+            AnswerVerdict::Useless
+        );
         let tree = judge_completion(&closed, &TaskOutcome::Tree(vec![]), &mut Meter::default());
-        assert!(matches!(tree.0, Judgement::Wrong(_)));
+        assert!(matches!(tree.0, AnswerVerdict::Wrong(_)));
     }
 
     #[test]
     fn a_refutation_may_show_all_dead_squares_again_but_not_do_more() {
-        // The first solution of twelve queens begins with 1 3 5 8.
+        // The first solution of twelve queens begins with 1 3 5 8 (1-based).
         let query = CompletionQuery { n: 12, prefix: vec![0, 2, 4, 1], programmes: 1, attempt: 0 };
-        // Budgets that say nothing, each of work 500.
+        // Dual bounds that prove nothing, each of work 500.
         let long = |budgets| {
             let nothing = Multipliers::none(12);
-            let then = |then, _| Refutation::budget(&nothing, false, &then);
+            let then = |then, _| Refutation::dual_bound(&nothing, false, &then);
             (0..budgets).fold(Refutation::search(), then)
         };
-        let judged = |refutation| {
+        let validated = |refutation| {
             let outcome = Outcome::Refuted(refutation).into();
             judge_completion(&query, &outcome, &mut Meter::default()).0
         };
         assert_eq!(most_work(&query, &Refutation::search()), 400_501);
         assert_eq!(most_work(&query, &long(850)), 400_000 + 501 * 144);
-        assert_eq!(judged(long(850)), Judgement::Good);
-        assert_eq!(judged(long(950)), Judgement::Useless);
+        assert_eq!(validated(long(850)), AnswerVerdict::Good);
+        assert_eq!(validated(long(950)), AnswerVerdict::Useless);
     }
 
     #[test]
     fn a_part_is_answered_by_a_true_tree_or_a_solution_in_question() {
         let alive = vec![true; 10];
-        let known = Arc::new(Premises::new(8, Beauty::default(), alive, vec![], vec![]).expect("of a board"));
+        let known = Arc::new(
+            Premises::new(8, Beauty::default(), alive, vec![], vec![]).expect("of a board"),
+        );
         let question = |queens: &[usize], nodes| {
             let part = Part::new(Arc::clone(&known), queens.to_vec()).expect("of a board");
             SubtreeTask { part, nodes, weights: Arc::new([]) }
         };
         let mut searcher = Searcher::default();
-        let mut searched = |question: &SubtreeTask| searcher.search(question, &CancelToken::default()).into();
+        let mut searched =
+            |question: &SubtreeTask| searcher.search(question, &CancelToken::default()).into();
         let checkers = Checkers::default();
-        let judged = |question: &SubtreeTask, outcome: &TaskOutcome| {
-            let mut answer = TaskAnswer { outcome: outcome.clone(), nodes: 9, programmes: 0, elapsed_s: 0.0 };
+        let validated = |question: &SubtreeTask, outcome: &TaskOutcome| {
+            let mut answer =
+                TaskAnswer { outcome: outcome.clone(), nodes: 9, programmes: 0, elapsed_s: 0.0 };
             let mut meter = Meter::new(Some(most_steps(question)));
             checkers.with(&known, |checker| judge_part(checker, question, &mut answer, &mut meter))
         };
-        // Queens in the corner and in the third column of the second row have no solution, one alone has.
-        let (open, closed, short) = (question(&[0], 999), question(&[0, 10], 999), question(&[0], 1));
+        // Queens in the corner and in the third column of the second row have no solution; the
+        // queen in the corner alone has one.
+        let (open, closed, short) =
+            (question(&[0], 999), question(&[0, 10], 999), question(&[0], 1));
         let (solution, tree, holes) = (searched(&open), searched(&closed), searched(&short));
-        let good = |judged: &(Judgement, Option<Reached>)| judged.0 == Judgement::Good && judged.1.is_some();
-        assert!(good(&judged(&open, &solution)) && good(&judged(&closed, &tree)));
-        let reached = judged(&short, &holes);
-        assert!(matches!(reached, (Judgement::Good, Some(Reached::Tree(_, holes, 1))) if !holes.is_empty()));
-        // Who leaves something open after fewer nodes than were asked for has not done its work.
-        assert_eq!(judged(&open, &holes), (Judgement::Useless, None));
-        assert_eq!(judged(&closed, &TaskOutcome::GivenUp), (Judgement::Useless, None));
+        let good = |validated: &(AnswerVerdict, Option<Reached>)| {
+            validated.0 == AnswerVerdict::Good && validated.1.is_some()
+        };
+        assert!(good(&validated(&open, &solution)) && good(&validated(&closed, &tree)));
+        let reached = validated(&short, &holes);
+        assert!(
+            matches!(reached, (AnswerVerdict::Good, Some(Reached::Tree(_, holes, 1))) if !holes.is_empty())
+        );
+        // An answer with open nodes that used fewer nodes than were allowed is incomplete.
+        assert_eq!(validated(&open, &holes), (AnswerVerdict::Useless, None));
+        assert_eq!(validated(&closed, &TaskOutcome::GivenUp), (AnswerVerdict::Useless, None));
         let TaskOutcome::Tree(mut altered) = tree else { panic!("{tree:?}") };
         altered[0] ^= 1;
         let attacked = TaskOutcome::Completed((0..8).collect());
         for lie in [&solution, &TaskOutcome::Tree(altered), &TaskOutcome::Tree(vec![]), &attacked] {
-            assert!(matches!(judged(&closed, lie), (Judgement::Wrong(_), None)), "{lie:?}");
+            assert!(matches!(validated(&closed, lie), (AnswerVerdict::Wrong(_), None)), "{lie:?}");
         }
         let newer = TaskOutcome::Tree(vec![127]);
         assert!(
-            matches!(judged(&closed, &newer), (Judgement::Unknown(why), None) if why.contains("kind 127"))
+            matches!(validated(&closed, &newer), (AnswerVerdict::Unknown(why), None) if why.contains("kind 127"))
         );
     }
 
     #[test]
     fn an_answer_that_asks_for_huge_work_is_given_up_by_the_coordinators_own_limit() {
-        // Two bytes have the checker try everything, on a board where that never ends; the query allows it all.
+        // Two bytes make the checker try everything, on a board where that never ends; the query
+        // allows it all.
         let query = CompletionQuery { n: 128, prefix: vec![], programmes: u64::MAX, attempt: 0 };
         let everything = TaskOutcome::Refuted(Refutation::search());
         let mut meter = Meter::new(Some(100_000));
-        assert_eq!(judge_completion(&query, &everything, &mut meter).0, Judgement::Useless);
+        assert_eq!(judge_completion(&query, &everything, &mut meter).0, AnswerVerdict::Useless);
         assert!(meter.work() < 200_000, "{}", meter.work());
-        // And who asked may have enough of it.
+        // The solver may also stop the check.
         let mut stopped = Meter::new(None).stopped_by(&|| true);
-        assert_eq!(judge_completion(&query, &everything, &mut stopped).0, Judgement::Useless);
-        // Nobody asks for more steps than these.
-        let known = Premises::new(8, Beauty::default(), vec![true; 10], vec![], vec![]).expect("of a board");
+        assert_eq!(judge_completion(&query, &everything, &mut stopped).0, AnswerVerdict::Useless);
+        // No query allows more steps than this.
+        let known = Premises::new(8, Beauty::default(), vec![true; 10], vec![], vec![])
+            .expect("of a board");
         let part = Part::new(Arc::new(known), vec![]).expect("of a board");
         let question = SubtreeTask { part, nodes: u64::MAX, weights: Arc::new([]) };
         assert_eq!(most_steps(&question), MOST_STEPS);

@@ -1,4 +1,5 @@
-//! The search of one proof: the engine asks, workers answer, and what is proved goes to disk.
+//! The search for one proof: the engine submits queries, workers answer them, and proved results
+//! are saved to disk.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -8,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::proof_store::Goal;
 use super::remote_solver::{
-    BoundAddress, Checkers, RemoteQuerySolver, RemoteSolver, RemoteSubtreeSolver, Room,
+    AnswerObserver, CheckPermits, Checkers, RemoteQuerySolver, RemoteSolver, RemoteSubtreeSolver,
 };
 use super::task_queue::TaskQueue;
 use super::{Proof, lock};
@@ -18,23 +19,28 @@ use crate::solver::beautiful::{self, Exact, Stage, SubtreeSolver, most_beautiful
 use crate::solver::first::{self, Found, Options, QuerySolver};
 use crate::solver::{Progress, ProgressSink};
 
-/// Queries of one proof that are open at a time.
+/// The maximum number of open queries of one proof.
 const REMOTE_SOLVERS: usize = 64;
 
-/// How long the search goes on until what is proved is kept again, after that took so long: it waits meanwhile.
+/// Returns the time until the next save, after one that took `took`. The search waits during a
+/// save.
 fn pause_after(took: Duration) -> Duration {
     const LEAST: Duration = Duration::from_secs(2);
     LEAST.max(took.saturating_mul(20))
 }
 
 impl Proof {
-    /// Searches until it is proved or told to stop.
-    pub(super) fn search(self: &Arc<Self>, pool: &Arc<TaskQueue>, room: &Arc<Room>) -> io::Result<()> {
+    /// Searches until the goal is proved or the search is stopped.
+    pub(super) fn search(
+        self: &Arc<Self>,
+        pool: &Arc<TaskQueue>,
+        room: &Arc<CheckPermits>,
+    ) -> io::Result<()> {
         let solver = || RemoteSolver {
             job: self.what.job(),
             pool: Arc::clone(pool),
             room: Arc::clone(room),
-            listener: Arc::clone(self) as Arc<dyn BoundAddress>,
+            listener: Arc::clone(self) as Arc<dyn AnswerObserver>,
         };
         match self.what {
             Goal::First { n } => self.search_first(n, &solver),
@@ -43,28 +49,32 @@ impl Proof {
     }
 
     fn search_first(&self, n: usize, solver: &dyn Fn() -> RemoteSolver) -> io::Result<()> {
-        // What is checked here is of this machine, however long that takes; but nobody waits for it who stops.
+        // This machine wrote the data, so there is no limit on checking it; but a stop interrupts
+        // the check.
         let is_stopped = || self.stop.load(Ordering::Relaxed);
         let refuted = self.folder.refuted(n, &mut Meter::new(None).stopped_by(&is_stopped))?;
         self.refuted.store(refuted.len() as u64, Ordering::Relaxed);
-        let solvers = (0..REMOTE_SOLVERS)
-            .map(|_| -> Box<dyn QuerySolver> { Box::new(RemoteQuerySolver { n, solver: solver() }) });
+        let solvers = (0..REMOTE_SOLVERS).map(|_| -> Box<dyn QuerySolver> {
+            Box::new(RemoteQuerySolver { n, solver: solver() })
+        });
         let options = Options { refuted, ..Options::default() };
         let mut book = Book::new(self);
-        let found = first::first_by(n, options, solvers.collect(), &mut Looking(self), &mut |refuted| {
-            self.refuted.store(refuted.len() as u64, Ordering::Relaxed);
-            book.keep(|| self.folder.keep_refuted(n, refuted));
-        });
+        let found =
+            first::first_by(n, options, solvers.collect(), &mut StopSink(self), &mut |refuted| {
+                self.refuted.store(refuted.len() as u64, Ordering::Relaxed);
+                book.keep(|| self.folder.keep_refuted(n, refuted));
+            });
         self.folder.keep_refuted(n, &found.refuted)?;
         if found.finished {
-            let certificate = certificate(n, &found, &mut Meter::new(None).stopped_by(&is_stopped))?;
+            let certificate =
+                certificate(n, &found, &mut Meter::new(None).stopped_by(&is_stopped))?;
             self.finish(&certificate, found.solution)?;
         }
         Ok(())
     }
 
     fn search_most_beautiful(&self, n: usize, solver: &dyn Fn() -> RemoteSolver) -> io::Result<()> {
-        // What is not handed out is searched here; a core is left for everything else.
+        // Searches that are not handed out run here; one core is left for everything else.
         let threads = std::thread::available_parallelism().map_or(1, usize::from) - 1;
         let threads = threads.max(1);
         let question = beautiful::Question { n, norm: Norm::Euclidean, turning: false, threads };
@@ -79,7 +89,8 @@ impl Proof {
             lock(&self.standing).stage = Some((stage.place, stage.best.to_vec()));
             book.keep(|| self.folder.keep_proved(&stage.state()));
         };
-        let exact = most_beautiful_by(question, solvers.collect(), begun, &mut Looking(self), &mut keep);
+        let exact =
+            most_beautiful_by(question, solvers.collect(), begun, &mut StopSink(self), &mut keep);
         let Exact { answer, certificate, state } = exact;
         if let Some(state) = state {
             self.folder.keep_proved(&state)?;
@@ -90,28 +101,36 @@ impl Proof {
                 self.finish(&certificate, answer.found)
             }
             None if self.stop.load(Ordering::Relaxed) => Ok(()),
-            None => Err(io::Error::other(format!("the search ended without a proof: {:?}", answer.verdict))),
+            None => Err(io::Error::other(format!(
+                "the search ended without a proof: {:?}",
+                answer.verdict
+            ))),
         }
     }
 }
 
-/// The certificate of a first solution.
+/// Returns the certificate of a first solution.
 fn certificate(n: usize, found: &Found, meter: &mut Meter<'_>) -> io::Result<Vec<u8>> {
     let refutations = found.refutations(n);
     let refutations: Vec<_> = refutations.iter().collect();
-    let certificate = proof::first::certificate_within(n, found.solution.as_deref(), &refutations, meter);
+    let certificate =
+        proof::first::certificate_within(n, found.solution.as_deref(), &refutations, meter);
     certificate.map_err(|error| io::Error::other(error.to_string()))
 }
 
-/// Stops the search with its proof, and says how far it is.
-struct Looking<'a>(&'a Proof);
+/// A progress sink that stops the search with its proof and records the progress.
+struct StopSink<'a>(&'a Proof);
 
-impl ProgressSink for Looking<'_> {
+impl ProgressSink for StopSink<'_> {
     fn look(&mut self, progress: &Progress) -> ControlFlow<()> {
         if matches!(self.0.what, Goal::First { .. }) {
             self.0.row.store(progress.level as u32, Ordering::Relaxed);
         }
-        if self.0.stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if self.0.stop.load(Ordering::Relaxed) {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
     }
 
     fn time_left(&self) -> Option<Duration> {
@@ -119,7 +138,7 @@ impl ProgressSink for Looking<'_> {
     }
 }
 
-/// Keeps what is proved.
+/// The periodic saving of proved results.
 struct Book<'a> {
     proof: &'a Proof,
     written: Instant,
@@ -137,7 +156,7 @@ impl<'a> Book<'a> {
         }
         let began = Instant::now();
         if let Err(error) = write() {
-            // Nothing is wrong but that it would be searched for again.
+            // A failure is harmless, except that a restart would repeat the search.
             self.proof.note(format!("what is proved cannot be kept: {error}"));
         }
         self.written = Instant::now();

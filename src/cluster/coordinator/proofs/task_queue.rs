@@ -1,7 +1,8 @@
-//! The pool of tasks: who asks for answers waits here, and workers take tasks from here.
+//! The task queue: solvers submit queries and wait for the answers, and workers take tasks.
 //!
-//! A task is *open* until it is answered or nobody wants it any more, and *lent* while a worker has it in hand. It is lent
-//! again if its worker is silent for some time or does not list it. What is in here is in memory only.
+//! A task is *open* until it is answered or no longer wanted, and *lent* while a worker holds it.
+//! It is lent again if its worker is silent for some time or does not list it. The queue is in
+//! memory only.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -10,18 +11,20 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use super::super::clock::MonotonicClock;
-use crate::cluster::protocol::{BUILD, MOST_MESSAGE_BYTES, ProveCall, TaskAnswer, TaskOutcome, TaskQuery};
+use crate::cluster::protocol::{
+    BUILD, MOST_MESSAGE_BYTES, ProveCall, TaskAnswer, TaskOutcome, TaskQuery,
+};
 use crate::decomposition::JobHash;
 
-/// A worker that is silent for so long has nothing in hand, in ms.
+/// The time after which a silent worker holds no tasks any more, in ms.
 const PATIENCE_MS: u64 = 30_000;
-/// Tasks in a reply, and what they may take of its bytes: a message has room for more.
+/// The limits on the tasks in a reply: their number, and their size in bytes. A message holds more.
 const MOST_AT_ONCE: usize = 256;
 const MOST_BYTES: usize = MOST_MESSAGE_BYTES / 2;
 
-/// The bytes that a query takes in a message, or more.
+/// Returns an upper bound on the size of a query in a message, in bytes.
 fn bytes(query: &TaskQuery) -> usize {
-    /// Of a number, with what stands around it.
+    /// The size of a number, including its framing.
     const NUMBER: usize = 8;
     match query {
         TaskQuery::Completion(query) => NUMBER * (4 + query.prefix.len()),
@@ -37,18 +40,18 @@ fn bytes(query: &TaskQuery) -> usize {
     }
 }
 
-/// An answer, and whose it is.
+/// An answer and the worker that gave it.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Answered {
     pub(super) worker: String,
-    /// Of the worker when it answered.
+    /// The boot number of the worker when it answered.
     pub(super) boot: u64,
-    /// What was asked.
+    /// The kind of the task.
     pub(super) kind: TaskKind,
     pub(super) answer: TaskAnswer,
 }
 
-/// What tasks ask, for workers that do only some of it.
+/// The kind of a task. A worker may support only some kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum TaskKind {
     Completion,
@@ -64,26 +67,26 @@ impl From<&TaskQuery> for TaskKind {
     }
 }
 
-/// That answers of a worker have steps which this version does not know.
+/// A record that answers of a worker have steps unknown to this version.
 #[derive(Clone, Debug)]
 struct Unreadable {
-    /// The worker's, when it answered. It may be another version once it has restarted.
+    /// The boot number of the worker when it answered. After a restart it may be another version.
     boot: u64,
     kinds: BTreeSet<TaskKind>,
     why: String,
 }
 
-/// What a worker is told.
+/// The reply to a worker.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(in super::super) struct Reply {
-    /// Tasks that are new to it.
+    /// Tasks that are new to the worker.
     pub(in super::super) tasks: Vec<(u64, TaskQuery)>,
-    /// Tasks that it has and nobody wants.
+    /// Tasks that it holds and that are no longer wanted from it.
     pub(in super::super) cancel: Vec<u64>,
-    /// Why it is not believed; it gets no tasks then.
+    /// The reason that it is distrusted; it gets no tasks then.
     pub(in super::super) distrusted: Option<String>,
-    /// What of its answers cannot be read here; it gets no tasks of that kind until it restarts. Said with whatever else is
-    /// said, until then.
+    /// The reason that its answers cannot be read; it gets no tasks of that kind until it restarts.
+    /// Sent along with every other reply until then.
     pub(in super::super) unreadable: Option<String>,
 }
 
@@ -107,7 +110,7 @@ impl Task {
     }
 }
 
-/// By which call a task went to whom.
+/// The worker that holds a task, and the call by which the task was lent or last listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Lent {
     worker: String,
@@ -115,7 +118,7 @@ struct Lent {
     call: u64,
 }
 
-/// What was heard of a worker last.
+/// The last call of a worker.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     boot: u64,
@@ -128,11 +131,11 @@ struct State {
     next: u64,
     tasks: BTreeMap<u64, Task>,
     workers: HashMap<String, Seen>,
-    /// Workers whose answers were wrong, and how.
+    /// Workers whose answers were wrong, and the reasons.
     distrusted: BTreeMap<String, String>,
-    /// Answers of workers that were of no use, since the last one that was.
+    /// The number of useless answers of each worker since its last useful one.
     useless: HashMap<String, u32>,
-    /// By worker.
+    /// The records of unreadable answers, by worker.
     unreadable: BTreeMap<String, Unreadable>,
 }
 
@@ -155,7 +158,7 @@ impl State {
         number
     }
 
-    /// Tasks of workers that are silent are open to others.
+    /// Opens the tasks of silent workers to others.
     fn expire(&mut self, now_ms: u64) {
         self.workers.retain(|_, seen| seen.at_ms + PATIENCE_MS > now_ms);
         for task in self.tasks.values_mut() {
@@ -166,8 +169,8 @@ impl State {
         }
     }
 
-    /// Takes answers of a worker that is believed. Those to tasks that are gone or answered are passed over; and only who
-    /// has a task may give it up.
+    /// Stores answers of a trusted worker. Ignores answers to tasks that are gone or already
+    /// answered. Only the worker that holds a task may give it up.
     fn answer(&mut self, worker: &str, boot: u64, answers: Vec<(u64, TaskAnswer)>) {
         for (number, answer) in answers {
             if let Some(task) = self.tasks.get_mut(&number)
@@ -180,7 +183,7 @@ impl State {
         }
     }
 
-    /// Deals with the lists of a call. `None` if a later one has come before it.
+    /// Processes the lists of a call. Returns `None` if a later call came before it.
     fn call(&mut self, worker: &str, call: &ProveCall, now_ms: u64) -> Option<Reply> {
         let ProveCall { boot, number, capacity, ref holding, parts, .. } = *call;
         if let Some(why) = self.distrusted.get(worker) {
@@ -191,7 +194,7 @@ impl State {
         }
         self.workers.insert(worker.to_owned(), Seen { boot, call: number, at_ms: now_ms });
         self.expire(now_ms);
-        // What a worker of another version answered says nothing of this one.
+        // Answers of another version say nothing about this one.
         if self.unreadable.get(worker).is_some_and(|unreadable| unreadable.boot != boot) {
             self.unreadable.remove(worker);
         }
@@ -204,24 +207,25 @@ impl State {
         let mut cancel = Vec::new();
         for &task in holding {
             match self.tasks.get_mut(&task) {
-                Some(known) if known.answer.is_none() && known.is_lent_to(worker) && can(&known.query) => {
+                Some(known)
+                    if known.answer.is_none() && known.is_lent_to(worker) && can(&known.query) =>
+                {
                     known.lent = Some(Lent { worker: worker.to_owned(), boot, call: number });
                 }
                 _ => cancel.push(task),
             }
         }
         let mut in_hand = holding.len() - cancel.len();
-        // Nobody takes what would keep others busy.
+        // No worker takes more than its share of the open tasks.
         let open = self.tasks.values().filter(|task| task.answer.is_none()).count();
         let share = open.div_ceil(self.workers.len());
         let mut tasks = Vec::new();
         let mut room_bytes = MOST_BYTES;
         for (&task, Task { query, lent, answer, .. }) in &mut self.tasks {
-            // Of an earlier call, and it does not list it.
-            if lent
-                .as_ref()
-                .is_some_and(|lent| lent.worker == worker && (lent.boot, lent.call) != (boot, number))
-            {
+            // Lent by an earlier call, but the worker does not list it.
+            if lent.as_ref().is_some_and(|lent| {
+                lent.worker == worker && (lent.boot, lent.call) != (boot, number)
+            }) {
                 *lent = None;
             }
             let can = can(query);
@@ -239,7 +243,7 @@ impl State {
     }
 }
 
-/// The pool.
+/// The task queue.
 #[derive(Debug)]
 pub(in super::super) struct TaskQueue {
     clock: MonotonicClock,
@@ -251,7 +255,7 @@ pub(in super::super) struct TaskQueue {
 impl TaskQueue {
     pub(in super::super) fn new() -> Self {
         let clock = MonotonicClock::start();
-        // No task of before has a number as high.
+        // No task of an earlier start has a number as high.
         let state = Mutex::new(State::new(clock.now_ms() << 20));
         Self { clock, state, answered: Condvar::new(), notifications: watch::Sender::new(()) }
     }
@@ -261,15 +265,21 @@ impl TaskQueue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks the workers and waits for an answer. `None` once it is not `wanted` any more.
-    pub(super) fn ask(&self, job: JobHash, query: TaskQuery, wanted: &dyn Fn() -> bool) -> Option<Answered> {
-        /// Nobody wakes whoever is not wanted any more.
+    /// Submits a query and waits for the answer. Returns `None` once it is no longer `wanted`.
+    pub(super) fn ask(
+        &self,
+        job: JobHash,
+        query: TaskQuery,
+        wanted: &dyn Fn() -> bool,
+    ) -> Option<Answered> {
+        /// The interval for polling `wanted`, since no signal announces its change.
         const LOOK: Duration = Duration::from_millis(50);
         let mut state = self.state();
         let number = state.add(job, query);
         self.notifications.send_replace(());
         loop {
-            if let Some(answered) = state.tasks.get_mut(&number).and_then(|task| task.answer.take()) {
+            if let Some(answered) = state.tasks.get_mut(&number).and_then(|task| task.answer.take())
+            {
                 state.tasks.remove(&number);
                 return Some(answered);
             }
@@ -278,15 +288,22 @@ impl TaskQueue {
                 self.notifications.send_replace(());
                 return None;
             }
-            state = self.answered.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner).0;
+            state =
+                self.answered.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
-    /// Deals with a call of a worker: takes its answers, and waits until there is something to say, for at most `wait`.
-    pub(in super::super) async fn call(&self, worker: &str, mut call: ProveCall, wait: Duration) -> Reply {
+    /// Processes a call of a worker: stores its answers, and waits until there is something to
+    /// reply, for at most `wait`.
+    pub(in super::super) async fn call(
+        &self,
+        worker: &str,
+        mut call: ProveCall,
+        wait: Duration,
+    ) -> Reply {
         let until = tokio::time::Instant::now() + wait;
         let answers = std::mem::take(&mut call.answers);
-        // What was handed in is acknowledged at once.
+        // Answers are acknowledged at once.
         let until = if answers.is_empty() { until } else { tokio::time::Instant::now() };
         if !answers.is_empty() {
             let mut state = self.state();
@@ -299,7 +316,7 @@ impl TaskQueue {
         let mut notifications = self.notifications.subscribe();
         loop {
             notifications.mark_unchanged();
-            // Superseded: nobody hears it.
+            // Superseded by a later call: nobody reads this reply.
             let Some(reply) = self.state().call(worker, &call, self.clock.now_ms()) else {
                 return Reply::default();
             };
@@ -313,7 +330,7 @@ impl TaskQueue {
         }
     }
 
-    /// Believes a worker no more: what it has in hand goes to others.
+    /// Distrusts a worker. The tasks that it holds go to others.
     pub(super) fn distrust(&self, worker: &str, why: &str) {
         let mut state = self.state();
         state.distrusted.entry(worker.to_owned()).or_insert_with(|| why.to_owned());
@@ -323,7 +340,8 @@ impl TaskQueue {
         self.notifications.send_replace(());
     }
 
-    /// Asks a worker for no more answers of this kind until it restarts: they have steps that this version does not know.
+    /// Stops asking a worker for answers of this kind until it restarts, because they have steps
+    /// that this version does not know.
     pub(super) fn cannot_read(&self, answered: &Answered, why: &str) {
         let why = format!(
             "the coordinator runs nqueens {BUILD} and cannot read answers of this worker: {why}; it asks for no more of \
@@ -338,14 +356,15 @@ impl TaskQueue {
         let mut kinds = known.map(|known| known.kinds.clone()).unwrap_or_default();
         kinds.insert(*kind);
         state.unreadable.insert(worker.clone(), Unreadable { boot: *boot, kinds, why });
-        // What it has of them goes to others when it calls.
+        // The tasks of this kind that it holds go to others after its next call.
         drop(state);
         self.notifications.send_replace(());
     }
 
-    /// An answer was of use, or was not. Whether a worker has given so many useless ones in a row that it must not go on.
+    /// Records whether an answer was useful. Returns whether the worker has given too many useless
+    /// answers in a row and must stop.
     pub(super) fn is_useless(&self, worker: &str, of_use: bool) -> bool {
-        /// An honest one may come upon a query whose refutation is hard to check.
+        /// An honest worker may meet a query whose refutation is hard to check.
         const MOST: u32 = 10;
         let mut state = self.state();
         if of_use {
@@ -357,18 +376,19 @@ impl TaskQueue {
         *useless >= MOST
     }
 
-    /// Believes a worker again. Whether it was not believed.
+    /// Lifts the distrust of a worker. Returns whether it was distrusted.
     pub(in super::super) fn release(&self, worker: &str) -> bool {
         let mut state = self.state();
         state.useless.remove(worker);
         state.distrusted.remove(worker).is_some()
     }
 
-    /// Tasks of a job that are open, and those of them that are lent.
+    /// Returns the number of open tasks of a job, and how many of them are lent.
     pub(super) fn open(&self, job: JobHash) -> (usize, usize) {
         let state = self.state();
         let of_job = state.tasks.values().filter(|task| task.job == job && task.answer.is_none());
-        of_job.fold((0, 0), |(open, lent), task| (open + 1, lent + usize::from(task.lent.is_some())))
+        of_job
+            .fold((0, 0), |(open, lent), task| (open + 1, lent + usize::from(task.lent.is_some())))
     }
 }
 
@@ -389,10 +409,15 @@ mod tests {
     const NONE: [u64; 0] = [];
 
     fn query(column: usize) -> TaskQuery {
-        TaskQuery::Completion(CompletionQuery { n: 8, prefix: vec![column], programmes: 1, attempt: 0 })
+        TaskQuery::Completion(CompletionQuery {
+            n: 8,
+            prefix: vec![column],
+            programmes: 1,
+            attempt: 0,
+        })
     }
 
-    /// A part of a large board.
+    /// Returns a subtree task of a large board.
     fn part() -> TaskQuery {
         let n = 512;
         let known = Premises::new(n, Beauty::default(), vec![true; 256 * 257 / 2], vec![], vec![])
@@ -494,7 +519,12 @@ mod tests {
         let kept = state.tasks[&100].answer.clone();
         assert_eq!(
             kept,
-            Some(Answered { worker: "a".into(), boot: 1, kind: TaskKind::Completion, answer: given_up() })
+            Some(Answered {
+                worker: "a".into(),
+                boot: 1,
+                kind: TaskKind::Completion,
+                answer: given_up()
+            })
         );
         state.tasks.remove(&101);
         let reply = state.call("a", &call(1, 2, 2, &[100, 101]), 0).expect("the latest call");
@@ -504,7 +534,8 @@ mod tests {
     #[test]
     fn whoever_asks_has_the_answer_or_goes_without_one() {
         let pool = TaskQueue::new();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
         std::thread::scope(|scope| {
             let asked = scope.spawn(|| pool.ask(JOB, query(3), &|| true));
             let long = Duration::from_secs(100);
@@ -517,7 +548,12 @@ mod tests {
             let answered = asked.join().expect("no panic").expect("an answer");
             assert_eq!(
                 answered,
-                Answered { worker: "a".into(), boot: 1, kind: TaskKind::Completion, answer: given_up() }
+                Answered {
+                    worker: "a".into(),
+                    boot: 1,
+                    kind: TaskKind::Completion,
+                    answer: given_up()
+                }
             );
         });
         assert_eq!(pool.ask(JOB, query(3), &|| false), None);
@@ -530,7 +566,8 @@ mod tests {
         let number = pool.state().add(JOB, query(0));
         assert_eq!(numbers(pool.state().call("liar", &call(1, 1, 1, &[]), 0)), [number]);
         pool.distrust("liar", "it lied");
-        let reply = pool.state().call("liar", &call(1, 2, 1, &[number]), 0).expect("the latest call");
+        let reply =
+            pool.state().call("liar", &call(1, 2, 1, &[number]), 0).expect("the latest call");
         assert_eq!((reply.tasks.len(), reply.distrusted.as_deref()), (0, Some("it lied")));
         assert_eq!(numbers(pool.state().call("b", &call(1, 1, 1, &[]), 0)), [number]);
         assert!(pool.release("liar") && !pool.release("liar"));
@@ -548,19 +585,19 @@ mod tests {
         pool.state().tasks.remove(&completion);
         pool.cannot_read(&answered, "a step of kind 9");
         let another = pool.state().add(JOB, query(2));
-        // It keeps its part, hears why, and is not distrusted.
+        // It keeps its subtree task, gets the reason, and is not distrusted.
         let reply = pool.state().call("newer", &newer(2, &[part]), 0).expect("the latest call");
         assert_eq!((reply.tasks.len(), reply.cancel.len(), &reply.distrusted), (0, 0, &None));
         let why = reply.unreadable.as_deref().expect("it is told");
         assert!(why.contains(BUILD) && why.contains("kind 9") && why.lines().count() == 1, "{why}");
-        // That alone is no reason to answer at once.
+        // This alone is no reason to reply at once.
         assert!(reply.says_nothing());
-        // Once its parts cannot be read either, the one that it has goes to others.
+        // Once its trees cannot be read either, the subtree task that it holds goes to others.
         pool.cannot_read(&Answered { kind: TaskKind::Part, ..answered }, "a step of kind 300");
         let reply = pool.state().call("newer", &newer(3, &[part]), 0).expect("the latest call");
         assert_eq!((reply.tasks.len(), reply.cancel), (0, vec![part]));
         assert_eq!(numbers(pool.state().call("older", &call(1, 1, 9, &[]), 0)), [part]);
-        // Restarted, it may be another version.
+        // After a restart, it may be another version.
         let reply = pool.state().call("newer", &call(8, 1, 9, &[]), 0).expect("the latest call");
         assert_eq!((reply.tasks[0].0, reply.unreadable), (another, None));
     }
@@ -583,7 +620,10 @@ mod tests {
         }
         let lent = numbers(state.call("a", &call(1, 1, MOST_AT_ONCE, &[]), 0)).len();
         let each = task(u64::MAX, &part()).encoded_len();
-        assert!(each <= bytes(&part()) && each * lent <= MOST_BYTES && lent > 10, "{lent} of {each} bytes");
+        assert!(
+            each <= bytes(&part()) && each * lent <= MOST_BYTES && lent > 10,
+            "{lent} of {each} bytes"
+        );
         let again = numbers(state.call(
             "a",
             &call(1, 2, MOST_AT_ONCE, &(100..100 + lent as u64).collect::<Vec<_>>()),

@@ -1,14 +1,14 @@
-// The page: what the coordinator tells becomes text and pictures. Nothing that comes from it is ever read as HTML.
+// The page: shows the coordinator's state as text and drawings. Its data is never parsed as HTML.
 import { UnitMap, boardPicture, historyPicture } from "/pictures.js";
 
 const $ = (id) => document.getElementById(id);
 
-/** What is known, by kind and name; the log, newest first; who looks. */
+/** The known items, by kind and name; the log, newest first; the user. */
 const nothing = () => Object.create(null);
 const known = { coordinator: nothing(), job: nothing(), proof: nothing(), worker: nothing() };
 let log = [];
 let me = { may_control: false };
-/** The coordinator's clock less this one's, in ms. */
+/** The coordinator's clock minus this one's, in ms. */
 let ahead = 0;
 let selected = null;
 
@@ -19,7 +19,7 @@ const plural = (count, word) => `${grouped(count)} ${word}${count === 1 ? "" : "
 const percent = (part, whole) => {
   if (!whole) return "–";
   const share = (100 * part) / whole;
-  // Nothing is complete before it is.
+  // An incomplete job never shows 100 %.
   if (part < whole && share > 99.9) return "99.9 %";
   if (part > 0 && share < 0.1) return "< 0.1 %";
   return `${share === 100 ? 100 : share.toFixed(1)} %`;
@@ -40,7 +40,7 @@ const duration = (seconds) => {
   const second = Math.floor((seconds - first * size) / smaller);
   return `${grouped(first)} ${word} ${String(second).padStart(2, "0")} ${small}`;
 };
-/** The same for what is only known roughly. */
+/** Formats a duration that is only an estimate. */
 const roughly = (seconds) => {
   const units = [["d", 86_400], ["h", 3600], ["min", 60]];
   const unit = units.find(([, size]) => seconds >= 3 * size);
@@ -53,21 +53,21 @@ const clock = (ms) => new Date(ms).toLocaleString("en-GB", {
 
 // ---- elements
 
-/** An element with a class and text or children. */
+/** Creates an element with a class and text or children. */
 function element(name, className, ...children) {
   const made = document.createElement(name);
   if (className) made.className = className;
   made.append(...children);
   return made;
 }
-/** Sets a text if it is another. */
+/** Sets an element's text if it has changed. */
 function say(target, text) {
   if (target.textContent !== text) target.textContent = text;
 }
 function be(target, className) {
   if (target.className !== className) target.className = className;
 }
-/** Makes a list of terms: `[term, text, small text, class]`. */
+/** Fills a list of terms: `[term, text, small text, class]`. */
 function terms(list, entries) {
   while (list.children.length > entries.length) list.lastChild.remove();
   entries.forEach(([term, text, small, className], at) => {
@@ -81,7 +81,7 @@ function terms(list, entries) {
     row.className = (className ?? "").includes("whole") ? "whole" : "";
   });
 }
-/** Keeps one child for each name, in this order. */
+/** Keeps one child element per name, in this order. */
 function keyed(parent, names, make, update) {
   parent.byName ??= new Map();
   const wanted = new Set(names);
@@ -102,7 +102,7 @@ function keyed(parent, names, make, update) {
   });
 }
 
-// ---- asking
+// ---- requests
 
 async function ask(path, options) {
   const answer = await fetch(path, options);
@@ -125,7 +125,7 @@ function complain(error) {
 function post(path) {
   return ask(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: "{}" }).catch(complain);
 }
-/** Asks a person; whether they say yes. */
+/** Asks the user for confirmation. Resolves to whether it was given. */
 function confirmed(title, text, yes) {
   const dialog = $("confirm");
   say($("confirm-title"), title);
@@ -143,12 +143,12 @@ function confirmed(title, text, yes) {
 const allJobs = () => [...Object.entries(known.job), ...Object.entries(known.proof)]
   .sort(([, a], [, b]) => order(a) - order(b) || b.submitted_ms - a.submitted_ms).map(([name]) => name);
 const order = (job) => ({ running: 0, disputed: 0, paused: 1 })[job.state] ?? 2;
-/** Whether units are handed out: a job whose total is disputed is being counted again. */
+/** Returns whether units are leased: a job with a disputed total is being recounted. */
 const goesOn = (job) => job.state === "running" || job.state === "disputed";
 const jobNamed = (name) => known.job[name] ?? known.proof[name];
 const badge = (state) => `badge ${{ running: "running", finished: "finished", paused: "warn", cancelled: "bad", disputed: "bad" }[state] ?? ""}`;
 
-/** "about 22 min", and its band in words. */
+/** Returns the estimated time left, "about 22 min", and its range in words. */
 function left(job) {
   if (job.left_s === undefined) return ["–", job.state === "running" ? "nobody can say yet" : undefined];
   const [about, least, most] = [job.left_s, job.left_least_s, job.left_most_s].map((s) => (s === undefined ? s : roughly(s)));
@@ -157,7 +157,7 @@ function left(job) {
   return [`about ${about}`, least === most ? "at an even pace" : `${least} to ${most} at this pace`];
 }
 
-/** How far a proof is, in a few words. */
+/** Returns the progress of a proof in a few words. */
 function progressOfProof(job) {
   if (job.proven) return ["proved", ""];
   if (job.what === "beautiful") {
@@ -165,7 +165,7 @@ function progressOfProof(job) {
   }
   return [job.row ? `row ${job.row} of ${job.n}` : "not begun", `${grouped(job.prefixes_refuted)} refuted`];
 }
-/** The costs of a solution's squares, the largest first: "1 202 (4 times), 1 154 (8 times)". */
+/** Returns a solution's square costs, the largest first: "1 202 (4 times), 1 154 (8 times)". */
 function costs(fingerprint) {
   const times = new Map();
   for (const cost of fingerprint) times.set(cost, (times.get(cost) ?? 0) + 1);
@@ -205,9 +205,9 @@ function updateJob(item, name) {
 }
 
 const map = new UnitMap($("map"), $("cell"));
-/** Of the selected job: what was asked for, so that it is asked for again only if it can have changed. */
+/** The last requests for the selected job, repeated only if the answer may have changed. */
 let shown = {};
-/** The history as far as it is known. */
+/** The known points of the history. */
 let points = [];
 
 function select(name) {
@@ -239,7 +239,7 @@ async function refreshMap(name, job) {
     map.show({ units: answer.units, perCell: answer.units_per_cell, done, verified, leased, poisoned });
     $("map").setAttribute("aria-label", `Map of ${plural(job.units, "unit")}: ${grouped(job.units_verified)} verified, `
       + `${grouped(job.units_done)} counted, ${grouped(job.units_open)} open, ${grouped(job.units_poisoned)} set aside`);
-  } catch { /* The next change asks again. */ } finally { mine.mapBusy = false; }
+  } catch { /* Retried at the next change. */ } finally { mine.mapBusy = false; }
 }
 
 async function refreshHistory(name, job) {
@@ -248,7 +248,7 @@ async function refreshHistory(name, job) {
   const mine = shown;
   mine.historyBusy = true;
   try {
-    // Old points are thinned out over there: all of them are asked for now and then.
+    // The coordinator thins out old points, so all of them are requested from time to time.
     const anew = !points.length || (mine.historyTimes = (mine.historyTimes ?? 0) + 1) % 60 === 0;
     const after = anew ? 0 : points[points.length - 1][0];
     const answer = await ask(`/api/jobs/${name}/history/${after}`);
@@ -256,7 +256,7 @@ async function refreshHistory(name, job) {
     points = anew ? answer.points : points.concat(answer.points);
     mine.historyAt = Date.now();
     if (anew || answer.points.length) drawHistory();
-  } catch { /* It is asked for again. */ } finally { mine.historyBusy = false; }
+  } catch { /* Retried later. */ } finally { mine.historyBusy = false; }
 }
 function drawHistory() {
   if (!points.length) return;
@@ -274,10 +274,10 @@ async function refreshReport(name, job) {
     if (mine !== shown) return;
     mine.reportKey = key;
     showBy(report);
-  } catch { /* It is asked for again. */ } finally { mine.reportBusy = false; }
+  } catch { /* Retried later. */ } finally { mine.reportBusy = false; }
 }
 
-/** Who did how much, most of it first. */
+/** Shows the contributions of workers, the largest first. */
 function showBy(report) {
   const MOST = 100;
   const isProof = "proven" in report;
@@ -387,7 +387,7 @@ function figuresOfBeautiful(job) {
 }
 
 const isEmpty = (columns) => !columns?.length;
-/** The solution, or the best that is known while it is searched for. */
+/** Shows the solution or, during the search, the best known one. */
 function showBoard(job) {
   const columns = isEmpty(job.solution) ? job.best : job.solution;
   $("board-card").hidden = isEmpty(columns);
@@ -441,7 +441,7 @@ function workerState(worker) {
   return ["well", "badge running", worker.units_held ? `${grouped(worker.units_held)} in hand` : "idle"];
 }
 
-/** Asks before it does something with a worker. */
+/** Creates a button for an action on a worker that needs confirmation. */
 function workerButton(name, word, text) {
   const button = element("button", "small", word);
   button.type = "button";
@@ -524,7 +524,7 @@ function showLog() {
     const mark = { warning: "Warning: ", error: "Error: " }[line.level];
     const text = element("span", "");
     if (mark) text.append(element("b", "unseen", mark));
-    // The list of jobs has as much of a name.
+    // Shortened as in the list of jobs.
     text.append(line.job ? line.text.replace(line.job, line.job.slice(0, 8)) : line.text);
     return element("li", line.level, time, text);
   }, () => {});
@@ -571,7 +571,7 @@ function draw() {
     showDetail();
     showWorkers();
     showLog();
-    // For whoever measures: how often it was drawn.
+    // The number of draws, for measurements.
     document.documentElement.dataset.drawn = Number(document.documentElement.dataset.drawn ?? 0) + 1;
   });
 }
@@ -579,7 +579,7 @@ addEventListener("hashchange", draw);
 $("filter").addEventListener("input", draw);
 new ResizeObserver(drawHistory).observe($("history"));
 setInterval(() => {
-  // What is drawn has the times of then.
+  // Only refreshes the relative times of the last draw.
   if (document.hidden || Date.now() - drawnAt < 1500) return;
   for (const [name, row] of $("workers").tBodies[0].byName ?? []) {
     const worker = known.worker[name];
@@ -625,7 +625,7 @@ function connect() {
     log = [];
     shown = {};
     take(message);
-    // The first one of all may be empty still.
+    // The very first state may still be empty.
     if (message.now_ms) draw();
   });
   on("change", (message) => {
@@ -636,17 +636,17 @@ function connect() {
   on("over", () => location.replace("/sign-in"));
   mine.addEventListener("error", () => {
     lost();
-    // One that was refused does not try again by itself.
+    // A refused connection does not reconnect by itself.
     if (mine.readyState === EventSource.CLOSED) later();
   });
 }
-/** Asks who looks, and connects anew; tries until it succeeds, one try at a time. */
+/** Requests the user and reconnects. Retries until it succeeds, one attempt at a time. */
 async function begin() {
   if (isBeginning) return;
   isBeginning = true;
   clearTimeout(retry);
   heard = Date.now();
-  // It would try again beside this.
+  // The old source would reconnect by itself.
   source?.close();
   try {
     me = await ask("/api/me", { signal: AbortSignal.timeout(10_000) });
@@ -663,7 +663,7 @@ async function begin() {
     isBeginning = false;
   }
 }
-// A connection that is silent for longer than its beat is dead.
+// Reconnects if no event arrives for 15 s.
 setInterval(() => { if (Date.now() - heard > 15_000) begin(); }, 5000);
 $("sign-out").addEventListener("click", async () => {
   await post("/sign-out");

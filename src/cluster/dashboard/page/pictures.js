@@ -1,8 +1,8 @@
-// The pictures: the map of the units, the history of the rate, a board. They know nothing but numbers.
+// The drawings: the map of the units, the history of the rate, and a board, all from numbers.
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** An SVG element with its attributes and children. */
+/** Creates an SVG element with attributes and children. */
 export function svg(name, attributes = {}, ...children) {
   const element = document.createElementNS(SVG, name);
   for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
@@ -10,7 +10,7 @@ export function svg(name, attributes = {}, ...children) {
   return element;
 }
 
-/** The colours of the theme, as triples. */
+/** Returns the colours of the theme as RGB triples. */
 function palette() {
   const style = getComputedStyle(document.documentElement);
   const colour = (name) => {
@@ -20,7 +20,7 @@ function palette() {
   return Object.fromEntries(["open", "leased", "done", "verified", "poisoned"].map((name) => [name, colour(name)]));
 }
 
-/** The map: a cell is a unit, or some of them; only cells that have changed are drawn. */
+/** The map: a cell is one or several units. Only changed cells are redrawn. */
 export class UnitMap {
   constructor(canvas, caption) {
     this.canvas = canvas;
@@ -43,7 +43,7 @@ export class UnitMap {
     });
   }
 
-  /** Shows other cells: `{units, perCell, done, verified, leased, poisoned}`, a byte a cell each; or none. */
+  /** Shows `{units, perCell, done, verified, leased, poisoned}`, with a byte per cell; or none. */
   show(cells) {
     const same = cells && this.cells && cells.done.length === this.cells.done.length;
     this.cells = cells;
@@ -61,7 +61,7 @@ export class UnitMap {
     return column >= 0 && column < this.columns && index >= 0 && index < this.cells.done.length ? index : -1;
   }
 
-  /** Says what a cell stands for. */
+  /** Describes a cell in the caption. */
   point(index) {
     this.at = index;
     if (!this.cells) return;
@@ -90,7 +90,7 @@ export class UnitMap {
     if (!width || !count) return;
     if (whole || !this.drawn || this.drawn.length !== count) {
       const ratio = Math.min(3, devicePixelRatio || 1);
-      // About two to one, and no square larger than a thumb.
+      // An aspect ratio of about 2.4 to 1, and cells of 3 to 22 px.
       this.size = Math.max(3, Math.min(22, Math.floor(Math.sqrt((width * Math.max(210, width / 2.4)) / count))));
       this.columns = Math.max(1, Math.floor(width / this.size));
       const height = Math.ceil(count / this.columns) * this.size;
@@ -121,13 +121,13 @@ export class UnitMap {
   }
 }
 
-/** A number not below whose quarters are round. */
+/** Rounds up to a number with round quarters. */
 function roundUp(value) {
   const power = 10 ** Math.floor(Math.log10(value));
   return [1, 2, 4, 6, 8, 10].map((factor) => factor * power).find((round) => round >= value * 0.9999);
 }
 
-/** Rates between points `[ms, done, verified]`, in at most so many steps, and in fewer if few units were counted. */
+/** Returns at most `most` rates between points `[ms, done, verified]`; fewer for few units. */
 export function rates(points, most = 160) {
   const units = points.length ? points[points.length - 1][1] - points[0][1] : 0;
   const steps = Math.min(most, Math.max(12, Math.floor(units / 4)), points.length - 1);
@@ -137,14 +137,14 @@ export function rates(points, most = 160) {
     const to = points[Math.floor(((step + 1) * (points.length - 1)) / steps)];
     const seconds = (to[0] - from[0]) / 1000;
     if (seconds > 0) {
-      // Results that were taken back are no negative pace.
+      // Revoked results must not yield a negative rate.
       result.push([from[0], to[0], Math.max(0, to[1] - from[1]) / seconds, Math.max(0, to[2] - from[2]) / seconds]);
     }
   }
   return result;
 }
 
-/** The history of the rate as a drawing. */
+/** Draws the history of the rate. */
 export function historyPicture(points, width, number) {
   const height = 210, left = 46, right = 8, top = 10, bottom = 22;
   const all = rates(points);
@@ -186,7 +186,7 @@ export function historyPicture(points, width, number) {
 const QUEEN = "M6 11.2a1.9 1.9 0 1 1 2.6 1.8l2.7 4.6 2.6-6.9a1.9 1.9 0 1 1 4.2 0l2.6 6.9 2.7-4.6a1.9 1.9 0 1 1 1.6.1"
   + "L23 22.4H9L7.1 13.1A1.9 1.9 0 0 1 6 11.2zM9 24h14v2.2H9z";
 
-/** A board with queens in these columns, from 1, by row from the top. */
+/** Draws a board with queens in these 1-based columns, by row from the top. */
 export function boardPicture(columns) {
   const n = columns.length;
   const picture = svg("svg", { viewBox: `0 0 ${n} ${n}`, role: "img" });

@@ -1,8 +1,8 @@
-// The sign-in page: a token becomes a session.
+// The sign-in page: redeems a token for a session.
 const form = document.getElementById("form");
 const wrong = document.getElementById("wrong");
 
-// Who comes from elsewhere brings the cookie only now.
+// After a link from another site, the browser sends the cookie only with this request.
 fetch("/sign-in/known").then((answer) => answer.json()).then(({ known }) => { if (known) location.replace("/"); }, () => {});
 
 form.addEventListener("submit", async (event) => {

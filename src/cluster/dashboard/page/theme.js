@@ -1,4 +1,4 @@
-// The theme: that of the system, or the one that was chosen. Loaded before anything is drawn.
+// The theme: the system's or the selected one. Loaded before the page is drawn.
 "use strict";
 (() => {
   const chosen = () => {
@@ -20,7 +20,7 @@
       try {
         if (theme === "system") localStorage.removeItem("nqueens-theme");
         else localStorage.setItem("nqueens-theme", theme);
-      } catch { /* It is forgotten with the page. */ }
+      } catch { /* The choice is lost when the page closes. */ }
       show(theme);
       label();
       dispatchEvent(new Event("themechange"));

@@ -1,11 +1,11 @@
-//! Cliques of the queens' graph that lie on no single line: the families (3)–(5) of Fischetti and Salvagnin
-//! (arXiv 1907.08246). Of the squares of each at most one holds a queen.
+//! Cliques of the queens' graph that do not lie on a single line: the families (3)–(5) of Fischetti
+//! and Salvagnin (arXiv 1907.08246). At most one square of each holds a queen.
 //!
 //! - (3) the cross: a centre and the four squares at distance k in its row and its column;
 //! - (4) the X: a centre and the four squares at distance k on its diagonals;
 //! - (5) the square: four corners, k apart.
 //!
-//! Where arms reach over the border the rest is still a clique.
+//! Where arms extend beyond the border, the rest is still a clique.
 
 use nqueens_proof::board::Square;
 
@@ -13,18 +13,20 @@ const CROSS: [(isize, isize); 5] = [(0, 0), (1, 0), (-1, 0), (0, 1), (0, -1)];
 const X: [(isize, isize); 5] = [(0, 0), (1, 1), (-1, -1), (1, -1), (-1, 1)];
 const CORNERS: [(isize, isize); 4] = [(0, 0), (1, 0), (0, 1), (1, 1)];
 
-/// All cliques of the three families on the board of size `n` that have at least three squares.
+/// Returns all cliques of the three families on the board of size `n` with at least three squares.
 pub(super) fn all(n: usize) -> impl Iterator<Item = Vec<Square>> {
     let shapes: [&'static [(isize, isize)]; 3] = [&CROSS, &X, &CORNERS];
     let centres = (0..n * n).map(move |k| Square::new(k / n, k % n));
     let placed = centres.flat_map(move |centre| (1..n).map(move |k| (centre, k)));
     let cliques = placed.flat_map(move |(centre, k)| {
-        shapes.map(|shape| shape.iter().filter_map(|&(r, c)| moved(n, centre, r, c, k)).collect::<Vec<_>>())
+        shapes.map(|shape| {
+            shape.iter().filter_map(|&(r, c)| moved(n, centre, r, c, k)).collect::<Vec<_>>()
+        })
     });
     cliques.filter(|clique| clique.len() >= 3)
 }
 
-/// The square `k` steps away in a direction, if it is on the board.
+/// Returns the square `k` steps away in a direction, if it is on the board.
 fn moved(n: usize, from: Square, rows: isize, cols: isize, k: usize) -> Option<Square> {
     let step = |start: usize, direction: isize| {
         start.checked_add_signed(direction * k as isize).filter(|&place| place < n)
@@ -32,7 +34,7 @@ fn moved(n: usize, from: Square, rows: isize, cols: isize, k: usize) -> Option<S
     Some(Square::new(step(from.row, rows)?, step(from.col, cols)?))
 }
 
-/// The cliques whose values sum to more than 1 + `by`, the most violated first.
+/// Returns the cliques whose values sum to more than 1 + `by`, the most violated first.
 pub fn violated(n: usize, values: &[f64], by: f64) -> Vec<Vec<Square>> {
     let sum = |clique: &Vec<Square>| clique.iter().map(|s| values[s.row * n + s.col]).sum::<f64>();
     let mut found: Vec<(f64, Vec<Square>)> =
@@ -51,7 +53,10 @@ mod tests {
         for n in 2..=7 {
             for clique in all(n) {
                 for (i, &a) in clique.iter().enumerate() {
-                    assert!(clique[..i].iter().all(|&b| Piece::Queen.attacks(n, a, b)), "{clique:?}");
+                    assert!(
+                        clique[..i].iter().all(|&b| Piece::Queen.attacks(n, a, b)),
+                        "{clique:?}"
+                    );
                 }
             }
         }
@@ -71,7 +76,8 @@ mod tests {
                 values[row * n + col] = 0.3;
             }
             let worst = violated(n, &values, 1e-6);
-            let mut squares: Vec<(usize, usize)> = worst[0].iter().map(|s| (s.row, s.col)).collect();
+            let mut squares: Vec<(usize, usize)> =
+                worst[0].iter().map(|s| (s.row, s.col)).collect();
             squares.sort_unstable();
             let mut shape = shape.to_vec();
             shape.sort_unstable();

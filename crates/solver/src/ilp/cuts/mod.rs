@@ -1,5 +1,6 @@
-//! Rows that every non-attacking set satisfies and the relaxation may not: cliques of the paper's families (3)–(5)
-//! and odd cycles, found where they cut off the optimum of the relaxation, round by round.
+//! Rows that every non-attacking set satisfies but the relaxation may violate: cliques of the
+//! paper's families (3)–(5) and odd cycles, separated round by round where they cut off the optimum
+//! of the relaxation.
 
 mod cliques;
 mod odd_cycles;
@@ -13,13 +14,13 @@ use crate::progress::ProgressSink;
 use crate::verdict::Unproven;
 use nqueens_proof::board::Square;
 
-/// Rounds of separation at most.
+/// Maximum number of separation rounds.
 const ROUNDS: usize = 50;
 
-/// By how much a row must be violated to be worth adding.
+/// Minimum violation of a row that is added.
 const VIOLATION: f64 = 1e-4;
 
-/// Which rows to look for.
+/// The families of rows to separate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Families {
     /// Crosses, X's and squares.
@@ -28,23 +29,25 @@ pub struct Families {
     pub odd_cycles: bool,
 }
 
-/// What separation found, and what it did to the bound.
+/// The rows found by separation, and their effect on the bound.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Separation {
     /// The rows, to be added to the model.
     pub rows: Vec<Row>,
-    /// How many of them are cliques; the others are odd cycles.
+    /// Number of cliques among the rows; the others are odd cycles.
     pub cliques: usize,
-    /// Rounds until nothing was violated.
+    /// Number of rounds in which rows were added.
     pub rounds: usize,
-    /// The relaxation's bound without them.
+    /// The relaxation's bound without the rows.
     pub before: f64,
-    /// And with them; `None` if then the relaxation has no point: there is no solution at all.
+    /// The bound with the rows; `None` if the relaxation is then infeasible, so there is no
+    /// solution at all.
     pub after: Option<f64>,
 }
 
-/// Separates rows of `families` from the relaxation of `model`, a programme of queens on the board of size `n`,
-/// until none is violated. `Ok(None)` if the relaxation has no point to begin with.
+/// Separates rows of `families` from the relaxation of `model`, an n-queens program on the board of
+/// size `n`, until none is violated or the limit of rounds is reached. Returns `Ok(None)` if the
+/// relaxation is infeasible from the start.
 ///
 /// # Errors
 /// The solver was stopped or failed.
@@ -82,7 +85,7 @@ pub fn separate(
             found.extend(cliques.map(|squares| (squares, 1)));
             so_far.cliques += found.len();
         }
-        // Odd cycles are dear to find: only where there is no clique.
+        // Odd cycles are expensive to find: only where there is no clique.
         if families.odd_cycles && found.is_empty() {
             let cycles = violated_odd_cycles(n, &vertex.values, VIOLATION).into_iter();
             found.extend(cycles.map(|squares| {

@@ -1,17 +1,20 @@
-//! Odd cycles of the conflict graph: of 2k + 1 squares, each of which attacks the next around, at most k hold a
-//! queen. These are 0-½ cuts: half the sum of the edges' rows x(u) + x(v) ≤ 1, rounded down.
+//! Odd cycles of the conflict graph: of 2k + 1 squares, each of which attacks the next in the
+//! cycle, at most k hold a queen. These are 0-½ cuts: half the sum of the edges' rows x(u) + x(v) ≤
+//! 1, rounded down.
 //!
-//! Separation: an edge weighs 1 − x(u) − x(v), which is not negative where the rows hold, and a cycle is violated
-//! if it weighs less than 1. The lightest odd closed walk through u is the shortest path from (u, even) to (u, odd)
-//! in the graph in which each edge changes the parity. A closed walk that meets itself is two closed walks, one of
-//! them odd, so a cycle is left in the end.
+//! Separation: an edge weighs 1 − x(u) − x(v), which is not negative where the rows hold, and a
+//! cycle is violated if it weighs less than 1. The lightest odd closed walk through u is the
+//! shortest path from (u, even) to (u, odd) in the graph in which each edge changes the parity. A
+//! closed walk that visits a vertex twice consists of two closed walks, one of them odd, so
+//! repeated splitting yields a cycle.
 
 use nqueens_proof::board::{Piece, Square};
 
-/// Values below this are taken for 0: their squares are in no violated cycle that matters.
+/// Values below this count as 0: their squares are in no relevant violated cycle.
 const ZERO: f64 = 1e-6;
 
-/// The violated odd cycles, one at most through each square, each once; by more than `by`.
+/// Returns the odd cycles that are violated by more than `by`, at most one through each square,
+/// without duplicates.
 pub fn violated(n: usize, values: &[f64], by: f64) -> Vec<Vec<Square>> {
     let squares: Vec<Square> =
         (0..n * n).filter(|&k| values[k] > ZERO).map(|k| Square::new(k / n, k % n)).collect();
@@ -36,8 +39,9 @@ pub fn violated(n: usize, values: &[f64], by: f64) -> Vec<Vec<Square>> {
     found.into_iter().map(|cycle| cycle.into_iter().map(|v| squares[v]).collect()).collect()
 }
 
-/// The vertices of the lightest odd closed walk through `start`, the start once, if it weighs less than `limit`.
-/// Dijkstra's algorithm on the dense graph with two copies of each vertex.
+/// Returns the vertices of the lightest odd closed walk through `start`, which occurs once in it,
+/// if the walk weighs less than `limit`. Dijkstra's algorithm on the dense graph with two copies of
+/// each vertex.
 fn lightest_odd_walk(
     vertices: usize,
     start: usize,
@@ -75,7 +79,7 @@ fn lightest_odd_walk(
     Some(walk)
 }
 
-/// An odd cycle within an odd closed walk.
+/// Returns an odd cycle contained in an odd closed walk.
 fn simple(mut walk: Vec<usize>) -> Vec<usize> {
     'again: loop {
         for i in 0..walk.len() {
@@ -104,7 +108,8 @@ mod tests {
         assert_eq!(simple(vec![0, 1, 2, 1, 3]), [0, 1, 3]);
     }
 
-    /// The cycle is found by its definition: all sets of five squares around which one attacks the next.
+    /// A 5-cycle with values ½ is violated, and all subsets of the found cycles confirm their
+    /// bounds.
     #[test]
     fn a_violated_five_cycle_is_found_and_holds_for_every_peaceful_set() {
         let n = 5;
@@ -121,7 +126,10 @@ mod tests {
             assert!(cycle.len() % 2 == 1);
             let largest = (0..1u32 << cycle.len())
                 .map(|set| {
-                    (0..cycle.len()).filter(|&i| set >> i & 1 == 1).map(|i| cycle[i]).collect::<Vec<_>>()
+                    (0..cycle.len())
+                        .filter(|&i| set >> i & 1 == 1)
+                        .map(|i| cycle[i])
+                        .collect::<Vec<_>>()
                 })
                 .filter(|set| nqueens_proof::board::first_attack(Piece::Queen, n, set).is_none())
                 .map(|set| set.len())

@@ -1,4 +1,5 @@
-//! The relaxation of the queens' programme with some variables fixed, and the cliques around a queen with them.
+//! The relaxation of the n-queens program with some variables fixed, and the propagation of a queen
+//! to its cliques.
 
 use std::ops::ControlFlow;
 
@@ -10,23 +11,23 @@ use crate::progress::{Progress, ProgressSink, Step};
 use crate::verdict::Unproven;
 use nqueens_proof::board::{Piece, Square};
 
-/// A board whose variables are free, 0 or 1, and the linear programme that is left.
+/// A board whose variables are free, 0 or 1, with the remaining linear program.
 pub(super) struct LinearBoard {
     n: usize,
     linear: Box<dyn Linear>,
     values: Vec<Option<bool>>,
-    /// The variables that were fixed, in order.
+    /// The fixed variables, in the order of fixing.
     trail: Vec<usize>,
-    /// The variables with a cost.
+    /// The variables with a non-zero cost.
     priced: Vec<usize>,
 }
 
-/// What was fixed up to some moment.
+/// A position in the trail of fixed variables.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mark(usize);
 
 impl LinearBoard {
-    /// Nothing is fixed, and nothing is optimised.
+    /// Creates a board with no variable fixed and a zero objective.
     pub(super) fn new(run: &Run<'_>, direction: Direction) -> Self {
         let n = run.problem.n();
         let mut model = Formulation::Diagonals.model(run.problem, Lines::Full);
@@ -40,7 +41,7 @@ impl LinearBoard {
         }
     }
 
-    /// Whether the variable is free.
+    /// Returns whether the variable is free.
     pub(super) fn is_free(&self, variable: usize) -> bool {
         self.values[variable].is_none()
     }
@@ -49,7 +50,7 @@ impl LinearBoard {
         Mark(self.trail.len())
     }
 
-    /// Frees what was fixed since `mark`.
+    /// Frees the variables fixed since `mark`.
     pub(super) fn undo(&mut self, mark: Mark) {
         for variable in self.trail.drain(mark.0..) {
             self.values[variable] = None;
@@ -69,8 +70,9 @@ impl LinearBoard {
         self.fix(variable, false);
     }
 
-    /// Fixes a free variable at 1, and all that share a clique with it (a row, a column, a diagonal) at 0.
-    /// Returns whether every row and column still has a square that is not 0.
+    /// Fixes a free variable at 1, and all free variables that share a clique with it (a row, a
+    /// column, a diagonal) at 0. Returns whether every row and column still has a square that is
+    /// not 0.
     pub(super) fn place(&mut self, variable: usize) -> bool {
         self.fix(variable, true);
         let queen = Square::new(variable / self.n, variable % self.n);
@@ -86,7 +88,7 @@ impl LinearBoard {
             && lines.into_iter().all(|col| (0..self.n).any(|row| open(row * self.n + col)))
     }
 
-    /// Gives the variables in `costs` their cost, and all others none.
+    /// Sets the costs of the variables in `costs`, and those of all others to 0.
     pub(super) fn set_costs(&mut self, costs: impl IntoIterator<Item = (usize, f64)>) {
         for variable in self.priced.drain(..) {
             self.linear.set_cost(variable, 0.0);
@@ -103,8 +105,13 @@ impl LinearBoard {
         self.linear.add_row(&Row::sum("no_good", variables, Relation::AtMost, ones.len() as i64));
     }
 
-    /// An optimal vertex of what is left, if the solver finds a point.
-    pub(super) fn solve(&mut self, run: &mut Run<'_>, level: usize) -> Result<Option<Vertex>, Unproven> {
+    /// Returns an optimal vertex of the remaining program, or `None` if the solver finds it
+    /// infeasible.
+    pub(super) fn solve(
+        &mut self,
+        run: &mut Run<'_>,
+        level: usize,
+    ) -> Result<Option<Vertex>, Unproven> {
         let mut watch = Step { watch: &mut *run.watch, level, nodes: run.nodes };
         if watch.look(&Progress::default()) == ControlFlow::Break(()) {
             return Err(Unproven::Stopped);

@@ -1,10 +1,12 @@
-//! `cutting-plane`: no branching. The lexicographic optimum of the relaxation is computed variable by variable;
-//! if x(h) is its first fractional variable and Q the set of those before it that are 1, no solution that comes
-//! first can have all of Q and x(h) at 1, and the row Σ_Q x + x(h) ≤ |Q| is added for good.
+//! `cutting-plane`: no branching. The lexicographic optimum of the relaxation is computed variable
+//! by variable. If x(h) is its first fractional variable and Q the set of the variables before it
+//! that are 1, the first solution cannot have all of Q and x(h) at 1, and the row Σ_Q x + x(h) ≤
+//! |Q| is added permanently.
 //!
-//! The lexicographic simplex maximises one variable after the other, and holds each at its greatest value. After a
-//! cut it goes on where it was as long as there is a point. When there is none, the last variable that was held at
-//! 1 would be fractional if all were computed anew: it gets its no-good at once.
+//! The lexicographic simplex maximises one variable after the other, and fixes each at its greatest
+//! value. After a cut it continues as long as the relaxation is feasible. When it becomes
+//! infeasible, the last variable fixed at 1 would be fractional in a recomputed optimum, so its
+//! no-good is added at once.
 
 use super::board::{LinearBoard, Mark};
 use super::{Claim, Run};
@@ -15,8 +17,11 @@ use crate::verdict::Unproven;
 
 pub(super) fn run(run: &mut Run<'_>) -> Claim {
     let n = run.problem.n();
-    let mut simplex =
-        LexSimplex { board: LinearBoard::new(run, Direction::Maximise), ones: Vec::new(), point: Vec::new() };
+    let mut simplex = LexSimplex {
+        board: LinearBoard::new(run, Direction::Maximise),
+        ones: Vec::new(),
+        point: Vec::new(),
+    };
     let mut variable = 0;
     while variable < n * n {
         if !simplex.board.is_free(variable) {
@@ -27,7 +32,7 @@ pub(super) fn run(run: &mut Run<'_>) -> Claim {
         match simplex.maximise(run, variable)? {
             Some(greatest) if greatest > 1.0 - TOLERANCE => {
                 simplex.ones.push((variable, before));
-                // A line without a square shows with the next programme.
+                // A line without a square makes the next LP infeasible.
                 simplex.board.place(variable);
             }
             Some(greatest) => {
@@ -37,7 +42,7 @@ pub(super) fn run(run: &mut Run<'_>) -> Claim {
                 simplex.board.forbid(variable);
             }
             None => {
-                // Not all of the variables at 1 can be: the last one has its no-good.
+                // Not all of the variables at 1 are possible: add the no-good of the last one.
                 let Some((last, mark)) = simplex.ones.pop() else { return Ok(None) };
                 simplex.board.undo(mark);
                 simplex.cut(run, last);
@@ -48,7 +53,7 @@ pub(super) fn run(run: &mut Run<'_>) -> Claim {
         variable += 1;
     }
     let columns: Vec<usize> = simplex.ones.iter().map(|&(one, _)| one % n).collect();
-    // All are fixed; the checker says whether at a solution.
+    // All variables are fixed; the checker decides whether this is a solution.
     if completes(run.problem, &columns) {
         Ok(Some(columns))
     } else {
@@ -58,14 +63,14 @@ pub(super) fn run(run: &mut Run<'_>) -> Claim {
 
 struct LexSimplex {
     board: LinearBoard,
-    /// The variables held at 1, with what was fixed before each.
+    /// The variables fixed at 1, each with the trail position before it.
     ones: Vec<(usize, Mark)>,
-    /// The last point of the relaxation; it satisfies everything that is held, or it is empty.
+    /// The last point of the relaxation, if it satisfies all fixed variables; otherwise empty.
     point: Vec<f64>,
 }
 
 impl LexSimplex {
-    /// Adds the no-good of the variables that are held at 1 and of `last`.
+    /// Adds the no-good of the variables fixed at 1 and of `last`.
     fn cut(&mut self, run: &mut Run<'_>, last: usize) {
         let ones: Vec<usize> = self.ones.iter().map(|&(one, _)| one).collect();
         self.board.add_no_good(&ones, last);
@@ -73,7 +78,8 @@ impl LexSimplex {
         run.nodes += 1;
     }
 
-    /// The greatest value of `variable` with the earlier ones held; none if there is no point.
+    /// Returns the greatest value of `variable` with the earlier ones fixed, or `None` if the
+    /// relaxation is infeasible.
     fn maximise(&mut self, run: &mut Run<'_>, variable: usize) -> Result<Option<f64>, Unproven> {
         if self.point.get(variable).is_some_and(|&value| value > 1.0 - TOLERANCE) {
             return Ok(Some(1.0));

@@ -1,5 +1,5 @@
-//! `ilp-iter`: for each row in turn, the 0-1 programme that minimises its column, Σ j·x(i,j), with the rows above
-//! fixed as they were found: n programmes.
+//! `ilp-iter`: for each row in turn, solves the 0-1 program that minimises its column, Σ j·x(i,j),
+//! with the rows above fixed at their optima: n programs.
 
 use super::{Claim, Run};
 use crate::ilp::formulation::{Formulation, Lines, place};
@@ -15,10 +15,13 @@ pub(super) fn run(run: &mut Run<'_>) -> Claim {
     let mut model = Formulation::Diagonals.model(run.problem, Lines::Full);
     let mut known: Option<Vec<usize>> = None;
     for row in 0..n {
-        // A column that is the least free one already cannot be less.
+        // If the known column is already the least free one, it is optimal.
         let least = (0..n).find(|&col| model.columns[row * n + col].domain != Domain::Zero);
         if known.as_ref().is_none_or(|known| Some(known[row]) != least) {
-            model.set_objective(Direction::Minimise, |k| if k / n == row { (k % n) as i64 } else { 0 });
+            model.set_objective(
+                Direction::Minimise,
+                |k| if k / n == row { (k % n) as i64 } else { 0 },
+            );
             let start = known.as_ref().map(|columns| values_of(&model, columns));
             let mut watch = Step { watch: &mut *run.watch, level: row, nodes: run.nodes };
             let outcome = run.solver.optimise(&model, start.as_deref(), &mut watch);
@@ -30,13 +33,17 @@ pub(super) fn run(run: &mut Run<'_>) -> Claim {
                 (Status::Infeasible, _, None) => return Ok(None),
                 (Status::Stopped, ..) => return Err(Unproven::Stopped),
                 (Status::Failed(why), ..) => return Err(run.failed(&why)),
-                (Status::Optimal, None, _) => return Err(run.failed("what it calls optimal is no solution")),
+                (Status::Optimal, None, _) => {
+                    return Err(run.failed("what it calls optimal is no solution"));
+                }
                 (Status::Infeasible, _, Some(_)) => {
                     return Err(run.failed("it denies a solution that it gave"));
                 }
             };
         }
-        let Some(known) = &known else { return Err(run.failed("there is no solution to go on with")) };
+        let Some(known) = &known else {
+            return Err(run.failed("there is no solution to go on with"));
+        };
         place(&mut model, run.problem, Square::new(row, known[row]));
     }
     // n = 0 has one solution, the empty one.

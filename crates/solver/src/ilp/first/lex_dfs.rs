@@ -1,11 +1,12 @@
-//! `lex-dfs`: depth first on the lexicographic simplex, branching n ways on the rows in order.
+//! `lex-dfs`: depth-first search with the lexicographic simplex, with n-way branching on the rows
+//! in order.
 //!
-//! The mini-cutloop of a row: take its first free variable. If the relaxation has no point in which it is 1, its
-//! lexicographic optimum has it below 1, so in integers it is 0: fix it and look again. If there is one, branch
-//! there. A queen fixes all variables of its cliques. Where every row has been passed in this way, the
-//! lexicographic optimum is integral and the first solution.
+//! The mini-cutloop of a row: take its first free variable. If the relaxation has no point in which
+//! the variable is 1, it is below 1 in the lexicographic optimum, hence 0 in integers: fix it and
+//! repeat. Otherwise branch there. A queen fixes all variables of its cliques. When every row has
+//! been passed in this way, the lexicographic optimum is integral and the first solution.
 //!
-//! A point of the relaxation that is known already and has the variable at 1 saves the programme.
+//! A known point of the relaxation that has the variable at 1 saves solving an LP.
 
 use super::board::LinearBoard;
 use super::{Claim, Run};
@@ -14,7 +15,8 @@ use crate::ilp::solver::TOLERANCE;
 use crate::verdict::Unproven;
 
 pub(super) fn run(run: &mut Run<'_>) -> Claim {
-    let mut search = LexDfs { board: LinearBoard::new(run, Direction::Maximise), point: Vec::new() };
+    let mut search =
+        LexDfs { board: LinearBoard::new(run, Direction::Maximise), point: Vec::new() };
     let mut columns = Vec::new();
     Ok(search.descend(run, &mut columns)?.then_some(columns))
 }
@@ -26,7 +28,8 @@ struct LexDfs {
 }
 
 impl LexDfs {
-    /// Whether the rows from `columns.len()` on can be filled; if so, `columns` is the first solution.
+    /// Returns whether the rows from `columns.len()` on can be filled; if so, `columns` is the
+    /// first solution.
     fn descend(&mut self, run: &mut Run<'_>, columns: &mut Vec<usize>) -> Result<bool, Unproven> {
         let (n, row) = (run.problem.n(), columns.len());
         if row == n {
@@ -52,8 +55,13 @@ impl LexDfs {
         Ok(false)
     }
 
-    /// Places a queen, and says whether the relaxation still has a point.
-    fn can_be_one(&mut self, run: &mut Run<'_>, variable: usize, row: usize) -> Result<bool, Unproven> {
+    /// Places a queen. Returns whether the relaxation is still feasible.
+    fn can_be_one(
+        &mut self,
+        run: &mut Run<'_>,
+        variable: usize,
+        row: usize,
+    ) -> Result<bool, Unproven> {
         if !self.board.place(variable) {
             return Ok(false);
         }

@@ -1,11 +1,12 @@
-//! The lexicographically first solution (OEIS A141843), by the methods of Fischetti and Salvagnin, "Finding first
-//! and most-beautiful queens by integer programming" (arXiv 1907.08246), section 3.
+//! The lexicographically first solution (OEIS A141843), by the methods of Fischetti and Salvagnin,
+//! "Finding first and most-beautiful queens by integer programming" (arXiv 1907.08246), section 3.
 //!
-//! The first solution has the least column on row 1, among those the least on row 2, and so on. In terms of the
-//! 0-1 programme: the vector x(1,1), x(1,2), … , x(n,n) is lexicographically largest.
+//! The first solution has the least column on row 1, among those the least on row 2, and so on. In
+//! terms of the 0-1 program: the vector x(1,1), x(1,2), … , x(n,n) is lexicographically largest.
 //!
-//! Our own is `exact`: see [`exact`]. It and `cp` prove what they say in integers. All others believe a floating-point
-//! solver while they run; what they arrive at is put before the [`counterexample`], and only what it confirms is called proved.
+//! Our own method is `exact`, see [`crate::first`]. It and `cp` prove their answers in integers.
+//! All other methods rely on a floating-point solver while they run; their answers are passed to
+//! [`counterexample`] and are called proved only if it confirms them.
 
 mod board;
 mod cutting_plane;
@@ -28,30 +29,30 @@ use nqueens_proof::board::{Piece, Problem};
 /// A method for the first solution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// Completion queries under integer budgets from linear programmes, with a certificate.
+    /// Completion queries under integer dual bounds from linear relaxations, with a certificate.
     Exact,
     /// Constraint programming, depth first, rows in order, columns increasing.
     Cp,
-    /// Row by row a 0-1 programme, the earlier rows fixed.
+    /// One 0-1 program per row, with the earlier rows fixed.
     IlpIter,
-    /// Depth first, the bound of the truncated programme gives the column to try.
+    /// Depth first; the LP bound of the truncated program selects the column to try.
     IlpTrunc,
-    /// Depth first on the lexicographic simplex, with the mini-cutloop.
+    /// Depth first with the lexicographic simplex and the mini-cutloop.
     LexDfs,
     /// Lexicographic simplex with no-goods, without branching.
     CuttingPlane,
-    /// One 0-1 programme whose weights encode the order.
+    /// One 0-1 program whose weights encode the order.
     IlpWeights,
 }
 
-/// A text that names no method.
+/// The error for a text that names no method.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "'{0}' is not a method for the first solution; choose exact, cp, ilp-iter, ilp-trunc, lex-dfs, cutting-plane or ilp-weights"
 )]
 pub struct UnknownMethod(String);
 
-/// A board that is too large for a method.
+/// The error for a board that is too large for a method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{method} is for boards up to n = {} only, not for n = {n}; take another method", .method.largest())]
 pub struct TooLarge {
@@ -71,7 +72,7 @@ impl Method {
         Self::IlpWeights,
     ];
 
-    /// Its name on the command line.
+    /// Returns the name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Exact => "exact",
@@ -84,12 +85,12 @@ impl Method {
         }
     }
 
-    /// Whether it asks a solver.
+    /// Returns whether the method needs a solver.
     pub const fn needs_solver(self) -> bool {
         !matches!(self, Self::Exact | Self::Cp)
     }
 
-    /// The largest board that it can do.
+    /// Returns the largest supported board size.
     pub const fn largest(self) -> usize {
         match self {
             Self::Exact => crate::first::LARGEST,
@@ -117,10 +118,10 @@ impl FromStr for Method {
     }
 }
 
-/// The first solution on the empty board of size `n`, by `method`; or that there is none.
+/// Finds the first solution on the empty board of size `n` by `method`, or that there is none.
 ///
 /// # Errors
-/// A board beyond [`Method::largest`].
+/// The board is larger than [`Method::largest`].
 pub fn first(
     n: usize,
     method: Method,
@@ -133,7 +134,13 @@ pub fn first(
     let problem = Problem::empty(Piece::Queen, n);
     match method {
         Method::Exact => {
-            return Ok(crate::first::first(n, crate::first::Options::default(), watch, &mut |_| {}).into());
+            return Ok(crate::first::first(
+                n,
+                crate::first::Options::default(),
+                watch,
+                &mut |_| {},
+            )
+            .into());
         }
         Method::Cp => return Ok(by_constraints(&problem, watch)),
         _ => {}
@@ -169,22 +176,23 @@ fn by_constraints(problem: &Problem, watch: &mut dyn ProgressSink) -> Answer<Vec
     Answer { found, verdict, nodes: search.nodes(), programmes: 0 }
 }
 
-/// What all methods with a solver share.
+/// The state shared by all methods that use a solver.
 struct Run<'a> {
     problem: &'a Problem,
     solver: &'a dyn Solver,
     watch: &'a mut dyn ProgressSink,
-    /// The first of all solutions that came by.
+    /// The first of all solutions found so far.
     best: Option<Vec<usize>>,
     nodes: u64,
     programmes: u64,
 }
 
-/// What a method claims: the first solution, or that there is none.
+/// The claim of a method: the first solution, or `None` if there is no solution.
 type Claim = Result<Option<Vec<usize>>, Unproven>;
 
 impl Run<'_> {
-    /// Keeps the solution that `values` show, if they show one, and it comes before those that are known.
+    /// Returns the solution encoded by `values`, if there is one, and keeps it if it comes before
+    /// all known ones.
     fn offer(&mut self, values: &[f64]) -> Option<Vec<usize>> {
         let found = solution(self.problem, &rounded(values))?;
         if self.best.as_ref().is_none_or(|best| found < *best) {
@@ -193,7 +201,7 @@ impl Run<'_> {
         Some(found)
     }
 
-    /// What the solver says about a linear programme: an optimal vertex, or that there is no point.
+    /// Returns the optimal vertex of a linear program, or `None` if the solver finds it infeasible.
     fn vertex(&mut self, outcome: LinearOutcome) -> Result<Option<Vertex>, Unproven> {
         self.programmes += 1;
         match outcome {

@@ -1,7 +1,8 @@
-//! `ilp-trunc`: depth first over the rows. At each node the programme that minimises the row's column is solved at
-//! its root only, as a linear programme; its value, rounded up, is a lower bound of the column, and the next free
-//! column from there is tried. If a later programme turns out to be infeasible, the columns up to it are
-//! forbidden, and the row is asked again.
+//! `ilp-trunc`: depth first over the rows. At each node the program that minimises the row's column
+//! is solved at its root only, as a linear program. Its value, rounded up, is a lower bound of the
+//! column, and the next free column from there is tried. If a later program turns out to be
+//! infeasible, the columns up to the tried one are forbidden, and the bound of the row is computed
+//! again.
 
 use super::board::LinearBoard;
 use super::{Claim, Run};
@@ -15,8 +16,13 @@ pub(super) fn run(run: &mut Run<'_>) -> Claim {
     Ok(descend(run, &mut board, &mut columns)?.then_some(columns))
 }
 
-/// Whether the rows from `columns.len()` on can be filled; if so, `columns` is the first solution.
-fn descend(run: &mut Run<'_>, board: &mut LinearBoard, columns: &mut Vec<usize>) -> Result<bool, Unproven> {
+/// Returns whether the rows from `columns.len()` on can be filled; if so, `columns` is the first
+/// solution.
+fn descend(
+    run: &mut Run<'_>,
+    board: &mut LinearBoard,
+    columns: &mut Vec<usize>,
+) -> Result<bool, Unproven> {
     let (n, row) = (run.problem.n(), columns.len());
     if row == n {
         return Ok(true);

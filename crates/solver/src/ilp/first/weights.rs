@@ -1,8 +1,10 @@
-//! `ilp-weights`: one 0-1 programme whose objective encodes the order, the paper's (1): row i (from 0) and column
-//! j (from 0) cost j·n^(n−1−i), so that a column less on a row outweighs everything below. Minimised.
+//! `ilp-weights`: one 0-1 program whose objective encodes the order, (1) in the paper: row i and
+//! column j (both from 0) cost j·n^(n−1−i), so that one column less on a row outweighs all rows
+//! below. Minimised.
 //!
-//! The weights span n^(n−1), and a solver computes with 53 bits, so the size of the board is limited; and even
-//! there its tolerances may hide what the last rows say. The referee has the last word, as always.
+//! The weights span n^(n−1), and a solver computes with 53 bits, so the size of the board is
+//! limited; even there, its tolerances may hide the last rows. As always, the counterexample search
+//! decides.
 
 use super::{Claim, Run};
 use crate::ilp::formulation::{Formulation, Lines};
@@ -11,7 +13,7 @@ use crate::ilp::solver::Status;
 use crate::progress::Step;
 use crate::verdict::Unproven;
 
-/// The largest board on which every objective value is a whole number below 2^53: 13^13 < 2^53 < 14^14.
+/// The largest board on which every objective value is an integer below 2^53: 13^13 < 2^53 < 14^14.
 pub(super) const LARGEST: usize = 13;
 
 pub(super) fn run(run: &mut Run<'_>) -> Claim {
@@ -36,7 +38,7 @@ pub(super) fn run(run: &mut Run<'_>) -> Claim {
 }
 
 fn weight(n: usize, row: usize, column: usize) -> i64 {
-    // Below 2^53 for the boards that are let in.
+    // Below 2^53 for the accepted boards.
     let power = (n as i64).pow((n - 1 - row) as u32);
     column as i64 * power
 }
@@ -48,7 +50,8 @@ mod tests {
     #[test]
     fn weights_order_placements_like_the_dictionary_and_stay_exact() {
         let n = 4;
-        let total = |p: &[usize]| -> i64 { p.iter().enumerate().map(|(r, &c)| weight(n, r, c)).sum() };
+        let total =
+            |p: &[usize]| -> i64 { p.iter().enumerate().map(|(r, &c)| weight(n, r, c)).sum() };
         let placements: Vec<Vec<usize>> =
             (0..256).map(|code| vec![code / 64, code / 16 % 4, code / 4 % 4, code % 4]).collect();
         assert!(placements.windows(2).all(|pair| total(&pair[0]) < total(&pair[1])));

@@ -1,24 +1,26 @@
-//! Hours of the day in which a worker counts.
+//! The hours of the day in which a worker counts.
 
 use std::fmt;
 use std::str::FromStr;
 
 const DAY: u16 = 24 * 60;
 
-/// From one time of the day to another, in minutes since midnight, local time; over midnight if the end comes first.
+/// A range of times of day, in minutes since midnight, local time. It spans midnight if the end
+/// comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct QuietHours {
+pub struct WorkingHours {
     from: u16,
     to: u16,
 }
 
-/// A text that is no such hours.
+/// The error for a text that is not a range of hours.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' are no hours; write the first and the last as HH:MM-HH:MM, for example 18:00-08:00")]
-pub struct QuietHoursError(String);
+pub struct WorkingHoursError(String);
 
-impl QuietHours {
-    /// Whether a minute of the day, from 0 to 1439, is in them: the first is, the last is not.
+impl WorkingHours {
+    /// Returns whether a minute of the day, from 0 to 1439, is in the range. The start is included,
+    /// the end is not.
     pub const fn contains(self, minute: u16) -> bool {
         if self.from < self.to {
             self.from <= minute && minute < self.to
@@ -38,21 +40,21 @@ fn minute(text: &str) -> Option<u16> {
     (minute < 60 && hour * 60 + minute <= DAY).then_some(hour * 60 + minute)
 }
 
-impl FromStr for QuietHours {
-    type Err = QuietHoursError;
+impl FromStr for WorkingHours {
+    type Err = WorkingHoursError;
 
-    fn from_str(text: &str) -> Result<Self, QuietHoursError> {
+    fn from_str(text: &str) -> Result<Self, WorkingHoursError> {
         let parse = || {
             let (from, to) = text.split_once('-')?;
             let (from, to) = (minute(from)?, minute(to)?);
-            // Nothing, or everything: nobody knows.
+            // Equal times could mean either no hours or all.
             (from < DAY && from != to).then_some(Self { from, to })
         };
-        parse().ok_or_else(|| QuietHoursError(text.chars().take(40).collect()))
+        parse().ok_or_else(|| WorkingHoursError(text.chars().take(40).collect()))
     }
 }
 
-impl fmt::Display for QuietHours {
+impl fmt::Display for WorkingHours {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { from, to } = self;
         write!(f, "{:02}:{:02}-{:02}:{:02}", from / 60, from % 60, to / 60, to % 60)
@@ -66,12 +68,16 @@ mod tests {
     #[test]
     fn hours_are_from_their_first_minute_to_before_their_last_also_over_midnight() {
         for (text, inside, outside) in [
-            ("18:00-08:00", vec![18 * 60, 23 * 60 + 59, 0, 7 * 60 + 59], vec![8 * 60, 17 * 60 + 59]),
+            (
+                "18:00-08:00",
+                vec![18 * 60, 23 * 60 + 59, 0, 7 * 60 + 59],
+                vec![8 * 60, 17 * 60 + 59],
+            ),
             ("09:30-17:00", vec![9 * 60 + 30, 16 * 60 + 59], vec![9 * 60 + 29, 17 * 60, 0]),
             ("00:00-24:00", vec![0, 720, 1439], vec![]),
             ("23:59-00:00", vec![1439], vec![0, 1438]),
         ] {
-            let hours: QuietHours = text.parse().expect(text);
+            let hours: WorkingHours = text.parse().expect(text);
             assert_eq!(hours.to_string(), text);
             assert!(inside.iter().all(|&minute| hours.contains(minute)), "{text}");
             assert!(!outside.iter().any(|&minute| hours.contains(minute)), "{text}");
@@ -93,7 +99,7 @@ mod tests {
             "+1:00-08:00",
             "18:00-08:00-09:00",
         ] {
-            let error = text.parse::<QuietHours>().expect_err(text).to_string();
+            let error = text.parse::<WorkingHours>().expect_err(text).to_string();
             assert!(error.contains("HH:MM-HH:MM"), "{error}");
         }
     }
