@@ -5,8 +5,7 @@
 
 #![allow(dead_code, unreachable_pub)]
 
-#[path = "../support/seeds.rs"]
-pub mod seeds;
+pub use crate::support::seeds;
 
 use std::collections::BTreeMap;
 
