@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
 use hmac_sha256::Hash as Sha256;
+use serde::{Deserialize, Serialize};
 
 use super::MAX_PREFIX_ROWS;
 use crate::board::{Piece, Problem, Square};
