@@ -155,6 +155,7 @@ impl From<ServeError> for Failure {
             ServeError::Tls(_)
             | ServeError::Listen(..)
             | ServeError::Thread(_)
+            | ServeError::Random(_)
             | ServeError::Transport(_) => Exit::NotAvailable,
         };
         Self { exit, message }

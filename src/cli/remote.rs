@@ -274,7 +274,7 @@ pub(super) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Res
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let no_runtime = |error: io::Error| Failure {
         exit: Exit::NotAvailable,
-        message: format!("the system gives no threads for the network: {error}"),
+        message: format!("cannot create a threads for the network: {error}"),
     };
     let runtime = runtime.map_err(no_runtime)?;
     let outcome = runtime.block_on(work);

@@ -85,8 +85,10 @@ pub(super) fn start(
 pub(super) enum StartError {
     #[error(transparent)]
     Ledger(#[from] LedgerError),
-    #[error("the system gives no thread: {0}")]
+    #[error("cannot create a thread: {0}")]
     Thread(std::io::Error),
+    #[error("the system has no random bytes: {0}")]
+    Random(std::io::Error),
 }
 
 /// The reason that entries are not in the ledger.
@@ -163,8 +165,8 @@ impl CampaignActor {
         settings: Settings,
         (metrics, notifier, event_log): (Arc<Metrics>, Notifier, EventLog),
         (arbiter, calls): (std_mpsc::Sender<Assigned>, Arc<WaitingCalls>),
-    ) -> Result<Self, LedgerError> {
-        let key = campaign_key(&path);
+    ) -> Result<Self, StartError> {
+        let key = campaign_key(&path).map_err(StartError::Random)?;
         let mut actor = Self {
             path,
             settings,

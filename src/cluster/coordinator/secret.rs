@@ -1,6 +1,7 @@
 //! The secret of a campaign: 32 random bytes in a private file beside the ledger. With it, a
 //! coordinator recognises the leases that it granted before a restart.
 
+use std::io;
 use std::path::Path;
 
 use crate::cluster::auth::{read_private, write_private};
@@ -12,19 +13,20 @@ const FILE: &str = "campaign.key";
 /// Returns the key of the campaign whose ledger is at `ledger`, or a new one if no key exists.
 /// A new key that cannot be saved is used all the same: this costs only the leases that are
 /// outstanding at the next restart.
-pub(super) fn campaign_key(ledger: &Path) -> CampaignKey {
+///
+/// # Errors
+/// The system has no random bytes. Anything less random would let workers forge leases.
+pub(super) fn campaign_key(ledger: &Path) -> io::Result<CampaignKey> {
     let path = ledger.with_file_name(FILE);
     if let Ok((_, bytes)) = read_private(&path, 32)
         && let Ok(bytes) = <[u8; 32]>::try_from(bytes)
     {
-        return CampaignKey::from_bytes(bytes);
+        return Ok(CampaignKey::from_bytes(bytes));
     }
     let mut bytes = [0; 32];
-    if getrandom::fill(&mut bytes).is_err() {
-        fastrand::fill(&mut bytes);
-    }
+    getrandom::fill(&mut bytes).map_err(io::Error::other)?;
     if let Err(error) = write_private(&path, &bytes) {
         tracing::warn!("leases will not outlive this start of the coordinator: {error}");
     }
-    CampaignKey::from_bytes(bytes)
+    Ok(CampaignKey::from_bytes(bytes))
 }

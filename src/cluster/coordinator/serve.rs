@@ -129,8 +129,11 @@ pub enum ServeError {
     #[error("a folder of proofs cannot be used: {0}")]
     Proofs(io::Error),
     /// A thread cannot be spawned.
-    #[error("the system gives no thread: {0}")]
+    #[error("cannot create a thread: {0}")]
     Thread(io::Error),
+    /// The system has no random bytes.
+    #[error("the system has no random bytes: {0}")]
+    Random(io::Error),
     /// The campaign actor failed.
     #[error(
         "the campaign actor failed; nothing that it acknowledged is lost: start the coordinator again"
@@ -146,6 +149,7 @@ impl From<StartError> for ServeError {
         match error {
             StartError::Ledger(error) => Self::Ledger(error),
             StartError::Thread(error) => Self::Thread(error),
+            StartError::Random(error) => Self::Random(error),
         }
     }
 }

@@ -178,7 +178,7 @@ pub enum WorkerError {
     #[error("this machine does not tell its temperature; leave --max-temperature out")]
     NoThermometer,
     /// The system cannot create a thread.
-    #[error("the system gives no thread: {0}")]
+    #[error("cannot create a thread: {0}")]
     Thread(io::Error),
     /// The coordinator refuses the worker.
     #[error("the coordinator at {0} refuses: {1}")]

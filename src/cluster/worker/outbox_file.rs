@@ -15,7 +15,7 @@ pub enum OutboxError {
     #[error("{path} cannot be used: {1}", path = .0.display())]
     File(PathBuf, rusqlite::Error),
     /// The system cannot create a thread.
-    #[error("the system gives no thread: {0}")]
+    #[error("cannot create a thread: {0}")]
     Thread(std::io::Error),
 }
 
