@@ -111,6 +111,11 @@ fn two_workers_prove_the_most_beautiful_solution_and_both_are_of_use() {
         let token = printed(&["token", "create", "--data", coordinator.data()]);
         worker(&coordinator, &scratch.path(name), &["--name", name, "--token", token.trim()])
     });
+    // The proof takes one of them a second or two, so both must be there before it begins.
+    eventually("second worker", || {
+        let listed = printed(&["workers", "--json", "--data", coordinator.data()]);
+        (listed.lines().count() == 2).then_some(())
+    });
     let file = scratch.file("certificate");
     let submit = [
         "submit",
