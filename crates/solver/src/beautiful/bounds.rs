@@ -1,4 +1,4 @@
-//! What has been proved about the solutions in question.
+//! The facts proved so far about the solutions in question.
 
 use std::ops::RangeInclusive;
 

@@ -131,7 +131,7 @@ enum Asked {
     Stopped,
 }
 
-/// What prices prove.
+/// The conclusions that prices prove.
 enum Shown {
     /// There is no solution.
     Nothing,

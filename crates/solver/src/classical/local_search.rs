@@ -76,7 +76,7 @@ enum Repair {
 struct Board<'a> {
     problem: &'a Problem,
     n: usize,
-    /// Whether the queen of a row is fixed.
+    /// True if the queen of a row is fixed.
     fixed: Vec<bool>,
     /// The column of the queen in each row.
     queens: Vec<usize>,
@@ -278,7 +278,7 @@ impl Search<'_> {
 /// All attacked queens that may move, and some that are no longer attacked.
 struct Suspects {
     rows: Vec<usize>,
-    /// Whether a row must not be added: it is in `rows`, or its queen never moves.
+    /// True if a row must not be added: it is in `rows`, or its queen never moves.
     known: Vec<bool>,
 }
 

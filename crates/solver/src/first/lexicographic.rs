@@ -37,7 +37,7 @@ pub struct Found {
     /// The first solution or, if the run was stopped, the earliest one found: the 0-based column of
     /// each row.
     pub solution: Option<Vec<usize>>,
-    /// Whether the run was completed: `solution` is the first solution, or there is none.
+    /// True if the run was completed: `solution` is the first solution, or there is none.
     pub finished: bool,
     /// The refuted prefixes.
     pub refuted: Refutations,

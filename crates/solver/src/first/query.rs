@@ -192,7 +192,7 @@ struct Query<'c, W: Width> {
     random: Rng,
     /// [`NOISE`], or 0.
     noise: f64,
-    /// Whether to branch on the first open row instead of the smallest line.
+    /// True to branch on the first open row instead of the smallest line.
     in_order: bool,
 }
 
