@@ -23,7 +23,7 @@ use crate::proof::{self, Meter, ProofError};
 use crate::render::{Drawing, RingsFormat, draw_rings};
 use crate::solver::beautiful::resume::ResumeError;
 use crate::solver::beautiful::{
-    Exact, Question, Stage, all_as_beautiful, go_on_to_most_beautiful, resume,
+    Exact, Query, Stage, all_equally_beautiful, resume, resume_most_beautiful,
 };
 use crate::solver::ilp::most_beautiful;
 use crate::solver::{Answer, Unproven, Verdict};
@@ -131,7 +131,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         Method::Ilp => Some(args.solver.solver(args.quiet)?),
     };
     let mut terminal = Terminal::new("level", args.time_limit, args.quiet);
-    let question = Question {
+    let question = Query {
         n: args.n,
         norm: args.norm,
         turning: args.symmetric,
@@ -156,7 +156,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     }
     let all = match &answer.found {
         Some(columns) if args.all && answer.is_proven() => {
-            all_as_beautiful(question, columns, &mut terminal).map(Some)
+            all_equally_beautiful(question, columns, &mut terminal).map(Some)
         }
         _ => Ok(None),
     };
@@ -213,14 +213,14 @@ fn check(
 /// at last.
 fn exactly(
     args: &Args,
-    question: Question,
+    question: Query,
     terminal: &mut Terminal,
 ) -> Result<(Exact, Option<Failure>), Failure> {
     let path = args.resume.as_deref();
     let begun = path.map(|path| go_on_from(path, &question, args, terminal)).transpose()?.flatten();
     let mut book = Book { path, written: Instant::now(), failure: None };
-    let exact = go_on_to_most_beautiful(question, begun, terminal, &mut |stage| book.keep(stage));
-    if let Some(state) = &exact.state {
+    let exact = resume_most_beautiful(question, begun, terminal, &mut |stage| book.keep(stage));
+    if let Some(state) = &exact.checkpoint {
         book.write(state);
     }
     Ok((exact, book.failure))
@@ -229,7 +229,7 @@ fn exactly(
 /// What the run that wrote `path` had proved; none if there is no such file.
 fn go_on_from(
     path: &Path,
-    question: &Question,
+    question: &Query,
     args: &Args,
     terminal: &Terminal,
 ) -> Result<Option<PartialProof>, Failure> {
@@ -275,7 +275,7 @@ struct Book<'a> {
 impl Book<'_> {
     fn keep(&mut self, stage: &Stage<'_>) {
         if self.path.is_some() && self.written.elapsed() >= KEEP_EVERY {
-            self.write(&stage.state());
+            self.write(&stage.checkpoint());
         }
     }
 

@@ -18,12 +18,14 @@ use super::terminal::{Terminal, time_limit};
 use super::{Exit, Failure, print};
 use crate::board::{Norm, Piece, Placement, Problem};
 use crate::engine::Spread;
-use crate::solver::beautiful::{Question, fingerprint, most_beautiful_exactly};
+use crate::solver::beautiful::{self, fingerprint, most_beautiful_exactly};
 use crate::solver::classical::{self, Ending};
 use crate::solver::cp;
 use crate::solver::ilp::exclusion::{Exclusion, Next};
 use crate::solver::ilp::most_beautiful;
-use crate::solver::ilp::{FirstMethod, Formulation, Goal, Solver, first, one_solution};
+use crate::solver::ilp::{
+    FirstMethod, Formulation, Goal, Solver, lexicographic_first, one_solution,
+};
 use crate::solver::{Answer, Verdict};
 use crate::solver::{Progress, ProgressSink as _};
 
@@ -206,7 +208,8 @@ fn contestants(query: Query, solver: &dyn Solver) -> Vec<Contestant<'_>> {
                 fingerprint(columns).iter().map(u64::to_string).collect::<Vec<_>>().join(" ")
             };
             let threads = std::thread::available_parallelism().map_or(1, usize::from);
-            let exactly = move |n| Question { n, norm: Norm::Euclidean, turning: false, threads };
+            let exactly =
+                move |n| beautiful::Query { n, norm: Norm::Euclidean, turning: false, threads };
             vec![
                 Contestant {
                     method: "exact",
@@ -233,7 +236,7 @@ fn first_by(method: FirstMethod, solver: &dyn Solver) -> Contestant<'_> {
         method: method.name(),
         largest: method.largest(),
         run: Box::new(move |n, terminal| {
-            let answer = first(n, method, solver, terminal);
+            let answer = lexicographic_first(n, method, solver, terminal);
             said(&answer.expect("larger boards are not given to it"), line)
         }),
     }
@@ -266,7 +269,7 @@ fn solvers(solver: &dyn Solver) -> Vec<Contestant<'_>> {
         method: "cp",
         largest: usize::MAX,
         run: Box::new(|n, terminal| {
-            let (event, nodes) = cp::one(&Problem::empty(Piece::Queen, n), terminal);
+            let (event, nodes) = cp::find_one(&Problem::empty(Piece::Queen, n), terminal);
             let answer = matches!(event, cp::Event::Solution(_)).then(|| A_SOLUTION.to_owned());
             Said { answer, proven: event != cp::Event::Stopped, nodes }
         }),
@@ -362,8 +365,8 @@ impl classical::AnswerSink for Taking<'_> {
         }
     }
 
-    fn look(&mut self, tried: u64) -> ControlFlow<()> {
-        self.terminal.look(&Progress { level: 0, bound: None, nodes: tried })
+    fn report(&mut self, tried: u64) -> ControlFlow<()> {
+        self.terminal.report(&Progress { level: 0, bound: None, nodes: tried })
     }
 }
 

@@ -20,7 +20,7 @@ use crate::proof::{self, Meter, ProofError};
 use crate::render::Drawing;
 use crate::solver::first::resume::{self, ResumeError};
 use crate::solver::first::{self, Found, Options, Refutations};
-use crate::solver::ilp::{BEST_SOLVER, FirstMethod, Solver, first};
+use crate::solver::ilp::{BEST_SOLVER, FirstMethod, Solver, lexicographic_first};
 use crate::solver::{Answer, Unproven, Verdict};
 
 /// Find the lexicographically first solution (OEIS A141843), with a proof in integers that none comes before it.
@@ -164,7 +164,8 @@ fn answer(
     let (answer, unwritten) = match args.method {
         FirstMethod::Exact => engine.answer(&problem, args.quiet, terminal)?,
         method => (
-            first(n, method, solver.unwrap_or(BEST_SOLVER), terminal).map_err(Failure::usage)?,
+            lexicographic_first(n, method, solver.unwrap_or(BEST_SOLVER), terminal)
+                .map_err(Failure::usage)?,
             None,
         ),
     };
@@ -279,7 +280,7 @@ impl EngineArgs {
         }
         if problem.conflict().is_some() {
             return Ok((
-                Answer { found: None, verdict: Verdict::Proven, nodes: 0, programmes: 0 },
+                Answer { found: None, verdict: Verdict::Proven, nodes: 0, lps_solved: 0 },
                 None,
             ));
         }
@@ -294,7 +295,7 @@ impl EngineArgs {
         let options = Options { threads, refuted, placed: problem.placed().to_vec() };
         let mut book =
             Book { path: self.resume.as_deref(), n, written: Instant::now(), failure: None };
-        let found = first::first(n, options, terminal, &mut |refuted| book.keep(refuted));
+        let found = first::first_solution(n, options, terminal, &mut |refuted| book.keep(refuted));
         book.write(&found.refuted);
         let mut unwritten = book.failure;
         let Some((path, file)) = certificate.filter(|_| found.finished) else {
@@ -419,7 +420,7 @@ mod tests {
 
     #[test]
     fn a_certificate_is_checked_only_within_the_time_limit() {
-        let found = first::first(10, Options::default(), &mut Unobserved, &mut |_| {});
+        let found = first::first_solution(10, Options::default(), &mut Unobserved, &mut |_| {});
         let checked = |limit| checked_certificate(10, &found, &Terminal::new("row", limit, true));
         assert_eq!(checked(Some(Duration::ZERO)), Ok(None));
         let certificate = checked(None).expect("it is right").expect("there is time");

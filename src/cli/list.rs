@@ -196,7 +196,7 @@ impl AnswerSink for Watching<'_, '_> {
         self.listing.take(self.method, columns)
     }
 
-    fn look(&mut self, tried: u64) -> ControlFlow<()> {
+    fn report(&mut self, tried: u64) -> ControlFlow<()> {
         let found = self.listing.found;
         self.ticker.tell(tried, || format!(", {} valid", grouped(found.into())));
         self.listing.go_on()
@@ -204,8 +204,8 @@ impl AnswerSink for Watching<'_, '_> {
 }
 
 impl solver::ProgressSink for Watching<'_, '_> {
-    fn look(&mut self, progress: &solver::Progress) -> ControlFlow<()> {
-        AnswerSink::look(self, progress.nodes)
+    fn report(&mut self, progress: &solver::Progress) -> ControlFlow<()> {
+        AnswerSink::report(self, progress.nodes)
     }
 
     fn time_left(&self) -> Option<Duration> {

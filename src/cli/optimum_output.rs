@@ -76,7 +76,7 @@ impl Report {
             proven: doubt.is_none(),
             doubt,
             nodes: answer.nodes.to_string(),
-            programmes: answer.programmes,
+            programmes: answer.lps_solved,
             norm: None,
             symmetric: None,
             optimal_placements: None,

@@ -251,7 +251,7 @@ fn by_programme(args: &Args, problem: &Problem) -> Result<Run, Failure> {
 fn by_constraints(args: &Args, problem: &Problem) -> Result<Run, Failure> {
     fits("cp", problem, CP_LARGEST)?;
     let mut terminal = Terminal::new("rows", args.time_limit, args.quiet);
-    let (event, tried) = cp::one(problem, &mut terminal);
+    let (event, tried) = cp::find_one(problem, &mut terminal);
     terminal.finish();
     let check = |columns: &[usize]| {
         Placement::check_solution(problem, columns).map_err(|error| refused("cp", &error))
@@ -279,7 +279,7 @@ impl AnswerSink for First {
         ControlFlow::Break(())
     }
 
-    fn look(&mut self, tried: u64) -> ControlFlow<()> {
+    fn report(&mut self, tried: u64) -> ControlFlow<()> {
         self.ticker.tell(tried, String::new);
         if self.interrupt.is_raised() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }

@@ -86,12 +86,12 @@ impl Terminal {
 }
 
 impl ProgressSink for Terminal {
-    fn look(&mut self, progress: &Progress) -> ControlFlow<()> {
+    fn report(&mut self, progress: &Progress) -> ControlFlow<()> {
         self.draw(progress);
         if self.is_over() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
-    fn tell(&mut self, place: &dyn Fn() -> String) {
+    fn describe(&mut self, place: &dyn Fn() -> String) {
         if !self.bar.is_hidden() {
             self.place = Some(place());
         }

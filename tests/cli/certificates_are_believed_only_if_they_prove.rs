@@ -65,7 +65,7 @@ fn kept(name: &str) -> PathBuf {
 
 /// The first solution of the engine, with its certificate.
 fn certified(n: usize) -> (Option<Vec<usize>>, Vec<u8>) {
-    let found = first::first(n, first::Options::default(), &mut Unobserved, &mut |_| {});
+    let found = first::first_solution(n, first::Options::default(), &mut Unobserved, &mut |_| {});
     assert!(found.finished);
     let refutations = found.refutations(n);
     let refutations: Vec<_> = refutations.iter().collect();
@@ -255,7 +255,7 @@ fn a_most_beautiful_run_goes_on_from_what_was_proved_before() {
     assert!(matches!(stopped.status.code(), Some(0 | 4)), "{}", text(&stopped.stderr));
     let on = run(&["beautiful", "34", "--resume", &state]);
     assert_eq!(on.status.code(), Some(7), "{}", text(&on.stderr));
-    assert!(text(&on.stderr).contains("n = 64, not for n = 34"), "{}", text(&on.stderr));
+    assert!(text(&on.stderr).contains("n = 64, not n = 34"), "{}", text(&on.stderr));
     let path = scratch.path("proof");
     let finished = run(&["beautiful", "64", "--resume", &state, "--certificate", &path, "--json"]);
     assert_eq!(finished.status.code(), Some(0), "{}", text(&finished.stderr));
@@ -271,7 +271,11 @@ fn a_most_beautiful_run_goes_on_from_what_was_proved_before() {
     fs::write(&state, damaged).expect("a file");
     let refused = run(&["beautiful", "64", "--resume", &state]);
     assert_eq!((refused.status.code(), refused.stdout.len()), (Some(7), 0));
-    assert!(text(&refused.stderr).contains("it is damaged"), "{}", text(&refused.stderr));
+    assert!(
+        text(&refused.stderr).contains("the checkpoint is damaged"),
+        "{}",
+        text(&refused.stderr)
+    );
     let ilp = run(&["beautiful", "6", "--method", "ilp", "--resume", &state]);
     assert_eq!(ilp.status.code(), Some(2), "{}", text(&ilp.stderr));
 }

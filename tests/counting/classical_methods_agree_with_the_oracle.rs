@@ -35,7 +35,7 @@ impl AnswerSink for Collector {
         }
     }
 
-    fn look(&mut self, _: u64) -> ControlFlow<()> {
+    fn report(&mut self, _: u64) -> ControlFlow<()> {
         match self.looks.checked_sub(1) {
             Some(looks) => self.looks = looks,
             None => return ControlFlow::Break(()),

@@ -12,6 +12,7 @@
 //! Certificates are checked by [`nqueens_proof`], which shares no code with the searches.
 
 pub mod beautiful;
+mod bitset;
 pub mod classical;
 pub mod cp;
 pub mod first;

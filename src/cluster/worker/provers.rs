@@ -15,7 +15,7 @@ use crate::cluster::protocol::{
     CompletionQuery, MOST_MESSAGE_BYTES, TaskAnswer, TaskOutcome, TaskQuery,
 };
 use crate::solver::beautiful::{CancelToken, Searcher, SubtreeTask};
-use crate::solver::first::{Control, Outcome, QuerySolver, Question, Task, query_solver};
+use crate::solver::first::{Control, Outcome, Query, QuerySolver, Task, query_solver};
 
 /// The handles that stop a task.
 #[derive(Debug, Default)]
@@ -258,7 +258,7 @@ impl Tools {
             TaskQuery::Completion(query) => self.complete(query, &brake.control).into(),
             TaskQuery::Part(question) => self.search(question, &brake.pulse),
         };
-        let (nodes, programmes) = (brake.control.nodes(), brake.control.programmes());
+        let (nodes, programmes) = (brake.control.nodes(), brake.control.lps_solved());
         TaskAnswer { outcome, nodes, programmes, elapsed_s: began.elapsed().as_secs_f64() }
     }
 
@@ -268,7 +268,8 @@ impl Tools {
             Some(solver) if solver.0 == n => solver,
             solver => solver.insert((n, query_solver(n, &[]))),
         };
-        let outcome = solver.ask(&Question { prefix, programmes, attempt }, Task::alone(control));
+        let outcome =
+            solver.solve(&Query { prefix, lp_limit: programmes, attempt }, Task::alone(control));
         match &outcome {
             // The refutation does not fit into a message. The queries about longer prefixes have
             // smaller ones.

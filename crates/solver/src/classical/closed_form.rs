@@ -40,12 +40,12 @@ fn even_column(n: usize, row: usize) -> usize {
     if row < half { skewed(row) } else { n - 1 - skewed(n - 1 - row) }
 }
 
-pub(super) fn run(n: usize, watch: &mut dyn AnswerSink) -> Outcome {
+pub(super) fn run(n: usize, sink: &mut dyn AnswerSink) -> Outcome {
     let columns: Option<Vec<usize>> = (0..n).map(|row| column(n, row)).collect();
     let ending = match columns {
         // There is no solution for n = 2 and n = 3, as is easily checked.
         None => Ending::Exhausted,
-        Some(columns) if watch.answer(&columns).is_break() => Ending::Stopped,
+        Some(columns) if sink.answer(&columns).is_break() => Ending::Stopped,
         Some(_) if n <= 1 => Ending::Exhausted,
         Some(_) => Ending::GaveUp,
     };

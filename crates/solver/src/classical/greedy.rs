@@ -15,13 +15,13 @@ use nqueens_proof::board::Square;
 #[derive(Clone, Debug, Default)]
 pub struct Greedy {
     row: usize,
-    columns: Taken,
+    columns: OccupiedLines,
     /// By column + row.
-    sums: Taken,
+    sums: OccupiedLines,
     /// The main diagonal and the diagonals right of it, by column - row.
-    right: Taken,
+    right: OccupiedLines,
     /// The diagonals left of it, by row - column - 1.
-    left: Taken,
+    left: OccupiedLines,
 }
 
 impl Iterator for Greedy {
@@ -60,13 +60,13 @@ impl Greedy {
 
 /// The set of occupied lines among 0, 1, 2, …
 #[derive(Clone, Debug, Default)]
-struct Taken {
+struct OccupiedLines {
     lines: Vec<bool>,
     /// The least line that is not occupied.
     first_free: usize,
 }
 
-impl Taken {
+impl OccupiedLines {
     fn is_free(&self, line: usize) -> bool {
         !self.lines.get(line).is_some_and(|&taken| taken)
     }

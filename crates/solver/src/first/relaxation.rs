@@ -8,14 +8,15 @@
 //! If the optimum is positive, no convex combination of such sets suffices. The sets are generated
 //! as needed, and the integer multipliers are tried after each solve.
 
-use super::bitset::{Set, Width};
+use super::concurrent_queries::Task;
 use super::dual_bound::{heaviest, repaired};
-use super::in_order::Task;
 use super::knapsack::Knapsack;
 use super::residual::Residual;
+use super::width::Width;
+use crate::bitset::BitSet;
 use crate::ilp::Linear as _;
 use crate::ilp::model::Direction;
-use crate::simplex::{Ended, Simplex};
+use crate::simplex::{Simplex, Termination};
 use nqueens_proof::first::Multipliers;
 
 /// Multipliers that are not small fractions are rounded to multiples of the reciprocal of this.
@@ -54,13 +55,16 @@ impl Frame {
             (0..n).map(|r| board.rows().contains(r).then(|| row(1.0, 1.0))).collect();
         let columns: Vec<_> =
             (0..n).map(|c| board.columns().contains(c).then(|| row(1.0, 1.0))).collect();
-        let diagonals = board.diagonals().map(|alive| {
+        let diagonals = board.diagonals().map(|remaining| {
             let all = 0..(2 * n).saturating_sub(1);
-            all.map(|d| alive.contains(d).then(|| row(f64::NEG_INFINITY, bound)))
+            all.map(|d| remaining.contains(d).then(|| row(f64::NEG_INFINITY, bound)))
                 .collect::<Vec<_>>()
         });
-        let cells: Vec<(usize, usize)> =
-            board.rows().iter().flat_map(|r| board.alive(r).iter().map(move |c| (r, c))).collect();
+        let cells: Vec<(usize, usize)> = board
+            .rows()
+            .iter()
+            .flat_map(|r| board.remaining(r).iter().map(move |c| (r, c)))
+            .collect();
         for &(r, c) in &cells {
             let lines = [rows[r], columns[c], diagonals[0][c + n - 1 - r], diagonals[1][r + c]];
             let terms: Vec<(usize, f64)> =
@@ -74,7 +78,7 @@ impl Frame {
     /// Deactivates the cells and lines that are not on `board`, and activates those that are.
     fn restrict<W: Width>(&mut self, board: &Residual<'_, W>) {
         for (i, &(row, column)) in self.cells.iter().enumerate() {
-            let on = board.rows().contains(row) && board.alive(row).contains(column);
+            let on = board.rows().contains(row) && board.remaining(row).contains(column);
             if on != self.cell_on[i] {
                 self.cell_on[i] = on;
                 self.simplex.set_bounds(i, 0.0, if on { f64::INFINITY } else { 0.0 });
@@ -94,8 +98,8 @@ impl Frame {
         }
     }
 
-    fn solve(&mut self, mut task: Task<'_>) -> Ended {
-        task.add_programmes(1);
+    fn solve(&mut self, mut task: Task<'_>) -> Termination {
+        task.add_lps(1);
         self.simplex.run(&mut task)
     }
 
@@ -166,7 +170,7 @@ impl Assignment {
         task: Task<'_>,
     ) -> Option<Multipliers> {
         self.0.restrict(board);
-        matches!(self.0.solve(task), Ended::Optimal).then(|| self.0.multipliers(1.0))
+        matches!(self.0.solve(task), Termination::Optimal).then(|| self.0.multipliers(1.0))
     }
 
     /// Returns the optimum t of the last solve.
@@ -230,9 +234,9 @@ impl<W: Width> Master<W> {
         task: Task<'_>,
     ) -> Option<Multipliers> {
         self.frame.restrict(board);
-        let alive = board.diagonals();
+        let remaining = board.diagonals();
         for (k, &(direction, set)) in self.sets.iter().enumerate() {
-            let usable = alive[direction].or(used[direction]);
+            let usable = remaining[direction].or(used[direction]);
             let on = set.without(usable).is_empty() && used[direction].without(set).is_empty();
             if on != self.set_on[k] {
                 self.set_on[k] = on;
@@ -244,8 +248,10 @@ impl<W: Width> Master<W> {
             }
         }
         for _ in 0..ROUNDS {
-            let ended = self.frame.solve(task);
-            if !matches!(ended, Ended::Optimal) || self.frame.simplex.objective() < NOTHING {
+            let termination = self.frame.solve(task);
+            if !matches!(termination, Termination::Optimal)
+                || self.frame.simplex.objective() < NOTHING
+            {
                 return None;
             }
             let multipliers = self.frame.multipliers(-1.0);

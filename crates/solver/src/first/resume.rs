@@ -18,23 +18,23 @@ const CHECKSUM: usize = 32;
 /// The reason why bytes are not a usable checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ResumeError {
-    /// They are in another format.
-    #[error("it is not the file of a run of first")]
-    NoRun,
+    /// The bytes are in another format.
+    #[error("not a checkpoint of `first`")]
+    NotACheckpoint,
     /// The checkpoint is for another board.
-    #[error("it is of a run for n = {found}, not for n = {wanted}")]
-    AnotherBoard {
+    #[error("the checkpoint belongs to n = {found}, not n = {wanted}")]
+    WrongBoard {
         /// Board size of the checkpoint.
         found: usize,
         /// Board size of this run.
         wanted: usize,
     },
-    /// They were modified or truncated.
-    #[error("it is damaged")]
+    /// The bytes were modified or truncated.
+    #[error("the checkpoint is damaged")]
     Damaged,
     /// A prefix is not refuted as claimed.
-    #[error("it says that prefixes are refuted that are not: {0}")]
-    Wrong(ProofError),
+    #[error("the checkpoint has a wrong refutation: {0}")]
+    Invalid(ProofError),
     /// The check did not finish, so the refutations may be valid.
     #[error("{0}")]
     Undecided(ProofError),
@@ -42,7 +42,7 @@ pub enum ResumeError {
 
 impl From<ProofError> for ResumeError {
     fn from(error: ProofError) -> Self {
-        if error.is_undecided() { Self::Undecided(error) } else { Self::Wrong(error) }
+        if error.is_undecided() { Self::Undecided(error) } else { Self::Invalid(error) }
     }
 }
 
@@ -82,15 +82,15 @@ pub fn read_within(
     bytes: &[u8],
     meter: &mut Meter<'_>,
 ) -> Result<Refutations, ResumeError> {
-    let length = bytes.len().checked_sub(CHECKSUM).ok_or(ResumeError::NoRun)?;
+    let length = bytes.len().checked_sub(CHECKSUM).ok_or(ResumeError::NotACheckpoint)?;
     let (content, checksum) = bytes.split_at(length);
-    let rest = content.strip_prefix(MAGIC).ok_or(ResumeError::NoRun)?;
+    let rest = content.strip_prefix(MAGIC).ok_or(ResumeError::NotACheckpoint)?;
     if Sha256::hash(content)[..] != *checksum {
         return Err(ResumeError::Damaged);
     }
     let (found, refuted) = parse(rest).map_err(|_| ResumeError::Damaged)?;
     if found != n {
-        return Err(ResumeError::AnotherBoard { found, wanted: n });
+        return Err(ResumeError::WrongBoard { found, wanted: n });
     }
     for (prefix, refutation) in &refuted {
         let free = |(row, &column): (usize, &usize)| {
@@ -124,14 +124,14 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::first::{Options, first};
+    use crate::first::{Options, first_solution};
     use crate::progress::Unobserved;
 
     #[test]
-    fn a_run_that_goes_on_asks_nothing_twice_and_finds_the_same() {
+    fn a_resumed_run_repeats_no_query_and_finds_the_same() {
         let run = |refuted| {
             let options = Options { refuted, ..Options::default() };
-            first(22, options, &mut Unobserved, &mut |_| {})
+            first_solution(22, options, &mut Unobserved, &mut |_| {})
         };
         let whole = run(Refutations::new());
         let bytes = write(22, &whole.refuted);
@@ -139,8 +139,8 @@ mod tests {
         assert_eq!(read_again, whole.refuted);
         let again = run(read_again);
         assert_eq!((again.solution, again.finished), (whole.solution, true));
-        assert!(again.programmes < whole.programmes);
-        assert_eq!(read(21, &bytes), Err(ResumeError::AnotherBoard { found: 22, wanted: 21 }));
+        assert!(again.lps_solved < whole.lps_solved);
+        assert_eq!(read(21, &bytes), Err(ResumeError::WrongBoard { found: 22, wanted: 21 }));
         for place in 0..bytes.len() {
             let mut altered = bytes.clone();
             altered[place] ^= 0x10;
@@ -179,9 +179,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_refuted_is_not_believed() {
+    fn wrong_refutations_are_rejected() {
         let lies = Refutations::from([(vec![0], Refutation::search())]);
-        assert!(matches!(read(8, &write(8, &lies)), Err(ResumeError::Wrong(_))));
+        assert!(matches!(read(8, &write(8, &lies)), Err(ResumeError::Invalid(_))));
         let nonsense = Refutations::from([(vec![0, 1], Refutation::search())]);
         assert_eq!(read(8, &write(8, &nonsense)), Err(ResumeError::Damaged));
     }

@@ -18,7 +18,7 @@ pub enum Format {
 
 /// The error for a file name that does not determine a format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' names no format of model files; let the name end in .mps or .lp")]
+#[error("unknown model file format: '{0}'; the name must end in .mps or .lp")]
 pub struct UnknownFormat(String);
 
 impl Format {

@@ -1,14 +1,15 @@
-//! Every method for the first and the most beautiful solution gives what exhaustive search gives on small boards, and
-//! the known values on larger ones; and each says itself that it is proved.
+//! Every method for the first and the most beautiful solution gives what exhaustive search gives on
+//! small boards, and the known values on larger ones, each with the verdict that it is proved.
 //!
-//! `data/first_queens.csv`: OEIS A141843 up to n = 36, beyond that Fischetti and Salvagnin, arXiv 1907.08246.
-//! `data/beautiful_fingerprints.csv`: exhaustive search up to n = 21, beyond that the same paper.
+//! `data/first_queens.csv`: OEIS A141843 up to n = 36, beyond that Fischetti and Salvagnin, arXiv
+//! 1907.08246. `data/beautiful_fingerprints.csv`: exhaustive search up to n = 21, beyond that the
+//! same paper.
 
 use nqueens_proof::board::{Piece, Square, first_attack, is_solution};
 use nqueens_solver::Unobserved;
 use nqueens_solver::beautiful::fingerprint;
 use nqueens_solver::ilp::most_beautiful;
-use nqueens_solver::ilp::{BEST_SOLVER, FirstMethod, MicroLp, Solver, first};
+use nqueens_solver::ilp::{BEST_SOLVER, FirstMethod, MicroLp, Solver, lexicographic_first};
 use nqueens_solver::{Answer, Verdict};
 
 /// All solutions in lexicographic order, by the plain definition, row by row.
@@ -50,7 +51,7 @@ fn known_fingerprint(n: usize) -> Vec<u64> {
 }
 
 fn found(n: usize, method: FirstMethod, solver: &dyn Solver) -> Answer<Vec<usize>> {
-    first(n, method, solver, &mut Unobserved).expect("the board is small enough")
+    lexicographic_first(n, method, solver, &mut Unobserved).expect("the board is small enough")
 }
 
 fn assert_known(method: FirstMethod, sizes: impl IntoIterator<Item = usize>) {
@@ -64,7 +65,8 @@ fn assert_known(method: FirstMethod, sizes: impl IntoIterator<Item = usize>) {
 #[test]
 fn every_method_finds_the_first_solution_of_the_oracle() {
     for n in 0..=12 {
-        // Up to n = 12 the first solution is far from the last: the oracle lists all of them up to 8 only.
+        // Up to n = 12 the first solution is far from the last: the oracle lists all of them up to
+        // 8 only.
         let expected = if n <= 8 { oracle(n).into_iter().next() } else { known_first(n) };
         assert!(expected.as_ref().is_none_or(|columns| is_solution(Piece::Queen, columns)));
         assert_eq!(expected.is_none(), n == 2 || n == 3);
@@ -84,12 +86,12 @@ fn every_method_finds_the_first_solution_of_the_oracle() {
 }
 
 #[test]
-fn row_by_row_programmes_give_the_known_values() {
+fn row_by_row_programs_give_the_known_values() {
     assert_known(FirstMethod::IlpIter, 13..=20);
 }
 
 #[test]
-fn truncated_programmes_give_the_known_values() {
+fn truncated_programs_give_the_known_values() {
     assert_known(FirstMethod::IlpTrunc, 13..=20);
 }
 
@@ -117,8 +119,9 @@ fn the_exact_engine_gives_the_known_values() {
 fn boards_that_are_too_large_for_a_method_are_refused() {
     for (method, largest) in [(FirstMethod::IlpWeights, "n = 13"), (FirstMethod::Exact, "n = 128")]
     {
-        let refused = first(method.largest() + 1, method, BEST_SOLVER, &mut Unobserved)
-            .expect_err("too large");
+        let refused =
+            lexicographic_first(method.largest() + 1, method, BEST_SOLVER, &mut Unobserved)
+                .expect_err("too large");
         assert!(refused.to_string().contains(largest), "{refused}");
     }
     assert_known(FirstMethod::IlpWeights, [FirstMethod::IlpWeights.largest()]);

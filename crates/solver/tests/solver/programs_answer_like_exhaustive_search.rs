@@ -1,4 +1,5 @@
-//! 0-1 programmes answer like exhaustive search: any solution, the heaviest one, the largest set, all solutions.
+//! 0-1 programs answer like exhaustive search: any solution, the heaviest one, the largest set, all
+//! solutions.
 
 use std::collections::BTreeSet;
 

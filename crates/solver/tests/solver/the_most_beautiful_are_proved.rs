@@ -1,8 +1,9 @@
-//! The exact engine for the most beautiful queens gives what exhaustive search gives on small boards and the known
-//! fingerprints on larger ones; its certificates are accepted; no altered one proves anything that is not so.
+//! The exact engine for the most beautiful queens gives what exhaustive search gives on small
+//! boards and the known fingerprints on larger ones; its certificates are accepted; no altered one
+//! proves anything that is not so.
 //!
-//! `data/beautiful_fingerprints.csv`: exhaustive search up to n = 21, beyond that Fischetti and Salvagnin, arXiv
-//! 1907.08246.
+//! `data/beautiful_fingerprints.csv`: exhaustive search up to n = 21, beyond that Fischetti and
+//! Salvagnin, arXiv 1907.08246.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use nqueens_proof::{self as proof, Kind, Proved, bytes::Writer};
 use nqueens_solver::Verdict;
 use nqueens_solver::beautiful::resume::{self, ResumeError};
 use nqueens_solver::beautiful::{
-    Exact, Question, Stage, all_as_beautiful, go_on_to_most_beautiful, most_beautiful_exactly,
+    Exact, Query, Stage, all_equally_beautiful, most_beautiful_exactly, resume_most_beautiful,
 };
 use nqueens_solver::{Progress, ProgressSink, Unobserved};
 use proptest::prelude::*;
@@ -41,13 +42,13 @@ fn oracle(n: usize) -> Vec<Vec<usize>> {
     found
 }
 
-/// Whether a quarter turn leaves the solution as it is.
+/// Returns whether a quarter turn leaves the solution as it is.
 fn turns(columns: &[usize]) -> bool {
     columns.iter().enumerate().all(|(row, &column)| columns[column] == columns.len() - 1 - row)
 }
 
-fn question(n: usize, norm: Norm, turning: bool) -> Question {
-    Question { n, norm, turning, threads: 2 }
+fn query(n: usize, norm: Norm, turning: bool) -> Query {
+    Query { n, norm, turning, threads: 2 }
 }
 
 /// Every row of the table: n, how many optima if that is known, the fingerprint.
@@ -65,8 +66,8 @@ fn known() -> Vec<(usize, Option<usize>, Vec<u64>)> {
 fn assert_known(sizes: impl Fn(usize) -> bool) {
     let mut compared = 0;
     for (n, optima, fingerprint) in known().into_iter().filter(|(n, ..)| sizes(*n)) {
-        let question = question(n, Norm::Euclidean, false);
-        let exact = most_beautiful_exactly(question, &mut Unobserved);
+        let query = query(n, Norm::Euclidean, false);
+        let exact = most_beautiful_exactly(query, &mut Unobserved);
         assert_eq!(exact.answer.verdict, Verdict::Proven, "n = {n}");
         let columns = exact.answer.found.expect("a solution");
         assert!(is_solution(Piece::Queen, &columns));
@@ -79,7 +80,7 @@ fn assert_known(sizes: impl Fn(usize) -> bool) {
         );
         if let Some(optima) = optima {
             let all =
-                all_as_beautiful(question, &columns, &mut Unobserved).expect("nobody stops it");
+                all_equally_beautiful(query, &columns, &mut Unobserved).expect("it is not stopped");
             assert_eq!(all.len(), optima, "n = {n}");
         }
         compared += 1;
@@ -97,7 +98,7 @@ fn small_boards_are_solved_as_by_exhaustive_search_for_every_norm_and_symmetry()
                 let allowed: Vec<_> =
                     solutions.iter().filter(|columns| !turning || turns(columns)).collect();
                 let best = allowed.iter().map(|columns| norm.fingerprint(columns)).min();
-                let exact = most_beautiful_exactly(question(n, norm, turning), &mut Unobserved);
+                let exact = most_beautiful_exactly(query(n, norm, turning), &mut Unobserved);
                 assert_eq!(exact.answer.verdict, Verdict::Proven, "{case}");
                 let found = exact.answer.found;
                 assert_eq!(
@@ -114,8 +115,8 @@ fn small_boards_are_solved_as_by_exhaustive_search_for_every_norm_and_symmetry()
                         .cloned()
                         .collect();
                     let all =
-                        all_as_beautiful(question(n, norm, turning), &columns, &mut Unobserved);
-                    assert_eq!(all.expect("nobody stops it"), optima, "{case}");
+                        all_equally_beautiful(query(n, norm, turning), &columns, &mut Unobserved);
+                    assert_eq!(all.expect("it is not stopped"), optima, "{case}");
                 }
             }
         }
@@ -135,8 +136,8 @@ fn large_fingerprints_are_those_of_the_table() {
 #[test]
 fn the_fingerprint_does_not_depend_on_the_number_of_threads() {
     for threads in [1, 2, 5] {
-        let question = Question { threads, ..question(43, Norm::Euclidean, false) };
-        let exact = most_beautiful_exactly(question, &mut Unobserved);
+        let query = Query { threads, ..query(43, Norm::Euclidean, false) };
+        let exact = most_beautiful_exactly(query, &mut Unobserved);
         let fingerprint = exact.answer.found.map(|columns| Norm::Euclidean.fingerprint(&columns));
         assert_eq!(
             fingerprint.expect("a solution")[..4],
@@ -152,7 +153,7 @@ fn doubly_symmetric_optima_turn_into_themselves() {
     for (n, exists) in
         [(12, true), (13, true), (14, false), (15, false), (16, true), (17, true), (20, true)]
     {
-        let exact = most_beautiful_exactly(question(n, Norm::Euclidean, true), &mut Unobserved);
+        let exact = most_beautiful_exactly(query(n, Norm::Euclidean, true), &mut Unobserved);
         assert_eq!(exact.answer.verdict, Verdict::Proven, "n = {n}");
         assert_eq!(exact.answer.found.is_some(), exists, "n = {n}");
         assert!(
@@ -165,15 +166,15 @@ fn doubly_symmetric_optima_turn_into_themselves() {
     }
     // The optimum for n = 16 is symmetric by itself.
     let best = known().into_iter().find(|row| row.0 == 16).expect("a row").2;
-    let exact = most_beautiful_exactly(question(16, Norm::Euclidean, true), &mut Unobserved);
+    let exact = most_beautiful_exactly(query(16, Norm::Euclidean, true), &mut Unobserved);
     assert_eq!(exact.answer.found.map(|columns| Norm::Euclidean.fingerprint(&columns)), Some(best));
 }
 
-/// A watch that stops a run when it has looked so many times.
-struct Impatient(u32);
+/// A progress sink that stops a run after this many reports.
+struct StopAfter(u32);
 
-impl ProgressSink for Impatient {
-    fn look(&mut self, _: &Progress) -> ControlFlow<()> {
+impl ProgressSink for StopAfter {
+    fn report(&mut self, _: &Progress) -> ControlFlow<()> {
         self.0 = self.0.saturating_sub(1);
         if self.0 == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
@@ -186,9 +187,9 @@ impl ProgressSink for Impatient {
 #[test]
 fn a_run_that_is_stopped_proves_nothing_and_shows_a_solution() {
     let mut with_solution = 0;
-    for looks in [1, 2, 5, 20, 100, 400] {
+    for reports in [1, 2, 5, 20, 100, 400] {
         let exact =
-            most_beautiful_exactly(question(45, Norm::Euclidean, false), &mut Impatient(looks));
+            most_beautiful_exactly(query(45, Norm::Euclidean, false), &mut StopAfter(reports));
         assert_ne!(exact.answer.verdict, Verdict::Proven);
         assert!(exact.certificate.is_none());
         if let Some(columns) = exact.answer.found {
@@ -207,23 +208,22 @@ fn a_run_that_is_stopped_again_and_again_goes_on_to_the_same_answer() {
         (19, Norm::Manhattan, false),
         (20, Norm::Euclidean, true),
     ] {
-        let question = question(n, norm, turning);
-        let whole = most_beautiful_exactly(question, &mut Unobserved);
-        let (mut state, mut looks, mut stops) = (None, 4, 0);
+        let query = query(n, norm, turning);
+        let whole = most_beautiful_exactly(query, &mut Unobserved);
+        let (mut state, mut reports, mut stops) = (None, 4, 0);
         let exact = loop {
-            let begun = state
-                .as_deref()
-                .map(|state| resume::read(&question, state).expect("its own state"));
+            let begun =
+                state.as_deref().map(|state| resume::read(&query, state).expect("its own state"));
             let mut last = None;
-            let mut keep = |stage: &Stage<'_>| last = Some(stage.state());
-            let exact = go_on_to_most_beautiful(question, begun, &mut Impatient(looks), &mut keep);
+            let mut keep = |stage: &Stage<'_>| last = Some(stage.checkpoint());
+            let exact = resume_most_beautiful(query, begun, &mut StopAfter(reports), &mut keep);
             if exact.answer.verdict == Verdict::Proven {
                 break exact;
             }
             // A killed run leaves what it kept last; one that is stopped, what it returns.
             stops += 1;
-            state = if stops % 2 == 0 { last.or(state) } else { exact.state.or(state) };
-            looks += 1 + looks / 8;
+            state = if stops % 2 == 0 { last.or(state) } else { exact.checkpoint.or(state) };
+            reports += 1 + reports / 8;
         };
         assert!(stops > 1, "n = {n}: {stops} stops");
         let fingerprint =
@@ -233,8 +233,8 @@ fn a_run_that_is_stopped_again_and_again_goes_on_to_the_same_answer() {
             .expect("it proves that");
         assert_eq!(proved.solution, exact.answer.found);
         // From its end there is nothing left to do.
-        let end = resume::read(&question, &exact.state.expect("a state")).expect("its own state");
-        let again = go_on_to_most_beautiful(question, Some(end), &mut Unobserved, &mut |_| {});
+        let end = resume::read(&query, &exact.checkpoint.expect("a state")).expect("its own state");
+        let again = resume_most_beautiful(query, Some(end), &mut Unobserved, &mut |_| {});
         assert_eq!((again.answer.nodes, again.certificate), (0, exact.certificate));
     }
 }
@@ -245,7 +245,7 @@ fn a_run_goes_on_from_after_any_record() {
     for (n, norm) in
         [(8, Norm::Euclidean), (12, Norm::Euclidean), (16, Norm::Euclidean), (10, Norm::Manhattan)]
     {
-        let asked = question(n, norm, false);
+        let asked = query(n, norm, false);
         let proof = unsealed(n, norm, false);
         let claim = 3 + n;
         for length in claim..=proof.len() {
@@ -253,7 +253,7 @@ fn a_run_goes_on_from_after_any_record() {
             let Ok(begun) = proof::beautiful::check_begun(n, &proof[..length]) else { continue };
             records += 1;
             in_trials += u32::from(begun.trial.is_some());
-            let exact = go_on_to_most_beautiful(asked, Some(begun), &mut Unobserved, &mut |_| {});
+            let exact = resume_most_beautiful(asked, Some(begun), &mut Unobserved, &mut |_| {});
             let proved =
                 proof::check(&exact.certificate.expect("a certificate")).expect("it proves that");
             let columns = proved.solution.expect("a solution");
@@ -271,8 +271,8 @@ fn a_run_goes_on_from_after_any_record() {
 
 #[test]
 fn only_the_whole_state_of_the_same_question_is_gone_on_from() {
-    let asked = question(12, Norm::Euclidean, false);
-    let state = most_beautiful_exactly(asked, &mut Unobserved).state.expect("a state");
+    let asked = query(12, Norm::Euclidean, false);
+    let state = most_beautiful_exactly(asked, &mut Unobserved).checkpoint.expect("a state");
     assert!(resume::read(&asked, &state).is_ok());
     for place in 0..state.len() {
         let mut altered = state.clone();
@@ -281,20 +281,20 @@ fn only_the_whole_state_of_the_same_question_is_gone_on_from() {
         assert!(resume::read(&asked, &state[..place]).is_err(), "the first {place} bytes");
     }
     let others = [
-        question(13, Norm::Euclidean, false),
-        question(12, Norm::Manhattan, false),
-        question(12, Norm::Euclidean, true),
+        query(13, Norm::Euclidean, false),
+        query(12, Norm::Manhattan, false),
+        query(12, Norm::Euclidean, true),
     ];
     for other in others {
         assert!(
-            matches!(resume::read(&other, &state), Err(ResumeError::AnotherQuestion { .. })),
+            matches!(resume::read(&other, &state), Err(ResumeError::WrongQuery { .. })),
             "{other:?}"
         );
     }
 }
 
 #[test]
-fn first_records_are_believed_only_if_each_of_them_proves_something() {
+fn a_prefix_of_records_is_accepted_only_if_each_of_them_proves_something() {
     for n in [6, 8, 9] {
         let proof = unsealed(n, Norm::Euclidean, false);
         let begun = proof::beautiful::check_begun(n, &proof).expect("it is a proof");
@@ -313,7 +313,7 @@ fn first_records_are_believed_only_if_each_of_them_proves_something() {
 
 /// The bytes of a proof without the seal.
 fn unsealed(n: usize, norm: Norm, turning: bool) -> Vec<u8> {
-    let exact = most_beautiful_exactly(question(n, norm, turning), &mut Unobserved);
+    let exact = most_beautiful_exactly(query(n, norm, turning), &mut Unobserved);
     let certificate = exact.certificate.expect("a certificate");
     proof::open(&certificate).expect("a sealed proof").2.to_vec()
 }

@@ -1,5 +1,6 @@
-//! Whatever our simplex says is proved by what it hands out: an optimum by its point and its duals, infeasibility by a
-//! ray. After any changes it says the same as one that starts anew, and the same as other solvers.
+//! The results of our simplex are proved by its output: an optimum by its point and its duals,
+//! infeasibility by a ray. After any changes the result is that of a new simplex and of other
+//! solvers.
 
 use std::mem::replace;
 use std::ops::ControlFlow;
@@ -9,13 +10,13 @@ use fastrand::Rng;
 use nqueens_proof::board::{Piece, Problem};
 use nqueens_solver::ilp::model::{Column, Direction, Model, Relation, Row};
 use nqueens_solver::ilp::{Formulation, Linear, LinearOutcome, Lines, MicroLp, Solver};
-use nqueens_solver::simplex::{Ended, Simplex};
+use nqueens_solver::simplex::{Simplex, Termination};
 use nqueens_solver::{Progress, ProgressSink, Unobserved};
 use proptest::prelude::*;
 
 const NEAR: f64 = 1e-6;
 
-/// A linear programme as plain as can be.
+/// A linear program as plain as can be.
 #[derive(Clone, Debug)]
 struct Plain {
     direction: Direction,
@@ -38,7 +39,7 @@ impl Plain {
         }
     }
 
-    /// Fills an empty programme with this one.
+    /// Fills an empty program with this one.
     fn load(&self, linear: &mut dyn Linear) {
         for (&cost, &bounds) in self.costs.iter().zip(&self.bounds) {
             linear.add_column(cost, bounds, &[]);
@@ -56,7 +57,7 @@ impl Plain {
         if self.direction == Direction::Minimise { 1.0 } else { -1.0 }
     }
 
-    /// Whether `values` satisfy rows and bounds.
+    /// Returns whether `values` satisfy rows and bounds.
     fn holds(&self, values: &[f64], tolerance: f64) -> bool {
         let bounds = values.iter().zip(&self.bounds);
         bounds.clone().all(|(&x, &(lower, upper))| x >= lower - tolerance && x <= upper + tolerance)
@@ -87,7 +88,8 @@ impl Plain {
         (columns, right)
     }
 
-    /// Whether multipliers have the signs that they must have where the objective is minimised.
+    /// Returns whether multipliers have the signs that they must have where the objective is
+    /// minimised.
     fn signs_are_right(&self, multipliers: &[f64], sign: f64) -> bool {
         self.rows.iter().zip(multipliers).all(|(row, y)| match row.relation {
             Relation::AtMost => sign * y <= NEAR,
@@ -100,7 +102,7 @@ impl Plain {
     fn proved(&self, simplex: &mut Simplex) -> Option<f64> {
         let scale = 1.0 + self.costs.iter().fold(0.0f64, |most, c| most.max(c.abs()));
         match simplex.run(&mut Unobserved) {
-            Ended::Optimal => {
+            Termination::Optimal => {
                 assert!(self.holds(simplex.values(), NEAR), "{:?}", simplex.values());
                 let objective = self.objective(simplex.values());
                 assert!((objective - simplex.objective()).abs() < NEAR * scale);
@@ -121,7 +123,7 @@ impl Plain {
                 assert!((bound - objective).abs() < tolerance, "{bound} is not {objective}");
                 Some(objective)
             }
-            Ended::Infeasible => {
+            Termination::Infeasible => {
                 let ray = simplex.ray().expect("no bounds are crossed");
                 assert!(self.signs_are_right(ray, 1.0), "{ray:?}");
                 let (columns, right) = self.combined(ray);
@@ -219,7 +221,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn tiny_programmes_are_solved_as_by_trying_every_vertex(seed: u64, columns in 1usize..=4, rows in 0usize..=4) {
+    fn tiny_programs_are_solved_as_by_trying_every_vertex(seed: u64, columns in 1usize..=4, rows in 0usize..=4) {
         let plain = random_plain(&mut Rng::with_seed(seed), columns, rows);
         let found = plain.proved(&mut plain.simplex());
         match (by_enumeration(&plain), found) {
@@ -385,7 +387,7 @@ fn rows_with_two_bounds_or_none_and_changed_ones_are_respected() {
     simplex.add_column(2.0, (0.0, 2.0), &[]);
     simplex.add_row_between(1.0, 3.0, [(0, 1.0), (1, 1.0)]);
     let optimum = |simplex: &mut Simplex| {
-        assert_eq!(simplex.run(&mut Unobserved), Ended::Optimal);
+        assert_eq!(simplex.run(&mut Unobserved), Termination::Optimal);
         (simplex.objective(), simplex.duals()[0])
     };
     assert_eq!(optimum(&mut simplex), (5.0, 1.0));
@@ -394,48 +396,52 @@ fn rows_with_two_bounds_or_none_and_changed_ones_are_respected() {
     simplex.set_row_bounds(0, f64::NEG_INFINITY, f64::INFINITY);
     assert_eq!(optimum(&mut simplex), (6.0, 0.0));
     simplex.set_row_bounds(0, 5.0, f64::INFINITY);
-    assert_eq!(simplex.run(&mut Unobserved), Ended::Infeasible);
+    assert_eq!(simplex.run(&mut Unobserved), Termination::Infeasible);
     assert!(simplex.ray().is_some_and(|ray| ray[0] > 0.0));
     let mut copy = simplex.clone();
     copy.set_row_bounds(0, 4.0, 4.0);
     assert_eq!(optimum(&mut copy).0, 6.0);
-    assert_eq!(simplex.run(&mut Unobserved), Ended::Infeasible, "the copy has its own bounds");
+    assert_eq!(
+        simplex.run(&mut Unobserved),
+        Termination::Infeasible,
+        "the copy has its own bounds"
+    );
 }
 
 #[test]
-fn programmes_without_rows_or_columns_have_their_optimum() {
+fn programs_without_rows_or_columns_have_their_optimum() {
     let mut simplex = Simplex::new(Direction::Minimise);
-    assert_eq!(simplex.run(&mut Unobserved), Ended::Optimal);
+    assert_eq!(simplex.run(&mut Unobserved), Termination::Optimal);
     simplex.add_row_between(0.0, 1.0, []);
-    assert_eq!(simplex.run(&mut Unobserved), Ended::Optimal);
+    assert_eq!(simplex.run(&mut Unobserved), Termination::Optimal);
     let mut simplex = Simplex::new(Direction::Minimise);
     simplex.add_column(-1.0, (0.0, 3.0), &[]);
     simplex.add_column(1.0, (-2.0, 3.0), &[]);
-    assert_eq!(simplex.run(&mut Unobserved), Ended::Optimal);
+    assert_eq!(simplex.run(&mut Unobserved), Termination::Optimal);
     assert_eq!((simplex.objective(), simplex.values()), (-5.0, [3.0, -2.0].as_slice()));
 }
 
 #[test]
-fn crossed_bounds_are_infeasible_and_unbounded_programmes_fail() {
+fn crossed_bounds_are_infeasible_and_unbounded_programs_fail() {
     let mut simplex = Simplex::new(Direction::Maximise);
     simplex.add_column(1.0, (0.0, f64::INFINITY), &[]);
     simplex.add_row_between(-1.0, 1.0, [(0, 1.0)]);
     simplex.set_bounds(0, 1.0, 0.0);
-    assert_eq!((simplex.run(&mut Unobserved), simplex.ray()), (Ended::Infeasible, None));
+    assert_eq!((simplex.run(&mut Unobserved), simplex.ray()), (Termination::Infeasible, None));
     simplex.set_bounds(0, 0.0, f64::INFINITY);
-    assert_eq!(simplex.run(&mut Unobserved), Ended::Optimal);
+    assert_eq!(simplex.run(&mut Unobserved), Termination::Optimal);
     simplex.set_row_bounds(0, f64::NEG_INFINITY, f64::INFINITY);
-    assert_eq!(simplex.run(&mut Unobserved), Ended::Failed("unbounded"));
+    assert_eq!(simplex.run(&mut Unobserved), Termination::Failed("unbounded"));
     simplex.set_bounds(0, f64::NEG_INFINITY, f64::INFINITY);
     simplex.set_row_bounds(0, 0.0, 2.0);
-    assert_eq!((simplex.run(&mut Unobserved), simplex.objective()), (Ended::Optimal, 2.0));
+    assert_eq!((simplex.run(&mut Unobserved), simplex.objective()), (Termination::Optimal, 2.0));
 }
 
 /// Stops whoever asks for the second time.
 struct Once(bool);
 
 impl ProgressSink for Once {
-    fn look(&mut self, _: &Progress) -> ControlFlow<()> {
+    fn report(&mut self, _: &Progress) -> ControlFlow<()> {
         if replace(&mut self.0, true) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 

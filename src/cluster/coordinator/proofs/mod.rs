@@ -1,13 +1,14 @@
 //! Proofs: first and most beautiful solutions that workers search for together.
 //!
-//! Each running proof has a thread. It asks the queries of [`crate::solver::first::first_by`], or
-//! splits the long searches of [`crate::solver::beautiful::most_beautiful_by`] into subtree tasks.
-//! Its remote solvers pass them to workers, which take tasks from the [`TaskQueue`] through the
-//! protocol. Every answer is validated before it is accepted, so a proof is as good as one found by
-//! this machine alone and needs no second opinion. Proved results are on disk a few seconds later,
-//! and a restarted coordinator continues from there. It also checks the proofs that were finished
-//! before, in the background; until that is done they are not reported as finished, and their
-//! certificates are not handed out.
+//! Each running proof has a thread. It asks the queries of
+//! [`crate::solver::first::first_solution_with`], or splits the long searches of
+//! [`crate::solver::beautiful::most_beautiful_with`] into subtree tasks. Its remote solvers pass
+//! them to workers, which take tasks from the [`TaskQueue`] through the protocol. Every answer is
+//! validated before it is accepted, so a proof is as good as one found by this machine alone and
+//! needs no second opinion. Proved results are on disk a few seconds later, and a restarted
+//! coordinator continues from there. It also checks the proofs that were finished before, in the
+//! background; until that is done they are not reported as finished, and their certificates are not
+//! handed out.
 //!
 //! | file | content |
 //! |---|---|
@@ -47,7 +48,7 @@ use crate::cluster::protocol::v1::{self, EventKind};
 use crate::cluster::protocol::{BUILD, TaskOutcome};
 use crate::decomposition::JobHash;
 use crate::proof::{self, Beauty, Meter, Proved};
-use crate::solver::beautiful::Place;
+use crate::solver::beautiful::Position;
 
 /// A callback that gets the name of a worker whose answer was wrong, and the reason.
 pub(super) type MisbehaviourHook = Box<dyn Fn(&str, &str) + Send + Sync>;
@@ -115,7 +116,7 @@ struct Standing {
     /// it.
     certificate: Option<(u64, Vec<u8>)>,
     /// The stage of the search for a most beautiful solution, and the best solution so far.
-    stage: Option<(Place, Vec<usize>)>,
+    stage: Option<(Position, Vec<usize>)>,
     notes: Vec<String>,
     provers: BTreeMap<String, Prover>,
     checking: Duration,
@@ -380,7 +381,7 @@ impl Proof {
             Goal::First { n } => Shown::First(v1::First { n: n as u32 }),
             Goal::Beautiful { n } => Shown::Beautiful(v1::Beautiful { n: n as u32 }),
         };
-        let level = |&(Place { cost, least, most, squares, queens }, _): &(Place, _)| {
+        let level = |&(Position { cost, least, most, squares, queens }, _): &(Position, _)| {
             v1::CostLevel { cost, least, most, squares: squares as u32, queens }
         };
         let searched = stage.as_ref().filter(|_| record.stand != ProofState::Finished);

@@ -145,7 +145,7 @@ impl ProofStore {
     /// nothing was saved.
     pub(super) fn proved(
         &self,
-        question: &beautiful::Question,
+        question: &beautiful::Query,
         meter: &mut Meter<'_>,
     ) -> io::Result<Option<PartialProof>> {
         match self.read("proved") {

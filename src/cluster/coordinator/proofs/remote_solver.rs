@@ -11,8 +11,8 @@ use crate::decomposition::JobHash;
 use crate::proof::beautiful::{Checked, PartChecker, Premises};
 use crate::proof::first::{Refutation, check_refutation_within};
 use crate::proof::{Meter, ProofError};
-use crate::solver::beautiful::{CancelToken, Reached, SubtreeSolver, SubtreeTask};
-use crate::solver::first::{Outcome, QuerySolver, Question, Task, at_once};
+use crate::solver::beautiful::{CancelToken, SubtreeSolver, SubtreeTask, ValidatedAnswer};
+use crate::solver::first::{Outcome, Query, QuerySolver, Task, decide_by_propagation};
 
 /// A semaphore that limits the number of concurrent checks.
 #[derive(Debug)]
@@ -118,11 +118,11 @@ pub(super) struct RemoteQuerySolver {
 }
 
 impl QuerySolver for RemoteQuerySolver {
-    fn ask(&mut self, question: &Question<'_>, task: Task<'_>) -> Outcome {
+    fn solve(&mut self, query: &Query<'_>, task: Task<'_>) -> Outcome {
         /// The maximum number of nodes credited per linear relaxation.
         const MOST_NODES: u64 = 1 << 20;
-        let Question { prefix, programmes, attempt } = *question;
-        if let Some(outcome) = at_once(self.n, prefix) {
+        let Query { prefix, lp_limit: programmes, attempt } = *query;
+        if let Some(outcome) = decide_by_propagation(self.n, prefix) {
             return outcome;
         }
         let query = CompletionQuery { n: self.n, prefix: prefix.to_vec(), programmes, attempt };
@@ -142,7 +142,7 @@ impl QuerySolver for RemoteQuerySolver {
                 Some((AnswerVerdict::Good, (outcome, nodes, solved))) => {
                     // The work that a worker claims must not steer the search.
                     task.add_nodes(nodes.min(MOST_NODES.saturating_mul(programmes + 1)));
-                    task.add_programmes(solved.min(2 * programmes + 1));
+                    task.add_lps(solved.min(2 * programmes + 1));
                     return outcome;
                 }
                 Some((AnswerVerdict::Useless | AnswerVerdict::Unknown(_), _)) => {
@@ -237,7 +237,7 @@ pub(super) struct RemoteSubtreeSolver {
 }
 
 impl SubtreeSolver for RemoteSubtreeSolver {
-    fn ask(&mut self, question: SubtreeTask, cancel: &CancelToken) -> Option<Reached> {
+    fn solve(&mut self, question: SubtreeTask, cancel: &CancelToken) -> Option<ValidatedAnswer> {
         loop {
             let wanted = || !cancel.is_abandoned();
             let (_, reached) =
@@ -271,13 +271,13 @@ fn judge_part(
     question: &SubtreeTask,
     answer: &mut TaskAnswer,
     meter: &mut Meter<'_>,
-) -> (AnswerVerdict, Option<Reached>) {
+) -> (AnswerVerdict, Option<ValidatedAnswer>) {
     let queens = question.part.queens();
     answer.nodes = 0;
     let validated = match &answer.outcome {
         TaskOutcome::Completed(columns) => checker
             .check_solution(queens, columns)
-            .map(|()| Some(Reached::Solution(columns.clone())))
+            .map(|()| Some(ValidatedAnswer::Solution(columns.clone())))
             .map_err(|error| format!("its solution is none: {error}")),
         TaskOutcome::Tree(tree) => {
             match checker.check_within(queens, tree, question.nodes, meter) {
@@ -285,7 +285,7 @@ fn judge_part(
                     answer.nodes = nodes;
                     // A tree with open nodes must have used all of its nodes.
                     let whole = holes.is_empty() || nodes == question.nodes;
-                    Ok(whole.then(|| Reached::Tree(tree.clone(), holes, nodes)))
+                    Ok(whole.then(|| ValidatedAnswer::Tree(tree.clone(), holes, nodes)))
                 }
                 Err(ProofError::LimitReached(_) | ProofError::Stopped) => Ok(None),
                 Err(error @ ProofError::UnknownStep(_)) => {
@@ -320,8 +320,8 @@ mod tests {
         let closed = CompletionQuery { n: 8, prefix: vec![0, 2], programmes: 1, attempt: 0 };
         let outcome = |query: &CompletionQuery| {
             let control = Control::default();
-            let question = Question { prefix: &query.prefix, programmes: 100, attempt: 0 };
-            query_solver(query.n, &[]).ask(&question, Task::alone(&control))
+            let question = Query { prefix: &query.prefix, lp_limit: 100, attempt: 0 };
+            query_solver(query.n, &[]).solve(&question, Task::alone(&control))
         };
         let (completed, refuted) = (outcome(&open), outcome(&closed));
         assert!(matches!(completed, Outcome::Completed(_)));
@@ -397,13 +397,13 @@ mod tests {
         let (open, closed, short) =
             (question(&[0], 999), question(&[0, 10], 999), question(&[0], 1));
         let (solution, tree, holes) = (searched(&open), searched(&closed), searched(&short));
-        let good = |validated: &(AnswerVerdict, Option<Reached>)| {
+        let good = |validated: &(AnswerVerdict, Option<ValidatedAnswer>)| {
             validated.0 == AnswerVerdict::Good && validated.1.is_some()
         };
         assert!(good(&validated(&open, &solution)) && good(&validated(&closed, &tree)));
         let reached = validated(&short, &holes);
         assert!(
-            matches!(reached, (AnswerVerdict::Good, Some(Reached::Tree(_, holes, 1))) if !holes.is_empty())
+            matches!(reached, (AnswerVerdict::Good, Some(ValidatedAnswer::Tree(_, holes, 1))) if !holes.is_empty())
         );
         // An answer with open nodes that used fewer nodes than were allowed is incomplete.
         assert_eq!(validated(&open, &holes), (AnswerVerdict::Useless, None));

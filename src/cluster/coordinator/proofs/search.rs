@@ -15,7 +15,7 @@ use super::task_queue::TaskQueue;
 use super::{Proof, lock};
 use crate::board::Norm;
 use crate::proof::{self, Meter};
-use crate::solver::beautiful::{self, Exact, Stage, SubtreeSolver, most_beautiful_by};
+use crate::solver::beautiful::{self, Exact, Stage, SubtreeSolver, most_beautiful_with};
 use crate::solver::first::{self, Found, Options, QuerySolver};
 use crate::solver::{Progress, ProgressSink};
 
@@ -59,11 +59,16 @@ impl Proof {
         });
         let options = Options { refuted, ..Options::default() };
         let mut book = Book::new(self);
-        let found =
-            first::first_by(n, options, solvers.collect(), &mut StopSink(self), &mut |refuted| {
+        let found = first::first_solution_with(
+            n,
+            options,
+            solvers.collect(),
+            &mut StopSink(self),
+            &mut |refuted| {
                 self.refuted.store(refuted.len() as u64, Ordering::Relaxed);
                 book.keep(|| self.folder.keep_refuted(n, refuted));
-            });
+            },
+        );
         self.folder.keep_refuted(n, &found.refuted)?;
         if found.finished {
             let certificate =
@@ -77,7 +82,7 @@ impl Proof {
         // Searches that are not handed out run here; one core is left for everything else.
         let threads = std::thread::available_parallelism().map_or(1, usize::from) - 1;
         let threads = threads.max(1);
-        let question = beautiful::Question { n, norm: Norm::Euclidean, turning: false, threads };
+        let question = beautiful::Query { n, norm: Norm::Euclidean, turning: false, threads };
         let is_stopped = || self.stop.load(Ordering::Relaxed);
         let begun = self.folder.proved(&question, &mut Meter::new(None).stopped_by(&is_stopped))?;
         let checkers = Arc::new(Checkers::default());
@@ -86,13 +91,13 @@ impl Proof {
         });
         let mut book = Book::new(self);
         let mut keep = |stage: &Stage<'_>| {
-            lock(&self.standing).stage = Some((stage.place, stage.best.to_vec()));
-            book.keep(|| self.folder.keep_proved(&stage.state()));
+            lock(&self.standing).stage = Some((stage.position, stage.best.to_vec()));
+            book.keep(|| self.folder.keep_proved(&stage.checkpoint()));
         };
         let exact =
-            most_beautiful_by(question, solvers.collect(), begun, &mut StopSink(self), &mut keep);
-        let Exact { answer, certificate, state } = exact;
-        if let Some(state) = state {
+            most_beautiful_with(question, solvers.collect(), begun, &mut StopSink(self), &mut keep);
+        let Exact { answer, certificate, checkpoint } = exact;
+        if let Some(state) = checkpoint {
             self.folder.keep_proved(&state)?;
         }
         match certificate {
@@ -122,7 +127,7 @@ fn certificate(n: usize, found: &Found, meter: &mut Meter<'_>) -> io::Result<Vec
 struct StopSink<'a>(&'a Proof);
 
 impl ProgressSink for StopSink<'_> {
-    fn look(&mut self, progress: &Progress) -> ControlFlow<()> {
+    fn report(&mut self, progress: &Progress) -> ControlFlow<()> {
         if matches!(self.0.what, Goal::First { .. }) {
             self.0.row.store(progress.level as u32, Ordering::Relaxed);
         }

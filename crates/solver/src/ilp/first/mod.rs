@@ -122,11 +122,11 @@ impl FromStr for Method {
 ///
 /// # Errors
 /// The board is larger than [`Method::largest`].
-pub fn first(
+pub fn lexicographic_first(
     n: usize,
     method: Method,
     solver: &dyn Solver,
-    watch: &mut dyn ProgressSink,
+    sink: &mut dyn ProgressSink,
 ) -> Result<Answer<Vec<usize>>, TooLarge> {
     if n > method.largest() {
         return Err(TooLarge { method, n });
@@ -134,18 +134,18 @@ pub fn first(
     let problem = Problem::empty(Piece::Queen, n);
     match method {
         Method::Exact => {
-            return Ok(crate::first::first(
+            return Ok(crate::first::first_solution(
                 n,
                 crate::first::Options::default(),
-                watch,
+                sink,
                 &mut |_| {},
             )
             .into());
         }
-        Method::Cp => return Ok(by_constraints(&problem, watch)),
+        Method::Cp => return Ok(by_constraints(&problem, sink)),
         _ => {}
     }
-    let mut run = Run { problem: &problem, solver, watch, best: None, nodes: 0, programmes: 0 };
+    let mut run = Run { problem: &problem, solver, sink, best: None, nodes: 0, lps_solved: 0 };
     let claim = match method {
         Method::Exact | Method::Cp => unreachable!("handled above"),
         Method::IlpIter => iterative::run(&mut run),
@@ -154,37 +154,37 @@ pub fn first(
         Method::CuttingPlane => cutting_plane::run(&mut run),
         Method::IlpWeights => weights::run(&mut run),
     };
-    let Run { best, nodes, programmes, watch, .. } = run;
+    let Run { best, nodes, lps_solved, sink, .. } = run;
     let (found, verdict) = match claim {
-        Ok(claim) => match counterexample::first(&problem, claim.as_deref(), watch) {
+        Ok(claim) => match counterexample::first(&problem, claim.as_deref(), sink) {
             Ruling::Confirmed => (claim, Verdict::Proven),
             Ruling::Refuted(better) => (Some(better), Verdict::NotProven(Unproven::Refuted)),
             Ruling::Undecided => (claim.or(best), Verdict::NotProven(Unproven::Unchecked)),
         },
-        Err(doubt) => (best, Verdict::NotProven(doubt)),
+        Err(unproven) => (best, Verdict::NotProven(unproven)),
     };
-    Ok(Answer { found, verdict, nodes, programmes })
+    Ok(Answer { found, verdict, nodes, lps_solved })
 }
 
-fn by_constraints(problem: &Problem, watch: &mut dyn ProgressSink) -> Answer<Vec<usize>> {
+fn by_constraints(problem: &Problem, sink: &mut dyn ProgressSink) -> Answer<Vec<usize>> {
     let mut search = Search::new(problem, Branching::FirstRow);
-    let (found, verdict) = match search.next(watch) {
+    let (found, verdict) = match search.next(sink) {
         Event::Solution(found) => (Some(found), Verdict::Proven),
         Event::Exhausted => (None, Verdict::Proven),
         Event::Stopped => (None, Verdict::NotProven(Unproven::Stopped)),
     };
-    Answer { found, verdict, nodes: search.nodes(), programmes: 0 }
+    Answer { found, verdict, nodes: search.nodes(), lps_solved: 0 }
 }
 
 /// The state shared by all methods that use a solver.
 struct Run<'a> {
     problem: &'a Problem,
     solver: &'a dyn Solver,
-    watch: &'a mut dyn ProgressSink,
+    sink: &'a mut dyn ProgressSink,
     /// The first of all solutions found so far.
     best: Option<Vec<usize>>,
     nodes: u64,
-    programmes: u64,
+    lps_solved: u64,
 }
 
 /// The claim of a method: the first solution, or `None` if there is no solution.
@@ -203,7 +203,7 @@ impl Run<'_> {
 
     /// Returns the optimal vertex of a linear program, or `None` if the solver finds it infeasible.
     fn vertex(&mut self, outcome: LinearOutcome) -> Result<Option<Vertex>, Unproven> {
-        self.programmes += 1;
+        self.lps_solved += 1;
         match outcome {
             LinearOutcome::Optimal(vertex) => {
                 self.offer(&vertex.values);

@@ -12,11 +12,11 @@ use nqueens_proof::first::Refutation;
 
 /// A completion query with its limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Question<'a> {
+pub struct Query<'a> {
     /// The 0-based columns of the queens on the first rows.
     pub prefix: &'a [usize],
     /// Maximum number of LPs solved for the query.
-    pub programmes: u64,
+    pub lp_limit: u64,
     /// 0 for the default search order; every other number seeds a different random order.
     pub attempt: u64,
 }
@@ -26,47 +26,46 @@ pub struct Question<'a> {
 pub(super) enum Wanted {
     /// The outcome of the first query that is not refuted. Queries after that one are abandoned.
     FirstOpen,
-    /// The first answer of any query: all of them ask the same question in different ways.
+    /// The first answer of any query: all of them solve the same query in different ways.
     AnyAnswer,
 }
 
-/// An event during [`ask`].
+/// An event during [`run_queries`].
 pub(super) enum Event {
     /// The query with this number is refuted.
     Refuted(usize, Refutation),
-    /// No refutation: another outcome has arrived, or [`EVENT_EVERY`] has passed.
+    /// No refutation: another outcome has arrived, or [`MAX_EVENT_INTERVAL`] has passed.
     Nothing,
 }
 
 /// Maximum time between two events.
-const EVENT_EVERY: Duration = Duration::from_millis(20);
+const MAX_EVENT_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Runs the queries on several solvers, each on its own thread, until the wanted answer is known.
 /// Returns the number of a query and its outcome, or `None` if all are refuted or, for
-/// [`Wanted::AnyAnswer`], if no answer is a completion. Everything is stopped when `tell` breaks.
-pub(super) fn ask(
-    questions: &[Question<'_>],
+/// [`Wanted::AnyAnswer`], if no answer is a completion. Everything is stopped when `on_event` breaks.
+pub(super) fn run_queries(
+    queries: &[Query<'_>],
     wanted: Wanted,
     solvers: &mut [Box<dyn QuerySolver>],
     control: &Control,
-    tell: &mut dyn FnMut(Event) -> ControlFlow<()>,
+    on_event: &mut dyn FnMut(Event) -> ControlFlow<()>,
 ) -> Option<(usize, Outcome)> {
     // Queries with a higher number than `last` are abandoned. Numbers start at 1.
     let (next, last) = (AtomicUsize::new(1), AtomicUsize::new(usize::MAX));
     let (sender, receiver) = mpsc::channel();
     let mut found: Option<(usize, Outcome)> = None;
     thread::scope(|scope| {
-        for solver in solvers.iter_mut().take(questions.len()) {
+        for solver in solvers.iter_mut().take(queries.len()) {
             let (next, last, sender) = (&next, &last, sender.clone());
             scope.spawn(move || {
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     let task = Task::new(control, number, last);
-                    let Some(question) = questions.get(number - 1).filter(|_| !task.is_stopped())
-                    else {
+                    let Some(query) = queries.get(number - 1).filter(|_| !task.is_stopped()) else {
                         return;
                     };
-                    let outcome = solver.ask(question, task);
+                    let outcome = solver.solve(query, task);
                     match (wanted, &outcome) {
                         (Wanted::FirstOpen, Outcome::Refuted(_)) => {}
                         (Wanted::FirstOpen, _) => drop(last.fetch_min(number, Ordering::Relaxed)),
@@ -83,7 +82,7 @@ pub(super) fn ask(
         }
         drop(sender);
         loop {
-            let event = match receiver.recv_timeout(EVENT_EVERY) {
+            let event = match receiver.recv_timeout(MAX_EVENT_INTERVAL) {
                 Ok((number, Outcome::Refuted(refutation))) => Event::Refuted(number, refutation),
                 Ok((number, outcome)) => {
                     let counts =
@@ -96,7 +95,7 @@ pub(super) fn ask(
                 Err(RecvTimeoutError::Timeout) => Event::Nothing,
                 Err(RecvTimeoutError::Disconnected) => break,
             };
-            if tell(event).is_break() {
+            if on_event(event).is_break() {
                 control.stop();
             }
         }
@@ -109,7 +108,7 @@ pub(super) fn ask(
 pub struct Control {
     stopped: AtomicBool,
     nodes: AtomicU64,
-    programmes: AtomicU64,
+    lps_solved: AtomicU64,
 }
 
 impl Control {
@@ -130,12 +129,12 @@ impl Control {
 
     /// Returns the total work, in units of about the time of one LP.
     pub(super) fn work(&self) -> u64 {
-        self.programmes() + self.nodes() / 4000
+        self.lps_solved() + self.nodes() / 4000
     }
 
     /// Returns the number of linear programs solved.
-    pub fn programmes(&self) -> u64 {
-        self.programmes.load(Ordering::Relaxed)
+    pub fn lps_solved(&self) -> u64 {
+        self.lps_solved.load(Ordering::Relaxed)
     }
 }
 
@@ -170,14 +169,14 @@ impl<'a> Task<'a> {
     }
 
     /// Counts LPs solved for the query.
-    pub fn add_programmes(self, programmes: u64) {
-        self.control.programmes.fetch_add(programmes, Ordering::Relaxed);
+    pub fn add_lps(self, lps: u64) {
+        self.control.lps_solved.fetch_add(lps, Ordering::Relaxed);
     }
 }
 
 /// Stops a solver together with its query.
 impl ProgressSink for Task<'_> {
-    fn look(&mut self, _: &Progress) -> ControlFlow<()> {
+    fn report(&mut self, _: &Progress) -> ControlFlow<()> {
         if self.is_stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 

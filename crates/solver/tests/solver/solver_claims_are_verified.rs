@@ -1,4 +1,4 @@
-//! A solver that lies never yields a claim, and every solver behind the door keeps the door's contract.
+//! Wrong results of a solver never yield a claim, and every solver keeps the contract of its trait.
 
 use std::cell::RefCell;
 use std::ops::ControlFlow;
@@ -13,38 +13,38 @@ use nqueens_solver::ilp::model::{Column, Direction, Domain, Model, Relation, Row
 use nqueens_solver::ilp::most_beautiful;
 use nqueens_solver::ilp::{
     BEST_SOLVER, FirstMethod, Formulation, Goal, IntegerOutcome, Linear, LinearOutcome, Lines,
-    MicroLp, Solver, Status, completes, first, heaviest, largest_set, one_solution,
+    MicroLp, Solver, Status, completes, heaviest, largest_set, lexicographic_first, one_solution,
 };
 use nqueens_solver::{Progress, ProgressSink, Unobserved};
 
-/// microlp, but what it says is sometimes changed.
-struct Liar {
+/// microlp with some of its results altered.
+struct FaultySolver {
     random: Mutex<fastrand::Rng>,
-    /// Of a hundred answers, how many are lies.
+    /// The percentage of altered results.
     percent: u8,
 }
 
-impl Liar {
+impl FaultySolver {
     fn new(seed: u64, percent: u8) -> Self {
         Self { random: Mutex::new(fastrand::Rng::with_seed(seed)), percent }
     }
 
-    fn lies(&self) -> Option<u8> {
+    fn fault(&self) -> Option<u8> {
         let mut random = self.random.lock().expect("not poisoned");
         (random.u8(0..100) < self.percent).then(|| random.u8(0..6))
     }
 }
 
-impl Solver for Liar {
+impl Solver for FaultySolver {
     fn name(&self) -> &'static str {
-        "liar"
+        "faulty"
     }
 
     fn relaxation(&self, model: &Model) -> Box<dyn Linear> {
         let seed = self.random.lock().expect("not poisoned").u64(..);
-        Box::new(LyingLinear {
+        Box::new(FaultyLinear {
             linear: MicroLp.relaxation(model),
-            liar: RefCell::new(fastrand::Rng::with_seed(seed)),
+            random: RefCell::new(fastrand::Rng::with_seed(seed)),
             percent: self.percent,
         })
     }
@@ -53,38 +53,40 @@ impl Solver for Liar {
         &self,
         model: &Model,
         start: Option<&[bool]>,
-        watch: &mut dyn ProgressSink,
+        sink: &mut dyn ProgressSink,
     ) -> IntegerOutcome {
-        let mut told = MicroLp.optimise(model, start, watch);
-        match self.lies() {
-            Some(0) => told = IntegerOutcome { status: Status::Infeasible, values: None, ..told },
-            // The first point that it finds, called optimal.
+        let mut outcome = MicroLp.optimise(model, start, sink);
+        match self.fault() {
+            Some(0) => {
+                outcome = IntegerOutcome { status: Status::Infeasible, values: None, ..outcome }
+            }
+            // A feasible point, reported as optimal.
             Some(1) => {
                 let mut any = model.clone();
                 any.set_objective(Direction::Maximise, |k| (k as i64 * 7919) % 101);
-                told.values = MicroLp.optimise(&any, None, &mut Unobserved).values;
-                told.status = Status::Optimal;
+                outcome.values = MicroLp.optimise(&any, None, &mut Unobserved).values;
+                outcome.status = Status::Optimal;
             }
-            Some(2) => told.values = Some(vec![f64::NAN; model.columns.len()]),
+            Some(2) => outcome.values = Some(vec![f64::NAN; model.columns.len()]),
             Some(3) => {
-                told.values =
+                outcome.values =
                     Some((0..model.columns.len()).map(|k| f64::from(k % 3 == 0)).collect())
             }
-            Some(4) => told.status = Status::Optimal,
-            Some(5) => told.status = Status::Failed("it says so".into()),
+            Some(4) => outcome.status = Status::Optimal,
+            Some(5) => outcome.status = Status::Failed("injected failure".into()),
             _ => {}
         }
-        told
+        outcome
     }
 }
 
-struct LyingLinear {
+struct FaultyLinear {
     linear: Box<dyn Linear>,
-    liar: RefCell<fastrand::Rng>,
+    random: RefCell<fastrand::Rng>,
     percent: u8,
 }
 
-impl Linear for LyingLinear {
+impl Linear for FaultyLinear {
     fn set_bounds(&mut self, column: usize, lower: f64, upper: f64) {
         self.linear.set_bounds(column, lower, upper);
     }
@@ -97,13 +99,13 @@ impl Linear for LyingLinear {
     fn add_column(&mut self, cost: f64, bounds: (f64, f64), terms: &[(usize, f64)]) {
         self.linear.add_column(cost, bounds, terms);
     }
-    fn solve(&mut self, watch: &mut dyn ProgressSink) -> LinearOutcome {
-        let told = self.linear.solve(watch);
-        let random = self.liar.get_mut();
+    fn solve(&mut self, sink: &mut dyn ProgressSink) -> LinearOutcome {
+        let outcome = self.linear.solve(sink);
+        let random = self.random.get_mut();
         if random.u8(0..100) >= self.percent {
-            return told;
+            return outcome;
         }
-        match (random.u8(0..4), told) {
+        match (random.u8(0..4), outcome) {
             (0, _) => LinearOutcome::Infeasible { ray: None },
             (1, LinearOutcome::Optimal(mut vertex)) => {
                 vertex.objective += 3.0;
@@ -115,31 +117,32 @@ impl Linear for LyingLinear {
                 }
                 LinearOutcome::Optimal(vertex)
             }
-            (3, _) => LinearOutcome::Failed("it says so".into()),
-            (_, told) => told,
+            (3, _) => LinearOutcome::Failed("injected failure".into()),
+            (_, outcome) => outcome,
         }
     }
 }
 
 #[test]
-fn a_lying_solver_never_yields_a_wrong_claim() {
+fn a_faulty_solver_never_yields_a_wrong_claim() {
     let first_of = |n: usize| match n {
         4 => Some(vec![1, 3, 0, 2]),
         6 => Some(vec![1, 3, 5, 0, 2, 4]),
         8 => Some(vec![0, 4, 7, 5, 2, 6, 1, 3]),
         _ => None,
     };
-    let (mut claims, mut doubts) = (0, 0);
+    let (mut claims, mut unproven) = (0, 0);
     for seed in 0..40 {
-        let liar = Liar::new(seed, 20);
+        let faulty = FaultySolver::new(seed, 20);
         for n in [3, 4, 6, 8] {
             for method in FirstMethod::ALL.into_iter().filter(|method| method.needs_solver()) {
-                let answer = first(n, method, &liar, &mut Unobserved).expect("the board is small");
+                let answer = lexicographic_first(n, method, &faulty, &mut Unobserved)
+                    .expect("the board is small");
                 if answer.verdict == Verdict::Proven {
                     claims += 1;
                     assert_eq!(answer.found, first_of(n), "{method}, n = {n}, seed {seed}");
                 } else {
-                    doubts += 1;
+                    unproven += 1;
                 }
                 let problem = Problem::empty(Piece::Queen, n);
                 assert!(
@@ -150,39 +153,39 @@ fn a_lying_solver_never_yields_a_wrong_claim() {
         }
     }
     assert!(
-        claims > 100 && doubts > 100,
-        "{claims} claims, {doubts} doubts: the test is about nothing"
+        claims > 100 && unproven > 100,
+        "{claims} claims, {unproven} not proven: too few to test anything"
     );
 }
 
 #[test]
-fn a_lying_solver_never_yields_a_wrong_optimum() {
+fn a_faulty_solver_never_yields_a_wrong_optimum() {
     let n = 6;
     let problem = Problem::empty(Piece::Queen, n);
     let weights: Vec<i64> = (0..36).map(|k| (k * k * 7 + 3 * k) % 23).collect();
     let weigh = |columns: &Vec<usize>| -> i64 {
         columns.iter().enumerate().map(|(row, &col)| weights[row * n + col]).sum()
     };
-    let programme = Goal::Heaviest(&weights).model(&problem, Formulation::Borders);
-    let truth = heaviest(&problem, &programme, &weights, &MicroLp, &mut Unobserved);
+    let program = Goal::Heaviest(&weights).model(&problem, Formulation::Borders);
+    let truth = heaviest(&problem, &program, &weights, &MicroLp, &mut Unobserved);
     let best = truth.found.as_ref().map(weigh).expect("a solution");
     let beauty = most_beautiful(n, &MicroLp, &mut Unobserved).found.as_deref().map(fingerprint);
-    let mut doubts = 0;
+    let mut unproven = 0;
     for seed in 0..60 {
-        let liar = Liar::new(seed, 50);
-        let heavy = heaviest(&problem, &programme, &weights, &liar, &mut Unobserved);
-        let beautiful = most_beautiful(n, &liar, &mut Unobserved);
+        let faulty = FaultySolver::new(seed, 50);
+        let heavy = heaviest(&problem, &program, &weights, &faulty, &mut Unobserved);
+        let beautiful = most_beautiful(n, &faulty, &mut Unobserved);
         let one = one_solution(
             &problem,
             &Goal::AnySolution.model(&problem, Formulation::Borders),
-            &liar,
+            &faulty,
             &mut Unobserved,
         );
         let small = Problem::empty(Piece::Queen, 3);
         let set = largest_set(
             &small,
             &Goal::LargestSet.model(&small, Formulation::Borders),
-            &liar,
+            &faulty,
             &mut Unobserved,
         );
         if heavy.verdict == Verdict::Proven {
@@ -197,9 +200,9 @@ fn a_lying_solver_never_yields_a_wrong_optimum() {
         if set.verdict == Verdict::Proven {
             assert_eq!(set.found.map(|set| set.len()), Some(2), "seed {seed}");
         }
-        doubts += u32::from(heavy.verdict != Verdict::Proven)
+        unproven += u32::from(heavy.verdict != Verdict::Proven)
             + u32::from(beautiful.verdict != Verdict::Proven);
-        let mut exclusion = Exclusion::new(&problem, Formulation::Diagonals, &liar);
+        let mut exclusion = Exclusion::new(&problem, Formulation::Diagonals, &faulty);
         let mut listed = 0;
         let verdict = loop {
             match exclusion.next(&mut Unobserved) {
@@ -212,14 +215,14 @@ fn a_lying_solver_never_yields_a_wrong_optimum() {
         };
         assert!(verdict != Verdict::Proven || listed == 4, "seed {seed}");
     }
-    assert!(doubts > 20, "{doubts} doubts: the test is about nothing");
+    assert!(unproven > 20, "{unproven} not proven: too few to test anything");
 }
 
-/// Says stop after some looks.
-struct Impatient(u32);
+/// A progress sink that stops the run after some reports.
+struct StopAfter(u32);
 
-impl ProgressSink for Impatient {
-    fn look(&mut self, _: &Progress) -> ControlFlow<()> {
+impl ProgressSink for StopAfter {
+    fn report(&mut self, _: &Progress) -> ControlFlow<()> {
         self.0 = self.0.saturating_sub(1);
         if self.0 == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
@@ -232,11 +235,11 @@ impl ProgressSink for Impatient {
 fn a_run_that_is_stopped_claims_nothing() {
     for method in FirstMethod::ALL {
         let n = 13;
-        let answer =
-            first(n, method, BEST_SOLVER, &mut Impatient(1)).expect("the board is small enough");
+        let answer = lexicographic_first(n, method, BEST_SOLVER, &mut StopAfter(1))
+            .expect("the board is small enough");
         assert_ne!(answer.verdict, Verdict::Proven, "{method}");
     }
-    assert_ne!(most_beautiful(12, BEST_SOLVER, &mut Impatient(1)).verdict, Verdict::Proven);
+    assert_ne!(most_beautiful(12, BEST_SOLVER, &mut StopAfter(1)).verdict, Verdict::Proven);
 }
 
 fn solvers() -> Vec<&'static dyn Solver> {
@@ -247,7 +250,7 @@ fn solvers() -> Vec<&'static dyn Solver> {
 }
 
 /// max 3a + 2b + c, a + b ≤ 1, b + c ≤ 1, all in 0..1.
-fn small_programme() -> Model {
+fn small_program() -> Model {
     let column = |name: &str, cost| Column { name: name.into(), cost, domain: Domain::Free };
     Model {
         name: "small".into(),
@@ -268,9 +271,9 @@ fn optimum(linear: &mut dyn Linear) -> f64 {
 }
 
 #[test]
-fn a_linear_programme_is_solved_again_after_every_kind_of_change() {
+fn a_linear_program_is_solved_again_after_every_kind_of_change() {
     for solver in solvers() {
-        let mut linear = solver.relaxation(&small_programme());
+        let mut linear = solver.relaxation(&small_program());
         let near = |linear: &mut Box<dyn Linear>, expected: f64| {
             let found = optimum(linear.as_mut());
             assert!((found - expected).abs() < 1e-6, "{}: {found} for {expected}", solver.name());
@@ -298,7 +301,7 @@ fn a_linear_programme_is_solved_again_after_every_kind_of_change() {
     }
 }
 
-/// Duals and rays are what they are said to be, wherever a solver has them: they prove bound and infeasibility.
+/// Wherever a solver provides duals and rays, they prove the bound and the infeasibility.
 #[test]
 fn duals_prove_the_bound_and_rays_the_infeasibility() {
     let mut random = fastrand::Rng::with_seed(11);
