@@ -17,9 +17,10 @@
 use std::process::ExitCode;
 use std::time::Instant;
 
+use nqueens::bench::Spread;
 use nqueens::board::{Piece, Problem};
 use nqueens::decomposition::{Decomposition, SymmetryCase, full_row};
-use nqueens::engine::{CountOptions, CountTask, DeviceChoice, DeviceName, Spread};
+use nqueens::engine::{CountOptions, CountTask, DeviceChoice, DeviceName};
 use nqueens::kernel::gpu::layout::TAKE;
 use nqueens::kernel::gpu::{
     AdapterInfo, AdapterKind, Adapters, DeviceKernel, Fault, Shape, Tuning, self_test,

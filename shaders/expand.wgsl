@@ -13,7 +13,7 @@ const LEVELS: u32 = 17u;
 const TAKE_IF_ANY_FREE: u32 = 1u;
 const TAKE_IF_BOTH_FREE: u32 = 2u;
 
-struct Control {
+struct Counters {
     stamp: u32,
     ring_write: atomic<u32>,
     ring_read: u32,
@@ -74,7 +74,7 @@ struct LowerRow {
     pad: u32,
 }
 
-@group(0) @binding(0) var<storage, read_write> control: Control;
+@group(0) @binding(0) var<storage, read_write> counters: Counters;
 @group(0) @binding(1) var<uniform> params: Params;
 @group(0) @binding(2) var<storage, read_write> levels: array<LowerState>;
 @group(0) @binding(3) var<storage, read_write> ring: array<vec4<u32>>;
@@ -175,7 +175,7 @@ fn fill(state: LowerState, segment: Segment, level: u32, emitting: bool, at: u32
 
 @compute @workgroup_size(64)
 fn expand(@builtin(global_invocation_id) id: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-    let works = id.x < control.source_count;
+    let works = id.x < counters.source_count;
     var state: LowerState;
     var segment: Segment;
     var level = 0u;
@@ -183,7 +183,7 @@ fn expand(@builtin(global_invocation_id) id: vec3<u32>, @builtin(local_invocatio
     var kept = 0u;
     var at = 0u;
     if (works) {
-        state = levels[control.source_first + id.x];
+        state = levels[counters.source_first + id.x];
         segment = segments[state.segment];
         level = countOneBits(state.free) - segment.upper_rows;
         // Workgroup memory starts at zero.
@@ -199,14 +199,14 @@ fn expand(@builtin(global_invocation_id) id: vec3<u32>, @builtin(local_invocatio
     if (lane < LEVELS) {
         let count = atomicLoad(&wanted[lane]);
         if (count != 0u && lane == 0u) {
-            room[0] = atomicAdd(&control.ring_write, count);
+            room[0] = atomicAdd(&counters.ring_write, count);
         } else if (count != 0u) {
-            room[lane] = control.level_first[lane] + atomicAdd(&control.level_count[lane], count);
-            atomicAdd(&control.appended, count);
+            room[lane] = counters.level_first[lane] + atomicAdd(&counters.level_count[lane], count);
+            atomicAdd(&counters.appended, count);
         }
     }
     if (lane == 0u && works) {
-        atomicAdd(&control.expanded, min(control.source_count - id.x, 64u));
+        atomicAdd(&counters.expanded, min(counters.source_count - id.x, 64u));
     }
     workgroupBarrier();
     if (kept != 0u) {
@@ -216,8 +216,8 @@ fn expand(@builtin(global_invocation_id) id: vec3<u32>, @builtin(local_invocatio
     }
     workgroupBarrier();
     if (lane == 0u) {
-        atomicAdd(&control.lower_taken, atomicLoad(&marks[0]));
-        atomicAdd(&control.lower_put, atomicLoad(&marks[1]));
-        atomicAdd(&control.ring_put, atomicLoad(&marks[2]));
+        atomicAdd(&counters.lower_taken, atomicLoad(&marks[0]));
+        atomicAdd(&counters.lower_put, atomicLoad(&marks[1]));
+        atomicAdd(&counters.ring_put, atomicLoad(&marks[2]));
     }
 }

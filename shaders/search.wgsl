@@ -34,7 +34,7 @@ const SLOT_WORDS: u32 = 12u;
 const CLASS_ROWS: u32 = 17u;
 const SHADOW_LIMIT: u32 = 0x80000000u;
 
-struct Control {
+struct Counters {
     stamp: u32,
     ring_write: u32,
     ring_read: atomic<u32>,
@@ -84,7 +84,7 @@ struct Lane {
     check: u32,
 }
 
-@group(0) @binding(0) var<storage, read_write> control: Control;
+@group(0) @binding(0) var<storage, read_write> counters: Counters;
 @group(0) @binding(1) var<uniform> params: Params;
 @group(0) @binding(2) var<storage, read_write> ring: array<vec4<u32>>;
 @group(0) @binding(3) var<storage, read_write> lanes: array<Lane>;
@@ -186,11 +186,11 @@ fn settle(now: u32, and_flush: bool) {
 
 // Takes states from the ring; false if it is dry.
 fn take() -> bool {
-    if (i32(control.ring_write - atomicLoad(&control.ring_read)) <= 0) {
+    if (i32(counters.ring_write - atomicLoad(&counters.ring_read)) <= 0) {
         return false;
     }
-    next = atomicAdd(&control.ring_read, TAKE);
-    let there = i32(control.ring_write - next);
+    next = atomicAdd(&counters.ring_read, TAKE);
+    let there = i32(counters.ring_write - next);
     end = next + u32(clamp(there, 0, i32(TAKE)));
     return there > 0;
 }
@@ -286,7 +286,7 @@ fn search(@builtin(global_invocation_id) id: vec3<u32>, @builtin(local_invocatio
     }
     // A lane that was never parked has nothing to check.
     if ((open | parked.height | finished) != 0u && lane_mark(open, parked.height) != parked.check) {
-        atomicAdd(&control.faults, 1u);
+        atomicAdd(&counters.faults, 1u);
     }
 
     var now = 0u;
@@ -318,7 +318,7 @@ fn search(@builtin(global_invocation_id) id: vec3<u32>, @builtin(local_invocatio
 
     // Give back what was taken and not begun, behind what the ring holds.
     if (next != end) {
-        var to = control.ring_write + atomicAdd(&control.ring_returned, end - next);
+        var to = counters.ring_write + atomicAdd(&counters.ring_returned, end - next);
         for (; next != end; next++) {
             ring[to & params.ring_mask] = ring[next & params.ring_mask];
             to += 1u;
@@ -343,11 +343,11 @@ fn search(@builtin(global_invocation_id) id: vec3<u32>, @builtin(local_invocatio
     if (local == 0u) {
         let working = atomicLoad(&busy);
         if (working != 0u) {
-            atomicAdd(&control.busy, working);
+            atomicAdd(&counters.busy, working);
         }
-        atomicAdd(&control.ring_taken, atomicLoad(&taken));
+        atomicAdd(&counters.ring_taken, atomicLoad(&taken));
     }
     if (id.x == 0u) {
-        atomicAdd(&control.searches, 1u);
+        atomicAdd(&counters.searches, 1u);
     }
 }

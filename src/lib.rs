@@ -12,7 +12,7 @@
 //! | 3 | [`solver`]: classical methods, exact solvers with certificates, integer programming |
 //! | 4 | [`engine`]: whole jobs on every core, estimates |
 //! | 5 | [`cluster`]: coordinator and workers, with floors of its own |
-//! | 5 | [`batch`]: plans, parts and scripts for batch systems |
+//! | 5 | [`batch`]: plans, parts and scripts for batch systems; [`bench`](mod@bench): comparisons of counts |
 //! | 6 | [`cli`]: the commands |
 //!
 //! Counting a board, all of it or its completions ([`engine`]):
@@ -39,6 +39,7 @@ pub use nqueens_solver as solver;
 
 mod atomic_file;
 pub mod batch;
+pub mod bench;
 pub mod checkpoint;
 #[cfg(feature = "cli")]
 pub mod cli;

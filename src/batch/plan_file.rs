@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::atomic_file::{self, AtomicFile};
 use crate::decomposition::{Decomposition, Job, JobHash};
-use crate::engine::Part;
+use crate::engine::JobPart;
 
 const FORMAT: &str = "nqueens-plan/1";
 
@@ -49,7 +49,7 @@ pub enum PlanFileError {
         source: io::Error,
     },
     /// The file is not a plan, or was changed.
-    #[error("{path} is not a plan that can be used: {why}; nqueens plan N --out FILE writes one", path = .path.display())]
+    #[error("{path} is not a usable plan: {why}; create one with nqueens plan N --out FILE", path = .path.display())]
     Unusable {
         /// The file.
         path: PathBuf,
@@ -103,8 +103,8 @@ impl PlanFile {
     ///
     /// # Errors
     /// There is no such part.
-    pub const fn part(&self, index: u64) -> Result<Part, PlanFileError> {
-        match Part::new(index, self.parts) {
+    pub const fn part(&self, index: u64) -> Result<JobPart, PlanFileError> {
+        match JobPart::new(index, self.parts) {
             Some(part) => Ok(part),
             None => Err(PlanFileError::NoSuchPart { index, parts: self.parts }),
         }
@@ -155,25 +155,25 @@ impl PlanFile {
             serde_json::from_slice(&bytes).map_err(|error| unusable(error.to_string()))?;
         if content.format != FORMAT {
             return Err(unusable(format!(
-                "it has format {}, and this program reads {FORMAT}",
+                "it has format {}, but this program reads {FORMAT}",
                 content.format
             )));
         }
         let job: Job = content.job.parse().map_err(|error| unusable(format!("{error}")))?;
         if job.hash() != content.job_hash {
-            return Err(unusable("its job is not the one that it names".to_owned()));
+            return Err(unusable("its job hash does not match its job".to_owned()));
         }
         let decomposition = Decomposition::new(job);
         let units = decomposition.units();
         if units != content.units {
             return Err(unusable(format!(
-                "it says {} units, and its job has {units}",
+                "it states {} units, but its job has {units}",
                 content.units
             )));
         }
         if content.parts.get() > units.max(1) {
             return Err(unusable(format!(
-                "it has {} parts, and its job {units} units",
+                "it has {} parts, but its job has only {units} units",
                 content.parts
             )));
         }

@@ -12,7 +12,7 @@ use super::problem::Board;
 use super::report::counted;
 use super::{Exit, Failure, print};
 use crate::atomic_file::{self, AtomicFile};
-use crate::batch::{Htcondor, Kubernetes, PlanFile, Shared, Slurm};
+use crate::batch::{Htcondor, Kubernetes, PlanFile, Slurm, TaskSettings};
 use crate::engine::plan_for_campaign;
 
 /// What all of them are told.
@@ -111,7 +111,7 @@ fn plain(text: &str) -> Result<String, String> {
 struct Begun {
     plan: PlanFile,
     folder: PathBuf,
-    shared: Shared,
+    shared: TaskSettings,
     files: Vec<String>,
 }
 
@@ -126,7 +126,7 @@ impl Common {
         let folder = self.out.clone().unwrap_or_else(|| format!("nqueens-{}", problem.n()).into());
         fs::create_dir_all(&folder).map_err(|error| unusable(&folder, &error))?;
         let folder = folder.canonicalize().map_err(|error| unusable(&folder, &error))?;
-        let shared = Shared {
+        let shared = TaskSettings {
             n: problem.n(),
             parts: plan.parts(),
             cpus: self.cpus,
@@ -208,7 +208,7 @@ fn this_program() -> String {
 pub(super) fn slurm(args: &SlurmArgs) -> Result<Exit, Failure> {
     let mut begun = args.common.begin(&this_program())?;
     let slurm = Slurm {
-        shared: begun.shared.clone(),
+        settings: begun.shared.clone(),
         folder: begun.plain_folder()?,
         time: args.time.clone(),
         partition: args.partition.clone(),
@@ -222,7 +222,7 @@ pub(super) fn slurm(args: &SlurmArgs) -> Result<Exit, Failure> {
 pub(super) fn kubernetes(args: &KubernetesArgs) -> Result<Exit, Failure> {
     let mut begun = args.common.begin("nqueens")?;
     let kubernetes = Kubernetes {
-        shared: begun.shared.clone(),
+        settings: begun.shared.clone(),
         image: args.image.clone(),
         claim: args.claim.clone(),
         plan: begun.plan.text(),
@@ -240,7 +240,7 @@ pub(super) fn htcondor(args: &HtcondorArgs) -> Result<Exit, Failure> {
         let path = begun.folder.join(name);
         fs::create_dir_all(&path).map_err(|error| unusable(&path, &error))?;
     }
-    let htcondor = Htcondor { shared: begun.shared.clone(), folder: folder.clone() };
+    let htcondor = Htcondor { settings: begun.shared.clone(), folder: folder.clone() };
     begun.write("nqueens.sub", &htcondor.submit())?;
     args.common.tell(&begun, &format!("condor_submit {folder}/nqueens.sub"))
 }

@@ -13,11 +13,9 @@ use super::chart::{Bar, svg};
 use super::count::{Kernel, STEPS, board_size, kernel, progress_bar, threads};
 use super::report::{Published, counted, rounded};
 use super::{Exit, Failure, note, print};
+use crate::bench::{BenchError, Contestant, Measurements, Spread, Turn, compare};
 use crate::board::Piece;
-use crate::engine::{
-    BenchError, Contestant, CountError, DeviceChoice, Measured, Spread, Turn, compare,
-};
-use crate::engine::{Device, find_devices};
+use crate::engine::{CountError, Device, DeviceChoice, find_devices};
 use crate::kernel::KernelKind;
 use crate::kernel::gpu::self_test;
 use crate::oeis::{Sequence, lookup};
@@ -169,7 +167,7 @@ fn smaller_for_textbook(n: usize) -> usize {
 fn measure(
     contestants: &mut [Contestant<'_>],
     rounds: NonZeroUsize,
-) -> Result<Vec<Measured>, BenchError> {
+) -> Result<Vec<Measurements>, BenchError> {
     let interrupted = Arc::new(AtomicBool::new(false));
     let raise = Arc::clone(&interrupted);
     if let Err(error) = ctrlc::set_handler(move || raise.store(true, Ordering::Relaxed)) {
@@ -191,12 +189,12 @@ fn measure(
 }
 
 /// The yardstick and, if it counted a smaller board than n, that board.
-fn yardstick(n: usize, measured: &[Measured]) -> (&Measured, Option<usize>) {
+fn yardstick(n: usize, measured: &[Measurements]) -> (&Measurements, Option<usize>) {
     let yardstick = &measured[0];
     (yardstick, (yardstick.n != n).then_some(yardstick.n))
 }
 
-fn report(n: usize, rounds: NonZeroUsize, measured: &[Measured]) -> Report<'_> {
+fn report(n: usize, rounds: NonZeroUsize, measured: &[Measurements]) -> Report<'_> {
     let (yardstick, _) = yardstick(n, measured);
     let contestants = measured.iter().map(|m| ContestantReport {
         name: &m.name,
@@ -231,7 +229,7 @@ fn seconds(value: Spread) -> String {
     spread(Spread { median, min, max }, " ms")
 }
 
-fn text(n: usize, rounds: NonZeroUsize, measured: &[Measured]) -> String {
+fn text(n: usize, rounds: NonZeroUsize, measured: &[Measurements]) -> String {
     const UNKNOWN: &str = "—";
     let unknown = || UNKNOWN.to_owned();
     let (yardstick, smaller) = yardstick(n, measured);
@@ -285,7 +283,7 @@ pub(super) fn aligned<const COLUMNS: usize>(rows: &[[String; COLUMNS]]) -> Vec<S
 }
 
 /// The chart: solutions a second.
-fn drawn(n: usize, rounds: NonZeroUsize, measured: &[Measured]) -> String {
+fn drawn(n: usize, rounds: NonZeroUsize, measured: &[Measurements]) -> String {
     let (yardstick, smaller) = yardstick(n, measured);
     let bars = measured.iter().map(|m| {
         let value = m.solutions_per_s();
@@ -308,7 +306,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::engine::{ContestantKind, Run};
+    use crate::bench::{ContestantKind, Run};
 
     const ROUNDS: NonZeroUsize = NonZeroUsize::new(3).expect("three");
 
@@ -318,7 +316,7 @@ mod tests {
         ms: [u64; 3],
         solutions: u128,
         nodes: Option<u128>,
-    ) -> Measured {
+    ) -> Measurements {
         let run = |ms| Run {
             elapsed: Duration::from_millis(ms),
             solutions,
@@ -326,10 +324,10 @@ mod tests {
             threads: 2,
             energy_j: nodes.map(|_| 1.5),
         };
-        Measured { name: name.into(), kind: ContestantKind::Cpu, n, runs: ms.map(run).to_vec() }
+        Measurements { name: name.into(), kind: ContestantKind::Cpu, n, runs: ms.map(run).to_vec() }
     }
 
-    fn pair(n: usize, solutions: u128) -> [Measured; 2] {
+    fn pair(n: usize, solutions: u128) -> [Measurements; 2] {
         [
             measured("textbook", 16, [2000, 1000, 4000], 14_772_512, None),
             measured("avx512", n, [20, 20, 20], solutions, Some(1_000_000)),

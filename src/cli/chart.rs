@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::engine::Spread;
+use crate::bench::Spread;
 
 /// One bar: as long as the median, with a line from the least to the largest value.
 #[derive(Clone, Debug)]

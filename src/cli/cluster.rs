@@ -17,7 +17,7 @@ use crate::board::Problem;
 use crate::cluster::campaign::Settings;
 use crate::cluster::coordinator::{self, BoundAddress, ConnectionLimits, Notify};
 use crate::cluster::protocol::{Address, Security};
-use crate::cluster::worker::{self, Options};
+use crate::cluster::worker::{self, WorkerOptions};
 use crate::engine::{DeviceChoice, DeviceName};
 
 /// Try a campaign on this machine: a coordinator and some workers, in one command.
@@ -171,7 +171,7 @@ fn hire(
             // The first ones have one more if they cannot be shared evenly; each has at least one.
             let threads = cores / workers + usize::from(number < cores % workers);
             let name = format!("worker-{}", number + 1);
-            let mut options = Options::new(address.clone(), folder.path.join(&name));
+            let mut options = WorkerOptions::new(address.clone(), folder.path.join(&name));
             options.name = name.parse().ok();
             options.threads = NonZeroUsize::new(threads.max(1));
             options.devices = if number == 0 {

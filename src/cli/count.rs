@@ -16,7 +16,7 @@ use super::{Exit, Failure, note, print};
 use crate::board::{Piece, Problem, Square};
 use crate::decomposition::{Job, MAX_COUNT_SIZE, Scheme};
 use crate::engine::{
-    CountError, CountOptions, CountOutcome, CountTask, DeviceChoice, Event, Progress,
+    CountError, CountEvent, CountOptions, CountOutcome, CountProgress, CountTask, DeviceChoice,
 };
 use crate::kernel::symmetric::{Classes, classes};
 use crate::kernel::{KernelKind, UnknownKernel};
@@ -191,12 +191,12 @@ fn count(args: &Args, problem: &Problem) -> Result<CountOutcome, Failure> {
     };
     let task = planned.inspect_err(|_| bar.finish_and_clear())?;
     bar.suspend(|| tell_resumed(args, &task));
-    let mut last: Option<Progress> = None;
+    let mut last: Option<CountProgress> = None;
     counting.store(true, Ordering::Relaxed);
     let outcome = task.run(|event| {
         match event {
-            Event::Note(text) => bar.suspend(|| note(text)),
-            Event::Progress(progress) => {
+            CountEvent::Note(text) => bar.suspend(|| note(text)),
+            CountEvent::Progress(progress) => {
                 last = Some(*progress);
                 show(&bar, progress);
             }
@@ -253,7 +253,7 @@ pub(super) fn progress_bar() -> ProgressBar {
     ProgressBar::new(STEPS).with_style(style)
 }
 
-pub(super) fn show(bar: &ProgressBar, progress: &Progress) {
+pub(super) fn show(bar: &ProgressBar, progress: &CountProgress) {
     let mut message = format!("{:5.1} %", 100.0 * progress.fraction);
     if let Some(rate) = progress.rate_per_s {
         let _ = write!(message, "  {} solutions/s", rounded(rate));

@@ -1,12 +1,13 @@
 //! Exit codes, in one place.
 
 use crate::batch::{MergeError, PlanFileError};
+use crate::bench::BenchError;
 use crate::checkpoint::CheckpointError;
 use crate::cluster::auth::{AuthorityError, CertificateError};
 use crate::cluster::coordinator::ServeError;
 use crate::cluster::ledger::LedgerError;
 use crate::cluster::worker::{OutboxError, WorkerError};
-use crate::engine::{BenchError, CountError, DeviceError};
+use crate::engine::{CountError, DeviceError};
 use crate::kernel::KernelError;
 
 /// How the program ends.
@@ -110,7 +111,7 @@ impl From<CountError> for Failure {
                 CheckpointError::Refused { .. } | CheckpointError::Disputed { .. },
             )
             | CountError::Unit { .. }
-            | CountError::Book(_)
+            | CountError::Units(_)
             | CountError::Total(_)
             | CountError::WorkerLost => Exit::CheckFailed,
             CountError::Stopped { .. } => Exit::Interrupted,

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::problem::number;
 use super::report::{Published, counted, grouped};
 use super::{Exit, Failure, count, note, print};
-use crate::batch::{Merged, PlanFile};
+use crate::batch::{MergedResults, PlanFile};
 use crate::oeis::totals_of;
 
 /// Add up the parts of a plan, check that none is missing and none contradicts another. It changes nothing.
@@ -55,7 +55,7 @@ struct Report {
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let plan = PlanFile::read(&args.plan)?;
-    let merged = Merged::read(&plan, &args.results)?;
+    let merged = MergedResults::read(&plan, &args.results)?;
     let problem = plan.job().problem();
     let (parts, units) = (plan.parts().get(), plan.decomposition().units());
     for (path, why) in &merged.conflicts {
@@ -124,7 +124,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
 }
 
 /// Which parts are missing, in the form of array indices.
-fn gaps(merged: &Merged, units: u64) -> String {
+fn gaps(merged: &MergedResults, units: u64) -> String {
     /// More would hide what is said.
     const MOST: usize = 12;
     let shown: Vec<String> = merged.gaps.keys().take(MOST).map(u64::to_string).collect();
@@ -138,7 +138,7 @@ fn gaps(merged: &Merged, units: u64) -> String {
     )
 }
 
-fn recount(plan: &PlanFile, merged: &Merged, some: usize) -> Result<Vec<u64>, Failure> {
+fn recount(plan: &PlanFile, merged: &MergedResults, some: usize) -> Result<Vec<u64>, Failure> {
     let units = plan.decomposition().units();
     let some = some.min(usize::try_from(units).unwrap_or(usize::MAX));
     let mut chosen: Vec<u64> = (0..units).collect();

@@ -14,7 +14,7 @@ use super::report::{counted, duration};
 use super::{Exit, Failure, note, print};
 use crate::batch::{PlanFile, PlanFileError, is_whole, result_file, unfinished_file};
 use crate::checkpoint::CheckpointError;
-use crate::engine::{CountError, CountTask, DeviceChoice, DeviceError, Event, PartOutcome};
+use crate::engine::{CountError, CountEvent, CountTask, DeviceChoice, DeviceError, PartOutcome};
 use crate::kernel::KernelError;
 
 /// Count one part of a plan, and keep its units in a folder that all parts share. Run again after whatever happened, it goes on.
@@ -99,7 +99,7 @@ fn of_count(error: CountError) -> Failure {
             | DeviceError::AnotherScheme(_)
             | DeviceError::NotBuilt,
         )
-        | CountError::Book(_)
+        | CountError::Units(_)
         | CountError::Checkpoint(
             CheckpointError::Damaged { .. }
             | CheckpointError::AnotherJob { .. }
@@ -154,8 +154,8 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let bar = count::progress_bar();
     let outcome = task.run_part(|event| {
         match event {
-            Event::Note(text) => bar.suspend(|| note(text)),
-            Event::Progress(progress) => {
+            CountEvent::Note(text) => bar.suspend(|| note(text)),
+            CountEvent::Progress(progress) => {
                 count::show(&bar, progress);
             }
         }

@@ -60,7 +60,9 @@ fn test_kernel(kernel: KernelKind, long: bool) -> Result<Result<(), String>, Cou
         match task.run(|_| ControlFlow::Continue(())) {
             Ok(outcome) if Some(outcome.solutions) == lookup(Sequence::Total, n) => {}
             Ok(outcome) => return Ok(Err(format!("n = {n}: {} solutions", outcome.solutions))),
-            Err(error @ (CountError::Unit { .. } | CountError::Total(_) | CountError::Book(_))) => {
+            Err(
+                error @ (CountError::Unit { .. } | CountError::Total(_) | CountError::Units(_)),
+            ) => {
                 return Ok(Err(error.to_string()));
             }
             Err(error) => return Err(error),

@@ -13,7 +13,7 @@ use super::token::time;
 use super::{Exit, Failure, note, print};
 use crate::cluster::auth::{Name, Token};
 use crate::cluster::protocol::Address;
-use crate::cluster::worker::{self, Options, Rest, Summary, WorkingHours};
+use crate::cluster::worker::{self, Rest, Summary, WorkerOptions, WorkingHours};
 use crate::engine::DeviceChoice;
 
 /// Count units for a coordinator.
@@ -95,7 +95,8 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
             .with_file_name("worker")
             .join(args.join.to_string().replace([':', '[', ']'], "_"))
     };
-    let mut options = Options::new(args.join.clone(), args.data.clone().unwrap_or_else(usual));
+    let mut options =
+        WorkerOptions::new(args.join.clone(), args.data.clone().unwrap_or_else(usual));
     options.token.clone_from(&args.token);
     options.name.clone_from(&args.name);
     options.insecure = args.insecure;

@@ -38,21 +38,21 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod attack_state;
 mod centre_cross;
 mod centre_rows;
 mod image;
 mod job;
 mod limits;
 mod prefixes;
-mod shortcuts;
-mod state;
+mod special_schemes;
 mod symmetry_case;
 
+pub use attack_state::{AttackState, columns_of, full_row};
 pub use image::Image;
 pub use job::{Job, JobError, JobHash, JobTextError, MAX_COUNT_SIZE, Scheme};
 pub use limits::UnitLimits;
 pub use prefixes::{Decomposition, MOST_SUB_RANGES, Prefix, sub_ranges_of};
-pub use state::{State, columns_of, full_row};
 pub use symmetry_case::{CentreRule, SymmetryCase};
 
 /// The maximum number of rows that a prefix fills beyond its symmetry case's block.

@@ -110,8 +110,8 @@ mod tests {
             assert_eq!(root.attribute("width"), Some((n * 40 + 2).to_string().as_str()));
             assert_eq!(root.first_element_child().map(|e| e.tag_name().name()), Some("title"));
             assert_eq!(tree.descendants().filter(|e| e.has_tag_name("use")).count(), n);
-            let told = document.contains("row,column: 1,2 2,4 3,1 4,3.");
-            assert_eq!(told, n == 4, "{document}");
+            let lists_squares = document.contains("row,column: 1,2 2,4 3,1 4,3.");
+            assert_eq!(lists_squares, n == 4, "{document}");
         }
     }
 

@@ -6,7 +6,7 @@ mod residues;
 
 use serde::{Deserialize, Serialize};
 
-pub use parts::{Part, Parts};
+pub use parts::{Parts, WeightPart};
 pub use residues::{MODULI, Residues};
 
 /// The weight of one completion, in thirds of a solution (see [`crate::decomposition`]): 3 is one
@@ -35,10 +35,10 @@ pub struct Tally {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TallyError {
     /// The sum exceeds 128 bits; no board that this program counts can do that.
-    #[error("the sum left 128 bits")]
+    #[error("the sum exceeds 128 bits")]
     Overflow,
     /// The tally to be subtracted is larger than the sum.
-    #[error("the tally to take back is larger than the sum, so it cannot be part of it")]
+    #[error("the tally to subtract is larger than the sum")]
     NotContained,
     /// The sum and its residues disagree: a counter wrapped or memory is faulty.
     #[error(
@@ -52,7 +52,7 @@ pub enum TallyError {
     },
     /// The total is not a multiple of 3: a subproblem is missing or was counted twice.
     #[error(
-        "the sum {0} (in thirds) is no multiple of 3: a subproblem is missing or was counted twice"
+        "the sum {0} (in thirds) is not a multiple of 3: a subproblem is missing or was counted twice"
     )]
     Thirds(u128),
 }
@@ -90,7 +90,7 @@ impl Tally {
     /// # Errors
     /// The other tally is larger than this one, so it was never merged; the tally is then
     /// unchanged.
-    pub fn take_back(&mut self, other: &Self) -> Result<(), TallyError> {
+    pub fn subtract(&mut self, other: &Self) -> Result<(), TallyError> {
         let thirds = self.thirds.checked_sub(other.thirds).ok_or(TallyError::NotContained)?;
         let nodes = self.nodes.checked_sub(other.nodes).ok_or(TallyError::NotContained)?;
         *self = Self { thirds, residues: self.residues.minus(other.residues), nodes };
@@ -193,9 +193,9 @@ mod tests {
     fn what_was_merged_can_be_taken_back_and_nothing_else() {
         let mut sum = tally(24, 5);
         sum.merge(&tally(12, 1 << 40)).expect("fits");
-        sum.take_back(&tally(24, 5)).expect("was merged");
+        sum.subtract(&tally(24, 5)).expect("was merged");
         assert_eq!(sum, tally(12, 1 << 40));
-        assert_eq!(sum.take_back(&tally(12, 1 << 41)), Err(TallyError::NotContained));
+        assert_eq!(sum.subtract(&tally(12, 1 << 41)), Err(TallyError::NotContained));
         assert_eq!(sum, tally(12, 1 << 40));
         assert_eq!(Tally::from_parts(sum.thirds(), sum.residues(), sum.nodes()), sum);
     }

@@ -4,7 +4,7 @@ use super::{Residues, Tally, TallyError, Thirds};
 
 /// The result under prefixes of one weight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct WeightPart {
     /// The weight of each completion, in thirds of a solution.
     pub weight: Thirds,
     /// The number of completions.
@@ -18,7 +18,7 @@ pub struct Part {
 /// The result of a set of subproblems, itemised by weight, so that the receiver can recompute the
 /// sum.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Parts(Vec<Part>);
+pub struct Parts(Vec<WeightPart>);
 
 impl Parts {
     /// Adds `completions` found under prefixes of weight `weight`, and `nodes` visited for them.
@@ -33,8 +33,12 @@ impl Parts {
         shadow: Residues,
         nodes: impl Into<u128>,
     ) -> Result<(), TallyError> {
-        let new =
-            Part { weight, completions: completions.into(), residues: shadow, nodes: nodes.into() };
+        let new = WeightPart {
+            weight,
+            completions: completions.into(),
+            residues: shadow,
+            nodes: nodes.into(),
+        };
         // There are only a handful of weights.
         let Some(part) = self.0.iter_mut().find(|part| part.weight == weight) else {
             self.0.push(new);
@@ -43,7 +47,8 @@ impl Parts {
         let completions =
             part.completions.checked_add(new.completions).ok_or(TallyError::Overflow)?;
         let nodes = part.nodes.checked_add(new.nodes).ok_or(TallyError::Overflow)?;
-        *part = Part { weight, completions, residues: part.residues.plus(new.residues), nodes };
+        *part =
+            WeightPart { weight, completions, residues: part.residues.plus(new.residues), nodes };
         Ok(())
     }
 
@@ -58,7 +63,7 @@ impl Parts {
     }
 
     /// Returns the parts, one for each weight.
-    pub fn iter(&self) -> impl Iterator<Item = &Part> {
+    pub fn iter(&self) -> impl Iterator<Item = &WeightPart> {
         self.0.iter()
     }
 

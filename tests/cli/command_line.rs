@@ -173,13 +173,17 @@ fn bad_input_is_one_clear_line_and_exit_code_2() {
 }
 
 #[test]
-fn a_run_file_out_of_reach_or_not_to_be_trusted_is_exit_code_7() {
+fn a_checkpoint_out_of_reach_or_not_to_be_trusted_is_exit_code_7() {
     let scratch = Scratch::new("refused");
-    assert_refused(&["count", "8", "--resume", &scratch.file("no/such/folder")], 7, &["run file"]);
-    assert_refused(&["count", "8", "--resume", &scratch.file("")], 7, &["run file"]);
+    assert_refused(
+        &["count", "8", "--resume", &scratch.file("no/such/folder")],
+        7,
+        &["checkpoint"],
+    );
+    assert_refused(&["count", "8", "--resume", &scratch.file("")], 7, &["checkpoint"]);
     let foreign = scratch.file("foreign");
     fs::write(&foreign, "my diary\n").expect("writable");
-    assert_refused(&["count", "8", "--resume", &foreign], 7, &["line 1", "no run file"]);
+    assert_refused(&["count", "8", "--resume", &foreign], 7, &["line 1", "not a checkpoint"]);
     assert_eq!(fs::read(&foreign).expect("still there"), b"my diary\n");
 
     let file = scratch.file("run");

@@ -148,7 +148,7 @@ fn a_worker_that_speaks_otherwise_than_its_coordinator_is_told_what_to_say() {
     let (code, said) =
         ended(&scratch, &["--join", &open.address.to_string(), "--token", token.trim()]);
     assert_eq!((code, said.lines().count()), (Some(8), 1), "{said}");
-    assert!(said.contains("does not speak TLS") && said.contains("leave --token out"), "{said}");
+    assert!(said.contains("does not speak TLS") && said.contains("omit --token"), "{said}");
 
     // The token is as good as before, where it is from.
     let (code, said) = ended(

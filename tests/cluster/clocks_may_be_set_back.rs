@@ -17,7 +17,7 @@ use nqueens::cluster::protocol::v1::work_server::{Work, WorkServer};
 use nqueens::cluster::protocol::{
     Link, Security, is_not_valid_yet, not_valid_yet, peer, renew, v1,
 };
-use nqueens::cluster::worker::{self, Options};
+use nqueens::cluster::worker::{self, WorkerOptions};
 use nqueens::engine::{DeviceChoice, DeviceName};
 use rustls::pki_types::UnixTime;
 use rustls::time_provider::TimeProvider;
@@ -161,11 +161,11 @@ async fn a_worker_replaces_its_certificate_when_the_coordinators_clock_alone_was
     before.save(&home).expect("saved");
     let behind = Behind { authority, syncs: Arc::default(), renewals: Arc::default() };
     let join = behind.serve().await.parse().expect("an address");
-    let options = Options {
+    let options = WorkerOptions {
         devices: DeviceChoice::These(vec![DeviceName::Cpu]),
         threads: 1.try_into().ok(),
         exit_when_idle: true,
-        ..Options::new(join, home.clone())
+        ..WorkerOptions::new(join, home.clone())
     };
     let worked = tokio::time::timeout(PATIENCE, worker::run(options, std::future::pending())).await;
     worked.expect("it goes on by itself").expect("it ends well");

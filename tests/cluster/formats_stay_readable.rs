@@ -35,7 +35,7 @@ fn json(arguments: &[&str]) -> Value {
 }
 
 #[test]
-fn run_files_are_continued() {
+fn checkpoints_are_continued() {
     let scratch = Scratch::new("formats-run");
     let torn = copied(&scratch, "count-17.run");
     let before = fs::read(&torn).expect("the copy");

@@ -14,7 +14,7 @@ use nqueens::board::{Piece, Problem};
 use nqueens::cluster::campaign::UnitResult;
 use nqueens::cluster::protocol::v1::work_server::{Work, WorkServer};
 use nqueens::cluster::protocol::{messages, v1};
-use nqueens::cluster::worker::{self, Environment, Options, Rest, Summary, WorkerError};
+use nqueens::cluster::worker::{self, Environment, Rest, Summary, WorkerError, WorkerOptions};
 use nqueens::decomposition::{Decomposition, Job, Scheme};
 use nqueens::engine::{DeviceChoice, DeviceName};
 use nqueens::kernel::{KernelKind, count_range};
@@ -220,7 +220,7 @@ fn queens(n: usize, unit_prefixes: u64) -> Job {
 /// A scripted coordinator that listens, a folder for workers, and how they are started.
 struct Stage {
     coordinator: Arc<Scripted>,
-    options: Box<dyn Fn() -> Options>,
+    options: Box<dyn Fn() -> WorkerOptions>,
     folder: PathBuf,
 }
 
@@ -257,13 +257,13 @@ impl Stage {
             std::env::temp_dir().join(format!("nqueens-leases-{}-{name}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         let data = folder.clone();
-        let options = move || Options {
+        let options = move || WorkerOptions {
             devices: DeviceChoice::These(vec![DeviceName::Cpu]),
             kernel: Some(KernelKind::Scalar),
             threads: NonZeroUsize::new(2),
             // Longer than any test: what waits for a call that waits is found out.
             deadline: 10 * LONG,
-            ..Options::new(address.to_string().parse().expect("an address"), data.clone())
+            ..WorkerOptions::new(address.to_string().parse().expect("an address"), data.clone())
         };
         Self { coordinator, options: Box::new(options), folder }
     }
@@ -305,7 +305,7 @@ async fn in_time<T>(what: impl Future<Output = T>) -> T {
 }
 
 impl Running {
-    fn start(options: Options) -> Self {
+    fn start(options: WorkerOptions) -> Self {
         let (stop, stopped) = oneshot::channel::<()>();
         let stopped = async { drop(stopped.await) };
         Self { stop, task: tokio::spawn(worker::run(options, stopped)) }
@@ -482,7 +482,7 @@ impl Environment for Clock {
 async fn a_rest_does_not_wait_for_a_sync_that_waits() {
     let stage = Stage::new("rest", queens(8, 100), Waits::ForWork).await;
     let clock = Arc::new(Clock(AtomicU16::new(19 * 60)));
-    let running = Running::start(Options {
+    let running = Running::start(WorkerOptions {
         rest: Rest { hours: "18:00-08:00".parse().ok(), max_temperature_c: None },
         environment: Arc::<Clock>::clone(&clock),
         ..(stage.options)()

@@ -17,13 +17,13 @@ use nqueens::board::{Piece, Problem, Square};
 use nqueens::cluster::campaign::{Campaign, CampaignKey, Event, JobState, Settings, Verdict};
 use nqueens::cluster::protocol::v1::work_server::{Work, WorkServer};
 use nqueens::cluster::protocol::{check, messages, v1};
-use nqueens::cluster::worker::{self, Environment, Options, Rest, Summary, WorkerError};
+use nqueens::cluster::worker::{self, Environment, Rest, Summary, WorkerError, WorkerOptions};
 use nqueens::decomposition::{Decomposition, Job, JobHash, Scheme};
 use nqueens::engine::{Device, DeviceChoice, DeviceName};
 use nqueens::kernel::KernelKind;
-use nqueens::kernel::gpu::layout::Slot;
+use nqueens::kernel::gpu::layout::{Counters, Slot};
 use nqueens::kernel::gpu::{
-    Backend, Batch, DeviceKernel, Fault, JobMemory, Memory, Mirror, Order, Seen, Shape,
+    Backend, Batch, DeviceKernel, Fault, JobMemory, Memory, Mirror, Shape, Submission,
 };
 use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
@@ -360,13 +360,13 @@ impl Drop for Scratch {
 }
 
 /// A worker with two threads of the CPU.
-fn options(scratch: &Scratch, serving: &Serving) -> Options {
+fn options(scratch: &Scratch, serving: &Serving) -> WorkerOptions {
     let join = serving.address.to_string().parse().expect("an address");
-    Options {
+    WorkerOptions {
         devices: DeviceChoice::These(vec![DeviceName::Cpu]),
         threads: NonZeroUsize::new(2),
         deadline: Duration::from_secs(20),
-        ..Options::new(join, scratch.0.clone())
+        ..WorkerOptions::new(join, scratch.0.clone())
     }
 }
 
@@ -375,7 +375,7 @@ struct Running {
     task: JoinHandle<Result<Summary, WorkerError>>,
 }
 
-fn start(options: Options) -> Running {
+fn start(options: WorkerOptions) -> Running {
     let (stop, stopped) = oneshot::channel::<()>();
     let stopped = async { drop(stopped.await) };
     Running { stop, task: tokio::spawn(worker::run(options, stopped)) }
@@ -429,7 +429,7 @@ async fn a_lone_worker_counts_every_board_right_and_ends_when_there_is_nothing_t
     ];
     let (fake, serving) = listen(&jobs).await;
     let scratch = Scratch::new("counts");
-    let running = start(Options { exit_when_idle: true, ..options(&scratch, &serving) });
+    let running = start(WorkerOptions { exit_when_idle: true, ..options(&scratch, &serving) });
     fake.finished(&jobs).await;
     let summary = running.end().await.expect("it ends well when nothing is to be counted");
     let oracle =
@@ -462,7 +462,7 @@ async fn replies_that_are_lost_after_the_commit_cost_nothing() {
     let (fake, serving) = listen(&jobs).await;
     fake.lose_replies.store(5, Ordering::SeqCst);
     let scratch = Scratch::new("lost-replies");
-    let running = start(Options { exit_when_idle: true, ..options(&scratch, &serving) });
+    let running = start(WorkerOptions { exit_when_idle: true, ..options(&scratch, &serving) });
     fake.finished(&jobs).await;
     assert_eq!(running.end().await.expect("ends well").undelivered, 0);
     assert_eq!(fake.solutions(&jobs[0]), 724);
@@ -482,7 +482,7 @@ async fn a_coordinator_that_restarts_without_its_leases_gets_every_result() {
     let (fake, mut serving) = listen(&jobs).await;
     let scratch = Scratch::new("restart");
     let running =
-        start(Options { kernel: Some(KernelKind::Generic), ..options(&scratch, &serving) });
+        start(WorkerOptions { kernel: Some(KernelKind::Generic), ..options(&scratch, &serving) });
     for results in [3, 20, 60] {
         fake.until("some results", |desk| desk.seen.results.len() >= results).await;
         let address = serving.stop().await;
@@ -550,7 +550,7 @@ async fn a_cancelled_job_is_dropped_and_the_next_one_counted() {
     let (fake, serving) = listen(&jobs).await;
     let scratch = Scratch::new("cancelled");
     let running =
-        start(Options { kernel: Some(KernelKind::Generic), ..options(&scratch, &serving) });
+        start(WorkerOptions { kernel: Some(KernelKind::Generic), ..options(&scratch, &serving) });
     fake.until("a lease", |desk| desk.seen.syncs.iter().any(|sync| !sync.held.is_empty())).await;
     Fake::apply(
         &mut fake.desk(),
@@ -571,7 +571,7 @@ async fn a_worker_that_is_told_to_stop_hands_in_what_it_has_and_gives_the_rest_b
     let (fake, serving) = listen(&jobs).await;
     let scratch = Scratch::new("drains");
     let running =
-        start(Options { kernel: Some(KernelKind::Generic), ..options(&scratch, &serving) });
+        start(WorkerOptions { kernel: Some(KernelKind::Generic), ..options(&scratch, &serving) });
     fake.until("some results", |desk| desk.seen.results.len() >= 5).await;
     let summary = running.stop().await;
     assert_eq!((summary.dropped, summary.undelivered), (0, 0));
@@ -640,7 +640,7 @@ async fn a_folder_has_one_worker_and_an_address_off_loopback_needs_a_certificate
     assert!(matches!(error, WorkerError::InUse(_)), "{error:?}");
     running.stop().await;
     let join = "192.0.2.1:1".parse().expect("an address");
-    let error = start(Options { join, ..options(&scratch, &serving) })
+    let error = start(WorkerOptions { join, ..options(&scratch, &serving) })
         .end()
         .await
         .expect_err("nobody knows it");
@@ -670,7 +670,7 @@ async fn a_worker_rests_outside_its_hours_and_holds_nothing_then() {
     let scratch = Scratch::new("hours");
     let clock = Arc::new(Clock(AtomicU16::new(19 * 60)));
     let rest = Rest { hours: "18:00-08:00".parse().ok(), max_temperature_c: None };
-    let running = start(Options {
+    let running = start(WorkerOptions {
         rest,
         environment: Arc::<Clock>::clone(&clock),
         kernel: Some(KernelKind::Generic),
@@ -698,7 +698,8 @@ async fn a_worker_without_a_thermometer_says_so_at_its_start() {
     let scratch = Scratch::new("thermometer");
     let rest = Rest { hours: None, max_temperature_c: Some(80.0) };
     let environment = Arc::new(Clock(AtomicU16::new(0)));
-    let error = start(Options { rest, environment, ..options(&scratch, &serving) }).end().await;
+    let error =
+        start(WorkerOptions { rest, environment, ..options(&scratch, &serving) }).end().await;
     assert!(matches!(error, Err(WorkerError::NoThermometer)), "{error:?}");
 }
 
@@ -719,11 +720,11 @@ impl Backend for Lost {
         self.mirror.load(batch)
     }
 
-    fn submit(&mut self, order: &Order) -> Result<(), Fault> {
-        self.mirror.submit(order)
+    fn submit(&mut self, submission: &Submission) -> Result<(), Fault> {
+        self.mirror.submit(submission)
     }
 
-    fn wait(&mut self) -> Result<Seen, Fault> {
+    fn wait(&mut self) -> Result<Counters, Fault> {
         self.mirror.wait()
     }
 
@@ -751,7 +752,7 @@ async fn a_device_counts_beside_the_cpu() {
     let jobs = [queens(11, 10)];
     let (fake, serving) = listen(&jobs).await;
     let scratch = Scratch::new("device");
-    let running = start(Options {
+    let running = start(WorkerOptions {
         opened: vec![device("mirror-0", usize::MAX)],
         ..options(&scratch, &serving)
     });
@@ -780,7 +781,7 @@ async fn a_device_alone_counts_all() {
     let scratch = Scratch::new("device-alone");
     let devices = DeviceChoice::These(Vec::new());
     let opened = vec![device("mirror-0", usize::MAX)];
-    let running = start(Options { devices, opened, ..options(&scratch, &serving) });
+    let running = start(WorkerOptions { devices, opened, ..options(&scratch, &serving) });
     fake.finished(&jobs).await;
     assert_eq!(running.stop().await.undelivered, 0);
     assert_eq!((fake.solutions(&jobs[0]), fake.solutions(&jobs[1])), (724, 2680));
@@ -797,7 +798,7 @@ async fn a_device_that_is_lost_is_reported_and_its_units_are_counted_by_the_cpu(
         let (fake, serving) = listen(&jobs).await;
         let scratch = Scratch::new(&format!("lost-{batches}"));
         // The CPU does not count as long as there is a device.
-        let alone = Options {
+        let alone = WorkerOptions {
             devices: DeviceChoice::These(Vec::new()),
             opened: vec![device("mirror-0", batches)],
             ..options(&scratch, &serving)

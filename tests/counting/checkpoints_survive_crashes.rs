@@ -1,4 +1,4 @@
-//! The run file keeps what it acknowledged and believes nothing that is not as it was written.
+//! The checkpoint keeps what it acknowledged and rejects everything that is damaged.
 
 use std::cell::RefCell;
 use std::fs;
@@ -12,7 +12,7 @@ use nqueens::checkpoint::{
     Checkpoint, CheckpointError, Corruption, EnterError, FinishedUnit, Storage,
 };
 use nqueens::decomposition::{Job, Scheme};
-use nqueens::engine::{CountError, CountOptions, CountTask, Event};
+use nqueens::engine::{CountError, CountEvent, CountOptions, CountTask};
 use nqueens::kernel::KernelKind;
 use nqueens::tally::{Residues, Tally};
 use sha2::{Digest, Sha256};
@@ -163,18 +163,18 @@ fn goes_on(bytes: &[u8], acknowledged: &[u64], whence: &str) {
     let mut file = Checkpoint::open_in(Path::new("run"), disk.clone())
         .unwrap_or_else(|e| panic!("{whence}: {e}"));
     for &unit in acknowledged {
-        assert!(file.book().has(unit), "{whence}: unit {unit} is lost");
+        assert!(file.completed().has(unit), "{whence}: unit {unit} is lost");
     }
-    let present: Vec<u64> = (0..UNITS).filter(|&unit| file.book().has(unit)).collect();
-    assert_eq!(file.book().so_far().thirds(), thirds(present.clone()), "{whence}");
+    let present: Vec<u64> = (0..UNITS).filter(|&unit| file.completed().has(unit)).collect();
+    assert_eq!(file.completed().so_far().thirds(), thirds(present.clone()), "{whence}");
     if file.job().is_none() {
         file.begin(&job(), UNITS).unwrap_or_else(|e| panic!("{whence}: {e}"));
     }
-    let missing: Vec<u64> = file.book().missing().collect();
+    let missing: Vec<u64> = file.completed().missing().collect();
     file.append(&missing.into_iter().map(finished).collect::<Vec<_>>()).expect("the disk works");
     let again =
         open(&disk.0.borrow().synced).unwrap_or_else(|e| panic!("{whence}, once more: {e}"));
-    assert_eq!(again.book().total().map(Tally::thirds), Ok(thirds(0..UNITS)), "{whence}");
+    assert_eq!(again.completed().total().map(Tally::thirds), Ok(thirds(0..UNITS)), "{whence}");
 }
 
 #[test]
@@ -252,7 +252,7 @@ fn a_unit_that_the_file_would_refuse_on_reading_is_never_written() {
     let bytes = disk.0.borrow().synced.clone();
     assert_eq!(bytes.iter().filter(|&&byte| byte == b'\n').count() as u64, 1 + UNITS);
     assert_eq!(
-        open(&bytes).expect("whole").book().total().map(Tally::thirds),
+        open(&bytes).expect("whole").completed().total().map(Tally::thirds),
         Ok(thirds(0..UNITS))
     );
 }
@@ -297,11 +297,11 @@ fn a_line_with_a_right_checksum_is_still_not_believed_blindly() {
     };
     assert!(open(format!("{good}{}{}", unit(1, 9, 9), unit(1, 9, 9)).as_bytes()).is_ok());
     let (at, of) = damage(&format!("{good}{}{}", unit(1, 9, 9), unit(1, 12, 12)));
-    assert!(at == 3 && matches!(of, Corruption::Book(EnterError::Conflict(1))));
+    assert!(at == 3 && matches!(of, Corruption::Unit(EnterError::Conflict(1))));
     let (at, of) = damage(&format!("{good}{}", unit(1, 9, 12)));
-    assert!(at == 2 && matches!(of, Corruption::Book(EnterError::Tally { unit: 1, .. })));
+    assert!(at == 2 && matches!(of, Corruption::Unit(EnterError::Tally { unit: 1, .. })));
     let (at, of) = damage(&format!("{good}{}", unit(UNITS, 9, 9)));
-    assert!(at == 2 && matches!(of, Corruption::Book(EnterError::NoSuchUnit { .. })));
+    assert!(at == 2 && matches!(of, Corruption::Unit(EnterError::NoSuchUnit { .. })));
     assert!(matches!(damage(&format!("{good}{good}")), (2, Corruption::Unknown(_))));
     assert!(matches!(damage(&format!("{good}{}", line("{"))), (2, Corruption::Unknown(_))));
     let (_, of) = damage(&line(r#"{"format":"nqueens-run/2","more":1}"#));
@@ -315,7 +315,7 @@ fn a_line_with_a_right_checksum_is_still_not_believed_blindly() {
     // A number of units that no memory holds is no reason to fall over.
     let endless =
         open(header("nqueens-run/1", &text, &hash, u64::MAX).as_bytes()).expect("a header");
-    assert_eq!((endless.book().units(), endless.book().done()), (u64::MAX, 0));
+    assert_eq!((endless.completed().units(), endless.completed().done()), (u64::MAX, 0));
 }
 
 #[test]
@@ -323,12 +323,12 @@ fn a_torn_line_is_overwritten_and_the_file_reads_back_whole() {
     let bytes = whole_file();
     let disk = CrashingDisk::holding(&bytes[..bytes.len() - 3]);
     let mut file = Checkpoint::open_in(Path::new("run"), disk.clone()).expect("a torn last line");
-    assert!(file.torn_bytes() > 0 && !file.book().has(4));
+    assert!(file.torn_bytes() > 0 && !file.completed().has(4));
     file.append(&[finished(4), finished(3)]).expect("the disk works");
     drop(file);
     let again = open(&disk.0.borrow().synced).expect("nothing is torn");
     assert_eq!(
-        (again.torn_bytes(), again.book().total().map(Tally::thirds)),
+        (again.torn_bytes(), again.completed().total().map(Tally::thirds)),
         (0, Ok(thirds(0..UNITS)))
     );
 }
@@ -338,8 +338,8 @@ fn a_file_cut_at_any_length_yields_only_units_as_they_were_written() {
     let bytes = whole_file();
     for length in 0..bytes.len() {
         let file = open(&bytes[..length]).unwrap_or_else(|e| panic!("length {length}: {e}"));
-        let present: Vec<u64> = (0..UNITS).filter(|&unit| file.book().has(unit)).collect();
-        assert_eq!(file.book().so_far().thirds(), thirds(present), "length {length}");
+        let present: Vec<u64> = (0..UNITS).filter(|&unit| file.completed().has(unit)).collect();
+        assert_eq!(file.completed().so_far().thirds(), thirds(present), "length {length}");
     }
 }
 
@@ -359,7 +359,7 @@ fn a_flipped_bit_anywhere_is_refused_or_costs_no_more_than_the_last_unit() {
                         bytes.len() - 1,
                         "byte {position}, bit {bit} was believed"
                     );
-                    assert_eq!(file.book().so_far().thirds(), thirds([0, 1, 2, 5]));
+                    assert_eq!(file.completed().so_far().thirds(), thirds([0, 1, 2, 5]));
                 }
             }
         }
@@ -367,7 +367,7 @@ fn a_flipped_bit_anywhere_is_refused_or_costs_no_more_than_the_last_unit() {
 }
 
 #[test]
-fn a_file_that_is_no_run_file_is_refused_and_left_alone() {
+fn a_file_that_is_no_checkpoint_is_refused_and_left_alone() {
     let texts: [&[u8]; 6] = [
         b"hello\n",
         b"\n",
@@ -422,15 +422,15 @@ fn a_disputed_unit_is_open_again_when_the_file_is_used_the_next_time() {
         other.tally = finished(4).tally;
         assert!(matches!(file.append(&[other]), Err(CheckpointError::Refused { .. })));
         file.dispute(3).expect("writable");
-        assert!(file.book().has(0) && !file.book().has(3));
-        *file.book().so_far()
+        assert!(file.completed().has(0) && !file.completed().has(3));
+        *file.completed().so_far()
     };
     let mut file = Checkpoint::open(&scratch.file()).expect("reads back");
-    assert!(file.book().has(0) && !file.book().has(3));
-    assert_eq!(*file.book().so_far(), whole);
+    assert!(file.completed().has(0) && !file.completed().has(3));
+    assert_eq!(*file.completed().so_far(), whole);
     // The next result for it is believed.
     file.append(&[finished(3)]).expect("writable");
-    assert!(file.book().has(3));
+    assert!(file.completed().has(3));
 }
 
 #[test]
@@ -446,7 +446,7 @@ fn a_count_that_was_stopped_goes_on_where_it_was() {
         let stop_at = before + 9;
         let outcome = task.run(|event| {
             let enough =
-                matches!(event, Event::Progress(progress) if progress.units_done >= stop_at);
+                matches!(event, CountEvent::Progress(progress) if progress.units_done >= stop_at);
             if enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         match outcome {
@@ -464,7 +464,7 @@ fn a_count_that_was_stopped_goes_on_where_it_was() {
 }
 
 #[test]
-fn a_run_file_of_another_job_is_refused_and_left_alone() {
+fn a_checkpoint_of_another_job_is_refused_and_left_alone() {
     let scratch = Scratch::new("another-job");
     let resume = |problem: &Problem, kernel| {
         let options = CountOptions { kernel: Some(kernel), ..CountOptions::default() };
@@ -495,7 +495,7 @@ fn a_run_file_of_another_job_is_refused_and_left_alone() {
 }
 
 #[test]
-fn a_run_file_in_use_or_out_of_reach_is_refused() {
+fn a_checkpoint_in_use_or_out_of_reach_is_refused() {
     let scratch = Scratch::new("in-use");
     let first = Checkpoint::open(&scratch.file()).expect("a new file");
     assert!(matches!(Checkpoint::open(&scratch.file()), Err(CheckpointError::InUse(_))));

@@ -39,7 +39,7 @@ fn decomposition(problem: &Problem, scheme: Scheme, depth: Option<usize>) -> Dec
 
 /// Σ weight over the plans that count this very completion.
 fn thirds(decomposition: &Decomposition, columns: &[usize]) -> u32 {
-    decomposition.plans().iter().filter(|plan| plan.counts(columns)).map(|plan| plan.weight()).sum()
+    decomposition.cases().iter().filter(|plan| plan.counts(columns)).map(|plan| plan.weight()).sum()
 }
 
 /// The placement moved right by so many columns, on a board whose left and right edges are joined.

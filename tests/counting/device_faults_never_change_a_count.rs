@@ -1,4 +1,4 @@
-//! Whatever a device does wrong, it is taken out of use and its units are counted elsewhere: never a wrong total,
+//! Whatever a device does wrong, it is disabled and its units are counted elsewhere: never a wrong total,
 //! never a panic. The device is the mirror, made to fail on purpose.
 
 use std::collections::VecDeque;
@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use nqueens::board::{Piece, Problem};
 use nqueens::decomposition::{Decomposition, Job, Scheme};
-use nqueens::engine::{CountOptions, CountOutcome, CountTask, DeviceChoice, DeviceName, Event};
-use nqueens::kernel::gpu::layout::Slot;
+use nqueens::engine::{
+    CountEvent, CountOptions, CountOutcome, CountTask, DeviceChoice, DeviceName,
+};
+use nqueens::kernel::gpu::layout::{Counters, Slot};
 use nqueens::kernel::gpu::{
-    Backend, Batch, DeviceKernel, Fault, JobMemory, Memory, Mirror, Order, Seen, Shape, self_test,
+    Backend, Batch, DeviceKernel, Fault, JobMemory, Memory, Mirror, Shape, Submission, self_test,
 };
 
 /// What goes wrong.
@@ -97,8 +99,8 @@ struct FailingDevice {
     /// Batches before it fails.
     sound_batches: usize,
     submissions: usize,
-    seen: VecDeque<Seen>,
-    stale_counters: Option<Seen>,
+    seen: VecDeque<Counters>,
+    stale_counters: Option<Counters>,
     stale_slots: Vec<Slot>,
 }
 
@@ -122,36 +124,36 @@ impl FailingDevice {
         self.failing == failing && self.sound_batches == 0
     }
 
-    fn run(&mut self, order: &Order) -> Result<(), Fault> {
-        self.mirror.submit(order)?;
+    fn run(&mut self, submission: &Submission) -> Result<(), Fault> {
+        self.mirror.submit(submission)?;
         self.seen.push_back(self.mirror.wait()?);
         Ok(())
     }
 
     fn damage(&mut self, memory: &mut Memory) -> bool {
-        let control = &mut memory.control;
+        let counters = &mut memory.counters;
         match self.failing {
             Failing::ForgetsALane => {
                 let lane = memory.lanes.iter_mut().find(|lane| lane.open != 0);
                 lane.map(|lane| *lane = Default::default()).is_some()
             }
             Failing::LosesALowerState => {
-                let level = control.level_count.iter_mut().find(|count| **count > 0);
+                let level = counters.level_count.iter_mut().find(|count| **count > 0);
                 level.map(|count| *count -= 1).is_some()
             }
             Failing::LosesARingState => {
-                let there = control.ring_write.wrapping_sub(control.ring_read).cast_signed() > 0;
-                control.ring_read = control.ring_read.wrapping_add(there.into());
+                let there = counters.ring_write.wrapping_sub(counters.ring_read).cast_signed() > 0;
+                counters.ring_read = counters.ring_read.wrapping_add(there.into());
                 there
             }
             Failing::ZeroLevels => {
-                let there = control.level_count.iter().any(|&count| count > 0);
+                let there = counters.level_count.iter().any(|&count| count > 0);
                 memory.levels.fill(Default::default());
                 there
             }
             Failing::StaleRing => {
-                let waiting = control.ring_write.wrapping_sub(control.ring_read).cast_signed();
-                let (size, first) = (memory.ring.len(), control.ring_read as usize);
+                let waiting = counters.ring_write.wrapping_sub(counters.ring_read).cast_signed();
+                let (size, first) = (memory.ring.len(), counters.ring_read as usize);
                 let (a, b) = (first % size, (first + 1) % size);
                 let differ = waiting > 1 && memory.ring[a] != memory.ring[b];
                 memory.ring[a] = if differ { memory.ring[b] } else { memory.ring[a] };
@@ -182,28 +184,28 @@ impl Backend for FailingDevice {
         self.mirror.load(batch)
     }
 
-    fn submit(&mut self, order: &Order) -> Result<(), Fault> {
+    fn submit(&mut self, submission: &Submission) -> Result<(), Fault> {
         self.submissions += 1;
         if self.fails(Failing::Panics) {
             panic!("on purpose");
         }
         if self.fails(Failing::DropsASubmission) && self.submissions == 2 {
-            return self.run(&Order { rounds: 0, ..*order });
+            return self.run(&Submission { rounds: 0, ..*submission });
         }
         if self.sound_batches == 0 && DAMAGES.contains(&self.failing) {
             // A part of the work first, so that there is something to lose; nobody is to see that it was done.
             let below = [Failing::LosesALowerState, Failing::ZeroLevels].contains(&self.failing);
             let expansions = if below { 1 } else { 64 };
-            let mut part = Order { rounds: 1, expansions, ..*order };
+            let mut part = Submission { rounds: 1, expansions, ..*submission };
             let parks = [Failing::ForgetsALane, Failing::ZeroStacks].contains(&self.failing);
             part.params.turns = if parks { 4 } else { 0 };
             part.params.flush = 0;
             let mut memory = self.mirror.memory()?;
-            let searches = memory.control.searches;
+            let searches = memory.counters.searches;
             self.mirror.submit(&part)?;
             self.mirror.wait()?;
             memory = self.mirror.memory()?;
-            memory.control.searches = searches;
+            memory.counters.searches = searches;
             let damaged = self.damage(&mut memory);
             self.mirror.set_memory(&memory)?;
             if damaged {
@@ -211,10 +213,10 @@ impl Backend for FailingDevice {
                 self.failing = Failing::No;
             }
         }
-        self.run(order)
+        self.run(submission)
     }
 
-    fn wait(&mut self) -> Result<Seen, Fault> {
+    fn wait(&mut self) -> Result<Counters, Fault> {
         if self.fails(Failing::Hangs) {
             return Err(Fault::Hung(Duration::from_secs(30)));
         }
@@ -223,7 +225,7 @@ impl Backend for FailingDevice {
         }
         let seen = self.seen.pop_front().expect("something was submitted");
         if self.fails(Failing::ZeroCounters) {
-            return Ok(Seen { control: Default::default() });
+            return Ok(Counters::default());
         }
         let before = *self.stale_counters.get_or_insert(seen);
         Ok(if self.fails(Failing::StaleCounters) { before } else { seen })
@@ -272,7 +274,7 @@ fn count(devices: Vec<DeviceKernel>, with_cpu: bool) -> (CountOutcome, Vec<Strin
     }
     let mut notes = Vec::new();
     let outcome = task.run(|event| {
-        if let Event::Note(note) = event {
+        if let CountEvent::Note(note) = event {
             notes.push(note.to_owned());
         }
         ControlFlow::Continue(())
@@ -292,10 +294,10 @@ fn batches_of_the_self_test() -> usize {
             self.1.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             self.0.load(batch)
         }
-        fn submit(&mut self, order: &Order) -> Result<(), Fault> {
-            self.0.submit(order)
+        fn submit(&mut self, submission: &Submission) -> Result<(), Fault> {
+            self.0.submit(submission)
         }
-        fn wait(&mut self) -> Result<Seen, Fault> {
+        fn wait(&mut self) -> Result<Counters, Fault> {
             self.0.wait()
         }
         fn slots(&mut self) -> Result<Vec<Slot>, Fault> {
@@ -354,7 +356,7 @@ fn a_device_that_fails_its_self_test_counts_nothing() {
         assert_eq!(outcome.solutions, 2680, "{failing:?}");
         assert_eq!(outcome.devices, ["cpu"], "{failing:?}");
         assert!(
-            notes.iter().any(|note| note.contains("failing-0 is out of use")),
+            notes.iter().any(|note| note.contains("failing-0 is disabled")),
             "{failing:?}: {notes:?}"
         );
         assert!(

@@ -5,7 +5,7 @@ use std::sync::Once;
 
 use nqueens::board::{Piece, Problem, Square};
 use nqueens::decomposition::{
-    Decomposition, Image, Job, Prefix, Scheme, State, SymmetryCase, columns_of,
+    AttackState, Decomposition, Image, Job, Prefix, Scheme, SymmetryCase, columns_of,
 };
 use nqueens::kernel::gpu::{Adapters, Backend, DeviceKernel, Mirror, Shape};
 use nqueens::kernel::{Kernel, KernelKind, count_range};
@@ -237,11 +237,12 @@ fn assert_every_prefix_is_the_image(decomposition: &Decomposition) {
         let problem = plan_image.problem();
         assert_eq!(problem.placed(), mirrored(n, decomposition.job().problem().placed()));
         assert_eq!(problem.blocked(), mirrored(n, decomposition.job().problem().blocked()));
-        let seen = squares.iter().fold(State::default(), |s, q| s.with_queen(n, q.row, 1 << q.col));
+        let seen =
+            squares.iter().fold(AttackState::default(), |s, q| s.with_queen(n, q.row, 1 << q.col));
         let columns = problem.placed().iter().fold(seen.columns, |columns, s| columns | 1 << s.col);
         assert_eq!(
             prefix_image.state(),
-            State { columns, ..seen },
+            AttackState { columns, ..seen },
             "{}, {prefix:?}",
             decomposition.job()
         );
@@ -320,7 +321,7 @@ fn completions(problem: &Problem) -> Vec<Vec<usize>> {
 fn assert_images_of_plans_count_the_images(problem: &Problem, scheme: Scheme) {
     let decomposition = decompose(problem, scheme, None, 7);
     let image = decomposition.mirrored();
-    let Some(mirrored_problem) = image.plans().first().map(SymmetryCase::problem) else { return };
+    let Some(mirrored_problem) = image.cases().first().map(SymmetryCase::problem) else { return };
     let found = completions(mirrored_problem);
     let mut expected: Vec<Vec<usize>> =
         completions(problem).iter().map(|c| Symmetry::MirrorColumns.apply_to_columns(c)).collect();
@@ -328,7 +329,7 @@ fn assert_images_of_plans_count_the_images(problem: &Problem, scheme: Scheme) {
     assert_eq!(found, expected, "{problem:?}");
     for columns in found {
         let original = Symmetry::MirrorColumns.apply_to_columns(&columns);
-        for (plan, plan_image) in decomposition.plans().iter().zip(image.plans()) {
+        for (plan, plan_image) in decomposition.cases().iter().zip(image.cases()) {
             assert_eq!(
                 plan_image.counts(&columns),
                 plan.counts(&original),
@@ -368,15 +369,15 @@ proptest! {
 }
 
 /// A kernel that never sees what stands in some bits.
-struct Blind(State);
+struct Blind(AttackState);
 
 impl Blind {
-    fn completions(&self, plan: &SymmetryCase, k: usize, state: State) -> u64 {
+    fn completions(&self, plan: &SymmetryCase, k: usize, state: AttackState) -> u64 {
         if k == plan.rows().len() {
             return 1;
         }
-        let State { columns, antidiagonals, diagonals } = self.0;
-        let seen = State {
+        let AttackState { columns, antidiagonals, diagonals } = self.0;
+        let seen = AttackState {
             columns: state.columns & !columns,
             antidiagonals: state.antidiagonals & !antidiagonals,
             diagonals: state.diagonals & !diagonals,
@@ -409,12 +410,12 @@ fn a_program_that_is_blind_in_one_bit_disagrees_with_itself() {
         let decomposition = decompose(&problem, Scheme::CentreCross, None, 5);
         let image = decomposition.mirrored();
         let count = |blind, decomposition| thirds(&tallies(&mut Blind(blind), decomposition));
-        let right = count(State::default(), &decomposition);
-        assert_eq!(count(State::default(), &image), right, "n = {n}");
-        let column = |col: usize| State { columns: 1 << col, ..State::default() };
+        let right = count(AttackState::default(), &decomposition);
+        assert_eq!(count(AttackState::default(), &image), right, "n = {n}");
+        let column = |col: usize| AttackState { columns: 1 << col, ..AttackState::default() };
         let lines = (0..2 * n - 1).flat_map(|line| {
-            let antidiagonals = State { antidiagonals: 1 << line, ..State::default() };
-            [antidiagonals, State { diagonals: 1 << line, ..State::default() }]
+            let antidiagonals = AttackState { antidiagonals: 1 << line, ..AttackState::default() };
+            [antidiagonals, AttackState { diagonals: 1 << line, ..AttackState::default() }]
         });
         // The middle column of an odd board is its own image.
         let columns = (0..n).filter(|col| 2 * col + 1 != n).map(column);

@@ -12,7 +12,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use nqueens::board::{Piece, Problem};
 use nqueens::decomposition::{Prefix, SymmetryCase};
-use nqueens::engine::{CountError, CountOptions, CountOutcome, CountTask, Event, Progress};
+use nqueens::engine::{
+    CountError, CountEvent, CountOptions, CountOutcome, CountProgress, CountTask,
+};
 use nqueens::kernel::{Kernel, KernelError, KernelKind};
 use nqueens::tally::{Parts, Residues, TallyError};
 use support::{Scratch, eventually};
@@ -105,13 +107,13 @@ fn plan(n: usize, kernel: KernelKind, threads: usize) -> CountTask {
 /// Counts, and tells of its progress. Returns the notes, too.
 fn run(
     task: CountTask,
-    mut watch: impl FnMut(&Progress),
+    mut watch: impl FnMut(&CountProgress),
 ) -> (Result<CountOutcome, CountError>, Vec<String>) {
     let mut notes = Vec::new();
     let outcome = task.run(|event| {
         match event {
-            Event::Note(note) => notes.push(note.to_owned()),
-            Event::Progress(progress) => watch(progress),
+            CountEvent::Note(note) => notes.push(note.to_owned()),
+            CountEvent::Progress(progress) => watch(progress),
         }
         ControlFlow::Continue(())
     });
@@ -136,9 +138,9 @@ fn a_unit_that_a_kernel_fails_on_is_counted_again_by_another_one() {
                 let what = format!("{fault:?} on {units:?}, {threads} threads: {notes:?}");
                 assert_eq!(outcome.solutions, SOLUTIONS_11, "{what}");
                 assert_eq!(outcome.kernel, "generic+scalar", "{what}");
-                // Once that it fails, and, if it fails on three units, once that it is out of use.
+                // Once that it fails, and, if it fails on three units, once that it is disabled.
                 let (dropped, others): (Vec<&String>, Vec<&String>) =
-                    notes.iter().partition(|note| note.contains("out of use"));
+                    notes.iter().partition(|note| note.contains("is disabled"));
                 assert_eq!(dropped.len(), usize::from(units.len() > 2), "{what}");
                 assert!(others.len() == 1 || others.is_empty() && units.len() > 2, "{what}");
                 assert!(
@@ -178,7 +180,7 @@ fn a_kernel_that_always_fails_is_not_used_again_and_leaves_no_trace_but_a_note()
 }
 
 /// A kernel that miscounts without a word, until it panics on the last unit. That is counted when the results of all
-/// others are in the books.
+/// others are recorded.
 fn miscounting(task: &mut CountTask) -> Arc<AtomicBool> {
     let last = on_units(task, &[task.decomposition().units() - 1]);
     let others_are_kept = Arc::new(AtomicBool::new(false));
@@ -214,11 +216,11 @@ fn what_a_kernel_counted_before_it_failed_the_known_answers_is_counted_again() {
 
 fn resumed(path: &Path) -> CountTask {
     let problem = Problem::empty(Piece::Queen, 11);
-    CountTask::resume(&problem, &options(Some(KernelKind::Scalar), 2), path).expect("a run file")
+    CountTask::resume(&problem, &options(Some(KernelKind::Scalar), 2), path).expect("a checkpoint")
 }
 
 #[test]
-fn a_run_file_takes_back_what_a_miscounting_kernel_had_written() {
+fn a_checkpoint_takes_back_what_a_miscounting_kernel_had_written() {
     let scratch = Scratch::new("kernel-faults");
     let path = scratch.file("count.run");
     let path = Path::new(&path);

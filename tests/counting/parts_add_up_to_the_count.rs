@@ -109,7 +109,7 @@ fn results_that_contradict_each_other_or_are_of_another_job_make_no_total() {
     fs::copy(other.result(1, 2), &stray).expect("copied");
     let merged = folder.merge(&[]);
     assert_eq!(merged.status.code(), Some(6));
-    assert!(text(&merged.stderr).contains("is of another job"), "{}", text(&merged.stderr));
+    assert!(text(&merged.stderr).contains("belongs to another job"), "{}", text(&merged.stderr));
     assert_eq!(object(&merged)["solutions"], serde_json::Value::Null);
     fs::remove_file(stray).expect("removed");
     // Nor is it taken for one that is done.
@@ -203,12 +203,8 @@ fn schedulers_say_which_part_it_is_and_hear_whether_to_try_again() {
         let changed = folder.scratch.file("changed");
         fs::write(&changed, plan.replacen(from, to, 1)).expect("written");
         let command = ["run-unit", &changed, "--index", "0", "--out", &folder.results];
-        assert_refused(&command, 42, &["is not a plan that can be used"]);
-        assert_refused(
-            &["merge", &changed, &folder.results],
-            7,
-            &["is not a plan that can be used"],
-        );
+        assert_refused(&command, 42, &["is not a usable plan"]);
+        assert_refused(&["merge", &changed, &folder.results], 7, &["is not a usable plan"]);
     }
 }
 

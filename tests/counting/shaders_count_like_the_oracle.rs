@@ -10,10 +10,10 @@ use std::io::Write;
 use nqueens::board::{Piece, Problem, Square};
 use nqueens::decomposition::{Decomposition, Job, Scheme};
 use nqueens::kernel::gpu::layout::{
-    Control, LEVELS, Lane, LowerState, SHADOW_LIMIT, Slot, UpperState,
+    Counters, LEVELS, Lane, LowerState, SHADOW_LIMIT, Slot, UpperState,
 };
 use nqueens::kernel::gpu::{
-    Adapters, Backend, Batch, DeviceKernel, Fault, JobMemory, Memory, Mirror, Order, Seen, Shape,
+    Adapters, Backend, Batch, DeviceKernel, Fault, JobMemory, Memory, Mirror, Shape, Submission,
     expand, schedule, search, self_test,
 };
 use nqueens::kernel::reference::completions;
@@ -195,7 +195,7 @@ fn large_boards_with_few_open_squares_agree_on_every_level_and_at_every_depth() 
 /// A mirror that looks at its memory after every dispatch: nothing outgrows its room.
 struct Watched {
     memory: Memory,
-    seen: std::collections::VecDeque<Control>,
+    seen: std::collections::VecDeque<Counters>,
     /// Where the indices of the ring begin.
     start: u32,
     fullest: std::sync::Arc<std::sync::atomic::AtomicU32>,
@@ -209,43 +209,43 @@ impl Backend for Watched {
 
     fn load(&mut self, batch: &Batch) -> Result<(), Fault> {
         self.memory.load(batch);
-        let control = &mut self.memory.control;
-        (control.ring_write, control.ring_read) = (self.start, self.start);
-        control.returned_total = self.start;
+        let counters = &mut self.memory.counters;
+        (counters.ring_write, counters.ring_read) = (self.start, self.start);
+        counters.returned_total = self.start;
         Ok(())
     }
 
-    fn submit(&mut self, order: &Order) -> Result<(), Fault> {
-        let size = order.params.ring_mask + 1;
-        for _ in 0..order.rounds {
-            for _ in 0..order.expansions {
-                schedule(&mut self.memory, &order.params);
-                expand(&mut self.memory, &order.params);
-                let control = &self.memory.control;
-                let filled = control.ring_write.wrapping_sub(control.ring_read);
+    fn submit(&mut self, submission: &Submission) -> Result<(), Fault> {
+        let size = submission.params.ring_mask + 1;
+        for _ in 0..submission.rounds {
+            for _ in 0..submission.expansions {
+                schedule(&mut self.memory, &submission.params);
+                expand(&mut self.memory, &submission.params);
+                let counters = &self.memory.counters;
+                let filled = counters.ring_write.wrapping_sub(counters.ring_read);
                 assert!(
-                    filled + order.params.ring_reserve <= size,
+                    filled + submission.params.ring_reserve <= size,
                     "the ring holds {filled} of {size}"
                 );
                 self.fullest.fetch_max(filled, std::sync::atomic::Ordering::Relaxed);
-                for level in (1..LEVELS).filter(|&level| control.level_count[level] > 0) {
-                    let later = control.level_first[level + 1..].iter().find(|&&first| first > 0);
+                for level in (1..LEVELS).filter(|&level| counters.level_count[level] > 0) {
+                    let later = counters.level_first[level + 1..].iter().find(|&&first| first > 0);
                     let end = later.copied().unwrap_or(self.memory.levels.len() as u32);
                     assert!(
-                        control.level_first[level] + control.level_count[level] <= end,
+                        counters.level_first[level] + counters.level_count[level] <= end,
                         "level {level}"
                     );
                 }
             }
-            search(&mut self.memory, &order.params, order.special);
-            assert!(self.memory.control.ring_returned <= order.params.ring_reserve);
+            search(&mut self.memory, &submission.params, submission.special);
+            assert!(self.memory.counters.ring_returned <= submission.params.ring_reserve);
         }
-        self.seen.push_back(self.memory.control);
+        self.seen.push_back(self.memory.counters);
         Ok(())
     }
 
-    fn wait(&mut self) -> Result<Seen, Fault> {
-        Ok(Seen { control: self.seen.pop_front().expect("something was submitted") })
+    fn wait(&mut self) -> Result<Counters, Fault> {
+        Ok(self.seen.pop_front().expect("something was submitted"))
     }
 
     fn slots(&mut self) -> Result<Vec<Slot>, Fault> {
@@ -348,17 +348,17 @@ fn shadow_of(slot: &Slot) -> u64 {
 }
 
 fn likeness(memory: &Memory) -> Likeness {
-    let Control {
+    let Counters {
         ring_write, ring_read, ring_returned, busy, expanded, appended, expansions, ..
-    } = memory.control;
-    let Control { lower_put, lower_taken, ring_put, ring_taken, faults, .. } = memory.control;
+    } = memory.counters;
+    let Counters { lower_put, lower_taken, ring_put, ring_taken, faults, .. } = memory.counters;
     let sorted = |mut states: Vec<LowerState>| {
         states.sort_unstable();
         states
     };
     let stack_of = |level: usize| {
-        let first = memory.control.level_first[level] as usize;
-        sorted(memory.levels[first..first + memory.control.level_count[level] as usize].to_vec())
+        let first = memory.counters.level_first[level] as usize;
+        sorted(memory.levels[first..first + memory.counters.level_count[level] as usize].to_vec())
     };
     let waiting = ring_write.wrapping_sub(ring_read).cast_signed().max(0).cast_unsigned();
     let at = |index: u32| memory.ring[index as usize % memory.ring.len()];
@@ -406,7 +406,7 @@ fn likeness(memory: &Memory) -> Likeness {
             ring_taken,
             faults,
         ],
-        level_count: memory.control.level_count,
+        level_count: memory.counters.level_count,
         levels: (0..LEVELS).map(stack_of).collect(),
         ring,
         states,
@@ -423,15 +423,15 @@ struct SideBySide {
 }
 
 impl SideBySide {
-    fn step(&mut self, order: &Order) -> Result<(), Fault> {
+    fn step(&mut self, submission: &Submission) -> Result<(), Fault> {
         let before = self.mirror.memory()?;
         self.device.set_memory(&before)?;
         for backend in [&mut self.mirror as &mut dyn Backend, &mut *self.device] {
-            backend.submit(order)?;
+            backend.submit(submission)?;
             backend.wait()?;
         }
         let (ours, theirs) = (likeness(&self.mirror.memory()?), likeness(&self.device.memory()?));
-        assert_eq!(ours, theirs, "after {order:?}");
+        assert_eq!(ours, theirs, "after {submission:?}");
         self.steps.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         Ok(())
     }
@@ -449,14 +449,14 @@ impl Backend for SideBySide {
         self.device.load(batch)
     }
 
-    fn submit(&mut self, order: &Order) -> Result<(), Fault> {
-        for _ in 0..order.rounds {
+    fn submit(&mut self, submission: &Submission) -> Result<(), Fault> {
+        for _ in 0..submission.rounds {
             // Which states an idle lane takes is the same for all interleavings only if it takes once in a search,
             // and if expansion and search do not meet: so a search of no turns after an expansion, and four turns.
-            let mut expansion = Order { rounds: 1, expansions: 1, ..*order };
+            let mut expansion = Submission { rounds: 1, expansions: 1, ..*submission };
             (expansion.params.turns, expansion.params.flush) = (0, 0);
             self.step(&expansion)?;
-            let mut search = Order { rounds: 1, expansions: 0, ..*order };
+            let mut search = Submission { rounds: 1, expansions: 0, ..*submission };
             search.params.turns = 4;
             self.step(&search)?;
             self.searches += 1;
@@ -464,10 +464,10 @@ impl Backend for SideBySide {
         Ok(())
     }
 
-    fn wait(&mut self) -> Result<Seen, Fault> {
+    fn wait(&mut self) -> Result<Counters, Fault> {
         // The driver of the device may have several submissions in flight; here each is over when the next begins.
-        let control = Control { searches: self.searches, ..self.mirror.memory()?.control };
-        Ok(Seen { control })
+        let counters = Counters { searches: self.searches, ..self.mirror.memory()?.counters };
+        Ok(counters)
     }
 
     fn slots(&mut self) -> Result<Vec<Slot>, Fault> {
@@ -539,11 +539,11 @@ impl Backend for NearTheEnd {
         self.0.set_memory(&memory)
     }
 
-    fn submit(&mut self, order: &Order) -> Result<(), Fault> {
-        self.0.submit(order)
+    fn submit(&mut self, submission: &Submission) -> Result<(), Fault> {
+        self.0.submit(submission)
     }
 
-    fn wait(&mut self) -> Result<Seen, Fault> {
+    fn wait(&mut self) -> Result<Counters, Fault> {
         self.0.wait()
     }
 

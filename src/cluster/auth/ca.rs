@@ -21,6 +21,7 @@ use super::owner::Owner;
 use super::registry::{CertificateEntry, Content, Register, RegisterError, TokenEntry, TokenId};
 use super::role::{Action, Role};
 use super::token::Token;
+use crate::atomic_file;
 
 const KEY: &str = "authority.key";
 const CERTIFICATE: &str = "authority.crt";
@@ -217,7 +218,7 @@ impl Authority {
             files::replace(&beside.join(Register::FILE), &content.to_bytes())?;
             // This fails if another process was faster.
             fs::rename(&beside, folder).map_err(FileError::at(folder, "created"))?;
-            files::sync_folder_of(folder).map_err(FileError::at(folder, "made durable"))
+            atomic_file::sync_directory_of(folder).map_err(FileError::at(folder, "made durable"))
         };
         if let Err(error) = made() {
             let _ = fs::remove_dir_all(&beside);

@@ -1,10 +1,10 @@
 //! Small files that no other user may read and that are only replaced as a whole.
 
-use std::ffi::OsString;
 use std::fs::{self, File, Metadata, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::atomic_file::AtomicFile;
 
 /// A file operation that failed.
 #[derive(Debug, thiserror::Error)]
@@ -75,39 +75,8 @@ pub(super) fn create_private_folder(path: &Path) -> io::Result<()> {
 /// Atomically replaces the file at `path` by `bytes`, which survive a power loss once this returns.
 /// After a crash, the file has either its old content or all of `bytes`. Returns the open file.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<File, FileError> {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    let mut beside = OsString::from(".");
-    beside.push(path.file_name().unwrap_or_default());
-    beside.push(format!(".{}-{count}.part", std::process::id()));
-    let beside = path.with_file_name(beside);
-    // Left behind by a killed process with the same ID.
-    let _ = fs::remove_file(&beside);
-    let written = create_private(&beside).and_then(|mut file| {
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&beside, path)?;
-        Ok(file)
-    });
-    if written.is_err() {
-        let _ = fs::remove_file(&beside);
-    }
-    let file = written.map_err(FileError::at(path, "written"))?;
-    sync_folder_of(path).map_err(FileError::at(path, "made durable"))?;
-    Ok(file)
-}
-
-/// Makes a file's directory entry durable.
-#[cfg(unix)]
-pub(super) fn sync_folder_of(path: &Path) -> io::Result<()> {
-    File::open(folder_of(path))?.sync_all()
-}
-
-/// Does nothing: on this system directories cannot be opened, and entries are written in the
-/// background.
-#[cfg(not(unix))]
-pub(super) fn sync_folder_of(_path: &Path) -> io::Result<()> {
-    Ok(())
+    let replaced = AtomicFile::begin_private(path).and_then(|file| file.finish_durably(bytes));
+    replaced.map_err(FileError::at(path, "written"))
 }
 
 /// Returns the directory of the entry that a path names.

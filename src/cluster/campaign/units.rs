@@ -360,7 +360,7 @@ impl Units {
     pub(super) fn take_back(&mut self, unit: u64) -> Option<Outcome> {
         let slot = self.outcomes.get(usize::try_from(unit).ok()?)?.as_ref()?;
         // A tally that was added can be subtracted.
-        self.total.take_back(&slot.tally).ok()?;
+        self.total.subtract(&slot.tally).ok()?;
         let standing = *slot;
         self.unconfirm(unit);
         self.change(unit, |outcome| outcome.self_checked = false);

@@ -37,19 +37,13 @@ mod status;
 mod troubles;
 
 pub use crate::cluster::net::{ConnectionLimits, PoolLimits};
+pub use crate::cluster::protocol::now_ms;
 pub use address::{AddressFile, AddressFileError};
 pub use notifier::Notify;
 pub use serve::{BoundAddress, InProcessService, Options, ServeError, serve};
 pub use service::Service;
 
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
-
-/// Returns the current time, in ms since 1970.
-pub fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-}
 
 /// Returns the path of the ledger in the data directory of a coordinator.
 pub fn ledger_file(data: &Path) -> PathBuf {

@@ -21,11 +21,10 @@ use super::authenticator::{Authenticator, Refusal, User};
 use super::live::{self, Live, Source};
 use super::model::{Look, hex};
 use super::replies::{Refused, file, json_of, refused, with_headers};
-use super::serve::now_ms;
 use crate::cluster::auth::{Action, Name, Token};
 use crate::cluster::net::{KeyedQuota, Overflow, PeerAddress};
-use crate::cluster::protocol::v1;
 use crate::cluster::protocol::v1::operations_server::Operations;
+use crate::cluster::protocol::{now_ms, v1};
 
 /// The maximum number of open event streams.
 const MOST_STREAMS: usize = 256;

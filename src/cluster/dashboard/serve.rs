@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
@@ -51,12 +51,6 @@ impl Bound {
     pub fn url(&self, tls: bool) -> String {
         format!("{}://{}/", if tls { "https" } else { "http" }, self.address)
     }
-}
-
-/// Returns the current time in ms since 1970.
-pub(super) fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Serves the dashboard of the coordinator behind `operations` until the future is dropped.

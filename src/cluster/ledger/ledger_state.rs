@@ -424,7 +424,7 @@ impl JobEntries {
             Entry::UnitVoided(UnitReason { unit, at_ms, .. }) => {
                 let (in_force, result) = self.must_be_done(*unit, result)?;
                 let wrong = |source| InvalidEntry::Tally { job, unit: *unit, source };
-                row.totals.tally.take_back(result).map_err(wrong)?;
+                row.totals.tally.subtract(result).map_err(wrong)?;
                 row.totals.done -= 1;
                 row.totals.verified -= u64::from(in_force.verified());
                 row.totals.voided += 1;

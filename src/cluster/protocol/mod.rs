@@ -5,6 +5,7 @@ mod connect_error;
 mod convert;
 mod enrolment;
 mod proving;
+mod time;
 mod version;
 
 pub use channel::{Address, AddressError, Link, LinkError, Security};
@@ -14,6 +15,7 @@ pub use convert::{
 };
 pub use enrolment::{EnrolError, enrol, is_not_valid_yet, not_valid_yet, renew};
 pub use proving::{CompletionQuery, ProveCall, TaskAnswer, TaskOutcome, TaskQuery, answered, task};
+pub use time::now_ms;
 pub use version::{AnotherProtocol, BUILD, PROTOCOL, check, peer};
 
 /// The generated messages and services.

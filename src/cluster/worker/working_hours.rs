@@ -15,7 +15,9 @@ pub struct WorkingHours {
 
 /// The error for a text that is not a range of hours.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' are no hours; write the first and the last as HH:MM-HH:MM, for example 18:00-08:00")]
+#[error(
+    "invalid working hours '{0}'; write the start and the end as HH:MM-HH:MM, for example 18:00-08:00"
+)]
 pub struct WorkingHoursError(String);
 
 impl WorkingHours {

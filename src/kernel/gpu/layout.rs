@@ -26,7 +26,7 @@ pub const MOST_TURNS: u32 = 65_532;
 /// Counters of the device, shared by all shaders. Counts that only grow may wrap.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
-pub struct Control {
+pub struct Counters {
     /// The stamp of the last submission that ran.
     pub stamp: u32,
     /// The total number of states emitted to the ring: the index of the next, modulo its size.
@@ -256,7 +256,7 @@ mod tests {
         for source in [SCHEDULE, EXPAND, SEARCH] {
             assert_same_layout!(
                 source,
-                Control,
+                Counters,
                 [
                     stamp,
                     ring_write,

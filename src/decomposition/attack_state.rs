@@ -8,7 +8,7 @@ use crate::board::Square;
 /// amount gives the attacked columns of that row: antidiagonal `row + col`, diagonal
 /// `col + (n − 1 − row)`, both at most 2n − 2 ≤ 62.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct State {
+pub struct AttackState {
     /// Columns that hold a queen.
     pub columns: u32,
     /// Antidiagonals that hold a queen.
@@ -17,7 +17,7 @@ pub struct State {
     pub diagonals: u64,
 }
 
-impl State {
+impl AttackState {
     /// Returns this state with an additional queen in `row`, in the column of the single bit
     /// `queen`.
     #[inline]
@@ -67,8 +67,8 @@ pub fn columns_of(mut row: u32) -> impl Iterator<Item = usize> {
 }
 
 /// Returns the state after placing queens on `squares`.
-pub(super) fn state_of(n: usize, squares: &[Square]) -> State {
-    squares.iter().fold(State::default(), |s, q| s.with_queen(n, q.row, 1 << q.col))
+pub(super) fn state_of(n: usize, squares: &[Square]) -> AttackState {
+    squares.iter().fold(AttackState::default(), |s, q| s.with_queen(n, q.row, 1 << q.col))
 }
 
 #[cfg(test)]

@@ -71,12 +71,12 @@ pub struct Checkpoint<S = DiskFile> {
     path: PathBuf,
     storage: S,
     /// The length up to which the file is valid; the next record overwrites anything beyond it.
-    trusted: u64,
+    valid_len: u64,
     /// The bytes beyond it when the file was opened.
     torn: Vec<u8>,
     job: Option<Job>,
-    book: CompletedUnits,
-    /// Set if a write has failed: the content of the disk beyond `trusted` is unknown.
+    completed: CompletedUnits,
+    /// Set if a write has failed: the content of the disk beyond `valid_len` is unknown.
     failed: bool,
 }
 
@@ -84,7 +84,7 @@ pub struct Checkpoint<S = DiskFile> {
 #[derive(Debug, thiserror::Error)]
 pub enum CheckpointError {
     /// The operating system reported an error.
-    #[error("run file {path}: cannot be {action}: {source}")]
+    #[error("checkpoint {path} cannot be {action}: {source}")]
     Io {
         /// The file.
         path: PathBuf,
@@ -94,11 +94,13 @@ pub enum CheckpointError {
         source: io::Error,
     },
     /// Another process uses the file.
-    #[error("run file {0} is in use by another process; wait for it, or name another file")]
+    #[error(
+        "checkpoint {0} is in use by another process; wait until it ends, or give another file"
+    )]
     InUse(PathBuf),
     /// The file is damaged.
     #[error(
-        "run file {path}, line {line}: {damage}; nothing in it was changed: restore a copy, or name another file to start anew"
+        "checkpoint {path}, line {line}: {damage}; the file was left unchanged: restore a copy, or give another file to start anew"
     )]
     Damaged {
         /// The file.
@@ -110,7 +112,7 @@ pub enum CheckpointError {
     },
     /// The file belongs to another job.
     #[error(
-        "run file {path} belongs to another job ({found}); this is {wanted}: name another file"
+        "checkpoint {path} belongs to another job ({found}), not to {wanted}; give another file"
     )]
     AnotherJob {
         /// The file.
@@ -121,7 +123,7 @@ pub enum CheckpointError {
         wanted: String,
     },
     /// A unit was rejected.
-    #[error("run file {path}: {source}; nothing was written")]
+    #[error("checkpoint {path}: {source}; nothing was written")]
     Refused {
         /// The file.
         path: PathBuf,
@@ -130,7 +132,7 @@ pub enum CheckpointError {
     },
     /// A unit was counted twice, with different results.
     #[error(
-        "run file {path}: unit {unit} was counted twice with different results, so a kernel or a device is faulty; the unit is open again: run nqueens selftest --long, then the same command on what passed"
+        "checkpoint {path}: unit {unit} was counted twice with different results, so a kernel or a device is faulty; the unit will be counted again: run nqueens selftest --long, then repeat the command with the kernels and devices that passed"
     )]
     Disputed {
         /// The file.
@@ -140,7 +142,7 @@ pub enum CheckpointError {
     },
     /// An earlier write failed.
     #[error(
-        "run file {0}: a write failed before, and nothing more is written; open it again to go on"
+        "checkpoint {0}: an earlier write failed, so nothing more is written; open the file again to continue"
     )]
     FailedBefore(PathBuf),
 }
@@ -149,20 +151,20 @@ pub enum CheckpointError {
 #[derive(Debug, thiserror::Error)]
 pub enum Corruption {
     /// The line does not match its checksum.
-    #[error("the checksum does not fit, so the line is not as it was written")]
+    #[error("the checksum does not match, so the line is damaged")]
     Checksum,
     /// The first line is not a valid header.
-    #[error("the header is missing or damaged, so this is no run file")]
+    #[error("the header is missing or damaged, so this is not a checkpoint")]
     NoHeader,
     /// The header's hash is not that of its job.
-    #[error("the job of the header has the hash {0}, the header says another")]
+    #[error("the job in the header has the hash {0}, but the header names another hash")]
     JobHash(JobHash),
     /// A valid record that this version does not understand.
     #[error("unknown content ({0}), written by another version")]
     Unknown(String),
     /// A unit with two results, or outside the job.
     #[error("{0}")]
-    Book(#[from] EnterError),
+    Unit(#[from] EnterError),
 }
 
 impl Checkpoint<DiskFile> {
@@ -183,11 +185,11 @@ impl Checkpoint<DiskFile> {
     }
 }
 
-/// The content of a file that is only read.
+/// The content of a checkpoint that is read and never written.
 #[derive(Debug)]
-pub struct Seen(Vec<u8>);
+pub struct ReadOnlyBytes(Vec<u8>);
 
-impl Storage for Seen {
+impl Storage for ReadOnlyBytes {
     fn read(&mut self) -> io::Result<Vec<u8>> {
         Ok(std::mem::take(&mut self.0))
     }
@@ -201,14 +203,14 @@ impl Storage for Seen {
     }
 }
 
-impl Checkpoint<Seen> {
+impl Checkpoint<ReadOnlyBytes> {
     /// Reads the content of the checkpoint at `path`, without a lock and without changing it.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read or is damaged.
-    pub fn look(path: &Path) -> Result<Self, CheckpointError> {
+    pub fn read(path: &Path) -> Result<Self, CheckpointError> {
         let io = |source| CheckpointError::Io { path: path.to_owned(), action: "read", source };
-        Self::open_in(path, Seen(atomic_file::read(path, LARGEST_FILE).map_err(io)?))
+        Self::open_in(path, ReadOnlyBytes(atomic_file::read(path, LARGEST_FILE).map_err(io)?))
     }
 }
 
@@ -224,18 +226,18 @@ impl<S: Storage> Checkpoint<S> {
             source,
         })?;
         // A power loss may leave zeros in place of a line.
-        let trusted = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |last| last + 1);
-        let torn = bytes[trusted..].to_vec();
+        let valid_len = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |last| last + 1);
+        let torn = bytes[valid_len..].to_vec();
         let mut file = Self {
             path: path.to_owned(),
             storage,
-            trusted: trusted as u64,
+            valid_len: valid_len as u64,
             torn,
             job: None,
-            book: CompletedUnits::new(0),
+            completed: CompletedUnits::new(0),
             failed: false,
         };
-        for (line, record) in (1..).zip(bytes[..trusted].split_inclusive(|&byte| byte == b'\n')) {
+        for (line, record) in (1..).zip(bytes[..valid_len].split_inclusive(|&byte| byte == b'\n')) {
             let path = || path.to_owned();
             file.read_record(record).map_err(|damage| CheckpointError::Damaged {
                 path: path(),
@@ -261,11 +263,11 @@ impl<S: Storage> Checkpoint<S> {
         let unknown = |what: &dyn std::fmt::Display| Corruption::Unknown(what.to_string());
         if self.job.is_some() {
             if let Ok(Dispute { disputed }) = serde_json::from_slice(json) {
-                self.book.reopen(disputed);
+                self.completed.reopen(disputed);
                 return Ok(());
             }
             let finished: FinishedUnit = serde_json::from_slice(json).map_err(|e| unknown(&e))?;
-            self.book.enter(finished.unit, &finished.tally)?;
+            self.completed.enter(finished.unit, &finished.tally)?;
         } else {
             let Format { format } = serde_json::from_slice(json).map_err(|e| unknown(&e))?;
             if format != FORMAT {
@@ -278,7 +280,7 @@ impl<S: Storage> Checkpoint<S> {
             if job.hash() != header.job_hash {
                 return Err(Corruption::JobHash(job.hash()));
             }
-            self.book = CompletedUnits::new(header.units);
+            self.completed = CompletedUnits::new(header.units);
             self.job = Some(job);
         }
         Ok(())
@@ -290,8 +292,8 @@ impl<S: Storage> Checkpoint<S> {
     }
 
     /// Returns the units in the file, including those appended since it was opened.
-    pub const fn book(&self) -> &CompletedUnits {
-        &self.book
+    pub const fn completed(&self) -> &CompletedUnits {
+        &self.completed
     }
 
     /// Returns the number of bytes of a torn last line, which the next record overwrites.
@@ -305,7 +307,7 @@ impl<S: Storage> Checkpoint<S> {
     /// Returns an error if the header cannot be written, or if the file contains anything other
     /// than a torn header.
     pub fn begin(&mut self, job: &Job, units: u64) -> Result<(), CheckpointError> {
-        assert!(self.job.is_none(), "a run file has one header");
+        assert!(self.job.is_none(), "a checkpoint has one header");
         let header =
             Header { format: FORMAT.into(), job: job.to_string(), job_hash: job.hash(), units };
         let line = record(&header);
@@ -314,7 +316,7 @@ impl<S: Storage> Checkpoint<S> {
             return Err(CheckpointError::Damaged { path, line: 1, damage: Corruption::NoHeader });
         }
         self.write(&line)?;
-        self.book = CompletedUnits::new(units);
+        self.completed = CompletedUnits::new(units);
         self.job = Some(job.clone());
         Ok(())
     }
@@ -329,14 +331,14 @@ impl<S: Storage> Checkpoint<S> {
     pub fn append(&mut self, units: &[FinishedUnit]) -> Result<(), CheckpointError> {
         assert!(self.job.is_some(), "the header comes first");
         let refused = |source| CheckpointError::Refused { path: self.path.clone(), source };
-        let new = self.book.new_among(units).map_err(refused)?;
+        let new = self.completed.new_among(units).map_err(refused)?;
         if new.is_empty() {
             return Ok(());
         }
         let lines: Vec<u8> = new.iter().flat_map(record).collect();
         self.write(&lines)?;
         for finished in new {
-            self.book.enter(finished.unit, &finished.tally).expect("the book took it ahead");
+            self.completed.enter(finished.unit, &finished.tally).expect("new_among has checked it");
         }
         Ok(())
     }
@@ -346,18 +348,18 @@ impl<S: Storage> Checkpoint<S> {
     /// # Errors
     /// Returns an error if the record cannot be written.
     pub fn dispute(&mut self, unit: u64) -> Result<(), CheckpointError> {
-        self.take_back(&[unit])
+        self.void(&[unit])
     }
 
     /// Voids units durably because their results are no longer trusted.
     ///
     /// # Errors
     /// Returns an error if the records cannot be written.
-    pub fn take_back(&mut self, units: &[u64]) -> Result<(), CheckpointError> {
+    pub fn void(&mut self, units: &[u64]) -> Result<(), CheckpointError> {
         let lines: Vec<u8> =
             units.iter().flat_map(|&unit| record(&Dispute { disputed: unit })).collect();
         self.write(&lines)?;
-        units.iter().for_each(|&unit| self.book.reopen(unit));
+        units.iter().for_each(|&unit| self.completed.reopen(unit));
         Ok(())
     }
 
@@ -365,17 +367,17 @@ impl<S: Storage> Checkpoint<S> {
         if self.failed {
             return Err(CheckpointError::FailedBefore(self.path.clone()));
         }
-        // Unless everything succeeds, the content beyond `trusted` is unknown.
+        // Unless everything succeeds, the content beyond `valid_len` is unknown.
         self.failed = true;
         let written =
-            self.storage.write_at_end(self.trusted, bytes).and_then(|()| self.storage.sync());
+            self.storage.write_at_end(self.valid_len, bytes).and_then(|()| self.storage.sync());
         written.map_err(|source| CheckpointError::Io {
             path: self.path.clone(),
             action: "written",
             source,
         })?;
         self.failed = false;
-        self.trusted += bytes.len() as u64;
+        self.valid_len += bytes.len() as u64;
         self.torn.clear();
         Ok(())
     }

@@ -16,24 +16,24 @@ const SOLUTION: Thirds = 3;
 /// other problems get a single case of weight one without a block.
 pub(super) fn top_mirror(problem: &Arc<Problem>, mirrors: bool) -> Vec<SymmetryCase> {
     let n = problem.n();
-    let plan = |weight: Thirds, block: Vec<Square>| {
+    let case = |weight: Thirds, block: Vec<Square>| {
         let filled = block.len();
         SymmetryCase::new(problem, weight, block, 0..filled)
     };
     if !mirrors || n == 0 || problem.placed().iter().any(|s| s.row < 2) {
-        return plan(SOLUTION, Vec::new()).into_iter().collect();
+        return case(SOLUTION, Vec::new()).into_iter().collect();
     }
     if n == 1 {
-        return plan(SOLUTION, vec![Square::new(0, 0)]).into_iter().collect();
+        return case(SOLUTION, vec![Square::new(0, 0)]).into_iter().collect();
     }
     let half = 0..n / 2;
-    let mut plans: Vec<SymmetryCase> =
-        half.clone().filter_map(|col| plan(2 * SOLUTION, vec![Square::new(0, col)])).collect();
+    let mut cases: Vec<SymmetryCase> =
+        half.clone().filter_map(|col| case(2 * SOLUTION, vec![Square::new(0, col)])).collect();
     if n % 2 == 1 {
         let middle = Square::new(0, n / 2);
-        plans.extend(half.filter_map(|col| plan(2 * SOLUTION, vec![middle, Square::new(1, col)])));
+        cases.extend(half.filter_map(|col| case(2 * SOLUTION, vec![middle, Square::new(1, col)])));
     }
-    plans
+    cases
 }
 
 /// Returns the case for toroidal queens on a board without decided squares. Moving every queen one
