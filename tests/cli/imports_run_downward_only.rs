@@ -1,13 +1,13 @@
-//! The rooms of the library stand on floors, and a room imports only from floors below its own.
+//! A module imports only from layers below its own.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use proc_macro2::{TokenStream, TokenTree};
 
-/// Every room of ARCHITECTURE.md with its floor. `board`, `symmetry` and `proof` are those of `crates/proof`, `solver` that of
-/// `crates/solver`.
-const FLOORS: [(&str, u32); 22] = [
+/// The modules of ARCHITECTURE.md with their layers. `board`, `symmetry` and `proof` are those of
+/// `crates/proof`, `solver` that of `crates/solver`.
+const LAYERS: [(&str, u32); 23] = [
     ("board", 0),
     ("atomic_file", 0),
     ("cluster::net", 0),
@@ -25,6 +25,7 @@ const FLOORS: [(&str, u32); 22] = [
     ("cluster::auth", 3),
     ("engine", 4),
     ("cluster::protocol", 4),
+    ("report", 4),
     ("cluster::coordinator", 5),
     ("cluster::worker", 5),
     ("cluster::dashboard", 5),
@@ -32,28 +33,30 @@ const FLOORS: [(&str, u32); 22] = [
     ("cli", 6),
 ];
 
-/// Neighbours on a floor are blind to each other, but for this: a plan's weight is in the tally's thirds.
-const NEIGHBOURS: [(&str, &str); 1] = [("decomposition", "tally")];
+/// The imports that are allowed within a layer: weights of symmetry cases are in
+/// the tally's thirds, and reports are made of the protocol's messages.
+const NEIGHBOURS: [(&str, &str); 2] = [("decomposition", "tally"), ("report", "cluster::protocol")];
 
-fn floor(room: &str) -> u32 {
-    let known = FLOORS.iter().find(|(name, _)| *name == room);
+fn layer(module: &str) -> u32 {
+    let known = LAYERS.iter().find(|(name, _)| *name == module);
     known
         .unwrap_or_else(|| {
-            panic!("room '{room}' stands on no floor: add it here and to ARCHITECTURE.md")
+            panic!("module '{module}' is in no layer: add it here and to ARCHITECTURE.md")
         })
         .1
 }
 
-/// The rooms that the source of a module names, `depth` modules below the crate's root: what stands behind
-/// `crate::`, and behind as many `super::` as lead to the root. The root itself counts as a room, since all
-/// rooms can be reached through it: `*`, `self`, `crate as …`. Comments and literals are no tokens of interest.
-fn rooms_named_in(source: &str, depth: usize) -> Vec<String> {
-    let mut rooms = Vec::new();
-    read_module(source.parse().expect("the sources are Rust"), depth, &mut rooms);
-    rooms
+/// Returns the modules that a source file names, `depth` modules below the crate's root: what
+/// stands behind `crate::`, and behind as many `super::` as lead to the root. The root itself
+/// counts as a module, since all modules can be reached through it: `*`, `self`, `crate as …`.
+/// Comments and literals are no tokens of interest.
+fn modules_named_in(source: &str, depth: usize) -> Vec<String> {
+    let mut modules = Vec::new();
+    read_module(source.parse().expect("the sources are Rust"), depth, &mut modules);
+    modules
 }
 
-fn read_module(tokens: TokenStream, depth: usize, rooms: &mut Vec<String>) {
+fn read_module(tokens: TokenStream, depth: usize, modules: &mut Vec<String>) {
     let tokens: Vec<TokenTree> = tokens.into_iter().collect();
     let mut rest = tokens.as_slice();
     while let Some((token, behind)) = rest.split_first() {
@@ -61,39 +64,39 @@ fn read_module(tokens: TokenStream, depth: usize, rooms: &mut Vec<String>) {
         match token {
             TokenTree::Ident(word) if word == "mod" => {
                 if let [TokenTree::Ident(_), TokenTree::Group(body), behind @ ..] = rest {
-                    read_module(body.stream(), depth + 1, rooms);
+                    read_module(body.stream(), depth + 1, modules);
                     rest = behind;
                 }
             }
             TokenTree::Ident(word) if word == "crate" => match after_colons(rest) {
-                Some(behind) => read_root_path(behind, rooms),
+                Some(behind) => read_root_path(behind, modules),
                 None if rest.first().is_some_and(|t| t.to_string() == "as") => {
-                    rooms.push("crate".into())
+                    modules.push("crate".into())
                 }
                 None => {} // pub(crate)
             },
             TokenTree::Ident(word) if word == "super" => {
-                let mut base = depth.checked_sub(1).expect("no module stands above the root");
+                let mut base = depth.checked_sub(1).expect("no module is above the root");
                 while let Some([TokenTree::Ident(word), behind @ ..]) = after_colons(rest) {
                     if word != "super" {
                         break;
                     }
-                    base = base.checked_sub(1).expect("no module stands above the root");
+                    base = base.checked_sub(1).expect("no module is above the root");
                     rest = behind;
                 }
                 match after_colons(rest) {
-                    Some(behind) if base == 0 => read_root_path(behind, rooms),
+                    Some(behind) if base == 0 => read_root_path(behind, modules),
                     None if base == 0 && rest.first().is_some_and(|t| t.to_string() == "as") => {
-                        rooms.push("super".into());
+                        modules.push("super".into());
                     }
                     Some([TokenTree::Group(group), behind @ ..]) => {
-                        read_module(group.stream(), base, rooms);
+                        read_module(group.stream(), base, modules);
                         rest = behind;
                     }
                     _ => {}
                 }
             }
-            TokenTree::Group(group) => read_module(group.stream(), depth, rooms),
+            TokenTree::Group(group) => read_module(group.stream(), depth, modules),
             _ => {}
         }
     }
@@ -111,30 +114,30 @@ fn after_colons(tokens: &[TokenTree]) -> Option<&[TokenTree]> {
     }
 }
 
-/// The rooms at the head of a path that starts at the root: one, or one for each path of a group.
-fn read_root_path(path: &[TokenTree], rooms: &mut Vec<String>) {
+/// Adds the modules at the head of a path that starts at the root: one for each path of a group.
+fn read_root_path(path: &[TokenTree], modules: &mut Vec<String>) {
     match path.first() {
         Some(TokenTree::Group(group)) => {
             let inside: Vec<TokenTree> = group.stream().into_iter().collect();
             for each in inside.split(|t| matches!(t, TokenTree::Punct(p) if p.as_char() == ',')) {
-                read_root_path(each, rooms);
+                read_root_path(each, modules);
             }
         }
-        // This one is cut into rooms itself.
+        // This module is divided into layered modules.
         Some(head) if head.to_string() == "cluster" => {
             let mut inner = Vec::new();
             if let Some(behind) = after_colons(&path[1..]) {
                 read_root_path(behind, &mut inner);
             }
-            rooms.extend(inner.into_iter().map(|room| format!("cluster::{room}")));
+            modules.extend(inner.into_iter().map(|module| format!("cluster::{module}")));
         }
-        Some(head) => rooms.push(head.to_string()),
+        Some(head) => modules.push(head.to_string()),
         None => {} // a trailing comma
     }
 }
 
-/// The room of a file; `None` for those that only list modules, and for `main.rs`.
-fn room_of(inside: &Path) -> Option<String> {
+/// Returns the module of a file; `None` for files that only list modules, and for `main.rs`.
+fn module_of(inside: &Path) -> Option<String> {
     let names: Vec<_> = inside.iter().map(|name| name.to_string_lossy()).collect();
     match &names[..] {
         [file] if file == "main.rs" || file == "lib.rs" => None,
@@ -147,7 +150,7 @@ fn room_of(inside: &Path) -> Option<String> {
     }
 }
 
-/// How many modules below the root a source file's own module stands.
+/// Returns the depth of a source file's module below the root.
 fn depth(inside: &Path) -> usize {
     let names_no_module = ["lib.rs", "main.rs", "mod.rs"].iter().any(|name| inside.ends_with(name));
     inside.iter().count() - usize::from(names_no_module)
@@ -165,30 +168,30 @@ fn source_files(folder: &Path, files: &mut Vec<PathBuf>) {
 }
 
 fn may_import(from: &str, to: &str) -> bool {
-    from == to || floor(to) < floor(from) || NEIGHBOURS.contains(&(from, to))
+    from == to || layer(to) < layer(from) || NEIGHBOURS.contains(&(from, to))
 }
 
 #[test]
-fn no_room_imports_from_its_own_floor_or_above() {
+fn no_module_imports_from_its_own_layer_or_above() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut files = Vec::new();
     source_files(&root, &mut files);
     let mut imports = 0;
     for file in files {
         let inside = file.strip_prefix(&root).expect("found below the root");
-        let Some(room) = room_of(inside) else { continue };
-        let room = &room[..];
+        let Some(module) = module_of(inside) else { continue };
+        let module = &module[..];
         let source = fs::read_to_string(&file).expect("the sources are readable");
-        for named in rooms_named_in(&source, depth(inside)) {
+        for named in modules_named_in(&source, depth(inside)) {
             imports += 1;
-            assert!(may_import(room, &named), "{} imports from {named}", inside.display());
+            assert!(may_import(module, &named), "{} imports from {named}", inside.display());
         }
     }
     assert!(imports > 20, "only {imports} imports were found: the reader is broken");
 }
 
 #[test]
-fn the_reader_finds_every_way_to_name_a_room() {
+fn the_reader_finds_every_way_to_name_a_module() {
     let cases: [(&str, &[&str]); 10] = [
         (
             "use crate::board::{Piece, Square}; use crate::cluster::{net, worker::run};",
@@ -213,8 +216,8 @@ fn the_reader_finds_every_way_to_name_a_room() {
         ("use super::super::*; use super::super as top;", &["*", "super"]),
         ("use super::plan::Plan; pub(crate) struct S; fn f() { mycrate::x(); super::g() }", &[]),
     ];
-    for (source, rooms) in cases {
-        assert_eq!(rooms_named_in(source, 2), rooms, "{source}");
+    for (source, modules) in cases {
+        assert_eq!(modules_named_in(source, 2), modules, "{source}");
     }
 }
 
@@ -223,11 +226,11 @@ fn the_reader_passes_over_comments_and_literals() {
     let source = "//! crate::a\n/// crate::b\n/* crate::c /* crate::d */ */\n\
                   fn f() { \"https://x\"; g(\"crate::e\", r#\"\"crate::f\"#); } // crate::g\n\
                   const LINK: &str = \"//\"; use crate::board;";
-    assert_eq!(rooms_named_in(source, 1), ["board"]);
+    assert_eq!(modules_named_in(source, 1), ["board"]);
 }
 
 #[test]
-fn a_file_stands_as_deep_as_its_module() {
+fn a_file_is_as_deep_as_its_module() {
     let cases = [("lib.rs", 0), ("known.rs", 1), ("kernel/mod.rs", 1), ("kernel/scalar.rs", 2)];
     for (file, modules) in cases {
         assert_eq!(depth(Path::new(file)), modules, "{file}");
@@ -249,7 +252,7 @@ fn upward_and_sideways_imports_are_told_apart_from_downward_ones() {
 }
 
 #[test]
-#[should_panic(expected = "stands on no floor")]
-fn a_new_room_must_be_given_a_floor() {
-    floor("util");
+#[should_panic(expected = "is in no layer")]
+fn a_new_module_must_be_given_a_layer() {
+    layer("util");
 }
