@@ -43,10 +43,10 @@ pub(super) struct Common {
     json: bool,
 }
 
-/// Write the scripts of a Slurm array job that counts a board, one part per task, and merges the
-/// parts.
+/// Write the scripts of a Slurm array job that counts a board.
 ///
-/// The directory must be shared by all nodes.
+/// Each task counts one part, and a last job merges the parts. The directory must be shared by all
+/// nodes.
 #[derive(Debug, clap::Args)]
 pub(super) struct SlurmArgs {
     #[command(flatten)]
@@ -60,8 +60,9 @@ pub(super) struct SlurmArgs {
     partition: Option<String>,
 }
 
-/// Write the manifests of a Kubernetes Indexed Job that counts a board, one part per index, and of
-/// a job that merges the parts.
+/// Write the manifests of a Kubernetes Indexed Job that counts a board.
+///
+/// Each index counts one part, and a second job merges the parts.
 #[derive(Debug, clap::Args)]
 pub(super) struct KubernetesArgs {
     #[command(flatten)]
@@ -74,9 +75,9 @@ pub(super) struct KubernetesArgs {
     claim: String,
 }
 
-/// Write an HTCondor submit file that counts a board, one part per job.
+/// Write an HTCondor submit file that counts a board.
 ///
-/// The directory must be shared by all machines.
+/// Each job counts one part. The directory must be shared by all machines.
 #[derive(Debug, clap::Args)]
 pub(super) struct HtcondorArgs {
     #[command(flatten)]

@@ -11,7 +11,7 @@ use super::check::LARGEST_FILE;
 use super::first::{board_size, interrupted};
 use super::max_work::{self, MaxWork};
 use super::optimum_output::{Report, placement};
-use super::solution_output::{Format, Shape, draw, object};
+use super::solution_output::{Format, OutputArgs, draw, object};
 use super::solver::SolverChoice;
 use super::stream::Stream;
 use super::terminal::{Terminal, time_limit};
@@ -78,7 +78,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "TIME", value_parser = time_limit, allow_negative_numbers = true)]
     time_limit: Option<Duration>,
     #[command(flatten)]
-    shape: Shape,
+    output: OutputArgs,
     /// Show no progress bar.
     #[arg(long)]
     quiet: bool,
@@ -119,7 +119,7 @@ impl FromStr for Method {
 }
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
-    let format = args.shape.format(Piece::Queen, args.n, args.all)?;
+    let format = args.output.format(Piece::Queen, args.n, args.all)?;
     if args.png.is_some() {
         Drawing::Png.fits(Piece::Queen, args.n).map_err(Failure::usage)?;
     }
@@ -171,13 +171,13 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     if let (Some((path, file)), Some(proof)) = (certificate, &proof) {
         let written = file.finish_with(|out| out.write_all(proof));
         certified = written.is_ok();
-        write_failure = written.err().map(|error| unwritten(path, &error)).or(write_failure);
+        write_failure = written.err().map(|error| cannot_write(path, &error)).or(write_failure);
     }
     if let Some(placement) = &found {
         for (file, format) in [(svg, RingsFormat::Svg), (png, RingsFormat::Png)] {
             let Some((path, file)) = file else { continue };
             let drawn = file.finish_with(|out| draw_rings(placement, args.norm, format, out));
-            write_failure = drawn.err().map(|error| unwritten(path, &error)).or(write_failure);
+            write_failure = drawn.err().map(|error| cannot_write(path, &error)).or(write_failure);
         }
     }
     let report = report(args, &answer, certified, solver.map(|solver| solver.name()), &terminal);
@@ -294,7 +294,7 @@ impl ProofFile<'_> {
         let Some(path) = self.path else { return };
         let written =
             AtomicFile::begin(path).and_then(|file| file.finish_with(|out| out.write_all(state)));
-        self.failure = written.err().map(|error| unwritten(path, &error));
+        self.failure = written.err().map(|error| cannot_write(path, &error));
         self.written = Instant::now();
     }
 }
@@ -304,10 +304,10 @@ fn cores() -> usize {
 }
 
 fn begin(path: &Path) -> Result<(&Path, AtomicFile), Failure> {
-    Ok((path, AtomicFile::begin(path).map_err(|error| unwritten(path, &error))?))
+    Ok((path, AtomicFile::begin(path).map_err(|error| cannot_write(path, &error))?))
 }
 
-fn unwritten(path: &Path, error: &std::io::Error) -> Failure {
+fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
     Failure { exit: Exit::File, message: format!("{} cannot be written: {error}", path.display()) }
 }
 

@@ -98,7 +98,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let chart = args
         .svg
         .as_deref()
-        .map(|path| AtomicFile::begin(path).map_err(|error| unwritten(path, &error)));
+        .map(|path| AtomicFile::begin(path).map_err(|error| cannot_write(path, &error)));
     let chart = chart.transpose()?;
     let measured = measure(&mut contestants, args.rounds)?;
     if args.json {
@@ -109,12 +109,12 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     }
     if let (Some(file), Some(path)) = (chart, &args.svg) {
         file.finish(&chart_of(args.n, args.rounds, &measured))
-            .map_err(|error| unwritten(path, &error))?;
+            .map_err(|error| cannot_write(path, &error))?;
     }
     Ok(Exit::Done)
 }
 
-fn unwritten(path: &Path, error: &std::io::Error) -> Failure {
+fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
     let message = format!("the chart {} cannot be written: {error}", path.display());
     Failure { exit: Exit::File, message }
 }

@@ -140,7 +140,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let chart = args
         .svg
         .as_deref()
-        .map(|path| AtomicFile::begin(path).map_err(|error| unwritten(path, &error)));
+        .map(|path| AtomicFile::begin(path).map_err(|error| cannot_write(path, &error)));
     let chart = chart.transpose()?;
     let mut results = Vec::new();
     'all: for &n in &args.n {
@@ -173,7 +173,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         print(&text(&report))?;
     }
     if let (Some(file), Some(path)) = (chart, &args.svg) {
-        file.finish(&chart_of(&report)).map_err(|error| unwritten(path, &error))?;
+        file.finish(&chart_of(&report)).map_err(|error| cannot_write(path, &error))?;
     }
     if let Some((one, other)) = disagreement(&results) {
         let message = format!(
@@ -191,7 +191,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-fn unwritten(path: &Path, error: &std::io::Error) -> Failure {
+fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
     let message = format!("the chart {} cannot be written: {error}", path.display());
     Failure { exit: Exit::File, message }
 }

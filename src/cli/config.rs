@@ -116,12 +116,12 @@ impl Sources {
     pub(super) fn find(command: &clap::Command, arguments: &[OsString]) -> Result<Self, Failure> {
         let named =
             config_argument(arguments).or_else(|| variable("NQUEENS_CONFIG").map(PathBuf::from));
-        let usual = || {
+        let default_path = || {
             Some(etcetera::choose_base_strategy().ok()?.config_dir().join("nqueens/config.toml"))
         };
-        let (path, must) = match named {
+        let (path, is_required) = match named {
             Some(path) => (path, true),
-            None => match usual() {
+            None => match default_path() {
                 Some(path) => (path, false),
                 None => return Ok(Self { file: None, variable }),
             },
@@ -131,7 +131,7 @@ impl Sources {
             return Ok(Self { file: None, variable });
         }
         let text = match atomic_file::read_text(&path, LARGEST_FILE) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound && !must => {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !is_required => {
                 return Ok(Self { file: None, variable });
             }
             text => text.map_err(|error| invalid_file(&path, &error))?,

@@ -54,7 +54,8 @@ struct ServeArgs {
     /// Serve gRPC reflection, for tools such as grpcurl.
     #[arg(long)]
     reflection: bool,
-    /// The time after its last report at which a worker loses its units: a number and s, m, h or d.
+    /// The time after which a worker that does not report loses its units: a number and s, m, h or
+    /// d.
     #[arg(long, value_name = "TIME", default_value = "90s", value_parser = parse_duration)]
     lease: Duration,
     /// The interval at which workers report: a number and s, m, h or d.

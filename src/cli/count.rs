@@ -96,14 +96,14 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     } else {
         None
     };
-    let compared = Compared::new(&problem, &outcome, classes.as_ref());
+    let comparison = Comparison::new(&problem, &outcome, classes.as_ref());
     if args.json {
-        let report = report(&problem, conflict, &outcome, classes.as_ref(), &compared);
+        let report = report(&problem, conflict, &outcome, classes.as_ref(), &comparison);
         print(&(serde_json::to_string(&report).expect("numbers and strings serialise") + "\n"))?;
     } else {
-        print(&text(&problem, conflict, &outcome, classes.as_ref(), &compared))?;
+        print(&text(&problem, conflict, &outcome, classes.as_ref(), &comparison))?;
     }
-    if compared.differs() {
+    if comparison.differs() {
         return Err(Failure {
             exit: Exit::CheckFailed,
             message:
@@ -193,14 +193,14 @@ fn note_resumed(args: &Args, task: &CountTask) {
 }
 
 /// The comparison of the counts with the published values.
-struct Compared {
+struct Comparison {
     total: Published,
     /// The fundamental, point-symmetric and rotation-symmetric solutions, where there is a
     /// sequence.
     classes: [Option<(Sequence, Published)>; 3],
 }
 
-impl Compared {
+impl Comparison {
     fn new(problem: &Problem, outcome: &CountOutcome, classes: Option<&Classes>) -> Self {
         let (piece, n) = (problem.piece(), problem.n());
         let total = if problem.is_empty() {
@@ -247,7 +247,7 @@ fn report(
     conflict: Option<(Square, Square)>,
     outcome: &CountOutcome,
     classes: Option<&Classes>,
-    compared: &Compared,
+    comparison: &Comparison,
 ) -> Report {
     let from_one = |s: &Square| [s.row + 1, s.col + 1];
     Report {
@@ -262,7 +262,7 @@ fn report(
             fundamental: classes.fundamental.to_string(),
             point_symmetric: classes.point_symmetric.to_string(),
             rotation_symmetric: classes.quarter_turn_symmetric.to_string(),
-            published: compared.all_classes(),
+            published: comparison.all_classes(),
         }),
         kernel: outcome.kernel.clone(),
         devices: outcome.devices.clone(),
@@ -272,7 +272,7 @@ fn report(
         nodes: outcome.nodes.map(|nodes| nodes.to_string()),
         elapsed_s: outcome.elapsed.as_secs_f64(),
         rate_per_s: outcome.rate_per_s,
-        published: compared.total,
+        published: comparison.total,
         verified: ["residues", "divisible_by_3"],
     }
 }
@@ -282,7 +282,7 @@ fn text(
     conflict: Option<(Square, Square)>,
     outcome: &CountOutcome,
     classes: Option<&Classes>,
-    compared: &Compared,
+    comparison: &Comparison,
 ) -> String {
     let n = problem.n();
     let what = match problem.piece() {
@@ -300,19 +300,19 @@ fn text(
         line("conflict", format!("the pieces placed on {a} and {b} attack each other"));
     }
     if problem.is_empty() {
-        line("published", compared.total.sentence(totals_of(problem.piece())));
+        line("published", comparison.total.sentence(totals_of(problem.piece())));
     }
     if let Some(classes) = classes {
         let values = [classes.fundamental, classes.point_symmetric, classes.quarter_turn_symmetric];
         let names = ["fundamental", "point-symmetric", "rotation-symmetric"];
-        for ((name, value), compared) in names.into_iter().zip(values).zip(compared.classes) {
-            let published = compared.map_or(String::new(), |(sequence, published)| {
+        for ((name, value), comparison) in names.into_iter().zip(values).zip(comparison.classes) {
+            let published = comparison.map_or(String::new(), |(sequence, published)| {
                 format!(", {}", published.sentence(sequence))
             });
             line(name, format!("{}{published}", grouped(value)));
         }
     }
-    line("checks", "residues modulo two primes agree; the weighted sum is divisible by 3".into());
+    line("checks", "residues modulo two primes agree, the sum of weights is divisible by 3".into());
     let threads = counted(outcome.threads as u128, "thread");
     let units = counted(outcome.units.into(), "unit");
     let nodes =

@@ -9,8 +9,7 @@ use crate::kernel::KernelKind;
 use crate::kernel::gpu::{AdapterInfo, self_test};
 use crate::report::counted;
 
-/// List the devices of this machine: the CPU kernels, and the GPUs with their ids, limits and the
-/// results of a self-test.
+/// List the CPU kernels and the GPUs of this machine, and test the GPUs.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Skip the self-test of the GPUs.

@@ -9,7 +9,7 @@ use super::atomic_file::{self, AtomicFile};
 use super::check::LARGEST_FILE;
 use super::max_work::{self, MaxWork};
 use super::optimum_output::{Report, completion};
-use super::solution_output::{Format, Shape, object};
+use super::solution_output::{Format, OutputArgs, object};
 use super::solver::SolverChoice;
 use super::stream::Stream;
 use super::terminal::{Terminal, time_limit};
@@ -43,7 +43,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "TIME", value_parser = time_limit, allow_negative_numbers = true)]
     time_limit: Option<Duration>,
     #[command(flatten)]
-    shape: Shape,
+    output: OutputArgs,
     /// Show no progress bar.
     #[arg(long)]
     quiet: bool,
@@ -143,7 +143,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     if range {
         return table(args, solver);
     }
-    let format = args.shape.format(Piece::Queen, first, false)?;
+    let format = args.output.format(Piece::Queen, first, false)?;
     let mut terminal = Terminal::new("row", args.time_limit, args.quiet);
     let run = answer(args, first, solver, &mut terminal);
     terminal.finish();
@@ -182,7 +182,7 @@ fn answer(
 
 /// Prints one line for each board: its size, the time and the columns; or the same as JSON.
 fn table(args: &Args, solver: Option<&'static dyn Solver>) -> Result<Exit, Failure> {
-    let format = args.shape.format(Piece::Queen, args.sizes.last, true)?;
+    let format = args.output.format(Piece::Queen, args.sizes.last, true)?;
     if !matches!(format, Format::Json | Format::Drawn(Drawing::Text)) {
         return Err(Failure::usage(
             "a range is printed as a table or as JSON; omit --format and --board",
@@ -313,8 +313,7 @@ impl EngineArgs {
             Some(certificate) => {
                 let write = |out: &mut io::BufWriter<&fs::File>| out.write_all(&certificate);
                 let written = file.finish_with(write);
-                unwritten =
-                    written.err().map(|error| cannot_be_written(path, &error)).or(unwritten);
+                unwritten = written.err().map(|error| cannot_write(path, &error)).or(unwritten);
                 Ok((found.into(), unwritten))
             }
             None => {
@@ -369,7 +368,7 @@ pub(super) fn interrupted(path: &Path) -> Failure {
 }
 
 fn begin(path: &Path) -> Result<(&Path, AtomicFile), Failure> {
-    Ok((path, AtomicFile::begin(path).map_err(|error| cannot_be_written(path, &error))?))
+    Ok((path, AtomicFile::begin(path).map_err(|error| cannot_write(path, &error))?))
 }
 
 /// Returns the certificate after checking it; `None` if there was no time to finish the check.
@@ -393,7 +392,7 @@ fn checked_certificate(
     }
 }
 
-fn cannot_be_written(path: &Path, error: &io::Error) -> Failure {
+fn cannot_write(path: &Path, error: &io::Error) -> Failure {
     Failure { exit: Exit::File, message: format!("{} cannot be written: {error}", path.display()) }
 }
 
@@ -417,7 +416,7 @@ impl RefutationFile<'_> {
         let bytes = resume::write(self.n, refuted);
         let write = |out: &mut io::BufWriter<&fs::File>| out.write_all(&bytes);
         let written = AtomicFile::begin(path).and_then(|file| file.finish_with(write));
-        self.failure = written.err().map(|error| cannot_be_written(path, &error));
+        self.failure = written.err().map(|error| cannot_write(path, &error));
         self.written = Instant::now();
     }
 }

@@ -10,8 +10,8 @@ use super::args::{DecidedSquares, number};
 use super::first::LARGEST;
 use super::interrupt::Interrupt;
 use super::progress::Ticker;
-use super::solution_output::{Format, Shape, draw, from_one, object, refused};
-use super::solve::{CP_LARGEST, fits, why_none};
+use super::solution_output::{Format, OutputArgs, draw, from_one, object, refused};
+use super::solve::{CP_LARGEST, conflict_reason, fits};
 use super::solver::SolverChoice;
 use super::stream::Stream;
 use super::{Exit, Failure, note};
@@ -34,7 +34,12 @@ pub(super) struct Args {
     /// The method: backtracking (in lexicographic order), columns (extends the solutions of k
     /// columns by one column), brute-force (all n^n placements with one piece per row), ilp (0-1
     /// programs that exclude the solutions found) or cp (constraint programming).
-    #[arg(long, value_name = "METHOD", default_value = "backtracking")]
+    #[arg(
+        long,
+        value_name = "METHOD",
+        default_value = "backtracking",
+        hide_possible_values = true
+    )]
     method: Method,
     /// The piece: queen, rook, superqueen (queen plus knight) or toroidal (a queen on a board whose
     /// opposite edges are joined).
@@ -50,7 +55,7 @@ pub(super) struct Args {
     #[arg(long)]
     fundamental: bool,
     #[command(flatten)]
-    shape: Shape,
+    output: OutputArgs,
     #[command(flatten)]
     solver: SolverChoice,
     /// Show no progress and no summary.
@@ -113,7 +118,7 @@ struct Run {
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let problem = args.squares.problem(args.piece, args.n)?;
-    let format = args.shape.format(problem.piece(), problem.n(), true)?;
+    let format = args.output.format(problem.piece(), problem.n(), true)?;
     let mut listing = Listing::begin(&problem, format, args);
     let run = match args.method {
         Method::Backtracking => classical(classical::Method::Backtracking, &problem, &mut listing),
@@ -203,7 +208,7 @@ impl AnswerSink for ListingSink<'_, '_> {
     fn look(&mut self, tried: u64) -> ControlFlow<()> {
         let found = self.listing.found;
         self.ticker.show(tried, || format!(", {} valid", grouped(found.into())));
-        self.listing.go_on()
+        self.listing.keep_going()
     }
 }
 
@@ -249,7 +254,7 @@ impl<'a> Listing<'a> {
     }
 
     /// Flushes the output if that is due, and returns whether to search on.
-    fn go_on(&mut self) -> ControlFlow<()> {
+    fn keep_going(&mut self) -> ControlFlow<()> {
         self.stream.flush_if_due()?;
         if self.interrupt.is_raised() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
@@ -271,7 +276,7 @@ impl<'a> Listing<'a> {
                 return ControlFlow::Break(());
             }
         }
-        self.go_on()
+        self.keep_going()
     }
 
     fn print(&mut self, placement: &Placement) -> ControlFlow<()> {
@@ -334,7 +339,7 @@ impl<'a> Listing<'a> {
             return Err(Failure { exit: Exit::Unproven, message });
         }
         if run.complete && self.found == 0 {
-            let message = format!("no solution exists{}; {summary}", why_none(self.problem));
+            let message = format!("no solution exists{}; {summary}", conflict_reason(self.problem));
             return Err(Failure { exit: Exit::NoSolution, message });
         }
         if !self.quiet && read_to_the_end {

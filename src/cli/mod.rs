@@ -100,7 +100,7 @@ enum Command {
     Pause(job_state::Args),
     /// Resume a paused or cancelled job, and retry the units that were set aside.
     Resume(job_state::Args),
-    /// Cancel a job. Submitting it again resumes it.
+    /// Cancel a job; submitting it again resumes it.
     Cancel(job_state::Args),
     Plan(plan::Args),
     RunUnit(run_unit::Args),

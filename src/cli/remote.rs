@@ -22,7 +22,7 @@ use crate::cluster::protocol::{
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct Remote {
     /// The data directory of a coordinator on this machine, which has its address and an operator's
-    /// certificate. Used with its default if neither --data nor --coordinator is given.
+    /// certificate (default: that of nqueens coordinator, unless --coordinator is given).
     #[arg(long, value_name = "DIR", conflicts_with_all = ["coordinator", "token", "credentials", "insecure"])]
     data: Option<PathBuf>,
     /// The address of the coordinator.

@@ -20,7 +20,7 @@ use crate::report::{counted, duration};
 
 /// Count one part of a plan, and save its units in a directory that all parts share.
 ///
-/// Run the same command again after an interruption or a failure to resume.
+/// After an interruption or a failure, run the same command again to resume.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The plan file.

@@ -27,7 +27,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let mut failed = Vec::new();
     if args.device.has_cpu() {
         for kernel in KernelKind::ALL.into_iter().filter(|kind| kind.runs_here()) {
-            print(&tell(kernel.name(), test_kernel(kernel, args.long)?, &mut failed))?;
+            print(&report_line(kernel.name(), test_kernel(kernel, args.long)?, &mut failed))?;
         }
     }
     test_devices(args, &mut failed)?;
@@ -41,7 +41,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
 }
 
 /// Formats a line of the report, and records a failure in `failed`.
-fn tell(name: &str, outcome: Result<(), String>, failed: &mut Vec<String>) -> String {
+fn report_line(name: &str, outcome: Result<(), String>, failed: &mut Vec<String>) -> String {
     match outcome {
         Ok(()) => format!("{name:<24} passed\n"),
         Err(why) => {
@@ -90,7 +90,7 @@ fn test_devices(args: &Args, failed: &mut Vec<String>) -> Result<(), Failure> {
     for device in devices {
         let id = device.id().to_owned();
         let outcome = device.open().and_then(|mut kernel| self_test(&mut kernel, args.long));
-        print(&tell(&id, outcome.map_err(|fault| fault.to_string()), failed))?;
+        print(&report_line(&id, outcome.map_err(|fault| fault.to_string()), failed))?;
     }
     Ok(())
 }

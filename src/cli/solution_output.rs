@@ -12,7 +12,7 @@ use crate::render::Drawing;
 
 /// The options of the output format.
 #[derive(Clone, Copy, Debug, clap::Args)]
-pub(super) struct Shape {
+pub(super) struct OutputArgs {
     /// The output format: text (the column of each row), digits, board, ascii, variables, pairs,
     /// fen, csv, json, svg or png (default: text).
     #[arg(long, value_name = "FORMAT", value_parser = format, conflicts_with_all = ["board", "json"])]
@@ -55,7 +55,7 @@ fn board(text: &str) -> Result<Drawing, String> {
     }
 }
 
-impl Shape {
+impl OutputArgs {
     /// Returns the format for these boards; `several` if there may be more than one.
     ///
     /// # Errors

@@ -12,7 +12,7 @@ use super::first::LARGEST;
 use super::ilp::{self, CutsReport};
 use super::interrupt::Interrupt;
 use super::progress::Ticker;
-use super::solution_output::{Format, Shape, draw, from_one, object, refused};
+use super::solution_output::{Format, OutputArgs, draw, from_one, object, refused};
 use super::stream::Stream;
 use super::terminal::{Terminal, time_limit};
 use super::{Exit, Failure, note};
@@ -33,7 +33,7 @@ pub(super) struct Args {
     /// local-search (min-conflicts), ilp (a 0-1 program) or cp (constraint programming). Default:
     /// ilp if one of its options is given; formula for an empty board; otherwise backtracking up to
     /// n = 24 and local-search above.
-    #[arg(long, value_name = "METHOD")]
+    #[arg(long, value_name = "METHOD", hide_possible_values = true)]
     method: Option<Method>,
     #[command(flatten)]
     squares: DecidedSquares,
@@ -50,12 +50,12 @@ pub(super) struct Args {
     #[arg(long, value_name = "TIME", value_parser = time_limit, allow_negative_numbers = true)]
     time_limit: Option<Duration>,
     #[command(flatten)]
-    shape: Shape,
-    #[command(flatten)]
-    ilp_options: ilp::Options,
+    output: OutputArgs,
     /// Show no progress and no summary.
     #[arg(long)]
     quiet: bool,
+    #[command(flatten)]
+    ilp_options: ilp::Options,
 }
 
 /// The methods that find one solution.
@@ -76,7 +76,7 @@ pub(super) const CP_LARGEST: usize = 1000;
 const BACKTRACKING_PAYS: usize = 24;
 
 impl Method {
-    fn usual(problem: &Problem) -> Self {
+    fn default_for(problem: &Problem) -> Self {
         match problem.n() {
             _ if problem.is_empty() => Self::Formula,
             ..=BACKTRACKING_PAYS => Self::Backtracking,
@@ -143,10 +143,10 @@ enum Found {
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let problem = args.squares.problem(Piece::Queen, args.n)?;
-    let format = args.shape.format(problem.piece(), problem.n(), false)?;
+    let format = args.output.format(problem.piece(), problem.n(), false)?;
     let option = args.ilp_options.given();
-    let usual = || if option.is_some() { Method::Ilp } else { Method::usual(&problem) };
-    let method = args.method.unwrap_or_else(usual);
+    let default = || if option.is_some() { Method::Ilp } else { Method::default_for(&problem) };
+    let method = args.method.unwrap_or_else(default);
     if let (Some(flag), false) = (option, method == Method::Ilp) {
         return Err(Failure::usage(format!("{flag} needs --method ilp")));
     }
@@ -326,7 +326,7 @@ fn show(run: &Run, format: Format, problem: &Problem, quiet: bool) -> Result<Exi
             return Ok(Exit::Done);
         }
         Found::None => {
-            (Exit::NoSolution, format!("no solution exists{}; {summary}", why_none(problem)))
+            (Exit::NoSolution, format!("no solution exists{}; {summary}", conflict_reason(problem)))
         }
         Found::GaveUp(_) => (
             Exit::Unproven,
@@ -346,7 +346,7 @@ fn show(run: &Run, format: Format, problem: &Problem, quiet: bool) -> Result<Exi
 }
 
 /// Returns the reason why no solution exists, if there is a simple one.
-pub(super) fn why_none(problem: &Problem) -> String {
+pub(super) fn conflict_reason(problem: &Problem) -> String {
     problem.conflict().map_or(String::new(), |(a, b)| {
         format!(": the pieces placed on {a} and {b} attack each other")
     })

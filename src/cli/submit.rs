@@ -146,13 +146,13 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
 
 async fn submit_proof(args: &ProofArgs, asked: Asked) -> Result<Exit, Failure> {
     // A file that cannot be written is an error before the search, not after it.
-    let unwritten = |path: &Path, error: &io::Error| Failure {
+    let cannot_write = |path: &Path, error: &io::Error| Failure {
         exit: Exit::File,
         message: format!("{} cannot be written: {error}", path.display()),
     };
     let file = match args.certificate.as_deref() {
         Some(path) => {
-            Some((path, AtomicFile::begin(path).map_err(|error| unwritten(path, &error))?))
+            Some((path, AtomicFile::begin(path).map_err(|error| cannot_write(path, &error))?))
         }
         None => None,
     };
@@ -174,7 +174,7 @@ async fn submit_proof(args: &ProofArgs, asked: Asked) -> Result<Exit, Failure> {
         let certificate = fetch(&coordinator, &job).await?;
         check(&certificate, asked, &report, &mut args.max_work.meter())?;
         let write = |out: &mut io::BufWriter<&fs::File>| out.write_all(&certificate);
-        file.finish_with(write).map_err(|error| unwritten(path, &error))?;
+        file.finish_with(write).map_err(|error| cannot_write(path, &error))?;
     }
     let object = || serde_json::to_string(&report).expect("numbers and strings serialise") + "\n";
     print(&if args.json { object() } else { report.text() })?;

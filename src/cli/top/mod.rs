@@ -31,7 +31,7 @@ use feed::Feed;
 use keyboard::RawTerminal;
 use screen::{Input, Screen};
 
-/// Show and control the jobs and workers of a coordinator on a run_screen screen.
+/// Show and control the jobs and workers of a coordinator on a live screen.
 ///
 /// The arrow keys and Tab select a job or a worker; p pauses, r resumes and c cancels the job; d
 /// drains the worker; q quits; ? shows all keys.
