@@ -28,7 +28,7 @@ const KEYS: [(&str, &str); 9] = [
     ("p", "pause the job: lease no more of its units"),
     ("r", "resume the job, and retry the units that were set aside"),
     ("c", "cancel the job, after a confirmation"),
-    ("d", "drain the worker, after a confirmation: lease it no more units until it restarts"),
+    ("d", "drain the worker until it restarts, after a confirmation"),
     ("?", "show this help"),
     ("q Ctrl-C", "quit"),
 ];
