@@ -1,38 +1,38 @@
-//! How much a coordinator has counted again.
+//! How many units a coordinator has recounted.
 
 use crate::cluster::campaign::Settings;
 
-/// How much is counted again, as users give it.
+/// How many units are recounted.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(super) struct CheckArgs {
-    /// The share of all units that the coordinator itself counts again as a whole, as far as its processor keeps up: from 0 to
-    /// 1, or a percentage. Of each owner it counts a few parts of units again in any case.
+    /// The share of all units that the coordinator recounts itself, as far as its processor keeps
+    /// up: from 0 to 1, or a percentage. It also recounts parts of a few units of every owner.
     #[arg(long, value_name = "SHARE", default_value = "1%", value_parser = share, allow_negative_numbers = true)]
     audit: f64,
-    /// The share of each owner's units that another owner or the coordinator has to confirm before a job is finished: from 0 to
-    /// 1, or a percentage. Without it, all if several owners count a job whose total is not published, and none beyond the usual
-    /// checks otherwise.
+    /// The share of each owner's units that another owner or the coordinator must confirm before a
+    /// job is finished: from 0 to 1, or a percentage. Default: all units if several owners count a
+    /// job whose total is not published, otherwise none beyond the usual checks.
     #[arg(long, value_name = "SHARE", value_parser = share, allow_negative_numbers = true)]
     assurance: Option<f64>,
 }
 
 impl CheckArgs {
-    /// Returns settings with what was given.
+    /// Returns `settings` with these values.
     pub(super) fn apply(self, settings: Settings) -> Settings {
         Settings { audit: self.audit, assurance: self.assurance, ..settings }
     }
 }
 
-/// Reads a share: "0.01" or "1%".
+/// Parses a share: "0.01" or "1%".
 fn share(text: &str) -> Result<f64, String> {
     let (number, whole) =
         text.strip_suffix('%').map_or((text, 1.0), |number| (number.trim_end(), 100.0));
     // Neither "inf" nor "nan" is within the bounds.
     let share =
         number.parse().ok().map(|number: f64| number / whole).filter(|s| (0.0..=1.0).contains(s));
-    share.map(f64::abs).ok_or_else(|| {
-        format!("'{text}' is not a share; write a number from 0 to 1, or 0% to 100%")
-    })
+    share
+        .map(f64::abs)
+        .ok_or_else(|| format!("invalid share '{text}'; use a number from 0 to 1, or 0% to 100%"))
 }
 
 #[cfg(test)]

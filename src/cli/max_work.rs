@@ -1,16 +1,17 @@
-//! `--max-work`: what checking a certificate, or what an earlier run has kept, may take.
+//! `--max-work`: the limit of a check of a certificate or of the file of an earlier run.
 
 use std::fmt;
 use std::str::FromStr;
 
-use super::report::counted;
 use super::{Exit, Failure};
 use crate::proof::{MOST_WORK, Meter, ProofError};
+use crate::report::counted;
 
-/// The flag.
+/// The flag `--max-work`.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(super) struct MaxWork {
-    /// The steps that a check may take, each about a microsecond, or unlimited; 500000000 if not given. A file cannot raise it.
+    /// The maximum number of steps of a check, each about a microsecond, or unlimited (default:
+    /// 500000000). The checked file cannot raise it.
     #[arg(long, value_name = "STEPS", allow_negative_numbers = true)]
     max_work: Option<Steps>,
 }
@@ -40,7 +41,7 @@ impl FromStr for Steps {
         }
         let steps = text.parse().ok().filter(|&steps| steps > 0).map(Self::AtMost);
         steps.ok_or_else(|| {
-            format!("'{text}' is no number of steps; write a whole number from 1 on, for example {MOST_WORK}, or unlimited")
+            format!("invalid number of steps '{text}'; use a whole number from 1, for example {MOST_WORK}, or unlimited")
         })
     }
 }
@@ -61,20 +62,20 @@ impl MaxWork {
     }
 }
 
-/// Returns how the program ends where the check of `what` was not carried to its end, or why something else is wrong:
-/// with the exit code `wrong` then.
+/// Returns the failure of a check of `what` that was not completed, or that found an error: then
+/// with the exit code `wrong`.
 pub(super) fn failure(what: &dyn fmt::Display, error: &ProofError, wrong: Exit) -> Failure {
     match error {
         ProofError::LimitReached(steps) => Failure {
             exit: Exit::Unproven,
             message: format!(
-                "{what}: not checked to its end, which takes more than {}; --max-work allows more, --max-work unlimited any number",
+                "{what}: the check needs more than {}; raise --max-work, or use --max-work unlimited",
                 counted((*steps).into(), "step")
             ),
         },
         ProofError::Stopped => Failure {
             exit: Exit::Unproven,
-            message: format!("{what}: not checked to its end within the time limit"),
+            message: format!("{what}: the check was not completed within the time limit"),
         },
         ProofError::NoCertificate | ProofError::Version(_) | ProofError::UnknownStep(_) => {
             Failure { exit: Exit::File, message: format!("{what}: {error}") }
@@ -100,10 +101,10 @@ mod tests {
     }
 
     #[test]
-    fn the_default_is_the_one_that_the_help_names() {
+    fn the_default_is_the_one_in_the_help() {
         let mut command = super::super::command();
         let check = command.find_subcommand_mut("check").expect("the command");
         let help = check.render_long_help().to_string();
-        assert!(help.contains(&format!("; {MOST_WORK} if not given")), "{help}");
+        assert!(help.contains(&format!("(default: {MOST_WORK})")), "{help}");
     }
 }

@@ -227,7 +227,7 @@ fn a_run_goes_on_from_what_was_refuted_before() {
     let finished: Value = serde_json::from_slice(&finished.stdout).expect("one JSON object");
     assert_eq!(accepted(&path)["solution"], finished["solution"]);
     let again = run(&["first", "57", "--resume", &state, "--json"]);
-    assert!(text(&again.stderr).contains("goes on after"), "{}", text(&again.stderr));
+    assert!(text(&again.stderr).contains("resuming after"), "{}", text(&again.stderr));
     let again: Value = serde_json::from_slice(&again.stdout).expect("one JSON object");
     assert_eq!(again["solution"], finished["solution"]);
     fs::write(&state, b"nonsense").expect("a file");
@@ -262,7 +262,7 @@ fn a_most_beautiful_run_goes_on_from_what_was_proved_before() {
     let finished: Value = serde_json::from_slice(&finished.stdout).expect("one JSON object");
     assert_eq!(accepted(&path)["solution"], finished["solution"]);
     let again = run(&["beautiful", "64", "--resume", &state, "--json"]);
-    assert!(text(&again.stderr).contains("goes on after"), "{}", text(&again.stderr));
+    assert!(text(&again.stderr).contains("resuming after"), "{}", text(&again.stderr));
     let again: Value = serde_json::from_slice(&again.stdout).expect("one JSON object");
     assert_eq!(again["solution"], finished["solution"]);
     let mut damaged = fs::read(&state).expect("the state");
@@ -364,7 +364,7 @@ fn what_asks_for_endless_work_ends_at_the_checkers_own_limit_and_is_neither_acce
     assert_ends(
         &["first", "8", "--method", "cp", "--max-work", "9"],
         2,
-        &["--max-work is for --method exact"],
+        &["--max-work needs --method exact"],
     );
 }
 

@@ -506,7 +506,7 @@ fn an_authority_is_made_once_and_gives_and_revokes_tokens() {
     assert!(owners.contains(&&created["owner"]) && owners.contains(&&"anna".into()), "{owners:?}");
     assert!(!listed.to_string().contains(&token[5 + 53..]), "the secret is shown once");
     let list = run(&["token", "list", "--data", &data]);
-    for part in ["3 of 3 left, expires in 6 d 23 h, owner token:", ", owner anna\n"] {
+    for part in ["3 of 3 uses left, expires in 6 d 23 h, owner token:", ", owner anna\n"] {
         assert!(text(&list.stdout).contains(part), "{}", text(&list.stdout));
     }
 

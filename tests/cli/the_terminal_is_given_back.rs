@@ -141,9 +141,9 @@ async fn top_shows_a_campaign_obeys_keys_and_gives_the_terminal_back() {
     terminal.shows("is running; it was paused");
     // A question that is not answered with yes changes nothing.
     terminal.press("c");
-    terminal.shows("y yes, any other key no");
+    terminal.shows("y: yes, any other key: no");
     terminal.press("n");
-    terminal.shows("nothing was changed");
+    terminal.shows("nothing changed");
     assert_eq!(
         coordinator.last_job().await.state(),
         nqueens::cluster::protocol::v1::JobState::Running
@@ -151,10 +151,10 @@ async fn top_shows_a_campaign_obeys_keys_and_gives_the_terminal_back() {
 
     // The coordinator goes, and comes back; the screen lives on.
     coordinator.process.kill();
-    terminal.shows("lost for");
+    terminal.shows("disconnected for");
     coordinator.restart();
     eventually("a coordinator that is found again", || {
-        (!terminal.text().contains("lost for")).then_some(())
+        (!terminal.text().contains("disconnected for")).then_some(())
     });
 
     // The end of the job is seen without a key.
@@ -187,7 +187,7 @@ fn whatever_ends_it_the_terminal_is_given_back() {
         let before = terminal.modes();
         // Without colours nothing has any.
         let mut top = terminal.run(&["top", "--data", coordinator.data()], &[("NO_COLOR", "1")]);
-        terminal.shows("no jobs; nqueens submit");
+        terminal.shows("no jobs; submit one");
         let colours = {
             let parser = terminal.screen.lock().expect("ours");
             let cell = |row, column| parser.screen().cell(row, column).map(|cell| cell.fgcolor());

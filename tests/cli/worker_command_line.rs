@@ -22,11 +22,11 @@ fn wrong_usage_is_said_in_one_line() {
         (&["--join", "h:1", "--token", "abc"], &["nqt1."]),
         (&["--join", "h:1", "--name", "My Worker"], &["is not a name"]),
         (&["--join", "h:1", "--device", "tpu"], &["not a choice of devices"]),
-        (&["--join", "h:1", "--threads", "0"], &["not a number of threads"]),
+        (&["--join", "h:1", "--threads", "0"], &["invalid number of threads"]),
         (&["--join", "h:1", "--kernel", "magic"], &["not a kernel"]),
         (&["--join", "h:1", "--hours", "8-18"], &["HH:MM-HH:MM"]),
         (&["--join", "h:1", "--max-temperature", "-3"], &["20 to 120"]),
-        (&["--join", "h:1", "--drain-timeout", "soon"], &["not a time"]),
+        (&["--join", "h:1", "--drain-timeout", "soon"], &["invalid time"]),
         (&["--join", "h:1", "--log-format", "xml"], &["text", "json"]),
     ] {
         assert_refused(arguments, 2, words);

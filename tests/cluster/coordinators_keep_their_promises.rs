@@ -454,7 +454,7 @@ async fn a_full_disk_is_not_acknowledged_is_said_and_is_no_end() {
     let refused = worker.complete(&results).await.expect_err("no room");
     assert_eq!(refused.code(), Code::Unavailable, "{refused:?}");
     let report = printed(&["status", "--data", coordinator.data()]);
-    assert!(report.contains("trouble     nothing is acknowledged: ledger"), "{report}");
+    assert!(report.contains("problem     nothing is acknowledged: ledger"), "{report}");
     assert_eq!(coordinator.last_job().await.done, 0);
     room(None);
     // The same results again, as a worker's outbox does: now they are taken, once.

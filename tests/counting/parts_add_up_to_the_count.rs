@@ -89,7 +89,7 @@ fn a_total_is_not_said_while_parts_are_missing() {
     let some = folder.merge(&["--recount", "3"]);
     assert_eq!(some.status.code(), Some(6));
     assert!(
-        text(&some.stderr).contains("of 2 parts: 1,3; run them again"),
+        text(&some.stderr).contains("in 2 parts: 1,3; run these parts again"),
         "{}",
         text(&some.stderr)
     );
@@ -170,7 +170,7 @@ fn schedulers_say_which_part_it_is_and_hear_whether_to_try_again() {
         assert_eq!(by(name, &index.to_string()).0, Some(0), "{name}");
     }
     assert_eq!(object(&folder.merge(&[]))["solutions"], "92");
-    assert_refused(&unit, 42, &["which part?", "--index"]);
+    assert_refused(&unit, 42, &["no part given", "--index"]);
     assert_refused(
         &[&unit[..], &["--index", "3"]].concat(),
         42,
@@ -249,10 +249,18 @@ fn scripts_for_batch_systems_say_what_was_asked() {
     let submit = fs::read_to_string(format!("{folder}/nqueens.sub")).expect("there");
     assert!(submit.contains("\nqueue 7\n") && submit.contains("--index $(Process)"), "{submit}");
 
-    assert_refused(&["htcondor", "12", "--units", "8", "--out", &folder], 2, &["is another plan"]);
+    assert_refused(
+        &["htcondor", "12", "--units", "8", "--out", &folder],
+        2,
+        &["is a different plan"],
+    );
     let spaced = scratch.file("with space");
-    assert_refused(&["slurm", "8", "--out", &spaced], 2, &["cannot stand in such a script"]);
-    assert_refused(&["slurm", "8", "--time", "soon", "--out", &folder], 2, &["no time for Slurm"]);
-    assert_refused(&["slurm", "8", "--units", "0", "--out", &folder], 2, &["no number of parts"]);
+    assert_refused(&["slurm", "8", "--out", &spaced], 2, &["cannot be written into the script"]);
+    assert_refused(&["slurm", "8", "--time", "soon", "--out", &folder], 2, &["invalid Slurm time"]);
+    assert_refused(
+        &["slurm", "8", "--units", "0", "--out", &folder],
+        2,
+        &["invalid number of parts"],
+    );
     assert_refused(&["kubernetes", "8", "--claim", "a b", "--out", &folder], 2, &["is no name"]);
 }

@@ -1,4 +1,5 @@
-//! The screen against recorded ones, in `tests/screens/`. To record them anew: NQUEENS_RECORD_SCREENS=1 cargo test --lib top.
+//! Compares the screen with recorded ones in `tests/screens/`. To record them again:
+//! NQUEENS_RECORD_SCREENS=1 cargo test --lib top.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,7 +11,7 @@ use ratatui::style::{Color, Modifier};
 
 use super::draw::draw;
 use super::rate::Point;
-use super::screen::{Input, Key, Order, Said, Screen, Wish};
+use super::screen::{Action, Command, Input, Key, Message, Screen};
 use super::unit_map::UnitMap;
 use crate::cluster::protocol::v1;
 
@@ -122,7 +123,7 @@ fn map() -> UnitMap {
         leased: (0..1500).map(|k| if (740..900).contains(&k) { 255 } else { 0 }).collect(),
         poisoned: vec![0; 1500],
     };
-    UnitMap::new(told).expect("it makes sense")
+    UnitMap::new(told).expect("it is valid")
 }
 
 fn history() -> Input {
@@ -153,7 +154,7 @@ fn events() -> Vec<v1::Event> {
     ]
 }
 
-/// A screen with all that a coordinator tells.
+/// Returns a screen with data of every kind.
 fn screen(coloured: bool) -> Screen {
     let mut screen = Screen::new("queens.example.org:7878".into(), coloured);
     screen.zone = jiff::tz::TimeZone::UTC;
@@ -169,7 +170,7 @@ fn screen(coloured: bool) -> Screen {
     screen
 }
 
-fn press(screen: &mut Screen, keys: &[Key]) -> Vec<Wish> {
+fn press(screen: &mut Screen, keys: &[Key]) -> Vec<Action> {
     keys.iter().filter_map(|&key| screen.update(Input::Key(key), 0)).collect()
 }
 
@@ -184,7 +185,7 @@ fn text(buffer: &Buffer) -> String {
     (0..buffer.area.height).map(|y| line(y).trim_end().to_owned() + "\n").collect()
 }
 
-/// What stands in `file` of the repository is `now`; or it is recorded, if that is asked for.
+/// Compares `now` with `file` of the repository, or records it there if that is requested.
 fn assert_recorded(file: &str, now: &str) {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(file);
     if std::env::var_os("NQUEENS_RECORD_SCREENS").is_some_and(|value| !value.is_empty()) {
@@ -240,34 +241,37 @@ fn a_disputed_total_stands_out_and_the_job_can_be_steered() {
     screen.update(Input::Status(Box::new(told)), 0);
     // It stands with those that are counted.
     let place = screen.jobs.iter().position(|job| job.state == "disputed").expect("it is there");
-    assert!(place < 3 && screen.jobs[place].ails, "{place}");
+    assert!(place < 3 && screen.jobs[place].needs_attention, "{place}");
     press(&mut screen, &[Key::First]);
     press(&mut screen, &vec![Key::Down; place]);
     assert_screen("disputed", &screen, (120, 32), 2_000);
     let orders = [('p', v1::JobState::Paused), ('r', v1::JobState::Running)];
     for (letter, state) in orders {
         let ordered = press(&mut screen, &[Key::Letter(letter)]);
-        assert_eq!(ordered, [Wish::Order(Order::SetState("d1".repeat(16), state))]);
+        assert_eq!(ordered, [Action::Command(Command::SetState("d1".repeat(16), state))]);
     }
     let cancelled = press(&mut screen, &[Key::Letter('c'), Key::Letter('y')]);
-    assert_eq!(cancelled, [Wish::Order(Order::SetState("d1".repeat(16), v1::JobState::Cancelled))]);
+    assert_eq!(
+        cancelled,
+        [Action::Command(Command::SetState("d1".repeat(16), v1::JobState::Cancelled))]
+    );
 }
 
 #[test]
 fn a_lost_coordinator_is_said_and_what_is_known_stays() {
     let mut screen = screen(true);
-    screen.update(Input::Lost("Connection refused".into()), 5_000);
-    screen.update(Input::Lost("Connection refused".into()), 9_000);
+    screen.update(Input::Disconnected("Connection refused".into()), 5_000);
+    screen.update(Input::Disconnected("Connection refused".into()), 9_000);
     assert_screen("lost", &screen, (120, 32), 65_000);
     screen.update(Input::Status(Box::new(status())), 70_000);
-    assert_eq!(screen.lost, None);
+    assert_eq!(screen.disconnected, None);
 }
 
 #[test]
 fn keys_choose_and_order() {
     use Key::{Down, Enter, Escape, Last, Letter, OtherTable, Up};
     let mut screen = screen(true);
-    let set = |job: &str, state| vec![Wish::Order(Order::SetState(job.repeat(16), state))];
+    let set = |job: &str, state| vec![Action::Command(Command::SetState(job.repeat(16), state))];
     assert_eq!(press(&mut screen, &[Letter('p')]), set("a9", v1::JobState::Paused));
     assert_eq!(press(&mut screen, &[Letter('r')]), set("a9", v1::JobState::Running));
     // A question, which only a yes answers.
@@ -281,7 +285,10 @@ fn keys_choose_and_order() {
     assert_eq!(press(&mut screen, &[Down, Letter('p')]), set("c3", v1::JobState::Paused));
     assert_eq!(press(&mut screen, &[Letter('j'), Letter('r')]), set("b1", v1::JobState::Running));
     assert!(press(&mut screen, &[Last, Letter('p')]).is_empty());
-    assert_eq!(screen.said, Said::Badly("job 92929292 (count of 17 queens) is cancelled".into()));
+    assert_eq!(
+        screen.message,
+        Message::Failed("job 92929292 (count of 17 queens) is cancelled".into())
+    );
     assert!(press(&mut screen, &[Letter('c'), Letter('y')]).is_empty());
     assert_eq!(press(&mut screen, &[Letter('r')]), set("92", v1::JobState::Running));
     assert_eq!(
@@ -290,9 +297,9 @@ fn keys_choose_and_order() {
     );
     // Workers by name: laptop, worker-1, worker-2, worker-3.
     let drained = press(&mut screen, &[OtherTable, Down, Down, Letter('d'), Letter('y')]);
-    assert_eq!(drained, [Wish::Order(Order::Drain("worker-2".into()))]);
-    assert_eq!(press(&mut screen, &[Letter('q')]), [Wish::End]);
-    assert_eq!(press(&mut screen, &[Letter('c'), Key::End]), [Wish::End]);
+    assert_eq!(drained, [Action::Command(Command::Drain("worker-2".into()))]);
+    assert_eq!(press(&mut screen, &[Letter('q')]), [Action::End]);
+    assert_eq!(press(&mut screen, &[Letter('c'), Key::End]), [Action::End]);
 }
 
 #[test]
@@ -308,18 +315,18 @@ fn help_and_report_lie_over_the_tables() {
     assert!(!scrolled.contains("b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1  "), "{scrolled}");
     // Any other key goes back.
     assert!(press(&mut screen, &[Letter('x')]).is_empty());
-    assert!(!text(&drawn(&screen, (120, 32), 0)).contains("to read on"));
+    assert!(!text(&drawn(&screen, (120, 32), 0)).contains("scroll"));
 }
 
 #[test]
 fn what_is_chosen_stays_chosen_while_the_tables_change() {
     let mut screen = screen(true);
     press(&mut screen, &[Key::Down, Key::Down]);
-    assert_eq!(screen.chosen_job(), Some(&"b1".repeat(16)[..]));
+    assert_eq!(screen.selected_job_with_units(), Some(&"b1".repeat(16)[..]));
     let mut later = status();
     later.jobs.push(count(0x01, 16, v1::JobState::Running, [64, 0, 0]));
     screen.update(Input::Status(Box::new(later)), 1_000);
-    assert_eq!(screen.chosen_job(), Some(&"b1".repeat(16)[..]));
+    assert_eq!(screen.selected_job_with_units(), Some(&"b1".repeat(16)[..]));
     // What belongs to another job is not shown for this one.
     screen.update(Input::Map(map()), 1_000);
     screen.update(history(), 1_000);
@@ -333,7 +340,7 @@ fn what_is_chosen_stays_chosen_while_the_tables_change() {
         })),
         2_000,
     );
-    assert_eq!(screen.chosen_job(), Some(&"07".repeat(16)[..]));
+    assert_eq!(screen.selected_job_with_units(), Some(&"07".repeat(16)[..]));
 }
 
 #[test]
@@ -345,7 +352,7 @@ fn many_workers_scroll_with_the_chosen_one() {
     assert_screen("many", &screen, (100, 40), 0);
 }
 
-/// The device's name, the notes, the events: others choose them.
+/// Names of devices, notes and events are untrusted.
 #[test]
 fn hostile_text_moves_nothing() {
     let evil = "\u{1b}[2J\u{202e}\r\n\u{200b}\u{7}x";
@@ -394,13 +401,13 @@ fn no_size_is_too_small_or_too_large_to_be_drawn() {
     }
 }
 
-/// The picture in the documentation is the wide screen, in colours.
+/// The picture in the documentation is the wide screen in colour.
 #[test]
 fn the_documentation_shows_this_screen() {
     assert_recorded("docs/images/top.svg", &svg(&drawn(&screen(true), (120, 32), 2_000)));
 }
 
-/// A drawing of a terminal.
+/// Returns a drawing of a terminal.
 fn svg(buffer: &Buffer) -> String {
     const CELL: (f64, f64) = (8.0, 17.0);
     let colour = |colour: Color| match colour {
@@ -420,7 +427,7 @@ fn svg(buffer: &Buffer) -> String {
          <g font-family=\"monospace\" font-size=\"13\" xml:space=\"preserve\">\n"
     );
     for y in 0..height {
-        // Cells of one style are one text, as long as the terminal has it.
+        // Adjacent cells of one style are one text element.
         let style = |x: u16| (buffer[(x, y)].fg, buffer[(x, y)].modifier);
         let mut x = 0;
         while x < width {

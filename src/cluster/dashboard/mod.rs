@@ -43,17 +43,3 @@ mod routes;
 mod serve;
 
 pub use serve::{AuthMode, Bound, serve};
-
-use serde_json::Value;
-
-use crate::cluster::protocol::v1::{JobStatus, ProofStatus};
-
-/// The functions that format reports, at a time in ms since 1970: the reports that the command line
-/// prints.
-#[derive(Clone, Copy, Debug)]
-pub struct Reports {
-    /// The report of a count.
-    pub job: fn(JobStatus, u64) -> Value,
-    /// The report of a proof.
-    pub proof: fn(ProofStatus, u64) -> Value,
-}

@@ -3,10 +3,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::Reports;
 use crate::cluster::protocol::v1;
+use crate::report::{JobReport, ProofReport};
 
 /// The number of log lines that a newly connected browser gets.
 const MOST_LINES: usize = 300;
@@ -36,19 +37,40 @@ pub(super) fn hex(bytes: &[u8]) -> String {
     data_encoding::HEXLOWER.encode(bytes)
 }
 
-fn job(mut job: v1::JobStatus, reports: &Reports, now_ms: u64) -> Value {
+/// Returns the report of a count, as `nqueens status --json` prints it, with its title and sentences.
+pub(super) fn job_report(status: v1::JobStatus, now_ms: u64) -> Value {
+    let report = JobReport::new(status, now_ms);
+    let mut value = titled(&report, report.title(), report.sentence());
+    value["assurance_sentence"] = report.assurance_sentence().into();
+    value
+}
+
+/// Returns the report of a proof, as `nqueens status --json` prints it, with its title.
+pub(super) fn proof_report(status: v1::ProofStatus, now_ms: u64) -> Value {
+    let report = ProofReport::new(status, now_ms);
+    titled(&report, report.title(), None)
+}
+
+fn titled(report: &impl Serialize, title: String, sentence: Option<String>) -> Value {
+    let mut value = serde_json::to_value(report).expect("numbers and strings serialise");
+    value["title"] = title.into();
+    value["sentence"] = sentence.into();
+    value
+}
+
+fn job(mut job: v1::JobStatus, now_ms: u64) -> Value {
     let (submitted_ms, state_ms) = (job.submitted_ms, job.state_ms);
     // The sources are in the report, which is requested separately.
     job.sources.clear();
     if job.state() != v1::JobState::Running {
         job.units_per_s = 0.0;
     }
-    dated((reports.job)(job, now_ms), submitted_ms, state_ms)
+    dated(job_report(job, now_ms), submitted_ms, state_ms)
 }
 
-fn proof(proof: v1::ProofStatus, reports: &Reports, now_ms: u64) -> Value {
+fn proof(proof: v1::ProofStatus, now_ms: u64) -> Value {
     let (submitted_ms, state_ms) = (proof.submitted_ms, proof.state_ms);
-    dated((reports.proof)(proof, now_ms), submitted_ms, state_ms)
+    dated(proof_report(proof, now_ms), submitted_ms, state_ms)
 }
 
 /// Replaces the elapsed time, which changes with every update, by fixed times.
@@ -103,15 +125,13 @@ impl Look {
         status: v1::StatusResponse,
         workers: Vec<v1::WorkerStatus>,
         lines: Vec<v1::Event>,
-        reports: &Reports,
     ) -> Self {
         let now_ms = status.now_ms;
         let head = json!({
             "build": status.build, "trouble": status.trouble, "workers": status.workers, "lease_ms": status.lease_ms,
         });
-        let jobs = status.jobs.into_iter().map(|each| (hex(&each.job), job(each, reports, now_ms)));
-        let proofs =
-            status.proofs.into_iter().map(|each| (hex(&each.job), proof(each, reports, now_ms)));
+        let jobs = status.jobs.into_iter().map(|each| (hex(&each.job), job(each, now_ms)));
+        let proofs = status.proofs.into_iter().map(|each| (hex(&each.job), proof(each, now_ms)));
         let workers = workers.into_iter().map(|each| (each.name.clone(), worker(each)));
         let things = Things::from([
             ("coordinator", BTreeMap::from([(String::new(), head)])),
@@ -193,11 +213,6 @@ mod tests {
 
     use super::*;
 
-    const REPORTS: Reports = Reports {
-        job: |job, now_ms| json!({ "units_done": job.done, "elapsed_s": now_ms, "by": job.sources.len() }),
-        proof: |proof, _| json!({ "row": proof.row }),
-    };
-
     fn look(jobs: &[(u8, u64)], workers: &[(&str, u64)], events: std::ops::Range<u64>) -> Look {
         let job = |&(name, done): &(u8, u64)| v1::JobStatus {
             job: vec![name; 2],
@@ -212,7 +227,7 @@ mod tests {
             ..Default::default()
         };
         let events = events.map(|number| v1::Event { number, ..Default::default() });
-        Look::new(status, workers.iter().map(worker).collect(), events.collect(), &REPORTS)
+        Look::new(status, workers.iter().map(worker).collect(), events.collect())
     }
 
     /// Applies a message as a browser does.
@@ -239,10 +254,10 @@ mod tests {
         // The last contact differs only by rounding, and no event is sent twice.
         assert_eq!(model.take(look(&[(1, 0)], &[("w", 10_001)], 1..4)), None);
         let next = model.take(look(&[(1, 7)], &[], 3..5)).expect("a change");
-        assert_eq!(
-            next["set"],
-            json!({ "job": { "0101": { "units_done": 7, "by": 0, "submitted_ms": 0, "state_ms": 0 } } })
-        );
+        assert_eq!(next["set"].as_object().map(Map::len), Some(1));
+        let job = &next["set"]["job"]["0101"];
+        assert_eq!((&job["units_done"], &job["by"]), (&json!(7), &json!([])));
+        assert_eq!((&job["submitted_ms"], &job["state_ms"]), (&json!(0), &json!(0)));
         assert_eq!(
             (&next["gone"], next["log"][0]["number"].as_u64()),
             (&json!({ "worker": ["w"] }), Some(4))

@@ -16,10 +16,9 @@ use serde_json::json;
 use tokio_stream::StreamExt;
 use tonic::Status;
 
-use super::Reports;
 use super::authenticator::{Authenticator, Refusal, User};
 use super::live::{self, Live, Source};
-use super::model::{Look, hex};
+use super::model::{Look, hex, job_report, proof_report};
 use super::replies::{Refused, file, json_of, refused, with_headers};
 use crate::cluster::auth::{Action, Name, Token};
 use crate::cluster::net::{KeyedQuota, Overflow, PeerAddress};
@@ -49,7 +48,6 @@ type Session = (Name, u64);
 /// The state shared by the routes.
 pub(super) struct App<O> {
     pub(super) operations: O,
-    pub(super) reports: Reports,
     pub(super) door: Authenticator,
     pub(super) live: Arc<Live>,
     streams: Arc<KeyedQuota<Session>>,
@@ -57,7 +55,7 @@ pub(super) struct App<O> {
 }
 
 impl<O: Operations> App<O> {
-    pub(super) fn new(operations: O, reports: Reports, door: Authenticator) -> Self {
+    pub(super) fn new(operations: O, door: Authenticator) -> Self {
         let quota = |most, of_a_session| {
             // Without sessions, visitors cannot be distinguished.
             let per_key = if door.has_sessions() { of_a_session } else { most };
@@ -65,7 +63,7 @@ impl<O: Operations> App<O> {
         };
         let streams = quota(MOST_STREAMS, MOST_STREAMS_OF_A_SESSION);
         let downloads = quota(MOST_DOWNLOADS, MOST_DOWNLOADS_OF_A_SESSION);
-        Self { operations, reports, door, live: Arc::new(Live::new()), streams, downloads }
+        Self { operations, door, live: Arc::new(Live::new()), streams, downloads }
     }
 }
 
@@ -79,7 +77,7 @@ impl<O: Operations> Source for App<O> {
             operations.workers(asked(v1::WorkersRequest {}, &visitor)).await?.into_inner().workers;
         let events =
             operations.events(asked(v1::EventsRequest { after }, &visitor)).await?.into_inner();
-        Ok(Look::new(status, workers, events.events, &self.reports))
+        Ok(Look::new(status, workers, events.events))
     }
 
     async fn pause(&self) {
@@ -292,8 +290,8 @@ async fn report<O: Operations>(
     let request = asked(v1::StatusRequest { job: job_name(&job)? }, &visitor);
     let mut status = app.operations.status(request).await?.into_inner();
     let report = match (status.jobs.pop(), status.proofs.pop()) {
-        (Some(job), _) => (app.reports.job)(job, status.now_ms),
-        (None, Some(proof)) => (app.reports.proof)(proof, status.now_ms),
+        (Some(job), _) => job_report(job, status.now_ms),
+        (None, Some(proof)) => proof_report(proof, status.now_ms),
         (None, None) => return Err(Refused::new(StatusCode::NOT_FOUND, "there is no such job")),
     };
     Ok(json_of(&report))

@@ -8,7 +8,6 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-use super::Reports;
 use super::authenticator::Authenticator;
 use super::routes::{App, router};
 use crate::cluster::auth::{Authority, ServerIdentity};
@@ -57,12 +56,7 @@ impl Bound {
 ///
 /// # Errors
 /// TLS cannot be set up, or the dashboard is [`AuthMode::Open`] and the address is not loopback.
-pub async fn serve<O: Operations>(
-    bound: Bound,
-    operations: O,
-    reports: Reports,
-    door: AuthMode,
-) -> io::Result<()> {
+pub async fn serve<O: Operations>(bound: Bound, operations: O, door: AuthMode) -> io::Result<()> {
     let Bound { listener, address } = bound;
     let (authority, acceptor) = match door {
         AuthMode::Open if !address.ip().is_loopback() => {
@@ -76,8 +70,7 @@ pub async fn serve<O: Operations>(
             (Some(authority), Some(TlsAcceptor::from(Arc::new(config))))
         }
     };
-    let app =
-        Arc::new(App::new(operations, reports, Authenticator::new(authority, address.port())));
+    let app = Arc::new(App::new(operations, Authenticator::new(authority, address.port())));
     let router = router(Arc::clone(&app));
     let limits = ConnectionLimits::for_http1(CONNECTIONS, TIME_LIMIT);
     tokio::select! {

@@ -1,67 +1,74 @@
-//! A proof as the coordinator sees it, for people and for programs.
+//! The report of a proof, as text and as JSON.
 
 use serde::Serialize;
 
-use super::job_report::{job_name, state_name};
-use super::report::{counted, grouped, time};
+use super::format::{counted, grouped, time};
+use super::job::{job_name, state_name};
 use crate::board::Norm;
 use crate::cluster::protocol::v1;
 
-/// What is printed of a proof.
+/// The report of a proof in a campaign. Serialised, it is what `--json` prints.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct ProofReport {
-    pub(super) job: String,
-    /// What is to be found: "first" or "beautiful".
+pub struct ProofReport {
+    /// The job's name in hexadecimal digits.
+    pub job: String,
+    /// The goal: "first" or "beautiful".
     what: &'static str,
-    pub(super) n: u32,
-    pub(super) state: &'static str,
+    n: u32,
+    /// The state, by its name.
+    pub state: &'static str,
     submitter: String,
-    /// The row, from 1, that the open queries decide.
+    /// The row, counted from 1, that the open queries decide.
     #[serde(skip_serializing_if = "Option::is_none")]
     row: Option<u32>,
     queries_open: u32,
     queries_lent: u32,
     prefixes_refuted: u64,
-    /// Of a most beautiful solution that is searched for.
+    /// The current level of cost, in a search for a most beautiful solution.
     #[serde(skip_serializing_if = "Option::is_none")]
     level: Option<Level>,
-    /// The best so far: the column of each row, from 1, and its costs, the largest first.
+    /// The best solution so far: the column of each row, counted from 1; and its costs, the largest
+    /// first.
     #[serde(skip_serializing_if = "Option::is_none")]
     best: Option<Vec<u32>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     best_fingerprint: Option<Vec<u64>>,
-    /// The column of each row, from 1; once it is finished, null for no solution.
-    pub(super) solution: Option<Vec<u32>>,
-    /// Its costs, the largest first, of a most beautiful one.
+    /// The column of each row, counted from 1. In a finished proof, null means that there is no
+    /// solution.
+    pub solution: Option<Vec<u32>>,
+    /// The costs of a most beautiful solution, the largest first.
     #[serde(skip_serializing_if = "Option::is_none")]
     fingerprint: Option<Vec<u64>>,
-    pub(super) proven: bool,
+    /// Whether the proof is finished.
+    pub proven: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     certificate_bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     certificate_sha256: Option<String>,
-    /// Since it was submitted, until it was finished or now.
+    /// The time from submission until the proof was finished, or until now.
     elapsed_s: f64,
-    /// What this coordinator has spent on checking answers since it started.
+    /// The time that this coordinator has spent on checking answers since it started.
     checking_s: f64,
     by: Vec<Share>,
-    pub(super) notes: Vec<String>,
+    /// Notes for operators.
+    pub notes: Vec<String>,
 }
 
-/// The squares of one cost, which are in hand.
+/// The squares of the cost that is being decided.
 #[derive(Clone, Debug, Serialize)]
 struct Level {
     cost: u64,
-    /// Queens that a most beautiful solution has there at least, and those that the best so far has.
+    /// The least number of queens that a most beautiful solution has there, and the number that the
+    /// best solution so far has.
     queens_at_least: u32,
     queens_of_best: u32,
-    /// Squares of the board that are not ruled out.
+    /// The squares of the board that are not eliminated.
     squares_left: u32,
-    /// Queens on the squares of larger costs, which are decided.
+    /// The queens on the squares of larger costs, which are decided.
     queens_decided: u32,
 }
 
-/// Who proved how much since the coordinator started.
+/// The share of one worker since the coordinator started.
 #[derive(Clone, Debug, Serialize)]
 struct Share {
     worker: String,
@@ -73,7 +80,8 @@ struct Share {
 }
 
 impl ProofReport {
-    pub(super) fn new(status: v1::ProofStatus, now_ms: u64) -> Self {
+    /// Creates the report of a proof from the coordinator's answer at `now_ms`, in ms since 1970.
+    pub fn new(status: v1::ProofStatus, now_ms: u64) -> Self {
         let state = status.state();
         let proven = state == v1::JobState::Finished;
         let until_ms = if proven { status.state_ms } else { now_ms };
@@ -125,25 +133,25 @@ impl ProofReport {
         }
     }
 
-    /// "first solution of 62 queens".
-    pub(super) fn title(&self) -> String {
+    /// Returns the goal in words: "first solution of 62 queens".
+    pub fn title(&self) -> String {
         let what = if self.what == "beautiful" { "most beautiful" } else { self.what };
-        format!("{what} solution of {} queens", self.n)
+        format!("{what} solution of {}", counted(self.n.into(), "queen"))
     }
 
-    /// How much of it is done, from 0 to 1.
-    pub(super) fn share(&self) -> f64 {
+    /// Returns the share that is done, from 0 to 1.
+    pub fn share(&self) -> f64 {
         let done = self.level.as_ref().map(|level| level.queens_decided).or(self.row).unwrap_or(0);
         f64::from(done) / f64::from(self.n.max(1))
     }
 
-    /// The first digits of the job's name, which are enough for commands.
-    pub(super) fn short(&self) -> &str {
+    /// Returns the first digits of the job's name, which commands accept.
+    pub fn short(&self) -> &str {
         self.job.get(..8).unwrap_or(&self.job)
     }
 
-    /// How far it is, in a few words.
-    pub(super) fn progress(&self) -> String {
+    /// Returns the progress in a few words.
+    pub fn progress(&self) -> String {
         if let Some(level) = &self.level {
             return format!(
                 "cost {}: {} to {} queens, {} decided, {} left, {} open",
@@ -157,19 +165,19 @@ impl ProofReport {
         }
         match (&self.solution, self.proven, self.row) {
             (Some(solution), ..) => columns(solution),
-            (None, true, _) => "there is none".to_owned(),
+            (None, true, _) => "no solution exists".to_owned(),
             (None, false, Some(row)) => format!(
                 "row {row} of {}, {} open, {} refuted",
                 self.n,
                 counted(self.queries_open.into(), "query"),
                 counted(self.prefixes_refuted.into(), "prefix"),
             ),
-            (None, false, None) => "not begun".to_owned(),
+            (None, false, None) => "not started".to_owned(),
         }
     }
 
-    /// All that people want to know, on several lines.
-    pub(super) fn text(&self) -> String {
+    /// Returns the whole report as text, on several lines.
+    pub fn text(&self) -> String {
         let mut lines = vec![format!("job {}  {}, {}", self.job, self.title(), self.state)];
         let mut line = |name: &str, text: String| lines.push(format!("  {name:<12}{text}"));
         line(if self.proven { "proved" } else { "progress" }, self.progress());
@@ -183,12 +191,12 @@ impl ProofReport {
             line("certificate", format!("{} bytes, SHA-256 {digest}", grouped(bytes.into())));
         }
         if self.state == "running" {
-            line("in hand", counted(self.queries_lent.into(), "query"));
+            line("leased", counted(self.queries_lent.into(), "query"));
         }
         line(
             "work",
             format!(
-                "{} of checking, {} since it was submitted",
+                "{} checking answers, {} since submission",
                 time(self.checking_s),
                 time(self.elapsed_s)
             ),
@@ -197,7 +205,7 @@ impl ProofReport {
             line(
                 "by",
                 format!(
-                    "{}: {} answered, {} of them given up, {} of proving",
+                    "{}: {} answered ({} given up), {} proving",
                     share.worker,
                     counted(share.queries.into(), "query"),
                     grouped(share.given_up.into()),
@@ -216,13 +224,13 @@ fn columns(columns: &[u32]) -> String {
     columns.iter().map(u32::to_string).collect::<Vec<_>>().join(" ")
 }
 
-/// The costs of a solution's squares, the largest first.
+/// Returns the costs of a solution's squares, the largest first.
 fn fingerprint(columns: &[u32]) -> Vec<u64> {
     let columns: Vec<usize> = columns.iter().map(|&column| column as usize - 1).collect();
     Norm::Euclidean.fingerprint(&columns)
 }
 
-/// Costs, and how often each is there: "1 202 (4 times), 1 154 (8 times)".
+/// Returns each cost with its number of squares: "1202 (4 times), 1154 (8 times)".
 fn costs(fingerprint: &[u64]) -> String {
     let runs = fingerprint.chunk_by(|a, b| a == b);
     let run = |run: &[u64]| match run.len() {

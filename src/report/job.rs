@@ -1,83 +1,89 @@
-//! A job as the coordinator sees it, for people and for programs.
+//! The report of a count, as text and as JSON.
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use serde::Serialize;
 
-use super::report::{Published, counted, grouped, predicted, rounded, time};
+use super::format::{counted, grouped, plural, predicted, rounded, time};
+use super::published::Published;
 use crate::cluster::protocol::v1;
 use crate::decomposition::Job;
 use crate::kernel::KernelKind;
 use crate::oeis::{Sequence, totals_of};
 use crate::tally::Tally;
 
-/// What is printed of a job.
+/// The report of a count in a campaign. Serialised, it is what `--json` prints.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct JobReport {
-    pub(super) job: String,
+pub struct JobReport {
+    /// The job's name in hexadecimal digits.
+    pub job: String,
     n: usize,
     piece: &'static str,
     placed: Vec<[usize; 2]>,
     blocked: Vec<[usize; 2]>,
-    pub(super) state: &'static str,
+    /// The state, by its name.
+    pub state: &'static str,
     priority: i32,
     submitter: String,
     units: u64,
     units_done: u64,
-    /// Units that another owner or the coordinator counted again as a whole, and confirmed.
+    /// Units that a full recount by another owner or the coordinator confirmed.
     units_verified: u64,
-    /// Those of them that the coordinator itself counted again.
+    /// The units among these that the coordinator recounted.
     units_audited: u64,
-    /// Units of which another owner or the coordinator counted a part again, and confirmed it.
+    /// Units of which a partial recount by another owner or the coordinator confirmed a part.
     units_spot_checked: u64,
-    /// Units that only their own owner counted again.
+    /// Units that only their own owner recounted.
     units_self_checked: u64,
-    /// With what probability, at least, the checks so far would have found one owner that lied about at least one unit.
+    /// A lower bound of the probability that the checks so far would have detected an owner that
+    /// lied about at least one unit.
     #[serde(skip_serializing_if = "Option::is_none")]
     assurance: Option<f64>,
     units_poisoned: u64,
     units_open: u64,
     recounts_due: u64,
-    /// Those of them that the coordinator itself is to make.
+    /// The recounts among these that the coordinator will make.
     audits_due: u64,
     recounts_agreed: u64,
     recounts_differed: u64,
     results_taken_back: u64,
     disputes: u64,
-    /// What is wrong with the total, and what is being done about it.
+    /// The reason why the total is disputed, and the state of the dispute.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) dispute: Option<String>,
-    /// Nothing more can be counted again.
+    pub dispute: Option<String>,
+    /// Whether no recount is left that could settle the dispute.
     #[serde(skip_serializing_if = "Option::is_none")]
     dispute_exhausted: Option<bool>,
-    /// The count, once all units are done.
+    /// The number of solutions, once all units are done.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) solutions: Option<String>,
+    pub solutions: Option<String>,
+    /// The comparison with the published value, once all units are done.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) published: Option<Published>,
+    pub published: Option<Published>,
     #[serde(skip_serializing_if = "Option::is_none")]
     fault: Option<String>,
     nodes: Option<String>,
     units_per_s: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     left_s: Option<f64>,
-    /// The band of that: two standard errors of the pace to either side.
+    /// The bounds of `left_s`: two standard errors of the rate to either side.
     #[serde(skip_serializing_if = "Option::is_none")]
     left_least_s: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     left_most_s: Option<f64>,
-    /// Since the job was submitted, until it was finished or now.
+    /// The time from submission until the job was finished, or until now.
     elapsed_s: f64,
     counting_s: f64,
     recounting_s: f64,
     by: Vec<Share>,
-    pub(super) notes: Vec<String>,
+    /// Notes for operators: units that are set aside, quarantined workers.
+    pub notes: Vec<String>,
     #[serde(skip)]
     sequence: Option<Sequence>,
 }
 
-/// Who counted how much.
+/// The share of one worker, kernel and device.
 #[derive(Clone, Debug, Serialize)]
 struct Share {
     worker: String,
@@ -91,7 +97,7 @@ struct Share {
 }
 
 impl Share {
-    /// "w1 of anna (avx512 on cpu)".
+    /// Returns the worker in words: "w1 of anna (avx512 on cpu)".
     fn who(&self) -> String {
         let Self { worker, owner, kernel, device, .. } = self;
         let is_own = owner.is_empty() || owner == worker || worker.starts_with('(');
@@ -102,8 +108,8 @@ impl Share {
     }
 }
 
-/// A state in words.
-pub(super) const fn state_name(state: v1::JobState) -> &'static str {
+/// Returns the name of a job's state.
+pub const fn state_name(state: v1::JobState) -> &'static str {
     match state {
         v1::JobState::Unspecified => "unknown",
         v1::JobState::Running => "running",
@@ -114,8 +120,8 @@ pub(super) const fn state_name(state: v1::JobState) -> &'static str {
     }
 }
 
-/// A job's name in hexadecimal digits.
-pub(super) fn job_name(job: &[u8]) -> String {
+/// Returns a job's name in hexadecimal digits.
+pub fn job_name(job: &[u8]) -> String {
     job.iter().fold(String::new(), |mut name, byte| {
         let _ = write!(name, "{byte:02x}");
         name
@@ -123,7 +129,8 @@ pub(super) fn job_name(job: &[u8]) -> String {
 }
 
 impl JobReport {
-    pub(super) fn new(status: v1::JobStatus, now_ms: u64) -> Self {
+    /// Creates the report of a job from the coordinator's answer at `now_ms`, in ms since 1970.
+    pub fn new(status: v1::JobStatus, now_ms: u64) -> Self {
         let state = status.state();
         let job: Option<Job> = status.text.parse().ok();
         let problem = job.as_ref().map(Job::problem);
@@ -134,7 +141,7 @@ impl JobReport {
             problem.filter(|problem| problem.is_empty()).map(|problem| totals_of(problem.piece()));
         let n = problem.map_or(0, |problem| problem.n());
         let total = status.total.as_ref().and_then(|tally| Tally::try_from(tally).ok());
-        // The check that the coordinator has made is made here once more.
+        // The coordinator has checked the total; it is checked here again.
         let solutions =
             total.filter(|_| status.done == status.units).map(|total| total.solutions());
         let (solutions, fault) = match solutions {
@@ -177,7 +184,7 @@ impl JobReport {
             units_audited: status.audited,
             units_spot_checked: status.spot_checked,
             units_self_checked: status.self_checked,
-            // Of no units everything is true.
+            // Without units, there is nothing to be assured of.
             assurance: Some(status.assurance).filter(|_| status.done > 0),
             units_poisoned: status.poisoned,
             units_open: status.open,
@@ -206,9 +213,14 @@ impl JobReport {
         }
     }
 
-    /// "count of 14 queens, 2 placed".
-    pub(super) fn title(&self) -> String {
-        let mut title = format!("count of {} {}s", self.n, self.piece);
+    /// Returns the job in words: "count of 14 queens, 2 placed".
+    pub fn title(&self) -> String {
+        let noun = match self.piece {
+            "superqueen" => "super-queen",
+            "toroidal" => "toroidal queen",
+            piece => piece,
+        };
+        let mut title = format!("count of {} {}", self.n, plural(self.n as u128, noun));
         for (squares, word) in [(&self.placed, "placed"), (&self.blocked, "blocked")] {
             if !squares.is_empty() {
                 let _ = write!(title, ", {} {word}", squares.len());
@@ -217,27 +229,28 @@ impl JobReport {
         title
     }
 
-    /// How the solutions compare with what is published, in words; none before they are known.
-    pub(super) fn sentence(&self) -> Option<String> {
+    /// Returns the comparison with the published value in words, once the solutions are known.
+    pub fn sentence(&self) -> Option<String> {
         self.published.zip(self.sequence).map(|(published, sequence)| published.sentence(sequence))
     }
 
-    /// The first digits of the job's name, which are enough for commands.
-    pub(super) fn short(&self) -> &str {
+    /// Returns the first digits of the job's name, which commands accept.
+    pub fn short(&self) -> &str {
         self.job.get(..8).unwrap_or(&self.job)
     }
 
-    pub(super) fn is_disputed(&self) -> bool {
+    /// Returns whether the total is disputed.
+    pub fn is_disputed(&self) -> bool {
         self.state == "disputed"
     }
 
-    /// Returns whether nothing will change any more unless people want it to.
-    pub(super) fn is_over(&self) -> bool {
+    /// Returns whether the job changes no more unless an operator acts.
+    pub fn is_over(&self) -> bool {
         matches!(self.state, "finished" | "cancelled") || self.dispute_exhausted == Some(true)
     }
 
-    /// How far it is, in a few words.
-    pub(super) fn progress(&self) -> String {
+    /// Returns the progress in a few words.
+    pub fn progress(&self) -> String {
         let due = format!("{} due", counted(self.recounts_due.into(), "recount"));
         if self.is_disputed() {
             let total = self
@@ -245,21 +258,22 @@ impl JobReport {
                 .as_ref()
                 .map_or("the total".to_owned(), |total| format!("the total {total}"));
             return match self.dispute_exhausted {
-                Some(true) => format!("{total} is disputed, nothing is left to be counted again"),
+                Some(true) => format!("{total} is disputed, no recount is left"),
                 _ => format!("{total} is disputed, {due}"),
             };
         }
         if let Some(solutions) = &self.solutions {
             let due = if self.state == "running" { format!(", {due}") } else { String::new() };
-            return format!("{solutions} solutions{due}");
+            let noun = if solutions == "1" { "solution" } else { "solutions" };
+            return format!("{solutions} {noun}{due}");
         }
         let percent = 100.0 * self.units_done as f64 / self.units.max(1) as f64;
         let left = self.left().map(|left| format!(", {left}")).unwrap_or_default();
         format!("{percent:.1} % of {}{left}", counted(self.units.into(), "unit"))
     }
 
-    /// "about 3 h left (2 h 40 min to 3 h 30 min)", if anybody can say.
-    pub(super) fn left(&self) -> Option<String> {
+    /// Returns the time left, if there is an estimate: "about 3 h left (2 h 40 min to 3 h 30 min)".
+    pub fn left(&self) -> Option<String> {
         let shown =
             |seconds: Option<f64>| Duration::try_from_secs_f64(seconds?).ok().map(predicted);
         let about = shown(self.left_s)?;
@@ -268,16 +282,16 @@ impl JobReport {
             (Some(least), Some(most)) if least == most => String::new(),
             (Some(least), Some(most)) => format!(" ({least} to {most})"),
             (Some(least), None) => {
-                format!(" (at least {least}; the pace is too uneven to say more)")
+                format!(" (at least {least}; the rate varies too much for an upper bound)")
             }
         };
         Some(format!("about {about} left{band}"))
     }
 
-    /// What the checks are worth, in words; none before anything is counted.
-    pub(super) fn assurance_sentence(&self) -> Option<String> {
+    /// Returns the assurance that the checks give, in words, once a unit is counted.
+    pub fn assurance_sentence(&self) -> Option<String> {
         let assurance = self.assurance?;
-        // Rounded down: it must not say more than it is.
+        // Rounded down, so that the text never claims too much.
         let decimals = if assurance < 0.01 { 1e4 } else { 1e2 };
         let least = (assurance * decimals).floor() / decimals;
         let found = if assurance >= 1.0 {
@@ -296,8 +310,8 @@ impl JobReport {
         })
     }
 
-    /// All that people want to know, on several lines.
-    pub(super) fn text(&self) -> String {
+    /// Returns the whole report as text, on several lines.
+    pub fn text(&self) -> String {
         let mut lines = vec![format!("job {}  {}, {}", self.job, self.title(), self.state)];
         let mut line = |name: &str, text: String| lines.push(format!("  {name:<12}{text}"));
         match (&self.solutions, &self.fault) {
@@ -307,9 +321,7 @@ impl JobReport {
                 let disputed = if self.is_disputed() { ", DISPUTED" } else { "" };
                 line("solutions", format!("{grouped}{}{disputed}", sentence.unwrap_or_default()));
             }
-            (None, Some(fault)) => {
-                line("solutions", format!("none that could be believed: {fault}"))
-            }
+            (None, Some(fault)) => line("solutions", format!("no valid total: {fault}")),
             (None, None) => line("progress", self.progress()),
         }
         line(
@@ -336,7 +348,7 @@ impl JobReport {
         line(
             "work",
             format!(
-                "{} of counting, {} of recounting, {} since it was submitted",
+                "{} counting, {} recounting, {} since submission",
                 time(self.counting_s),
                 time(self.recounting_s),
                 time(self.elapsed_s)
@@ -346,7 +358,7 @@ impl JobReport {
             line(
                 "by",
                 format!(
-                    "{}: {}, {} verified by others, {} of others verified",
+                    "{}: {}, {} verified by others, {} verified for others",
                     share.who(),
                     counted(share.units.into(), "unit"),
                     grouped(share.units_verified.into()),
@@ -356,7 +368,7 @@ impl JobReport {
         }
         if self.units_poisoned > 0 {
             let aside = counted(self.units_poisoned.into(), "unit");
-            line("set aside", format!("{aside}; nqueens resume {} tries them again", self.short()));
+            line("set aside", format!("{aside}; run nqueens resume {} to retry", self.short()));
         }
         for note in self.notes.iter().filter(|note| Some(*note) != self.dispute.as_ref()) {
             line("note", note.clone());
@@ -364,11 +376,12 @@ impl JobReport {
         lines.join("\n") + "\n"
     }
 
-    /// "14 of 64 units (21.9 %) counted again by others (3 of them by the coordinator), 40 spot-checked".
+    /// Returns the verified units: "14 of 64 units (21.9 %) recounted by others (3 by the
+    /// coordinator), 40 spot-checked".
     fn verified(&self) -> String {
         let percent = 100.0 * self.units_verified as f64 / self.units.max(1) as f64;
         let mut text = format!(
-            "{} of {} ({percent:.1} %) counted again by others{}, {} spot-checked",
+            "{} of {} ({percent:.1} %) recounted by others{}, {} spot-checked",
             grouped(self.units_verified.into()),
             counted(self.units.into(), "unit"),
             by_coordinator(self.units_audited),
@@ -385,12 +398,12 @@ impl JobReport {
     }
 }
 
-/// " (3 of them by the coordinator)", if there are any.
+/// Returns " (3 by the coordinator)", or nothing for 0.
 fn by_coordinator(units: u64) -> String {
     if units == 0 {
         String::new()
     } else {
-        format!(" ({} of them by the coordinator)", grouped(units.into()))
+        format!(" ({} by the coordinator)", grouped(units.into()))
     }
 }
 
@@ -440,8 +453,8 @@ mod tests {
     fn a_report_says_in_words_how_much_was_checked_by_whom() {
         let text = text(status());
         for line in [
-            "  verified    14 of 64 units (21.9 %) counted again by others (3 of them by the coordinator), 40 spot-checked",
-            "5 due (2 of them by the coordinator)",
+            "  verified    14 of 64 units (21.9 %) recounted by others (3 by the coordinator), 40 spot-checked",
+            "5 due (2 by the coordinator)",
             "  by          w1 of anna (avx2 on cpu): 64 units, 14 verified by others",
         ] {
             assert!(text.contains(line), "{line}\n{text}");
@@ -472,7 +485,7 @@ mod tests {
         assert_eq!(claim(0.00001, 91), format!("{lie} could have missed it"));
         assert_eq!(claim(1.0, 91), format!("{lie} would have found it"));
         assert!(claim(0.5, 92).starts_with("a wrong total is excluded by the published value; "));
-        // Of a part of the units nothing is known of the total, and of no units nothing at all.
+        // While units are missing there is no total, and without units no assurance.
         let part = v1::JobStatus { done: 63, ..status() };
         assert!(!JobReport::new(part, 0).text().contains("excluded"));
         let none = v1::JobStatus { done: 0, assurance: 1.0, ..status() };
@@ -509,10 +522,7 @@ mod tests {
         );
         let over = JobReport::new(v1::JobStatus { dispute_exhausted: true, ..disputed }, 0);
         assert!(over.is_over());
-        assert_eq!(
-            over.progress(),
-            "the total 93 is disputed, nothing is left to be counted again"
-        );
+        assert_eq!(over.progress(), "the total 93 is disputed, no recount is left");
         // A job that is not disputed has no such fields.
         let json = serde_json::to_value(JobReport::new(status(), 0)).expect("JSON");
         assert!(json.get("dispute").is_none() && json.get("dispute_exhausted").is_none());

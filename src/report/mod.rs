@@ -1,0 +1,12 @@
+//! Reports of jobs and proofs, as the command line and the dashboard show them, and the formats of
+//! their numbers and times.
+
+mod format;
+mod job;
+mod proof;
+mod published;
+
+pub use format::{counted, duration, grouped, plural, predicted, rounded, time};
+pub use job::{JobReport, job_name, state_name};
+pub use proof::ProofReport;
+pub use published::Published;
