@@ -1,8 +1,8 @@
-//! The tables of `records/` hold as far as a short test can tell, and docs/records.md shows them. `UPDATE_EXPECT=1` writes that
-//! page again. `records/README.md` defines the columns.
+//! The tables in `records/` hold as far as a short test can tell, and docs/records.md shows them.
+//! `UPDATE_EXPECT=1` writes that page again. `records/README.md` defines the columns.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -21,10 +21,11 @@ const FIRST: &str = "n,placement,status,literature,user_s,check_s,threads,machin
 const BEAUTIFUL: &str = "n,placement,fingerprint,status,literature,user_s,check_s,threads,machine,commit,date,\
                          certificate_bytes,certificate_sha256";
 
-/// The last rows of a first solution for which it is tested by exhaustive search that nothing comes before them.
+/// The number of last rows of a first solution that are compared with an exhaustive search.
 const LAST_ROWS: usize = 12;
-/// First solutions up to this size are found again by exhaustive search, and by the solver up to the other one.
+/// The largest n whose first solution is found again by an exhaustive search.
 const SEARCHED: usize = 21;
+/// The largest n whose first solution is found again by the solver.
 const SOLVED_AGAIN: usize = 28;
 
 fn path(name: &str) -> PathBuf {
@@ -57,9 +58,16 @@ impl Row {
         self.cell(column).map(list).transpose()
     }
 
-    /// The name of the row in messages, and its place in the order of the table.
+    /// Returns what identifies the row and orders the table.
     fn key(&self) -> Result<(&str, usize), String> {
         Ok((self.cell("sequence").unwrap_or(""), self.number("n")?))
+    }
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let cell = |column| self.cell(column).unwrap_or("");
+        write!(f, "{} n = {}", cell("sequence"), cell("n"))
     }
 }
 
@@ -90,7 +98,7 @@ fn rows(text: &str, header: &str) -> Result<Vec<Row>, String> {
     lines.map(row).collect()
 }
 
-/// What is wrong with a table, row by row, and with the order of its rows.
+/// Returns what is wrong with the rows of a table and with their order.
 fn faults(text: &str, header: &str, check: impl Fn(&Row) -> Result<(), String>) -> Vec<String> {
     let rows = match rows(text, header) {
         Ok(rows) => rows,
@@ -99,18 +107,18 @@ fn faults(text: &str, header: &str, check: impl Fn(&Row) -> Result<(), String>) 
     let mut faults = Vec::new();
     for row in &rows {
         if let Err(fault) = row.key().and_then(|_| check(row)) {
-            faults.push(format!("{:?}: {fault}", row.key()));
+            faults.push(format!("{row}: {fault}"));
         }
     }
     for pair in rows.windows(2) {
         if pair[0].key() >= pair[1].key() {
-            faults.push(format!("{:?} does not come after {:?}", pair[1].key(), pair[0].key()));
+            faults.push(format!("{} must come after {}", pair[1], pair[0]));
         }
     }
     faults
 }
 
-/// The machines that records/README.md defines.
+/// Returns the names of the machines that records/README.md defines.
 fn machines() -> BTreeSet<String> {
     let page = read("records/README.md");
     let name = |line: &str| Some(line.strip_prefix("| `")?.split_once('`')?.0.to_string());
@@ -118,7 +126,8 @@ fn machines() -> BTreeSet<String> {
     table.lines().filter_map(name).collect()
 }
 
-/// Checks that a row says how long it took, on how many threads, where, when and, if that is known, by which commit.
+/// Checks the times, threads, machine, commit and date of a run. The commit may be unknown, and for
+/// open sizes the threads, too.
 fn check_run(row: &Row, times: &[&str]) -> Result<(), String> {
     for column in times {
         let seconds = row.required(column)?;
@@ -179,7 +188,7 @@ fn check_count(row: &Row) -> Result<(), String> {
     check_run(row, &["wall_s"])
 }
 
-/// Checks status, figures and certificate of a proof. Returns whether the size is proven.
+/// Checks the status, the figures and the certificate of a proof. Returns true if it is proven.
 fn check_proof(row: &Row) -> Result<bool, String> {
     match row.required("status")? {
         "open" => {
@@ -205,7 +214,8 @@ fn check_proof(row: &Row) -> Result<bool, String> {
     }
 }
 
-/// Returns the placement of a row as 0-based columns, after the checker of the board has accepted it.
+/// Returns the placement of a row as 0-based columns, if there is one and the board's checker
+/// accepts it.
 fn solution(row: &Row) -> Result<Option<Vec<usize>>, String> {
     let Some(columns) = row.numbers::<usize>("placement")? else { return Ok(None) };
     let columns: Option<Vec<usize>> =
@@ -216,13 +226,14 @@ fn solution(row: &Row) -> Result<Option<Vec<usize>>, String> {
     Ok(Some(columns))
 }
 
-/// Returns the row for n of a table of published values, without its n.
+/// Returns the row for n in a table of published values, without the n itself.
 fn published(table: &str, n: usize) -> Option<String> {
     let table = read(&format!("crates/solver/tests/data/{table}"));
     table.lines().find_map(|line| Some(line.strip_prefix(&format!("{n},"))?.to_string()))
 }
 
-/// Checks what the row says of the literature: `equal` if a published value is known, which then must be `found`.
+/// Checks the column `literature`: it is `equal` if a published value is known, which must be
+/// `found`.
 fn check_literature(row: &Row, known: Option<String>, found: &str) -> Result<(), String> {
     match (row.cell("literature"), known) {
         (Some("equal"), Some(value)) if value == found => Ok(()),
@@ -278,7 +289,8 @@ fn check_beautiful(row: &Row) -> Result<(), String> {
     check_literature(row, known, row.required("fingerprint")?)
 }
 
-/// A board as sets of the columns and diagonals that are taken, for exhaustive search.
+/// A board whose first rows have queens, for an exhaustive search that shares no code with the
+/// solver.
 struct Board {
     n: usize,
     row: usize,
@@ -288,7 +300,7 @@ struct Board {
 }
 
 impl Board {
-    /// The board with these queens in its first rows.
+    /// Creates the board with these queens in its first rows.
     fn with(n: usize, columns: &[usize]) -> Self {
         let diagonals = || vec![false; 2 * n];
         let mut board = Self { n, row: 0, columns: 0, rising: diagonals(), falling: diagonals() };
@@ -309,7 +321,7 @@ impl Board {
         self.columns >> column & 1 == 0 && !self.rising[rising] && !self.falling[falling]
     }
 
-    /// The lexicographically first completion whose next queen is left of `end`.
+    /// Returns the lexicographically first completion whose next queen is left of `end`.
     fn first_completion(&mut self, end: Option<usize>) -> Option<Vec<usize>> {
         if self.row == self.n {
             return Some(Vec::new());
@@ -391,7 +403,8 @@ fn kept_certificates_are_those_of_the_records_and_claim_the_same() {
     assert!(compared > 10, "only {compared} certificates were compared");
 }
 
-/// The 0-based columns that a certificate of a first solution claims, without a check of its proof.
+/// Returns the 0-based columns that a certificate of a first solution claims. Does not check its
+/// proof.
 fn claimed(certificate: &[u8], n: usize) -> Vec<usize> {
     let (kind, size, proof) = proof::open(certificate).expect("a certificate");
     assert_eq!((kind, size), (Kind::First, n));
@@ -453,7 +466,7 @@ fn a_wrong_row_is_found() {
     }
 }
 
-/// A number with its digits in groups of three.
+/// Returns a number with its digits in groups of three.
 fn grouped(digits: &str) -> String {
     let mut groups = String::new();
     for (at, digit) in digits.chars().enumerate() {
@@ -465,104 +478,109 @@ fn grouped(digits: &str) -> String {
     groups
 }
 
-/// A table of the page: columns of the CSV file, each with its heading and how its cells are written.
-fn write_table(page: &mut String, rows: &[Row], columns: &[(&str, &str, fn(&str) -> String)]) {
+/// A column of a table of the page: its name in the CSV file, its heading, and the format of a cell.
+type Column = (&'static str, &'static str, fn(&str) -> String);
+
+const PLAIN: fn(&str) -> String = str::to_string;
+const CODE: fn(&str) -> String = |text| format!("`{text}`");
+const HASH: fn(&str) -> String = |text| format!("`{}`", &text[..16]);
+
+const COUNT_COLUMNS: [Column; 8] = [
+    ("n", "n", PLAIN),
+    ("count", "count", grouped),
+    ("status", "status", PLAIN),
+    ("wall_s", "s", PLAIN),
+    ("threads", "threads", PLAIN),
+    ("machine", "machine", PLAIN),
+    ("commit", "commit", CODE),
+    ("date", "date", PLAIN),
+];
+
+const PROOF_COLUMNS: [Column; 11] = [
+    ("n", "n", PLAIN),
+    ("status", "status", PLAIN),
+    ("literature", "literature", PLAIN),
+    ("user_s", "search, s", PLAIN),
+    ("check_s", "check, s", PLAIN),
+    ("threads", "threads", PLAIN),
+    ("machine", "machine", PLAIN),
+    ("commit", "commit", CODE),
+    ("date", "date", PLAIN),
+    ("certificate_bytes", "certificate, bytes", grouped),
+    ("certificate_sha256", "SHA-256 begins with", HASH),
+];
+
+const INTRODUCTION: &str = "\
+<!-- Generated from records/*.csv: UPDATE_EXPECT=1 cargo test-cli records_hold -->
+
+# Records
+
+This page shows which sizes the program has counted or proved, with the time, the machine and the commit of one run
+each. The tables are files: [counts.csv](../records/counts.csv), [first.csv](../records/first.csv) and
+[beautiful.csv](../records/beautiful.csv), which also have the placements and the fingerprints.
+[records/README.md](../records/README.md) defines their columns and the machines. A test checks every row: placements
+are solutions, counts are the published ones, kept certificates have these hashes. [Performance](performance.md) has the
+current figures of each kind.
+";
+
+const ABOUT_COUNTS: &str = "
+## Counts
+
+Wall-clock seconds of `nqueens count N`. The status \"published\" means that the value is the published one.
+";
+
+const ABOUT_FIRST: &str = "
+## First solutions
+
+The lexicographically first solution, proved by a certificate. In the column *literature*, \"open\" marks the sizes that
+Fischetti and Salvagnin (arXiv 1907.08246) left open, \"equal\" those whose published solution is known here and is the
+same. The status \"open\" means that the seconds given did not suffice.
+";
+
+const ABOUT_BEAUTIFUL: &str = "
+## Most beautiful solutions
+
+A solution with the smallest fingerprint by the Euclidean norm, proved by a certificate. \"equal\" marks the sizes whose
+published fingerprint is known here and is the same.
+";
+
+/// Returns a table of the page.
+fn shown<'a>(rows: impl Iterator<Item = &'a Row>, columns: &[Column]) -> String {
     let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
-    page.push_str(&line(columns.iter().map(|(_, heading, _)| heading.to_string()).collect()));
-    page.push_str(&format!("|{}\n", "---|".repeat(columns.len())));
+    let mut table = line(columns.iter().map(|(_, heading, _)| (*heading).to_string()).collect());
+    let _ = writeln!(table, "|{}", "---|".repeat(columns.len()));
     for row in rows {
-        let cell = |&(name, _, shown): &(&str, &str, fn(&str) -> String)| {
-            row.cell(name).map_or(String::new(), shown)
-        };
-        page.push_str(&line(columns.iter().map(cell).collect()));
+        let cell = |(name, _, format): &Column| row.cell(name).map_or_else(String::new, format);
+        table.push_str(&line(columns.iter().map(cell).collect()));
     }
+    table
 }
 
-/// The page that shows the tables.
+/// Returns the page that shows the tables.
 fn page() -> String {
     let table = |name: &str, header| rows(&read(name), header).expect("a table");
-    let plain: fn(&str) -> String = str::to_string;
-    let group: fn(&str) -> String = grouped;
-    let code: fn(&str) -> String = |text| format!("`{text}`");
-    let hash: fn(&str) -> String = |text| format!("`{}`", &text[..16]);
-    let mut page = String::from(
-        "<!-- Generated from records/*.csv: UPDATE_EXPECT=1 cargo test-cli records_hold -->\n\n\
-         # Records\n\n\
-         This page shows which sizes the program has counted or proved, with the time, the machine and the commit of one\n\
-         run each. The tables are files: [counts.csv](../records/counts.csv), [first.csv](../records/first.csv) and\n\
-         [beautiful.csv](../records/beautiful.csv), which also have the placements and fingerprints.\n\
-         [records/README.md](../records/README.md) defines their columns and the machines. A test checks every row:\n\
-         placements are solutions, counts are the published ones, kept certificates have these hashes.\n\
-         [Performance](performance.md) has the current figures of each kind.\n",
-    );
-    page.push_str("\n## Counts\n\nWall-clock seconds of `nqueens count N`. The status \"published\" means that the value is the published one.\n");
+    let mut page = [INTRODUCTION, ABOUT_COUNTS].concat();
+    let counts = table("records/counts.csv", COUNTS);
     for sequence in Sequence::ALL {
-        let of_it = |row: &Row| row.cell("sequence") == Some(sequence.oeis());
-        let (rows, _): (Vec<Row>, Vec<Row>) =
-            table("records/counts.csv", COUNTS).into_iter().partition(of_it);
-        if !rows.is_empty() {
-            let title = sequence.title();
-            let _ = write!(page, "\n### {}: {title}\n\n", sequence.oeis());
-            let columns = [
-                ("n", "n", plain),
-                ("count", "count", group),
-                ("status", "status", plain),
-                ("wall_s", "s", plain),
-                ("threads", "threads", plain),
-                ("machine", "machine", plain),
-                ("commit", "commit", code),
-                ("date", "date", plain),
-            ];
-            write_table(&mut page, &rows, &columns);
+        let of_it = |row: &&Row| row.cell("sequence") == Some(sequence.oeis());
+        if counts.iter().any(|row| of_it(&row)) {
+            let _ = write!(page, "\n### {}: {}\n\n", sequence.oeis(), sequence.title());
+            page.push_str(&shown(counts.iter().filter(of_it), &COUNT_COLUMNS));
         }
     }
-    let columns = [
-        ("n", "n", plain),
-        ("status", "status", plain),
-        ("literature", "literature", plain),
-        ("user_s", "search, s", plain),
-        ("check_s", "check, s", plain),
-        ("threads", "threads", plain),
-        ("machine", "machine", plain),
-        ("commit", "commit", code),
-        ("date", "date", plain),
-        ("certificate_bytes", "certificate, bytes", group),
-        ("certificate_sha256", "SHA-256 begins with", hash),
-    ];
     let tables = [
-        (
-            "First solutions",
-            "first",
-            FIRST,
-            "The lexicographically first solution, proved by a certificate. \"open\" in the column *literature* marks the sizes\n\
-             that Fischetti and Salvagnin (arXiv 1907.08246) left open, \"equal\" those whose published solution is known here\n\
-             and is the same. The status \"open\" means that the seconds given did not suffice.",
-        ),
-        (
-            "Most beautiful solutions",
-            "beautiful",
-            BEAUTIFUL,
-            "A solution with the smallest fingerprint by the Euclidean norm, proved by a certificate. \"equal\" marks the sizes\n\
-             whose published fingerprint is known here and is the same.",
-        ),
+        (ABOUT_FIRST, table("records/first.csv", FIRST)),
+        (ABOUT_BEAUTIFUL, table("records/beautiful.csv", BEAUTIFUL)),
     ];
-    for (title, kind, header, text) in tables {
-        let rows = table(&format!("records/{kind}.csv"), header);
-        let proven: Vec<&Row> =
-            rows.iter().filter(|row| row.cell("status") == Some("proven")).collect();
-        let of_open = proven.iter().filter(|row| row.cell("literature") == Some("open")).count();
-        let of_open = if of_open > 0 {
-            format!(", {of_open} of them open in the literature")
-        } else {
-            String::new()
-        };
-        let proven = proven.len();
-        let _ = write!(
-            page,
-            "\n## {title}\n\n{text}\n{proven} sizes are proved{of_open}.\n\
-             Times are CPU seconds (user); those of the search include the check of its own certificate.\n\n"
-        );
-        write_table(&mut page, &rows, &columns);
+    for (about, rows) in tables {
+        let proven = || rows.iter().filter(|row| row.cell("status") == Some("proven"));
+        let open = proven().filter(|row| row.cell("literature") == Some("open")).count();
+        let _ = write!(page, "{about}\n{} sizes are proved", proven().count());
+        if open > 0 {
+            let _ = write!(page, ", {open} of them open in the literature");
+        }
+        page.push_str(".\nTimes are CPU seconds (user); the search includes the check of its own certificate.\n\n");
+        page.push_str(&shown(rows.iter(), &PROOF_COLUMNS));
     }
     page
 }
