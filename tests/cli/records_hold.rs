@@ -470,7 +470,7 @@ fn a_wrong_row_is_found() {
 fn grouped(digits: &str) -> String {
     let mut groups = String::new();
     for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
             groups.push(' ');
         }
         groups.push(digit);
