@@ -2,7 +2,7 @@
 //
 //   node dashboard.mjs NQUEENS CROWD [--screenshots] [--measure]
 //
-// --screenshots writes the pictures of the README to docs/images; --measure prints the figures of benches/RECORDS.md instead
+// --screenshots writes the pictures of the README to docs/images; --measure prints the figures of benches/diary.md instead
 // of testing.
 import assert from "node:assert/strict";
 import { spawn, execFileSync } from "node:child_process";
@@ -336,7 +336,7 @@ function cpu({ pid }) {
 }
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** The figures of benches/RECORDS.md: a long job, 200 workers; windows with and without a browser in turn. */
+/** The figures of benches/diary.md: a long job, 200 workers; windows with and without a browser in turn. */
 async function measure(browser) {
   const [ROUNDS, SECONDS] = [4, 30];
   const coordinator = new Coordinator("large", false);

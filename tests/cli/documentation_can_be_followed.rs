@@ -11,7 +11,7 @@ fn root() -> &'static Path {
 
 /// Every page, with its text.
 fn pages() -> BTreeMap<PathBuf, String> {
-    let folders = ["", "docs", "deploy", "benches"].map(|folder| root().join(folder));
+    let folders = ["", "docs", "deploy", "benches", "records"].map(|folder| root().join(folder));
     let files = folders.iter().flat_map(|folder| fs::read_dir(folder).expect("it is there"));
     let paths = files.map(|file| file.expect("it can be read").path());
     let pages = paths.filter(|path| path.extension().is_some_and(|extension| extension == "md"));

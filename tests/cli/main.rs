@@ -10,5 +10,6 @@ mod documentation_can_be_followed;
 mod flags_come_from_files_and_variables;
 mod imports_run_downward_only;
 mod optimisation_on_the_command_line;
+mod records_hold;
 mod the_terminal_is_given_back;
 mod worker_command_line;

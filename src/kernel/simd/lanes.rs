@@ -9,7 +9,7 @@ pub(super) trait Lanes: Copy {
     /// The number of lanes of a vector, at most [`MOST_LANES`].
     const COUNT: usize;
     /// The engine looks two rows ahead where at most this many rows are left (measured, see
-    /// RECORDS.md).
+    /// benches/diary.md).
     const LOOK_AHEAD_ROWS: usize;
     /// A vector of words.
     type Word: Copy;
