@@ -202,7 +202,7 @@ fn told(listening: &BoundAddress) {
 fn init(args: &InitArgs) -> Result<Exit, Failure> {
     let folder = args.data.authority_folder();
     let authority = Authority::init(&folder, &args.name, now_ms())?;
-    let names = authority.server_names().map_err(AuthorityError::Register)?;
+    let names = authority.server_names().map_err(AuthorityError::Registry)?;
     let fingerprint = authority.fingerprint().to_string();
     if args.json {
         let report = Report { authority: folder, fingerprint, names };

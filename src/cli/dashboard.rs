@@ -50,14 +50,14 @@ pub(super) async fn bind(at: SocketAddr) -> Result<Bound, Failure> {
 
 /// Serves it until this process ends.
 pub(super) fn open(bound: Bound, listening: &BoundAddress) {
-    let InProcessService { service, authority } = listening.inside.clone();
+    let InProcessService { operations, authority } = listening.in_process.clone();
     let door = match authority {
         None => AuthMode::Open,
-        Some((authority, identity)) => AuthMode::Locked(authority, identity),
+        Some((authority, identity)) => AuthMode::Sessions(authority, identity),
     };
     tracing::info!(url = bound.url(listening.tls), "dashboard");
     tokio::spawn(async move {
-        if let Err(error) = dashboard::serve(bound, service, REPORTS, door).await {
+        if let Err(error) = dashboard::serve(bound, operations, REPORTS, door).await {
             tracing::error!("the dashboard is not served: {error}");
         }
     });

@@ -150,7 +150,9 @@ impl From<ServeError> for Failure {
             ServeError::NoAuthority(..) => Exit::Usage,
             ServeError::Ledger(error) => Self::from(error).exit,
             ServeError::Authority(error) => Self::from(error).exit,
-            ServeError::Holder(_) | ServeError::Folder(..) | ServeError::Proofs(_) => Exit::File,
+            ServeError::Credentials(_) | ServeError::Folder(..) | ServeError::Proofs(_) => {
+                Exit::File
+            }
             ServeError::CampaignActor => Exit::CheckFailed,
             ServeError::Tls(_)
             | ServeError::Listen(..)
@@ -202,7 +204,7 @@ impl From<AuthorityError> for Failure {
             | AuthorityError::Missing(_)
             | AuthorityError::Damaged(_)
             | AuthorityError::OpenToOthers { .. }
-            | AuthorityError::Register(_)
+            | AuthorityError::Registry(_)
             | AuthorityError::Certificate(_) => Exit::File,
         };
         Self { exit, message: error.to_string() }

@@ -11,10 +11,10 @@ use etcetera::BaseStrategy;
 use tonic::{Code, Status};
 
 use super::{Exit, Failure};
-use crate::cluster::auth::{Credentials, HolderError, Name, Renewal, Token};
+use crate::cluster::auth::{Credentials, CredentialsError, Name, Renewal, Token};
 use crate::cluster::coordinator::{AddressFile, AddressFileError, now_ms, operator_folder};
 use crate::cluster::protocol::{
-    Address, ConnectError, ConnectFault, EnrolError, Link, LinkError, Security, enrol,
+    Address, Channel, ChannelError, ConnectError, ConnectErrorKind, EnrolError, Security, enrol,
     is_not_valid_yet, renew,
 };
 
@@ -42,7 +42,7 @@ pub(super) struct Remote {
 /// A coordinator that can be asked.
 #[derive(Clone, Debug)]
 pub(super) struct Coordinator {
-    pub(super) link: Link,
+    pub(super) link: Channel,
     address: Address,
     speaks_tls: bool,
     /// Whether a call has come through.
@@ -102,7 +102,7 @@ impl Remote {
                 let credentials = Self::renewed(address, credentials, folder).await;
                 return Ok(Security::Tls(credentials.authority(), Some(Box::new(credentials))));
             }
-            Ok(_) | Err(HolderError::Missing(_)) => {}
+            Ok(_) | Err(CredentialsError::Missing(_)) => {}
             Err(error) => return Err(error.into()),
         }
         if let Some(token) = &self.token {
@@ -152,8 +152,8 @@ impl Remote {
 /// What is said if there is no certificate.
 fn not_enrolled(address: &Address, error: EnrolError) -> Failure {
     match error {
-        EnrolError::Link(error) => error.into(),
-        EnrolError::Holder(error) => error.into(),
+        EnrolError::Channel(error) => error.into(),
+        EnrolError::Credentials(error) => error.into(),
         EnrolError::Refused(status) => refused(address, &status),
     }
 }
@@ -174,7 +174,7 @@ fn local(data: &Path) -> Result<Coordinator, Failure> {
 impl Coordinator {
     /// The one at an address.
     pub(super) fn to(address: Address, security: &Security) -> Result<Self, Failure> {
-        let link = Link::new(&address, security, DEADLINE)?;
+        let link = Channel::new(&address, security, DEADLINE)?;
         let speaks_tls = matches!(security, Security::Tls(..));
         Ok(Self { link, address, speaks_tls, has_answered: Arc::default(), renewable: None })
     }
@@ -207,7 +207,7 @@ impl Coordinator {
                     .to_owned();
         }
         let is_stranger = !self.speaks_tls && !self.has_answered.load(Ordering::Relaxed);
-        let is_there = |broken: ConnectError| broken.fault != ConnectFault::NobodyListens;
+        let is_there = |error: ConnectError| error.kind != ConnectErrorKind::Refused;
         if is_stranger && ConnectError::of(&status).is_some_and(is_there) {
             failure.message += " (it was asked without TLS; if it speaks TLS, give --token, or on its own machine --data)";
         }
@@ -235,7 +235,7 @@ fn refused(address: &Address, status: &Status) -> Failure {
     let broken = ConnectError::of(status);
     let message = match status.code() {
         _ if may_pass(status) || broken.is_some() => {
-            let why = broken.map_or(said.to_owned(), |broken| broken.why);
+            let why = broken.map_or(said.to_owned(), |error| error.message);
             format!("the coordinator at {address} cannot be reached or does not answer: {why}")
         }
         Code::Unauthenticated | Code::PermissionDenied => {
@@ -246,14 +246,14 @@ fn refused(address: &Address, status: &Status) -> Failure {
     Failure { exit, message }
 }
 
-impl From<LinkError> for Failure {
-    fn from(error: LinkError) -> Self {
+impl From<ChannelError> for Failure {
+    fn from(error: ChannelError) -> Self {
         Self { exit: Exit::Coordinator, message: error.to_string() }
     }
 }
 
-impl From<HolderError> for Failure {
-    fn from(error: HolderError) -> Self {
+impl From<CredentialsError> for Failure {
+    fn from(error: CredentialsError) -> Self {
         Self { exit: Exit::File, message: error.to_string() }
     }
 }

@@ -15,7 +15,7 @@ use nqueens::cluster::coordinator::{now_ms, operator_folder};
 use nqueens::cluster::protocol::v1::enrolment_server::{Enrolment, EnrolmentServer};
 use nqueens::cluster::protocol::v1::work_server::{Work, WorkServer};
 use nqueens::cluster::protocol::{
-    Link, Security, is_not_valid_yet, not_valid_yet, peer, renew, v1,
+    Channel, Security, is_not_valid_yet, not_valid_yet, peer, renew, v1,
 };
 use nqueens::cluster::worker::{self, Options};
 use nqueens::engine::{DeviceChoice, DeviceName};
@@ -200,7 +200,7 @@ async fn certificates_that_are_not_valid_yet_are_replaced_and_let_in_nobody_mean
     let pin = authority.fingerprint();
     let link = |credentials: &Credentials| {
         let security = Security::Tls(pin, Some(Box::new(credentials.clone())));
-        Link::new(&coordinator.address, &security, PATIENCE).expect("a link")
+        Channel::new(&coordinator.address, &security, PATIENCE).expect("a channel")
     };
     // Its own operator's is replaced when it starts.
     let operator = coordinator.link().operations().status(v1::StatusRequest::default()).await;

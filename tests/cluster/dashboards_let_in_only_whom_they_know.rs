@@ -11,7 +11,7 @@ use std::sync::Arc;
 use nqueens::cluster::auth::{Fingerprint, Role, client_config};
 use nqueens::cluster::campaign::UnitResult;
 use nqueens::cluster::coordinator::AddressFile;
-use nqueens::cluster::protocol::{Link, Security};
+use nqueens::cluster::protocol::{Channel, Security};
 use nqueens::tally::{Parts, Residues};
 use support::program::assert_refused;
 use support::{
@@ -379,8 +379,10 @@ async fn an_operator_releases_who_is_in_quarantine() {
     submit(&coordinator.link(), 9, 0).await;
     let liar = credentials(&authority, "liar", Role::Worker);
     let security = Security::Tls(authority.fingerprint(), Some(Box::new(liar)));
-    let mut liar =
-        Worker::new("liar", Link::new(&coordinator.address, &security, PATIENCE).expect("a link"));
+    let mut liar = Worker::new(
+        "liar",
+        Channel::new(&coordinator.address, &security, PATIENCE).expect("a channel"),
+    );
     liar.sync().await.expect("leases");
     // A count that its own residues contradict.
     let lie = |completion: &mut UnitResult| {

@@ -12,7 +12,7 @@ use nqueens::cluster::campaign::{
 };
 use nqueens::cluster::coordinator::now_ms;
 use nqueens::cluster::protocol::v1::{JobState, Verdict};
-use nqueens::cluster::protocol::{Link, Security, v1};
+use nqueens::cluster::protocol::{Channel, Security, v1};
 use nqueens::decomposition::JobHash;
 use nqueens::tally::{Parts, Residues, Tally};
 use support::seeds::seeds;
@@ -55,7 +55,7 @@ impl<'a> Player<'a> {
         Self { worker, turns: 1, change: Box::new(change), seen: Vec::new() }
     }
 
-    fn honest(name: &str, link: Link) -> Self {
+    fn honest(name: &str, link: Channel) -> Self {
         Self::new(Worker::new(name, link), |_, _| ())
     }
 
@@ -160,9 +160,9 @@ fn enrolled(authority: &Authority, owner: Option<&str>, names: &[&str]) -> Vec<C
     names.iter().map(enrol).collect()
 }
 
-fn link(coordinator: &Coordinator, authority: &Authority, credentials: Credentials) -> Link {
+fn link(coordinator: &Coordinator, authority: &Authority, credentials: Credentials) -> Channel {
     let security = Security::Tls(authority.fingerprint(), Some(Box::new(credentials)));
-    Link::new(&coordinator.address, &security, PATIENCE).expect("a link")
+    Channel::new(&coordinator.address, &security, PATIENCE).expect("a channel")
 }
 
 #[tokio::test]

@@ -149,7 +149,7 @@ async fn who_has_no_certificate_reaches_the_handlers_and_is_refused_there() {
     let address = made.serve(made.server_config(now_ms())).await;
     let answer =
         call(address, "localhost", config(made.pin(), None)).await.expect("a conversation");
-    assert!(answer.contains("no client certificate was shown"), "{answer}");
+    assert!(answer.contains("no client certificate was presented"), "{answer}");
     let viewer = made.credentials("v", Role::Viewer, now_ms());
     let answer = call(address, "localhost", config(made.pin(), Some(&viewer)))
         .await

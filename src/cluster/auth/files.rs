@@ -77,41 +77,41 @@ pub(super) fn create_private_folder(path: &Path) -> io::Result<()> {
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<File, FileError> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    let mut beside = OsString::from(".");
-    beside.push(path.file_name().unwrap_or_default());
-    beside.push(format!(".{}-{count}.part", std::process::id()));
-    let beside = path.with_file_name(beside);
+    let mut name = OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
+    name.push(format!(".{}-{count}.part", std::process::id()));
+    let staging = path.with_file_name(name);
     // Left behind by a killed process with the same ID.
-    let _ = fs::remove_file(&beside);
-    let written = create_private(&beside).and_then(|mut file| {
+    let _ = fs::remove_file(&staging);
+    let written = create_private(&staging).and_then(|mut file| {
         file.write_all(bytes)?;
         file.sync_all()?;
-        fs::rename(&beside, path)?;
+        fs::rename(&staging, path)?;
         Ok(file)
     });
     if written.is_err() {
-        let _ = fs::remove_file(&beside);
+        let _ = fs::remove_file(&staging);
     }
     let file = written.map_err(FileError::at(path, "written"))?;
-    sync_folder_of(path).map_err(FileError::at(path, "made durable"))?;
+    sync_parent_of(path).map_err(FileError::at(path, "made durable"))?;
     Ok(file)
 }
 
 /// Makes a file's directory entry durable.
 #[cfg(unix)]
-pub(super) fn sync_folder_of(path: &Path) -> io::Result<()> {
-    File::open(folder_of(path))?.sync_all()
+pub(super) fn sync_parent_of(path: &Path) -> io::Result<()> {
+    File::open(parent_of(path))?.sync_all()
 }
 
 /// Does nothing: on this system directories cannot be opened, and entries are written in the
 /// background.
 #[cfg(not(unix))]
-pub(super) fn sync_folder_of(_path: &Path) -> io::Result<()> {
+pub(super) fn sync_parent_of(_path: &Path) -> io::Result<()> {
     Ok(())
 }
 
 /// Returns the directory of the entry that a path names.
-pub(super) fn folder_of(path: &Path) -> &Path {
+pub(super) fn parent_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
@@ -119,8 +119,8 @@ pub(super) fn folder_of(path: &Path) -> &Path {
 pub(crate) fn read_at_most(path: &Path, most: u64) -> Result<(File, Vec<u8>), FileError> {
     let read = || {
         let regular = |metadata: fs::Metadata| {
-            let refuse = || io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file");
-            if metadata.is_file() { Ok(()) } else { Err(refuse()) }
+            let irregular = || io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
+            if metadata.is_file() { Ok(()) } else { Err(irregular()) }
         };
         // Opening a pipe would block until a writer appears.
         regular(fs::metadata(path)?)?;
@@ -129,10 +129,7 @@ pub(crate) fn read_at_most(path: &Path, most: u64) -> Result<(File, Vec<u8>), Fi
         let mut bytes = Vec::new();
         (&file).take(most + 1).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > most {
-            return Err(io::Error::new(
-                io::ErrorKind::FileTooLarge,
-                "it is larger than any that is written here",
-            ));
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, "the file is too large"));
         }
         Ok((file, bytes))
     };

@@ -131,7 +131,7 @@ impl Access {
             Ok(Identity { name, owner, .. }) => {
                 Ok(Caller { name: name.into(), owner: owner.into() })
             }
-            Err(AccessError::Register(error)) => {
+            Err(AccessError::Registry(error)) => {
                 tracing::error!("nobody is let in: {error}");
                 Err(Status::unavailable("try again later"))
             }

@@ -70,7 +70,7 @@ impl<S> Connection<S> {
     /// call.
     pub(super) fn new(accepted: Accepted<S>, after_call: Duration) -> Self {
         let timer = Some(Box::pin(tokio::time::sleep_until(accepted.deadline)));
-        let expiry = matches!(accepted.identity, Identity::Stranger)
+        let expiry = matches!(accepted.identity, Identity::Anonymous)
             .then(|| Arc::new(Expiry { at: Mutex::new(accepted.deadline), after_call }));
         Self { accepted, expiry, timer, received: 0 }
     }
@@ -112,7 +112,7 @@ impl<S> Connected for Connection<S> {
     fn connect_info(&self) -> PeerInfo {
         let certificate = match &self.accepted.identity {
             Identity::Certified(der) => Some(Arc::clone(der)),
-            Identity::Stranger | Identity::Trusted => None,
+            Identity::Anonymous | Identity::Trusted => None,
         };
         PeerInfo { address: self.accepted.from, certificate, expiry: self.expiry.clone() }
     }
@@ -159,7 +159,7 @@ mod tests {
     use tokio::io::{AsyncWriteExt, DuplexStream, duplex};
 
     use super::*;
-    use crate::cluster::net::{Holder, KeyedQuota, Overflow};
+    use crate::cluster::net::{KeyedQuota, Overflow, QuotaKey};
 
     const HOUR: Duration = Duration::from_secs(3600);
 
@@ -170,7 +170,7 @@ mod tests {
         let (near, far) = duplex(1024);
         let from = SocketAddr::from(([127, 0, 0, 1], 1));
         let quota = KeyedQuota::new(1, 1, Overflow::Refuse);
-        let guard = quota.acquire(Holder::Address(from.ip())).expect("room");
+        let guard = quota.acquire(QuotaKey::Address(from.ip())).expect("room");
         let accepted = Accepted { stream: near, identity, from, deadline, guard };
         (Connection::new(accepted, HOUR), far)
     }
@@ -198,18 +198,18 @@ mod tests {
 
     #[tokio::test]
     async fn a_stranger_lives_until_its_deadline_whatever_it_sends_and_longer_after_a_call() {
-        let (mut silent, mut far) = connection(Identity::Stranger, Instant::now() + HOUR);
+        let (mut silent, mut far) = connection(Identity::Anonymous, Instant::now() + HOUR);
         assert!(read(&mut silent).is_none(), "there is time");
         far.write_all(&[7; 100]).await.expect("room");
         assert_eq!(read(&mut silent).expect("there").expect("read"), 100);
         assert!(read(&mut silent).is_none(), "there is time");
 
-        let (mut late, mut far) = connection(Identity::Stranger, over().await);
+        let (mut late, mut far) = connection(Identity::Anonymous, over().await);
         far.write_all(&[7; 100]).await.expect("room");
         assert!(is_timed_out(read(&mut late)));
         assert!(is_timed_out(read(&mut late)), "once more");
 
-        let (mut allowed, _far) = connection(Identity::Stranger, over().await);
+        let (mut allowed, _far) = connection(Identity::Anonymous, over().await);
         allowed.connect_info().call_allowed();
         assert!(read(&mut allowed).is_none(), "another hour");
         let left = allowed.timer.as_ref().expect("it ends").deadline() - Instant::now();

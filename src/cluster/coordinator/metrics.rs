@@ -40,7 +40,7 @@ enum Judged {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct CallLabel {
-    call: &'static str,
+    call: String,
     code: &'static str,
 }
 
@@ -175,8 +175,8 @@ impl Metrics {
     }
 
     /// Counts an answered call.
-    pub(super) fn called(&self, call: &'static str, code: &'static str) {
-        self.calls.get_or_create(&CallLabel { call, code }).inc();
+    pub(super) fn called(&self, call: &str, code: &'static str) {
+        self.calls.get_or_create(&CallLabel { call: call.to_owned(), code }).inc();
     }
 
     /// Records the time until a sync was answered.

@@ -19,6 +19,7 @@ mod actor;
 mod address;
 mod arbiter;
 mod books;
+mod call_metrics;
 mod calls;
 mod clock;
 mod commands;
@@ -40,7 +41,6 @@ pub use crate::cluster::net::{ConnectionLimits, PoolLimits};
 pub use address::{AddressFile, AddressFileError};
 pub use notifier::Notify;
 pub use serve::{BoundAddress, InProcessService, Options, ServeError, serve};
-pub use service::Service;
 
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};

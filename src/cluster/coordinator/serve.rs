@@ -14,11 +14,13 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tokio_stream::wrappers::ReceiverStream;
+use tonic::service::Routes;
 use tonic::transport::Server;
 
 use super::access::Access;
 use super::actor::{self, Running, StartError};
 use super::address::AddressFile;
+use super::call_metrics::with_call_metrics;
 use super::clock::MonotonicClock;
 use super::commands::{Handle, Request};
 use super::connection::Connection;
@@ -30,7 +32,7 @@ use super::service::Service;
 use super::troubles::WriteFailures;
 use super::{authority_folder, ledger_file, now_ms, operator_folder};
 use crate::cluster::auth::{
-    Authority, AuthorityError, Credentials, HolderError, KeyRequest, Name, Renewal, Role,
+    Authority, AuthorityError, Credentials, CredentialsError, KeyRequest, Name, Renewal, Role,
     ServerIdentity,
 };
 use crate::cluster::campaign::Settings;
@@ -41,6 +43,7 @@ use crate::cluster::net::{
 };
 use crate::cluster::protocol::MOST_MESSAGE_BYTES;
 use crate::cluster::protocol::v1::enrolment_server::EnrolmentServer;
+use crate::cluster::protocol::v1::operations_client::OperationsClient;
 use crate::cluster::protocol::v1::operations_server::OperationsServer;
 use crate::cluster::protocol::v1::proving_server::ProvingServer;
 use crate::cluster::protocol::v1::work_server::WorkServer;
@@ -83,15 +86,15 @@ pub struct BoundAddress {
     /// The address of the Prometheus metrics.
     pub metrics: Option<SocketAddr>,
     /// The access for other servers in this process.
-    pub inside: InProcessService,
+    pub in_process: InProcessService,
 }
 
 /// The parts of a coordinator that other servers in its process use.
 #[derive(Clone, Debug)]
 pub struct InProcessService {
-    /// The RPC handlers. A caller from within the process vouches for the client: see
-    /// [`crate::cluster::auth::InProcessCaller`].
-    pub service: Service,
+    /// The client for operators' and viewers' calls. The caller attaches the user that it has
+    /// authenticated to each request: see [`crate::cluster::auth::InProcessCaller`].
+    pub operations: OperationsClient<Routes>,
     /// The authority, and the identity that the server presents over TLS; `None` if callers need no
     /// credentials.
     pub authority: Option<(Arc<Authority>, Arc<ServerIdentity>)>,
@@ -102,8 +105,8 @@ pub struct InProcessService {
 pub enum ServeError {
     /// Other machines could call without credentials.
     #[error(
-        "{0} can be reached by others, and there is no authority in {path}: make one with nqueens coordinator init \
-         --data {path}, or say --insecure",
+        "other machines can reach {0}, and there is no authority in {path}; create one with nqueens coordinator init \
+         --data {path}, or give --insecure",
         path = .1.display()
     )]
     NoAuthority(SocketAddr, PathBuf),
@@ -115,7 +118,7 @@ pub enum ServeError {
     Authority(#[from] AuthorityError),
     /// The operator's credentials cannot be used.
     #[error(transparent)]
-    Holder(#[from] HolderError),
+    Credentials(#[from] CredentialsError),
     /// TLS cannot be set up.
     #[error("TLS cannot be set up: {0}")]
     Tls(#[from] rustls::Error),
@@ -263,21 +266,13 @@ pub async fn serve(
     });
     // The descriptors were compiled into the program, so this does not fail.
     let reflection = reflection.and_then(Result::ok);
+    let routes = with_call_metrics(routes(service), Arc::clone(&metrics));
     let router = Server::builder()
         .http2_keepalive_interval(Some(Duration::from_secs(30)))
         .http2_keepalive_timeout(Some(Duration::from_secs(20)))
         .max_concurrent_streams(Some(64))
+        .add_routes(routes.clone())
         .add_service(health)
-        .add_service(
-            EnrolmentServer::new(service.clone()).max_decoding_message_size(MOST_MESSAGE_BYTES),
-        )
-        .add_service(WorkServer::new(service.clone()).max_decoding_message_size(MOST_MESSAGE_BYTES))
-        .add_service(
-            ProvingServer::new(service.clone()).max_decoding_message_size(MOST_MESSAGE_BYTES),
-        )
-        .add_service(
-            OperationsServer::new(service.clone()).max_decoding_message_size(MOST_MESSAGE_BYTES),
-        )
         .add_optional_service(reflection);
 
     let tls = identity.is_some();
@@ -285,8 +280,11 @@ pub async fn serve(
     // Without the file, clients on this machine can still be given the address.
     troubles.note(ADDRESS, address_file.write(&data));
     beside.spawn(write_again(address_file, authority.clone(), data.clone(), troubles));
-    let inside = InProcessService { service, authority: authority.clone().zip(identity.clone()) };
-    listening(&BoundAddress { address, tls, metrics: metrics_address, inside });
+    let in_process = InProcessService {
+        operations: OperationsClient::new(routes).max_decoding_message_size(usize::MAX),
+        authority: authority.clone().zip(identity.clone()),
+    };
+    listening(&BoundAddress { address, tls, metrics: metrics_address, in_process });
     let end = async move {
         stop.await;
         let _ = stopping.send(true);
@@ -294,17 +292,7 @@ pub async fn serve(
     let served = match (identity, &authority) {
         (Some(identity), Some(authority)) => {
             let acceptor = TlsAcceptor::from(Arc::new(identity.config(authority)?));
-            let handshake = move |stream| {
-                let accepting = acceptor.accept(stream);
-                async move {
-                    let stream = accepting.await?;
-                    let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
-                    let identity = shown.map_or(Identity::Stranger, |der| {
-                        Identity::Certified(Arc::from(der.as_ref()))
-                    });
-                    Ok(Handshake { stream, identity })
-                }
-            };
+            let handshake = move |stream| Handshake::tls(acceptor.clone(), stream);
             let (sender, incoming) = mpsc::channel(64);
             beside.spawn(accept(listener, connections, handshake, hand_over(sender, connections)));
             within(
@@ -318,9 +306,8 @@ pub async fn serve(
             let mut connections = connections;
             // Workers that share an address cannot be told apart, so one address may hold a quarter
             // of all connections.
-            connections.certified.per_key = connections.certified.in_all.div_ceil(4);
-            let handshake =
-                |stream| async { Ok(Handshake { stream, identity: Identity::Trusted }) };
+            connections.certified.per_key = connections.certified.total.div_ceil(4);
+            let handshake = |stream| Handshake::plain(stream, Identity::Trusted);
             let (sender, incoming) = mpsc::channel(64);
             beside.spawn(accept(listener, connections, handshake, hand_over(sender, connections)));
             within(
@@ -339,6 +326,15 @@ pub async fn serve(
     let _ = actor.send(Request::Stop).await;
     let _ = tokio::task::spawn_blocking(move || thread.join()).await;
     served
+}
+
+/// Returns the routes of all calls of the protocol.
+fn routes(service: Service) -> Routes {
+    const MOST: usize = MOST_MESSAGE_BYTES;
+    Routes::new(EnrolmentServer::new(service.clone()).max_decoding_message_size(MOST))
+        .add_service(WorkServer::new(service.clone()).max_decoding_message_size(MOST))
+        .add_service(ProvingServer::new(service.clone()).max_decoding_message_size(MOST))
+        .add_service(OperationsServer::new(service).max_decoding_message_size(MOST))
 }
 
 /// Returns a function that passes connections to the gRPC server.
@@ -533,7 +529,7 @@ async fn serve_metrics(
     at: SocketAddr,
     metrics: Arc<Metrics>,
 ) -> Result<SocketAddr, ServeError> {
-    const CONNECTIONS: PoolLimits = PoolLimits { in_all: 64, per_key: 16, local: 32 };
+    const CONNECTIONS: PoolLimits = PoolLimits { total: 64, per_key: 16, local: 32 };
     const TIME_LIMIT: Duration = Duration::from_secs(10);
     const KIND: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     let listen = |error| ServeError::Listen(at, error);

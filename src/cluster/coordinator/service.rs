@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{Semaphore, oneshot, watch};
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::{Code, Request, Response, Status};
+use tonic::{Request, Response, Status};
 
 use super::access::{Access, address, peer, remote, shown};
 use super::calls::WaitingCalls;
@@ -39,7 +39,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(20);
 
 /// The RPC handlers of a coordinator; cheap to clone.
 #[derive(Clone)]
-pub struct Service {
+pub(super) struct Service {
     shared: Arc<Shared>,
 }
 
@@ -77,20 +77,6 @@ fn malformed(error: Malformed) -> Status {
 
 fn unavailable(error: Unavailable) -> Status {
     Status::unavailable(error.to_string())
-}
-
-const fn code_name(code: Code) -> &'static str {
-    match code {
-        Code::Ok => "OK",
-        Code::InvalidArgument => "INVALID_ARGUMENT",
-        Code::NotFound => "NOT_FOUND",
-        Code::PermissionDenied => "PERMISSION_DENIED",
-        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
-        Code::FailedPrecondition => "FAILED_PRECONDITION",
-        Code::Unavailable => "UNAVAILABLE",
-        Code::Unauthenticated => "UNAUTHENTICATED",
-        _ => "OTHER",
-    }
 }
 
 impl Service {
@@ -144,17 +130,6 @@ impl Service {
     ) -> Result<T, Status> {
         self.shared.access.admit(&request, Action::Status, "")?;
         self.ask(|reply| question(request.into_inner(), reply)).await
-    }
-
-    /// Counts a call by its code and returns its response.
-    fn answer<T>(
-        &self,
-        call: &'static str,
-        result: Result<T, Status>,
-    ) -> Result<Response<T>, Status> {
-        let code = result.as_ref().map_or_else(Status::code, |_| Code::Ok);
-        self.shared.metrics.called(call, code_name(code));
-        result.map(Response::new)
     }
 
     fn build(peer: Option<&v1::Peer>) -> Result<String, Status> {
@@ -560,7 +535,7 @@ async fn issue(
     let issued = tokio::task::spawn_blocking(work).await;
     let issued = issued.map_err(|_| Status::internal("no certificate could be made"))?;
     let Issued { certificate_pem, authority_pem, .. } = issued.map_err(|error| match error {
-        EnrollError::Register(error) => {
+        EnrollError::Registry(error) => {
             tracing::error!("nobody can enrol: {error}");
             Status::unavailable("try again later")
         }
@@ -577,14 +552,14 @@ impl enrolment_server::Enrolment for Service {
         &self,
         request: Request<v1::EnrollRequest>,
     ) -> Result<Response<v1::EnrollResponse>, Status> {
-        self.answer("Enroll", Self::enroll(self, request).await)
+        Self::enroll(self, request).await.map(Response::new)
     }
 
     async fn renew(
         &self,
         request: Request<v1::RenewRequest>,
     ) -> Result<Response<v1::EnrollResponse>, Status> {
-        self.answer("Renew", Self::renew(self, request).await)
+        Self::renew(self, request).await.map(Response::new)
     }
 }
 
@@ -594,28 +569,28 @@ impl work_server::Work for Service {
         &self,
         request: Request<v1::SyncRequest>,
     ) -> Result<Response<v1::SyncResponse>, Status> {
-        self.answer("Sync", Self::sync(self, request).await)
+        Self::sync(self, request).await.map(Response::new)
     }
 
     async fn complete(
         &self,
         request: Request<v1::CompleteRequest>,
     ) -> Result<Response<v1::CompleteResponse>, Status> {
-        self.answer("Complete", Self::complete(self, request).await)
+        Self::complete(self, request).await.map(Response::new)
     }
 
     async fn fail(
         &self,
         request: Request<v1::FailRequest>,
     ) -> Result<Response<v1::FailResponse>, Status> {
-        self.answer("Fail", Self::fail(self, request).await)
+        Self::fail(self, request).await.map(Response::new)
     }
 
     async fn listen(
         &self,
         request: Request<v1::ListenRequest>,
     ) -> Result<Response<v1::ListenResponse>, Status> {
-        self.answer("Listen", Self::listen(self, request).await)
+        Self::listen(self, request).await.map(Response::new)
     }
 }
 
@@ -625,7 +600,7 @@ impl proving_server::Proving for Service {
         &self,
         request: Request<v1::ProveRequest>,
     ) -> Result<Response<v1::ProveResponse>, Status> {
-        self.answer("Prove", Self::prove(self, request).await)
+        Self::prove(self, request).await.map(Response::new)
     }
 }
 
@@ -635,21 +610,21 @@ impl operations_server::Operations for Service {
         &self,
         request: Request<v1::SubmitRequest>,
     ) -> Result<Response<v1::SubmitResponse>, Status> {
-        self.answer("Submit", Self::submit(self, request).await)
+        Self::submit(self, request).await.map(Response::new)
     }
 
     async fn status(
         &self,
         request: Request<v1::StatusRequest>,
     ) -> Result<Response<v1::StatusResponse>, Status> {
-        self.answer("Status", Self::status(self, request).await)
+        Self::status(self, request).await.map(Response::new)
     }
 
     async fn submit_proof(
         &self,
         request: Request<v1::SubmitProofRequest>,
     ) -> Result<Response<v1::SubmitResponse>, Status> {
-        self.answer("SubmitProof", Self::submit_proof(self, request).await)
+        Self::submit_proof(self, request).await.map(Response::new)
     }
 
     type CertificateStream = Certificate;
@@ -658,20 +633,20 @@ impl operations_server::Operations for Service {
         &self,
         request: Request<v1::CertificateRequest>,
     ) -> Result<Response<Certificate>, Status> {
-        self.answer("Certificate", Self::certificate(self, request).await)
+        Self::certificate(self, request).await.map(Response::new)
     }
 
     type WatchStream = Stream;
 
     async fn watch(&self, request: Request<v1::StatusRequest>) -> Result<Response<Stream>, Status> {
-        self.answer("Watch", Self::watch(self, request).await)
+        Self::watch(self, request).await.map(Response::new)
     }
 
     async fn set_job_state(
         &self,
         request: Request<v1::SetJobStateRequest>,
     ) -> Result<Response<v1::SetJobStateResponse>, Status> {
-        self.answer("SetJobState", self.set_state(request).await)
+        self.set_state(request).await.map(Response::new)
     }
 
     async fn unit_map(
@@ -684,7 +659,7 @@ impl operations_server::Operations for Service {
             reply,
         };
         let map = self.look(request, ask).await;
-        self.answer("UnitMap", map.and_then(|map| map.map_err(state_error)))
+        map.and_then(|map| map.map_err(state_error)).map(Response::new)
     }
 
     async fn history(
@@ -697,7 +672,7 @@ impl operations_server::Operations for Service {
             reply,
         };
         let history = self.look(request, ask).await;
-        self.answer("History", history.and_then(|history| history.map_err(state_error)))
+        history.and_then(|history| history.map_err(state_error)).map(Response::new)
     }
 
     async fn events(
@@ -707,7 +682,7 @@ impl operations_server::Operations for Service {
         let found = self.shared.access.admit(&request, Action::Status, "");
         let events =
             |_| v1::EventsResponse { events: self.shared.event_log.after(request.get_ref().after) };
-        self.answer("Events", found.map(events))
+        found.map(events).map(Response::new)
     }
 
     async fn workers(
@@ -715,7 +690,7 @@ impl operations_server::Operations for Service {
         request: Request<v1::WorkersRequest>,
     ) -> Result<Response<v1::WorkersResponse>, Status> {
         let workers = self.look(request, |_, reply| commands::Request::Workers(reply)).await;
-        self.answer("Workers", workers)
+        workers.map(Response::new)
     }
 
     async fn drain(
@@ -733,7 +708,7 @@ impl operations_server::Operations for Service {
             self.draining().insert(name);
             Ok(v1::DrainResponse {})
         };
-        self.answer("Drain", drained.await)
+        drained.await.map(Response::new)
     }
 
     async fn release(
@@ -751,7 +726,7 @@ impl operations_server::Operations for Service {
                 false => Err(Status::not_found(format!("{name} is not in quarantine"))),
             }
         };
-        self.answer("Release", released.await)
+        released.await.map(Response::new)
     }
 }
 

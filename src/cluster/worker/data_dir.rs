@@ -9,8 +9,10 @@ use super::WorkerError;
 use super::backoff::Backoff;
 use super::connection::{RpcFailure, trouble};
 use crate::atomic_file;
-use crate::cluster::auth::{Credentials, HolderError, Name, Token};
-use crate::cluster::protocol::{Address, ConnectError, ConnectFault, EnrolError, Security, enrol};
+use crate::cluster::auth::{Credentials, CredentialsError, Name, Token};
+use crate::cluster::protocol::{
+    Address, ConnectError, ConnectErrorKind, EnrolError, Security, enrol,
+};
 
 /// Returns the current time in ms since 1970.
 pub(super) fn now_ms() -> u64 {
@@ -82,7 +84,7 @@ impl DataDir {
         let kept = match Credentials::load(&self.path) {
             _ if *insecure => None,
             Ok(credentials) => Some(credentials),
-            Err(HolderError::Missing(_)) => None,
+            Err(CredentialsError::Missing(_)) => None,
             Err(error) => return Err(error.into()),
         };
         // A token for another coordinator, or one that replaces an expired certificate, is
@@ -125,18 +127,18 @@ impl DataDir {
             let refused =
                 match enrol(joining.address, token, name, &self.path, joining.deadline).await {
                     Ok(credentials) => return Ok(credentials),
-                    Err(EnrolError::Link(error)) => return Err(error.into()),
-                    Err(EnrolError::Holder(error)) => return Err(error.into()),
+                    Err(EnrolError::Channel(error)) => return Err(error.into()),
+                    Err(EnrolError::Credentials(error)) => return Err(error.into()),
                     Err(EnrolError::Refused(status)) => status,
                 };
             let address = joining.address.clone();
-            let fault = ConnectError::of(&refused).map(|broken| broken.fault);
+            let fault = ConnectError::of(&refused).map(|error| error.kind);
             match trouble(&refused) {
                 // A server that is not the token's coordinator will not become it.
-                RpcFailure::Passing(why) if fault == Some(ConnectFault::Stranger) => {
+                RpcFailure::Passing(why) if fault == Some(ConnectErrorKind::UntrustedServer) => {
                     return Err(WorkerError::Refused(address, why));
                 }
-                RpcFailure::Passing(_) if fault == Some(ConnectFault::NoTls) => {
+                RpcFailure::Passing(_) if fault == Some(ConnectErrorKind::TlsUnsupported) => {
                     return Err(WorkerError::NoTls(address));
                 }
                 RpcFailure::Passing(why) => {
