@@ -37,7 +37,7 @@ fn credentials(authority: &Authority, name: &str, role: Role, at_ms: u64) -> Cre
         authority.create_token(role, 1.try_into().expect("one"), DAY_MS, at_ms).expect("a token");
     let key = KeyRequest::new(&name).expect("a key");
     let issued = authority.enroll(&token, &name, key.request(), at_ms).expect("enrolled");
-    key.answered(authority.fingerprint(), &issued.certificate_pem, &issued.authority_pem)
+    key.into_credentials(authority.fingerprint(), &issued.certificate_pem, &issued.authority_pem)
         .expect("an answer")
 }
 

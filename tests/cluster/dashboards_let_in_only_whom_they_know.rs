@@ -159,7 +159,16 @@ fn token(coordinator: &Coordinator, role: &str) -> String {
 
 /// What wants a session, and what changes something.
 fn routes(job: &str) -> (Vec<String>, Vec<String>) {
-    let looks = ["/app.js", "/pictures.js", "/api/me", "/api/live", "/nothing"].map(str::to_owned);
+    let looks = [
+        "/app.js",
+        "/elements.js",
+        "/format.js",
+        "/pictures.js",
+        "/api/me",
+        "/api/live",
+        "/nothing",
+    ]
+    .map(str::to_owned);
     let of_job =
         ["", "/map/0", "/history/0", "/certificate"].map(|part| format!("/api/jobs/{job}{part}"));
     let changes = ["pause", "resume", "cancel"].map(|action| format!("/api/jobs/{job}/{action}"));

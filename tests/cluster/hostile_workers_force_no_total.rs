@@ -155,7 +155,7 @@ fn enrolled(authority: &Authority, owner: Option<&str>, names: &[&str]) -> Vec<C
         let key = KeyRequest::new(&name).expect("a key");
         let issued = authority.enroll(&token, &name, key.request(), now_ms()).expect("enrolled");
         let (mine, theirs) = (&issued.certificate_pem, &issued.authority_pem);
-        key.answered(authority.fingerprint(), mine, theirs).expect("an answer")
+        key.into_credentials(authority.fingerprint(), mine, theirs).expect("an answer")
     };
     names.iter().map(enrol).collect()
 }

@@ -66,7 +66,7 @@ impl Made {
         let key = KeyRequest::new(&name).expect("a key");
         let issued = self.authority.enroll(&token, &name, key.request(), now_ms).expect("enrolled");
         let answer =
-            key.answered(token.authority(), &issued.certificate_pem, &issued.authority_pem);
+            key.into_credentials(token.authority(), &issued.certificate_pem, &issued.authority_pem);
         answer.expect("an answer")
     }
 

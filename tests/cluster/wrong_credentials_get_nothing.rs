@@ -625,8 +625,11 @@ fn keys_and_the_register_are_for_their_owner_alone() {
     assert_eq!(mode(&worker.join("enrolment.key")), 0o600);
     let token = token(&authority, Role::Worker, 1);
     let issued = authority.enroll(&token, &name("a"), key.request(), NOW_MS).expect("enrolled");
-    let answer =
-        key.answered(authority.fingerprint(), &issued.certificate_pem, &issued.authority_pem);
+    let answer = key.into_credentials(
+        authority.fingerprint(),
+        &issued.certificate_pem,
+        &issued.authority_pem,
+    );
     answer.expect("an answer").save(&worker).expect("saved");
 
     assert_eq!((mode(&path), mode(&worker)), (0o700, 0o700));
@@ -668,8 +671,11 @@ fn credentials_survive_on_disk_or_are_refused() {
     drop(killed);
     let key = KeyRequest::for_enrolment(&worker, &name("a")).expect("the same key");
     let issued = authority.enroll(&token, &name("a"), key.request(), NOW_MS).expect("the same use");
-    let answer =
-        key.answered(authority.fingerprint(), &issued.certificate_pem, &issued.authority_pem);
+    let answer = key.into_credentials(
+        authority.fingerprint(),
+        &issued.certificate_pem,
+        &issued.authority_pem,
+    );
     let credentials = answer.expect("an answer");
     credentials.save(&worker).expect("saved");
     assert!(!worker.join("enrolment.key").exists());
@@ -719,7 +725,10 @@ fn an_answer_for_another_key_or_from_another_authority_is_refused() {
         (key(), pin, &String::new(), &String::new()),
         (mine, another.fingerprint(), &right.certificate_pem, &right.authority_pem),
     ] {
-        assert!(matches!(key.answered(pin, certificate, ca), Err(CredentialsError::WrongAnswer)));
+        assert!(matches!(
+            key.into_credentials(pin, certificate, ca),
+            Err(CredentialsError::WrongAnswer)
+        ));
     }
 }
 

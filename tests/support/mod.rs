@@ -164,7 +164,7 @@ pub fn credentials(authority: &Authority, name: &str, role: Role) -> Credentials
         .expect("a token");
     let key = KeyRequest::new(&name).expect("a key");
     let issued = authority.enroll(&token, &name, key.request(), now_ms()).expect("enrolled");
-    key.answered(authority.fingerprint(), &issued.certificate_pem, &issued.authority_pem)
+    key.into_credentials(authority.fingerprint(), &issued.certificate_pem, &issued.authority_pem)
         .expect("an answer")
 }
 

@@ -130,15 +130,15 @@ impl Authority {
     /// There is no authority, one of its files is damaged, or others may access its key.
     pub fn open(folder: &Path) -> Result<Self, AuthorityError> {
         let (key_path, certificate_path) = (folder.join(KEY), folder.join(CERTIFICATE));
-        let (key_file, key) = files::read_at_most(&key_path, MOST_PEM_BYTES).map_err(|error| {
-            let missing = error.source.kind() == io::ErrorKind::NotFound;
-            if missing { AuthorityError::Missing(folder.to_owned()) } else { error.into() }
-        })?;
-        if let Some(mode) =
-            files::open_to_others(&key_file).map_err(FileError::at(&key_path, "read"))?
-        {
-            return Err(AuthorityError::OpenToOthers { path: key_path, mode });
-        }
+        let exposed = |path, mode| AuthorityError::OpenToOthers { path, mode };
+        let (_, key) = files::read_private(&key_path, MOST_PEM_BYTES, exposed).map_err(
+            |error| match error {
+                AuthorityError::File(error) if error.source.kind() == io::ErrorKind::NotFound => {
+                    AuthorityError::Missing(folder.to_owned())
+                }
+                error => error,
+            },
+        )?;
         let registry = Registry::open(folder)?;
         let content = registry.read()?;
         let (_, certificate_pem) = files::read_at_most(&certificate_path, MOST_PEM_BYTES)?;

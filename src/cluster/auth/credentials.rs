@@ -99,7 +99,7 @@ impl KeyRequest {
     ///
     /// # Errors
     /// The certificate is for another key or from another authority.
-    pub fn answered(
+    pub fn into_credentials(
         self,
         authority: Fingerprint,
         certificate_pem: &str,
@@ -249,12 +249,12 @@ impl std::fmt::Debug for Credentials {
 
 /// Reads a file that no other user may read. Returns `None` if it does not exist.
 fn read_private(path: &Path) -> Result<Option<Vec<u8>>, CredentialsError> {
-    let (file, bytes) = match files::read_at_most(path, MOST_BYTES) {
-        Err(error) if error.source.kind() == io::ErrorKind::NotFound => return Ok(None),
-        read => read?,
-    };
-    if let Some(mode) = files::open_to_others(&file).map_err(FileError::at(path, "read"))? {
-        return Err(CredentialsError::OpenToOthers { path: path.to_owned(), mode });
+    let exposed = |path, mode| CredentialsError::OpenToOthers { path, mode };
+    match files::read_private(path, MOST_BYTES, exposed) {
+        Ok((_, bytes)) => Ok(Some(bytes)),
+        Err(CredentialsError::File(error)) if error.source.kind() == io::ErrorKind::NotFound => {
+            Ok(None)
+        }
+        Err(error) => Err(error),
     }
-    Ok(Some(bytes))
 }

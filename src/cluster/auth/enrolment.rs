@@ -198,7 +198,7 @@ mod tests {
     use crate::cluster::auth::testing::{Folder, HOUR_MS, NOW_MS, name, one_use};
 
     #[test]
-    fn a_crash_before_the_use_is_on_disk_leaves_the_token_good_and_issues_nothing() {
+    fn a_crash_before_the_use_is_on_disk_leaves_the_token_usable_and_issues_nothing() {
         let folder = Folder::new("before");
         let authority = Authority::init(&folder.0, &[], NOW_MS).expect("made");
         let token = one_use(&authority);
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crash_after_the_use_is_on_disk_gives_the_certificate_to_the_same_key_alone() {
+    fn a_crash_after_the_use_is_on_disk_issues_the_certificate_to_the_same_key_only() {
         let folder = Folder::new("after");
         let authority = Authority::init(&folder.0, &[], NOW_MS).expect("made");
         let token = one_use(&authority);
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ended_a_week_ago_is_forgotten_and_still_refused() {
+    fn entries_that_expired_a_week_ago_are_removed_and_still_refused() {
         let folder = Folder::new("forgotten");
         let authority = Authority::init(&folder.0, &[], NOW_MS).expect("made");
         let token = one_use(&authority);

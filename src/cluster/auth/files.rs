@@ -26,7 +26,7 @@ impl FileError {
 
 /// Distinguishes the versions of a file that is only ever replaced as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Stamp {
+pub(super) struct FileVersion {
     bytes: u64,
     modified: Option<std::time::SystemTime>,
     /// Device and inode. An inode is not reused while the file is open.
@@ -34,7 +34,7 @@ pub(super) struct Stamp {
     inode: (u64, u64),
 }
 
-impl Stamp {
+impl FileVersion {
     pub(super) fn of(metadata: &Metadata) -> Self {
         Self {
             bytes: metadata.len(),
@@ -136,6 +136,20 @@ pub(crate) fn read_at_most(path: &Path, most: u64) -> Result<(File, Vec<u8>), Fi
     read().map_err(FileError::at(path, "read"))
 }
 
+/// Reads a file of at most `most` bytes that not every user of this machine may access, and returns
+/// it open. Otherwise fails with the error that `exposed` returns for the path and the mode.
+pub(super) fn read_private<E: From<FileError>>(
+    path: &Path,
+    most: u64,
+    exposed: impl FnOnce(PathBuf, u32) -> E,
+) -> Result<(File, Vec<u8>), E> {
+    let (file, bytes) = read_at_most(path, most)?;
+    match open_to_others(&file).map_err(FileError::at(path, "read"))? {
+        Some(mode) => Err(exposed(path.to_owned(), mode)),
+        None => Ok((file, bytes)),
+    }
+}
+
 /// Waits for the lock on the file at `path`, which is created if needed. The lock ends with the
 /// handle or the process, however that ends.
 pub(super) fn lock(path: &Path) -> Result<File, FileError> {
@@ -155,7 +169,7 @@ pub(super) fn lock(path: &Path) -> Result<File, FileError> {
 /// Returns the file's mode if every user of this machine may access it, and `None` otherwise. The
 /// group is ignored: container platforms give volumes a group of their own.
 #[cfg(unix)]
-pub(super) fn open_to_others(file: &File) -> io::Result<Option<u32>> {
+fn open_to_others(file: &File) -> io::Result<Option<u32>> {
     use std::os::unix::fs::PermissionsExt;
     let mode = file.metadata()?.permissions().mode() & 0o777;
     Ok((mode & 0o007 != 0).then_some(mode))
@@ -163,6 +177,6 @@ pub(super) fn open_to_others(file: &File) -> io::Result<Option<u32>> {
 
 /// Returns `None`: this system has no file modes.
 #[cfg(not(unix))]
-pub(super) fn open_to_others(_file: &File) -> io::Result<Option<u32>> {
+fn open_to_others(_file: &File) -> io::Result<Option<u32>> {
     Ok(None)
 }

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_owner_is_read_as_it_is_written_and_nothing_else_is_one() {
+    fn an_owner_is_read_as_it_is_written_and_other_texts_are_refused() {
         let longest = format!("certificate:{}", "a".repeat(63));
         for good in
             ["anna", "lab-3.example.org", "token", "token-abcdefgh", "token:abcdefgh", &longest]

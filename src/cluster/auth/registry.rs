@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use serde::{Deserialize, Serialize};
 
-use super::files::{self, FileError, Stamp};
+use super::files::{self, FileError, FileVersion};
 use super::fingerprint::Fingerprint;
 use super::name::Name;
 use super::owner::Owner;
@@ -202,7 +202,7 @@ pub(super) struct Registry {
 #[derive(Debug)]
 struct Loaded {
     content: Arc<Content>,
-    stamp: Stamp,
+    version: FileVersion,
     /// Kept open, so that no other version gets the same inode.
     _file: File,
 }
@@ -238,15 +238,15 @@ impl Registry {
     /// Returns the current content, including changes by other processes.
     pub(super) fn read(&self) -> Result<Arc<Content>, RegistryError> {
         let metadata = fs::metadata(&self.path).map_err(FileError::at(&self.path, "read"))?;
-        let stamp = Stamp::of(&metadata);
+        let version = FileVersion::of(&metadata);
         {
             let loaded = self.loaded.read().unwrap_or_else(PoisonError::into_inner);
-            if loaded.stamp == stamp {
+            if loaded.version == version {
                 return Ok(Arc::clone(&loaded.content));
             }
         }
         let mut loaded = self.loaded.write().unwrap_or_else(PoisonError::into_inner);
-        if loaded.stamp != stamp {
+        if loaded.version != version {
             *loaded = load(&self.path)?;
         }
         Ok(Arc::clone(&loaded.content))
@@ -274,9 +274,9 @@ impl Registry {
         let file = files::replace(&self.path, &content.to_bytes())?;
         #[cfg(test)]
         self.fail_if(|fault| matches!(fault, Fault::AfterWriting))?;
-        let stamp = Stamp::of(&file.metadata().map_err(FileError::at(&self.path, "read"))?);
+        let version = FileVersion::of(&file.metadata().map_err(FileError::at(&self.path, "read"))?);
         let mut loaded = self.loaded.write().unwrap_or_else(PoisonError::into_inner);
-        *loaded = Loaded { content: Arc::new(content), stamp, _file: file };
+        *loaded = Loaded { content: Arc::new(content), version, _file: file };
         Ok(())
     }
 
@@ -291,11 +291,9 @@ impl Registry {
 }
 
 fn load(path: &Path) -> Result<Loaded, RegistryError> {
-    let (file, bytes) = files::read_at_most(path, MOST_BYTES)?;
-    if let Some(mode) = files::open_to_others(&file).map_err(FileError::at(path, "read"))? {
-        return Err(RegistryError::OpenToOthers { path: path.to_owned(), mode });
-    }
-    let stamp = Stamp::of(&file.metadata().map_err(FileError::at(path, "read"))?);
+    let exposed = |path, mode| RegistryError::OpenToOthers { path, mode };
+    let (file, bytes) = files::read_private(path, MOST_BYTES, exposed)?;
+    let version = FileVersion::of(&file.metadata().map_err(FileError::at(path, "read"))?);
     let content = Arc::new(Content::from_bytes(path, &bytes)?);
-    Ok(Loaded { content, stamp, _file: file })
+    Ok(Loaded { content, version, _file: file })
 }

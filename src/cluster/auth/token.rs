@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_damaged_is_told() {
+    fn errors_name_the_missing_or_damaged_part() {
         let (fingerprint, secret) = ("a".repeat(52), "b".repeat(40));
         assert!(format!("nqt1.{fingerprint}.{secret}").parse::<Token>().is_ok());
         for (text, error) in [

@@ -19,7 +19,7 @@ type Limiter<K> = RateLimiter<K, HashMapStateStore<K>, DefaultClock>;
 
 const fn quota(per_s: u32, burst: u32) -> Quota {
     let (Some(per_s), Some(burst)) = (NonZeroU32::new(per_s), NonZeroU32::new(burst)) else {
-        panic!("a quota of nothing")
+        panic!("an empty quota")
     };
     Quota::per_second(per_s).allow_burst(burst)
 }
@@ -27,7 +27,7 @@ const fn quota(per_s: u32, burst: u32) -> Quota {
 /// The rate limit of a known caller. A worker with short units makes several calls per second.
 const CALLS: Quota = quota(100, 400);
 /// The rate limit per network address of calls that enrol or lack valid credentials.
-const STRANGERS: Quota = quota(5, 100);
+const ANONYMOUS: Quota = quota(5, 100);
 
 /// The caller of an RPC.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub(super) struct Access {
     /// `None` if callers need no credentials.
     authority: Option<Arc<Authority>>,
     calls: Limiter<String>,
-    strangers: Limiter<IpAddr>,
+    anonymous: Limiter<IpAddr>,
 }
 
 /// Returns the peer of the connection, or `None` for a call from within the process.
@@ -77,7 +77,7 @@ impl Access {
         Self {
             authority,
             calls: RateLimiter::hashmap(CALLS),
-            strangers: RateLimiter::hashmap(STRANGERS),
+            anonymous: RateLimiter::hashmap(ANONYMOUS),
         }
     }
 
@@ -112,7 +112,7 @@ impl Access {
         match self.authorize(shown(request).as_deref(), action) {
             Ok(caller) => self.within_quota(caller),
             Err(status) if status.code() == Code::Unauthenticated => {
-                self.stranger(request)?;
+                self.admit_anonymous(request)?;
                 Err(status)
             }
             Err(status) => Err(status),
@@ -132,7 +132,7 @@ impl Access {
                 Ok(Caller { name: name.into(), owner: owner.into() })
             }
             Err(AccessError::Registry(error)) => {
-                tracing::error!("nobody is let in: {error}");
+                tracing::error!("every caller is refused: {error}");
                 Err(Status::unavailable("try again later"))
             }
             // The clock was set back: the caller should renew, not give up.
@@ -145,8 +145,8 @@ impl Access {
     }
 
     /// Checks the rate limit of callers without credentials.
-    pub(super) fn stranger<T>(&self, request: &Request<T>) -> Result<(), Status> {
-        let within = self.strangers.check_key(&network(address(request)));
+    pub(super) fn admit_anonymous<T>(&self, request: &Request<T>) -> Result<(), Status> {
+        let within = self.anonymous.check_key(&network(address(request)));
         within.map_err(|_| {
             Status::resource_exhausted("too many calls without credentials; try again later")
         })
@@ -155,14 +155,14 @@ impl Access {
     fn within_quota(&self, caller: Caller) -> Result<Caller, Status> {
         match self.calls.check_key(&caller.name) {
             Ok(()) => Ok(caller),
-            Err(_) => Err(Status::resource_exhausted("too many calls; wait a little")),
+            Err(_) => Err(Status::resource_exhausted("too many calls; try again later")),
         }
     }
 
-    /// Forgets callers that have not called recently.
-    pub(super) fn tidy(&self) {
+    /// Removes callers that have not called recently.
+    pub(super) fn remove_idle(&self) {
         self.calls.retain_recent();
-        self.strangers.retain_recent();
+        self.anonymous.retain_recent();
     }
 }
 
@@ -175,7 +175,7 @@ mod tests {
     use crate::cluster::auth::{KeyRequest, Role};
 
     #[test]
-    fn a_callers_owner_is_who_enrolled_it_and_where_nobody_enrols_itself() {
+    fn the_owner_of_a_caller_is_who_enrolled_it_or_the_caller_itself() {
         let open = Access::new(None);
         let caller = open.admit(&Request::new(()), Action::Sync, "w1").expect("trusted");
         assert_eq!((&caller.name[..], &caller.owner[..]), ("w1", "w1"));
@@ -184,7 +184,7 @@ mod tests {
         inside
             .extensions_mut()
             .insert(InProcessCaller { name: name.clone(), role: Role::Operator });
-        let caller = open.admit(&inside, Action::Submit, "").expect("vouched for");
+        let caller = open.admit(&inside, Action::Submit, "").expect("authenticated");
         assert_eq!((&caller.name[..], &caller.owner[..]), ("anna", "anna"));
 
         let folder = std::env::temp_dir().join(format!("nqueens-access-{}", std::process::id()));
@@ -201,7 +201,7 @@ mod tests {
                 authority.enroll(&token, &worker, key.request(), now_ms()).expect("enrolled");
             let der =
                 CertificateDer::from_pem_slice(issued.certificate_pem.as_bytes()).expect("PEM");
-            let caller = access.authorize(Some(&der), Action::Sync).expect("let in");
+            let caller = access.authorize(Some(&der), Action::Sync).expect("authorized");
             let expected = owner.map_or(format!("token:{}", token.id()), ToString::to_string);
             assert_eq!((caller.name, caller.owner), (worker.to_string(), expected));
         }

@@ -5,17 +5,18 @@ use std::io;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::net::TcpListener;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::service::Routes;
 use tonic::transport::Server;
+use tonic::transport::server::Router;
 
 use super::access::Access;
 use super::actor::{self, Running, StartError};
@@ -38,8 +39,7 @@ use crate::cluster::auth::{
 use crate::cluster::campaign::Settings;
 use crate::cluster::ledger::LedgerError;
 use crate::cluster::net::{
-    Accepted, ConnectionLimits, Handshake, Identity, PoolLimits, accept, raise_open_files,
-    serve_http1,
+    ConnectionLimits, Handshake, Identity, PoolLimits, accept, raise_open_files, serve_http1,
 };
 use crate::cluster::protocol::MOST_MESSAGE_BYTES;
 use crate::cluster::protocol::v1::enrolment_server::EnrolmentServer;
@@ -293,29 +293,17 @@ pub async fn serve(
         (Some(identity), Some(authority)) => {
             let acceptor = TlsAcceptor::from(Arc::new(identity.config(authority)?));
             let handshake = move |stream| Handshake::tls(acceptor.clone(), stream);
-            let (sender, incoming) = mpsc::channel(64);
-            beside.spawn(accept(listener, connections, handshake, hand_over(sender, connections)));
-            within(
-                stopped,
-                ended,
-                router.serve_with_incoming_shutdown(ReceiverStream::new(incoming), end),
-            )
-            .await
+            let serving = serve_calls(router, &mut beside, (listener, connections), handshake, end);
+            within(stopped, ended, serving).await
         }
         _ => {
             let mut connections = connections;
-            // Workers that share an address cannot be told apart, so one address may hold a quarter
-            // of all connections.
+            // Workers that share an address cannot be distinguished, so one address may hold a
+            // quarter of all connections.
             connections.certified.per_key = connections.certified.total.div_ceil(4);
             let handshake = |stream| Handshake::plain(stream, Identity::Trusted);
-            let (sender, incoming) = mpsc::channel(64);
-            beside.spawn(accept(listener, connections, handshake, hand_over(sender, connections)));
-            within(
-                stopped,
-                ended,
-                router.serve_with_incoming_shutdown(ReceiverStream::new(incoming), end),
-            )
-            .await
+            let serving = serve_calls(router, &mut beside, (listener, connections), handshake, end);
+            within(stopped, ended, serving).await
         }
     };
     AddressFile::remove(&data);
@@ -337,16 +325,24 @@ fn routes(service: Service) -> Routes {
         .add_service(OperationsServer::new(service).max_decoding_message_size(MOST))
 }
 
-/// Returns a function that passes connections to the gRPC server.
-fn hand_over<S: Send + 'static>(
-    sender: mpsc::Sender<io::Result<Connection<S>>>,
-    limits: ConnectionLimits,
-) -> impl FnOnce(Accepted<S>) -> Pin<Box<dyn Future<Output = ()> + Send>> + Clone + Send + 'static {
-    move |accepted| {
-        Box::pin(async move {
-            let _ = sender.send(Ok(Connection::new(accepted, limits.after_enrolment))).await;
-        })
-    }
+/// Serves the calls on connections from `listener` until `end` is ready.
+async fn serve_calls<S, H>(
+    router: Router,
+    beside: &mut JoinSet<()>,
+    (listener, limits): (TcpListener, ConnectionLimits),
+    handshake: impl Fn(TcpStream) -> H + Clone + Send + 'static,
+    end: impl Future<Output = ()>,
+) -> Result<(), tonic::transport::Error>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    H: Future<Output = io::Result<Handshake<S>>> + Send + 'static,
+{
+    let (sender, incoming) = mpsc::channel::<io::Result<_>>(64);
+    let hand_over = move |accepted| async move {
+        let _ = sender.send(Ok(Connection::new(accepted, limits.after_enrolment))).await;
+    };
+    beside.spawn(accept(listener, limits, handshake, hand_over));
+    router.serve_with_incoming_shutdown(ReceiverStream::new(incoming), end).await
 }
 
 /// Runs the server until it ends. Calls in progress have a grace period of 2 s after the stop
@@ -434,7 +430,7 @@ async fn renew(
     let mut clock = MonotonicClock::start();
     loop {
         tokio::time::sleep(EVERY).await;
-        access.tidy();
+        access.remove_idle();
         let (authority, identity, data) =
             (Arc::clone(&authority), Arc::clone(&identity), data.clone());
         let now_ms = now_ms();
@@ -517,8 +513,11 @@ fn keep_operator(
     let issued = authority.enroll(&token, &name, key.request(), now_ms);
     let issued = issued
         .map_err(|error| ServeError::Folder(folder.clone(), io::Error::other(error.to_string())))?;
-    let credentials =
-        key.answered(authority.fingerprint(), &issued.certificate_pem, &issued.authority_pem)?;
+    let credentials = key.into_credentials(
+        authority.fingerprint(),
+        &issued.certificate_pem,
+        &issued.authority_pem,
+    )?;
     credentials.save(&folder)?;
     Ok(renewal.or(Some(Renewal::Due)))
 }

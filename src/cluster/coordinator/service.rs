@@ -313,7 +313,7 @@ impl Service {
         &self,
         request: Request<v1::EnrollRequest>,
     ) -> Result<v1::EnrollResponse, Status> {
-        self.shared.access.stranger(&request)?;
+        self.shared.access.admit_anonymous(&request)?;
         let from = address(&request);
         let peer = peer(&request).cloned();
         let request = request.into_inner();

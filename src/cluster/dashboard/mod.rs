@@ -9,7 +9,7 @@
 //! |---|---|---|
 //! | `GET /sign-in`, `/sign-in/known`, scripts and style | all | the sign-in page; whether there is a session |
 //! | `POST /sign-in` | all, a few times a minute | redeems a token for a session |
-//! | `GET /`, `/app.js` | viewers | the page; without a session the first redirects to the sign-in page |
+//! | `GET /`, `/app.js` and its modules | viewers | the page; without a session the first redirects to the sign-in page |
 //! | `GET /api/live` | viewers | server-sent events: the whole state, then changes, at most once a second |
 //! | `GET /api/me` | viewers | the user's name and role |
 //! | `GET /api/jobs/JOB` | viewers | the report of a job, as in `nqueens status --json` |

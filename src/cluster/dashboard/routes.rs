@@ -120,6 +120,8 @@ pub(super) fn router(app: Arc<App>) -> Router {
     let viewers = Router::new()
         .route("/", get(|| async { file(HTML, include_str!("page/index.html")) }))
         .route("/app.js", get(|| async { file(SCRIPT, include_str!("page/app.js")) }))
+        .route("/elements.js", get(|| async { file(SCRIPT, include_str!("page/elements.js")) }))
+        .route("/format.js", get(|| async { file(SCRIPT, include_str!("page/format.js")) }))
         .route("/pictures.js", get(|| async { file(SCRIPT, include_str!("page/pictures.js")) }))
         .route("/api/me", get(me))
         .route(LIVE, get(events))

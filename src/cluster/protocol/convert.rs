@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_malformed_is_refused() {
+    fn malformed_messages_are_refused() {
         let good = || messages::result(&completion(&[(24, 5)], 1, 2));
         let refused =
             |result| messages::unit_result(result, ("w", "o"), "0").expect_err("malformed");

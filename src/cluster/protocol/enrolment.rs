@@ -69,7 +69,7 @@ pub async fn enrol(
     };
     let answer = channel.enrolment().enroll(request).await?.into_inner();
     let credentials =
-        key.answered(token.authority(), &answer.certificate_pem, &answer.authority_pem)?;
+        key.into_credentials(token.authority(), &answer.certificate_pem, &answer.authority_pem)?;
     credentials.save(folder)?;
     Ok(credentials)
 }
@@ -91,7 +91,8 @@ pub async fn renew(
     let channel = Channel::new(address, &security, deadline)?;
     let request = v1::RenewRequest { peer: peer(), request: key.request().to_vec() };
     let answer = channel.enrolment().renew(request).await?.into_inner();
-    let renewed = key.answered(authority, &answer.certificate_pem, &answer.authority_pem)?;
+    let renewed =
+        key.into_credentials(authority, &answer.certificate_pem, &answer.authority_pem)?;
     renewed.save(folder)?;
     Ok(renewed)
 }

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_peer_of_another_version_is_told_what_to_install() {
+    fn the_error_for_another_version_names_the_version_to_install() {
         assert_eq!(check(peer().as_ref()), Ok(BUILD.to_owned()));
         let newer = Peer { protocol: PROTOCOL + 1, build: "9.0.0\u{7}".into() };
         let message = check(Some(&newer)).expect_err("another version").to_string();

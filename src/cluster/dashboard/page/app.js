@@ -1,4 +1,6 @@
 // The page: shows the coordinator's state as text and drawings. Its data is never parsed as HTML.
+import { element, keyed, setClass, setText, terms } from "/elements.js";
+import { clock, duration, grouped, percent, plural, roughly, rounded } from "/format.js";
 import { UnitMap, boardPicture, historyPicture } from "/pictures.js";
 
 const $ = (id) => document.getElementById(id);
@@ -12,96 +14,7 @@ let me = { may_control: false };
 let clockOffset = 0;
 let selected = null;
 
-// ---- formatting
-
-const grouped = (digits) => String(digits).replace(/\B(?=(\d{3})+$)/g, "\u202f");
-const plural = (count, one, many = `${one}s`) => `${grouped(count)} ${count === 1 ? one : many}`;
-const percent = (part, whole) => {
-  if (!whole) return "–";
-  const share = (100 * part) / whole;
-  // An incomplete job never shows 100 %.
-  if (part < whole && share > 99.9) return "99.9 %";
-  if (part > 0 && share < 0.1) return "< 0.1 %";
-  return `${share === 100 ? 100 : share.toFixed(1)} %`;
-};
-const rounded = (value) => {
-  if (!value) return "0";
-  if (value >= 100_000) return value.toExponential(2).replace("e+", "e");
-  if (value >= 100) return grouped(Math.round(value));
-  return String(Number(value.toPrecision(value >= 1 ? 3 : 2)));
-};
-const duration = (seconds) => {
-  if (seconds < 60) return `${Math.max(0, Math.round(seconds))} s`;
-  const units = [["d", 86_400], ["h", 3600], ["min", 60], ["s", 1]];
-  const at = units.findIndex(([, size]) => seconds >= size);
-  const [word, size] = units[at];
-  const first = Math.floor(seconds / size);
-  const [small, smaller] = units[at + 1];
-  const second = Math.floor((seconds - first * size) / smaller);
-  return `${grouped(first)} ${word} ${String(second).padStart(2, "0")} ${small}`;
-};
-/** Formats a duration that is only an estimate. */
-const roughly = (seconds) => {
-  const units = [["d", 86_400], ["h", 3600], ["min", 60]];
-  const unit = units.find(([, size]) => seconds >= 3 * size);
-  return unit ? `${grouped(Math.round(seconds / unit[1]))} ${unit[0]}` : duration(seconds);
-};
 const now = () => Date.now() + clockOffset;
-const clock = (ms) => new Date(ms).toLocaleString("en-GB", {
-  month: "short", day: "2-digit", hour: "2-digit", minute: "2-digit", second: "2-digit",
-});
-
-// ---- elements
-
-/** Creates an element with a class and text or children. */
-function element(name, className, ...children) {
-  const made = document.createElement(name);
-  if (className) made.className = className;
-  made.append(...children);
-  return made;
-}
-/** Sets an element's text if it has changed. */
-function setText(target, text) {
-  if (target.textContent !== text) target.textContent = text;
-}
-/** Sets an element's classes if they have changed. */
-function setClass(target, className) {
-  if (target.className !== className) target.className = className;
-}
-/** Fills a list of terms: `[term, text, small text, class]`. */
-function terms(list, entries) {
-  while (list.children.length > entries.length) list.lastChild.remove();
-  entries.forEach(([term, text, small, className], at) => {
-    const row = list.children[at] ?? list.appendChild(element("div", "", element("dt"), element("dd", "", "", element("small"))));
-    const [dt, dd] = row.children;
-    setText(dt, term);
-    if (dd.firstChild.data !== text) dd.firstChild.data = text;
-    setText(dd.lastChild, small ?? "");
-    dd.lastChild.hidden = !small;
-    setClass(dd, className ?? "");
-    row.className = (className ?? "").includes("whole") ? "whole" : "";
-  });
-}
-/** Keeps one child element per name, in this order. */
-function keyed(parent, names, make, update) {
-  parent.byName ??= new Map();
-  const wanted = new Set(names);
-  for (const [name, child] of parent.byName) {
-    if (!wanted.has(name)) {
-      child.remove();
-      parent.byName.delete(name);
-    }
-  }
-  names.forEach((name, at) => {
-    let child = parent.byName.get(name);
-    if (!child) {
-      child = make(name);
-      parent.byName.set(name, child);
-    }
-    if (parent.children[at] !== child) parent.insertBefore(child, parent.children[at] ?? null);
-    update(child, name);
-  });
-}
 
 // ---- requests
 
@@ -203,7 +116,7 @@ function updateJob(item, name) {
   bar.lastChild.style.width = `${(100 * (job.units_done - job.units_verified)) / Math.max(1, job.units)}%`;
   const isDone = job.solutions !== undefined;
   setText(under.firstChild, isDone ? grouped(job.solutions) : percent(job.units_done, job.units));
-  setText(under.lastChild, job.state === "disputed" ? `disputed, ${plural(job.recounts_due, "recount")} due` : isDone ? "solutions" : job.left_s !== undefined ? `${timeLeft(job)[0]} left` : plural(job.units, "unit"));
+  setText(under.lastChild, job.state === "disputed" ? `disputed, ${plural(job.recounts_due, "recount")} due` : isDone ? (String(job.solutions) === "1" ? "solution" : "solutions") : job.left_s !== undefined ? `${timeLeft(job)[0]} left` : plural(job.units, "unit"));
 }
 
 const map = new UnitMap($("map"), $("cell"));
