@@ -50,7 +50,7 @@ pub(super) async fn bind(at: SocketAddr) -> Result<Bound, Failure> {
 
 /// Serves it until this process ends.
 pub(super) fn open(bound: Bound, listening: &BoundAddress) {
-    let InProcessService { service, authority } = listening.inside.clone();
+    let InProcessService { service, authority } = listening.in_process.clone();
     let door = match authority {
         None => AuthMode::Open,
         Some((authority, identity)) => AuthMode::Locked(authority, identity),
