@@ -16,7 +16,7 @@ use super::{Exit, Failure, print};
 use crate::cluster::auth::{Authority, AuthorityError};
 use crate::cluster::campaign::Settings;
 use crate::cluster::coordinator::{
-    self, BoundAddress, ConnectionLimits, Notify, Options, authority_folder, now_ms,
+    self, BoundAddress, ConnectionLimits, CoordinatorOptions, Notify, authority_folder, now_ms,
 };
 
 /// Run a coordinator, which hands out units to workers and keeps the ledger.
@@ -156,7 +156,7 @@ fn serve(args: &ServeArgs) -> Result<Exit, Failure> {
     if let Some(at) = args.dashboard {
         dashboard::check(at, tls)?;
     }
-    let mut options = Options {
+    let mut options = CoordinatorOptions {
         data: args.data.data.clone(),
         listen: args.listen,
         insecure: args.insecure,

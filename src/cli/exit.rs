@@ -135,8 +135,8 @@ impl From<BenchError> for Failure {
 impl From<LedgerError> for Failure {
     fn from(error: LedgerError) -> Self {
         let exit = match &error {
-            LedgerError::Damaged { damage, .. } if damage.is_disagreement() => Exit::CheckFailed,
-            LedgerError::Refused { .. } => Exit::CheckFailed,
+            LedgerError::Damaged { damage, .. } if damage.is_inconsistency() => Exit::CheckFailed,
+            LedgerError::InvalidEntry { .. } => Exit::CheckFailed,
             _ => Exit::File,
         };
         Self { exit, message: error.to_string() }

@@ -15,7 +15,7 @@ use std::time::Duration;
 use nqueens::cluster::auth::{Credentials, Fingerprint, KeyRequest, Role, client_config};
 use nqueens::cluster::campaign::Settings;
 use nqueens::cluster::coordinator::{
-    self, AddressFile, ConnectionLimits, Notify, Options, PoolLimits, operator_folder,
+    self, AddressFile, ConnectionLimits, CoordinatorOptions, Notify, PoolLimits, operator_folder,
 };
 use nqueens::cluster::protocol::{Address, Channel, Security, enrol, v1};
 use rustls::pki_types::ServerName;
@@ -39,7 +39,7 @@ struct Serving {
 
 impl Serving {
     async fn start(data: &Path, connections: ConnectionLimits) -> Self {
-        let options = Options {
+        let options = CoordinatorOptions {
             data: data.to_owned(),
             listen: ([127, 0, 0, 1], 0).into(),
             insecure: false,

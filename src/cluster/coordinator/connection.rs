@@ -27,7 +27,7 @@ pub(super) struct PeerInfo {
 }
 
 impl PeerInfo {
-    /// Records that a call was allowed. This extends the life of a connection without a
+    /// Records that a call was allowed. This extends the lifetime of a connection without a
     /// certificate.
     pub(super) fn call_allowed(&self) {
         if let Some(expiry) = &self.expiry {
@@ -59,14 +59,14 @@ impl Expiry {
 pub(super) struct Connection<S> {
     accepted: Accepted<S>,
     expiry: Option<Arc<Expiry>>,
-    /// Runs until the preface has arrived; without a certificate, for the whole life of the
+    /// Runs until the preface has arrived; without a certificate, for the whole lifetime of the
     /// connection.
     timer: Option<Pin<Box<Sleep>>>,
     received: u64,
 }
 
 impl<S> Connection<S> {
-    /// Wraps a connection. Without a certificate, it lives for `after_call` after each allowed
+    /// Wraps a connection. Without a certificate, it stays open for `after_call` after each allowed
     /// call.
     pub(super) fn new(accepted: Accepted<S>, after_call: Duration) -> Self {
         let timer = Some(Box::pin(tokio::time::sleep_until(accepted.deadline)));
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_stranger_lives_until_its_deadline_whatever_it_sends_and_longer_after_a_call() {
+    async fn an_anonymous_connection_ends_at_its_deadline_unless_a_call_was_allowed() {
         let (mut silent, mut far) = connection(Identity::Anonymous, Instant::now() + HOUR);
         assert!(read(&mut silent).is_none(), "there is time");
         far.write_all(&[7; 100]).await.expect("room");
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_is_known_has_until_its_deadline_for_the_preface_and_is_then_left_alone() {
+    async fn a_known_peer_has_a_deadline_for_the_preface_only() {
         for identity in [Identity::Trusted, Identity::Certified(Arc::from([1_u8]))] {
             let (mut late, mut far) = connection(identity.clone(), over().await);
             far.write_all(&[7; 23]).await.expect("room");

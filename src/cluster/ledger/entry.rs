@@ -12,7 +12,7 @@ pub enum Entry {
     /// A job was accepted.
     JobSubmitted(JobSubmitted),
     /// The phase of a job changed.
-    JobState(JobState),
+    JobState(PhaseChanged),
     /// A unit was counted.
     UnitDone(UnitDone),
     /// A unit that is done was recounted.
@@ -34,7 +34,7 @@ pub enum Entry {
     WorkerReleased(WorkerReleased),
     /// A worker was drained: it gets no more work until it restarts.
     WorkerDrained(WorkerDrained),
-    /// A remark for people.
+    /// A comment for operators.
     Note(Note),
 }
 
@@ -93,7 +93,7 @@ impl Phase {
 /// A change of a job's phase.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct JobState {
+pub struct PhaseChanged {
     /// The job.
     pub job: JobHash,
     /// The new phase; finished only if every unit is done and the total passes its checks.
@@ -321,13 +321,13 @@ pub struct WorkerDrained {
     pub at_ms: u64,
 }
 
-/// A remark.
+/// A comment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Note {
     /// The text.
     pub text: String,
-    /// Time of the remark.
+    /// Time of the comment.
     pub at_ms: u64,
 }
 
@@ -336,7 +336,7 @@ impl Entry {
     pub const fn job(&self) -> Option<JobHash> {
         match self {
             Self::JobSubmitted(JobSubmitted { job, .. })
-            | Self::JobState(JobState { job, .. })
+            | Self::JobState(PhaseChanged { job, .. })
             | Self::UnitDone(UnitDone { job, .. })
             | Self::Recount(Recount { job, .. })
             | Self::SpotCheck(SpotCheck { job, .. })
@@ -360,7 +360,7 @@ mod tests {
     use crate::tally::Residues;
 
     #[test]
-    fn the_text_of_an_entry_is_the_one_that_files_hold() {
+    fn the_text_of_an_entry_is_the_one_in_files() {
         let job = Job::new(Problem::empty(Piece::Queen, 16), Scheme::CentreCross, None, 64)
             .expect("small");
         let mut done = UnitDone {
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_of_checks_and_disputes_is_the_one_that_files_hold() {
+    fn the_text_of_checks_and_disputes_is_the_one_in_files() {
         let job = JobHash::from_bytes([0xab; 16]);
         let check = Entry::SpotCheck(SpotCheck {
             job,
@@ -418,7 +418,7 @@ mod tests {
             at_ms: 1_700_000_000_000,
         });
         let disputed =
-            Entry::JobState(JobState { job, state: Phase::Disputed, at_ms: 1_700_000_000_000 });
+            Entry::JobState(PhaseChanged { job, state: Phase::Disputed, at_ms: 1_700_000_000_000 });
         let name = "ab".repeat(16);
         for (entry, text) in [
             (
@@ -453,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn each_phase_stands_at_the_place_of_its_number() {
+    fn each_phase_is_at_the_index_of_its_number() {
         for (number, phase) in (0..).zip(Phase::ALL) {
             assert_eq!(phase as usize, number);
         }

@@ -54,14 +54,14 @@ pub struct WorkerRecord {
     pub drained: Option<u64>,
 }
 
-/// The reason why an entry is not valid after its predecessors.
+/// The reason that an entry is not valid after its predecessors.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidEntry {
     /// The text is not that of a job with this hash.
-    #[error("job {0}: the text is not that of a job with this hash; submit the job's own text")]
+    #[error("job {0}: the text does not have this hash; submit the canonical text of the job")]
     JobText(JobHash),
     /// The job was submitted before.
-    #[error("job {0} was submitted before; a job is submitted once")]
+    #[error("job {0} was already submitted")]
     DuplicateJob(JobHash),
     /// The job was never submitted.
     #[error("job {0} was never submitted; submit it first")]
@@ -77,7 +77,7 @@ pub enum InvalidEntry {
         units: u64,
     },
     /// The unit has a result in force.
-    #[error("unit {unit} of job {job} is done already; its result must be voided first")]
+    #[error("unit {unit} of job {job} already has a result, which must be voided first")]
     DuplicateUnit {
         /// The job.
         job: JobHash,
@@ -85,7 +85,7 @@ pub enum InvalidEntry {
         unit: u64,
     },
     /// The unit has no result in force.
-    #[error("unit {unit} of job {job} is not done; there is no result to recount or to void")]
+    #[error("unit {unit} of job {job} has no result that could be recounted or voided")]
     NotDone {
         /// The job.
         job: JobHash,
@@ -104,7 +104,8 @@ pub enum InvalidEntry {
     },
     /// The recount's `agrees` contradicts its sum.
     #[error(
-        "unit {unit} of job {job}: the recount has {recount} thirds, the result {result}, but agrees = {agrees}"
+        "unit {unit} of job {job}: the recount has {recount} thirds, the result {result}, \
+         but agrees = {agrees}"
     )]
     Verdict {
         /// The job.
@@ -119,7 +120,10 @@ pub enum InvalidEntry {
         agrees: bool,
     },
     /// A time that is negative or not finite; JSON cannot represent the latter.
-    #[error("unit {unit} of job {job} took a time that is no number of seconds from 0 on")]
+    #[error(
+        "unit {unit} of job {job} has an invalid counting time; it must be a finite number of \
+         seconds, at least 0"
+    )]
     Elapsed {
         /// The job.
         job: JobHash,
@@ -180,14 +184,14 @@ pub(super) struct JobEntries {
 pub(super) enum Undo {
     Submitted(JobHash),
     Row(JobHash, JobRow),
-    Done(JobHash, u64, Option<InForceBefore>),
+    Done(JobHash, u64, Option<EarlierResult>),
     Poisoned(JobHash, u64, Option<UnitReason>),
     Worker(String, Option<WorkerRecord>),
 }
 
-/// The value before the change.
+/// The result in force before the change.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct InForceBefore(InForce);
+pub(super) struct EarlierResult(InForce);
 
 /// The state of a campaign's ledger.
 #[derive(Debug, Default)]
@@ -200,7 +204,7 @@ pub(super) struct LedgerState {
 
 impl LedgerState {
     /// Returns the number of the entry with the result that `entry` refers to, if one is in force.
-    /// The tally of that result must be passed to [`Self::enter`].
+    /// The tally of that result must be passed to [`Self::apply`].
     pub(super) fn result_of(&self, entry: &Entry) -> Option<u64> {
         let (job, unit) = match entry {
             Entry::Recount(recount) => (&recount.job, &recount.unit),
@@ -215,7 +219,7 @@ impl LedgerState {
     ///
     /// # Errors
     /// Returns an error if the entry is not valid after its predecessors; nothing has changed then.
-    pub(super) fn enter(
+    pub(super) fn apply(
         &mut self,
         number: u64,
         entry: &Entry,
@@ -244,8 +248,8 @@ impl LedgerState {
             Entry::Note(_) => {}
             _ => {
                 if let Some(hash) = entry.job() {
-                    let book = self.jobs.get_mut(&hash).ok_or(InvalidEntry::NoSuchJob(hash))?;
-                    return book.enter(number, entry, result, undo);
+                    let job = self.jobs.get_mut(&hash).ok_or(InvalidEntry::NoSuchJob(hash))?;
+                    return job.apply(number, entry, result, undo);
                 }
             }
         }
@@ -272,13 +276,13 @@ impl LedgerState {
             phase_ms: submitted.at_ms,
             totals,
         };
-        let book = JobEntries {
+        let job = JobEntries {
             submitted: submitted.clone(),
             row,
             done: HashMap::new(),
             poisoned: BTreeMap::new(),
         };
-        self.jobs.insert(hash, book);
+        self.jobs.insert(hash, job);
         self.order.push(hash);
         undo.push(Undo::Submitted(hash));
         Ok(())
@@ -296,21 +300,21 @@ impl LedgerState {
     }
 
     /// Reverts the changes recorded in `undo`.
-    pub(super) fn go_back(&mut self, undo: Vec<Undo>) {
+    pub(super) fn revert(&mut self, undo: Vec<Undo>) {
         for step in undo.into_iter().rev() {
             match step {
                 Undo::Submitted(hash) => {
                     self.jobs.remove(&hash);
                     self.order.pop();
                 }
-                Undo::Row(hash, row) => self.with_job(hash, |book| book.row = row),
-                Undo::Done(hash, unit, before) => self.with_job(hash, |book| match before {
-                    Some(InForceBefore(before)) => drop(book.done.insert(unit, before)),
-                    None => drop(book.done.remove(&unit)),
+                Undo::Row(hash, row) => self.with_job(hash, |job| job.row = row),
+                Undo::Done(hash, unit, before) => self.with_job(hash, |job| match before {
+                    Some(EarlierResult(before)) => drop(job.done.insert(unit, before)),
+                    None => drop(job.done.remove(&unit)),
                 }),
-                Undo::Poisoned(hash, unit, before) => self.with_job(hash, |book| match before {
-                    Some(before) => drop(book.poisoned.insert(unit, before)),
-                    None => drop(book.poisoned.remove(&unit)),
+                Undo::Poisoned(hash, unit, before) => self.with_job(hash, |job| match before {
+                    Some(before) => drop(job.poisoned.insert(unit, before)),
+                    None => drop(job.poisoned.remove(&unit)),
                 }),
                 Undo::Worker(name, Some(before)) => drop(self.workers.insert(name, before)),
                 Undo::Worker(name, None) => drop(self.workers.remove(&name)),
@@ -319,8 +323,8 @@ impl LedgerState {
     }
 
     fn with_job(&mut self, hash: JobHash, change: impl FnOnce(&mut JobEntries)) {
-        if let Some(book) = self.jobs.get_mut(&hash) {
-            change(book);
+        if let Some(job) = self.jobs.get_mut(&hash) {
+            change(job);
         }
     }
 
@@ -341,7 +345,7 @@ impl LedgerState {
 }
 
 impl JobEntries {
-    fn enter(
+    fn apply(
         &mut self,
         number: u64,
         entry: &Entry,
@@ -353,7 +357,7 @@ impl JobEntries {
         match entry {
             Entry::JobState(change) => {
                 if change.state == Phase::Finished {
-                    self.may_finish()?;
+                    self.check_finishable()?;
                 }
                 row.phase = change.state;
                 row.phase_ms = change.at_ms;
@@ -479,7 +483,7 @@ impl JobEntries {
         in_force.zip(result).ok_or(InvalidEntry::NotDone { job: self.submitted.job, unit })
     }
 
-    fn may_finish(&self) -> Result<(), InvalidEntry> {
+    fn check_finishable(&self) -> Result<(), InvalidEntry> {
         let JobSubmitted { job, units, .. } = self.submitted;
         match units - self.row.totals.done {
             0 => {
@@ -499,7 +503,7 @@ impl JobEntries {
             Some(new) => self.done.insert(unit, new),
             None => self.done.remove(&unit),
         };
-        undo.push(Undo::Done(self.submitted.job, unit, before.map(InForceBefore)));
+        undo.push(Undo::Done(self.submitted.job, unit, before.map(EarlierResult)));
     }
 
     /// Returns whether entry number `number` holds the result of `unit` in force.

@@ -12,7 +12,7 @@ mod schema;
 pub use campaign_file::{CampaignFile, JobRecord, Loaded};
 pub use check::{CheckReport, JobOverview, Overview, check, export, show};
 pub use entry::{
-    CheckDepth, DrawnChecks, Entry, JobState, JobSubmitted, Note, Phase, Recount, SpotCheck,
+    CheckDepth, DrawnChecks, Entry, JobSubmitted, Note, Phase, PhaseChanged, Recount, SpotCheck,
     SubSums, UnitDone, UnitReason, UnitRevived, WorkerDrained, WorkerQuarantined, WorkerReleased,
     WorkerSeen,
 };

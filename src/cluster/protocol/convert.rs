@@ -5,8 +5,8 @@ use std::net::IpAddr;
 
 use crate::board::{Piece, Problem, Square};
 use crate::cluster::campaign::{
-    Assignment, HeldLease, JobState, Source, SubRangeSet, SyncRequest, SyncResponse, UnitId,
-    UnitResult, Verdict,
+    Assignment, HeldLease, JobState, ResultVerdict, Source, SubRangeSet, SyncRequest, SyncResponse,
+    UnitId, UnitResult,
 };
 use crate::decomposition::JobHash;
 use crate::tally::{Parts, Residues, Tally};
@@ -321,15 +321,15 @@ pub mod messages {
     }
 }
 
-impl From<Verdict> for v1::Verdict {
-    fn from(verdict: Verdict) -> Self {
+impl From<ResultVerdict> for v1::Verdict {
+    fn from(verdict: ResultVerdict) -> Self {
         match verdict {
-            Verdict::Accepted => Self::Accepted,
-            Verdict::Duplicate => Self::Duplicate,
-            Verdict::Conflict => Self::Conflict,
-            Verdict::StaleJob => Self::StaleJob,
-            Verdict::Refused => Self::Refused,
-            Verdict::Quarantined => Self::Quarantined,
+            ResultVerdict::Accepted => Self::Accepted,
+            ResultVerdict::Duplicate => Self::Duplicate,
+            ResultVerdict::Conflict => Self::Conflict,
+            ResultVerdict::StaleJob => Self::StaleJob,
+            ResultVerdict::Refused => Self::Refused,
+            ResultVerdict::Quarantined => Self::Quarantined,
         }
     }
 }
