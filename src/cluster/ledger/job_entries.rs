@@ -41,7 +41,8 @@ impl JobEntries {
     /// inverse of each change is added to `undo`.
     ///
     /// # Errors
-    /// Returns an error if the entry is not valid after its predecessors; the job is then unchanged.
+    /// Returns an error if the entry is not valid after its predecessors; the job is then
+    /// unchanged.
     pub(super) fn apply(
         &mut self,
         number: u64,
