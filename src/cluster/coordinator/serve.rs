@@ -16,6 +16,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::service::Routes;
 use tonic::transport::Server;
 use tonic::transport::server::Router;
+use tonic_health::pb::health_server::{Health, HealthServer};
 
 use super::access::Access;
 use super::actor::{self, RunningActor};
@@ -69,19 +70,8 @@ pub async fn serve(
     let (notify, connections) = (options.notify, options.connections);
     let folder = |error| ServeError::Folder(data.clone(), error);
     std::fs::create_dir_all(&data).map_err(folder)?;
-    let has_authority = authority_folder(&data).exists();
-    if !insecure && !has_authority && !listen.ip().is_loopback() {
-        return Err(ServeError::NoAuthority(listen, data));
-    }
-    let authority = if has_authority && !insecure {
-        Some(Arc::new(Authority::open(&authority_folder(&data))?))
-    } else {
-        None
-    };
-    let identity = match &authority {
-        None => None,
-        Some(authority) => Some(Arc::new(ServerIdentity::new(authority, now_ms())?)),
-    };
+    let credentials = open_authority(&data, insecure, listen)?;
+    let (authority, identity) = credentials.clone().unzip();
     let write_failures = WriteFailures::default();
     if let Some(authority) = &authority {
         write_failures.record(OPERATOR, renew_operator_and_log(authority, &data, now_ms()));
@@ -134,21 +124,8 @@ pub async fn serve(
         background.spawn(renew(authority, identity, data.clone(), access, write_failures.clone()));
     }
 
-    let reflection = reflection.then(|| {
-        tonic_reflection::server::Builder::configure()
-            .register_encoded_file_descriptor_set(crate::cluster::protocol::v1::DESCRIPTORS)
-            .build_v1()
-    });
-    // The descriptors were compiled into the program, so this does not fail.
-    let reflection = reflection.and_then(Result::ok);
     let routes = with_call_metrics(routes(service), Arc::clone(&metrics));
-    let router = Server::builder()
-        .http2_keepalive_interval(Some(Duration::from_secs(30)))
-        .http2_keepalive_timeout(Some(Duration::from_secs(20)))
-        .max_concurrent_streams(Some(64))
-        .add_routes(routes.clone())
-        .add_service(health)
-        .add_optional_service(reflection);
+    let router = router(routes.clone(), health, reflection);
 
     let tls = identity.is_some();
     let address_file = AddressFile { address: address.to_string(), tls, dashboard };
@@ -157,7 +134,7 @@ pub async fn serve(
     background.spawn(retry_writes(address_file, authority.clone(), data.clone(), write_failures));
     let in_process = InProcessService {
         operations: OperationsClient::new(routes).max_decoding_message_size(usize::MAX),
-        authority: authority.clone().zip(identity.clone()),
+        authority: credentials,
     };
     listening(&BoundAddress { address, tls, metrics: metrics_address, in_process });
     let end = async move {
@@ -191,6 +168,47 @@ pub async fn serve(
     let _ = actor.send(Request::Stop).await;
     let _ = tokio::task::spawn_blocking(move || thread.join()).await;
     served
+}
+
+/// The authority that admits callers, and the identity that the server presents.
+type ServerCredentials = (Arc<Authority>, Arc<ServerIdentity>);
+
+/// Opens the authority in a data directory, with the identity of the server. Returns `None` if
+/// callers need no credentials.
+fn open_authority(
+    data: &Path,
+    insecure: bool,
+    listen: SocketAddr,
+) -> Result<Option<ServerCredentials>, ServeError> {
+    let path = authority_folder(data);
+    let has_authority = path.exists();
+    if !insecure && !has_authority && !listen.ip().is_loopback() {
+        return Err(ServeError::NoAuthority(listen, data.to_owned()));
+    }
+    if insecure || !has_authority {
+        return Ok(None);
+    }
+    let authority = Arc::new(Authority::open(&path)?);
+    let identity = Arc::new(ServerIdentity::new(&authority, now_ms())?);
+    Ok(Some((authority, identity)))
+}
+
+/// Creates the router of the gRPC server.
+fn router(routes: Routes, health: HealthServer<impl Health>, reflection: bool) -> Router {
+    let reflection = reflection.then(|| {
+        tonic_reflection::server::Builder::configure()
+            .register_encoded_file_descriptor_set(crate::cluster::protocol::v1::DESCRIPTORS)
+            .build_v1()
+    });
+    // The descriptors were compiled into the program, so this does not fail.
+    let reflection = reflection.and_then(Result::ok);
+    Server::builder()
+        .http2_keepalive_interval(Some(Duration::from_secs(30)))
+        .http2_keepalive_timeout(Some(Duration::from_secs(20)))
+        .max_concurrent_streams(Some(64))
+        .add_routes(routes)
+        .add_service(health)
+        .add_optional_service(reflection)
 }
 
 /// Opens the proofs in a data directory. Workers whose answers are wrong are reported to the actor.

@@ -30,8 +30,9 @@ use super::entry::{
     Entry, JobSubmitted, Phase, Recount, SpotCheck, UnitDone, UnitReason, WorkerDrained,
     WorkerQuarantined, WorkerReleased,
 };
+use super::job_entries::JobEntries;
 use super::ledger_error::{LedgerCorruption, LedgerError, ReadError};
-use super::ledger_state::{JobEntries, JobRow, JobTotals, LedgerState, Undo, WorkerRecord};
+use super::ledger_state::{JobRow, JobTotals, LedgerState, Undo, WorkerRecord};
 use super::schema::{self, Head};
 use crate::atomic_file::sync_directory_of;
 use crate::decomposition::JobHash;

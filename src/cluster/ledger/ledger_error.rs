@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::ErrorCode;
 
-use super::ledger_state::InvalidEntry;
+use super::invalid_entry::InvalidEntry;
 
 /// The reason that a ledger cannot be used. Each message says how to proceed.
 #[derive(Debug, thiserror::Error)]

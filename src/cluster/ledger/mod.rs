@@ -5,6 +5,8 @@ mod campaign_file;
 mod check;
 mod commit_mark;
 mod entry;
+mod invalid_entry;
+mod job_entries;
 mod ledger_error;
 mod ledger_state;
 mod schema;
@@ -16,5 +18,6 @@ pub use entry::{
     SubSums, UnitDone, UnitReason, UnitRevived, WorkerDrained, WorkerQuarantined, WorkerReleased,
     WorkerSeen,
 };
+pub use invalid_entry::InvalidEntry;
 pub use ledger_error::{LedgerCorruption, LedgerError};
-pub use ledger_state::{InvalidEntry, JobTotals, WorkerRecord};
+pub use ledger_state::{JobTotals, WorkerRecord};

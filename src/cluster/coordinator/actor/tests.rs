@@ -1,11 +1,13 @@
 use std::ops::Deref;
 
+use super::super::commands::StateError;
 use super::super::event_log::EventLog;
+use super::super::job_info::JobInfo;
 use super::super::metrics::Metrics;
 use super::super::notifier::{Notification, NotificationKind, Notifier};
 use super::*;
 use crate::board::{Piece, Problem};
-use crate::cluster::campaign::{COORDINATOR, Source};
+use crate::cluster::campaign::{COORDINATOR, JobState, Source};
 use crate::cluster::protocol::v1::{self, EventKind, EventLevel};
 use crate::decomposition::{Job, Scheme};
 use crate::tally::{Residues, Tally};

@@ -47,7 +47,8 @@ use crate::decomposition::JobHash;
 
 /// All proofs of a coordinator.
 pub(super) struct Proofs {
-    folder: PathBuf,
+    /// The directory with one directory per proof.
+    directory: PathBuf,
     pub(super) queue: Arc<TaskQueue>,
     permits: Arc<CheckPermits>,
     observers: Arc<ProofObservers>,
@@ -66,25 +67,25 @@ impl Proofs {
         misbehaviour_hook: MisbehaviourHook,
         (notifier, event_log): (Notifier, EventLog),
     ) -> io::Result<Self> {
-        let folder = data.join("proofs");
+        let directory = data.join("proofs");
         let observers = Arc::new(ProofObservers { misbehaviour_hook, notifier, event_log });
         let mut proofs = BTreeMap::new();
-        for folder in ProofStore::all(&folder)? {
+        for store in ProofStore::all(&directory)? {
             let named = |error: io::Error| {
                 io::Error::new(
                     error.kind(),
-                    format!("{}: {error}", folder.path().join("job.json").display()),
+                    format!("{}: {error}", store.path().join("job.json").display()),
                 )
             };
-            let record = folder.record().map_err(named)?;
+            let record = store.record().map_err(named)?;
             let goal = record.goal;
             proofs
-                .insert(goal.job(), Arc::new(Proof::new(goal, folder.clone(), record, &observers)));
+                .insert(goal.job(), Arc::new(Proof::new(goal, store.clone(), record, &observers)));
         }
         let queue = Arc::new(TaskQueue::new());
         let permits = Arc::new(CheckPermits::new());
         let opened = Self {
-            folder,
+            directory,
             queue,
             permits,
             observers,
@@ -139,7 +140,7 @@ impl Proofs {
             }
             return Ok((job, SubmitReply { known: true, state: proof.state(), priority: 0 }));
         }
-        let folder = ProofStore::new(self.folder.join(job.to_string()));
+        let store = ProofStore::new(self.directory.join(job.to_string()));
         let at_ms = now_ms();
         let (state, submitter) = (ProofState::Running, submitter.to_owned());
         let record = ProofRecord {
@@ -150,7 +151,7 @@ impl Proofs {
             state_ms: at_ms,
             solution: None,
         };
-        folder.write_record(&record)?;
+        store.write_record(&record)?;
         let (by, text) = (&record.submitter, goal.text());
         tracing::info!(%job, submitter = by, text, "a proof is submitted");
         self.observers.event_log.add(OperatorEvent::job_submitted(
@@ -158,7 +159,7 @@ impl Proofs {
             &goal.text(),
             &record.submitter,
         ));
-        let proof = Arc::new(Proof::new(goal, folder, record, &self.observers));
+        let proof = Arc::new(Proof::new(goal, store, record, &self.observers));
         proof.start(&self.queue, &self.permits)?;
         lock(&self.proofs).insert(job, proof);
         Ok((job, SubmitReply { known: false, state: JobState::Running, priority: 0 }))
@@ -256,7 +257,7 @@ impl Proofs {
             return Err(StateError::Unproved(job, JobState::from(state).name()));
         };
         let certificate =
-            proof.folder.certificate().map_err(|e| StateError::Unwritten(e.to_string()))?;
+            proof.store.certificate().map_err(|e| StateError::Unwritten(e.to_string()))?;
         if Sha256::digest(&certificate)[..] == digest[..] {
             Ok(certificate)
         } else {

@@ -98,7 +98,7 @@ pub(super) struct ProofProgress {
 /// A proof and its thread.
 pub(super) struct Proof {
     pub(super) goal: Goal,
-    pub(super) folder: ProofStore,
+    pub(super) store: ProofStore,
     pub(super) progress: Mutex<ProofProgress>,
     /// Set to end the thread.
     pub(super) stop: AtomicBool,
@@ -157,7 +157,7 @@ impl AnswerObserver for Proof {
 impl Proof {
     pub(super) fn new(
         goal: Goal,
-        folder: ProofStore,
+        store: ProofStore,
         record: ProofRecord,
         observers: &Arc<ProofObservers>,
     ) -> Self {
@@ -171,7 +171,7 @@ impl Proof {
         };
         Self {
             goal,
-            folder,
+            store,
             progress: Mutex::new(progress),
             stop: AtomicBool::new(false),
             row: AtomicU32::new(0),
@@ -206,7 +206,7 @@ impl Proof {
         let _one_at_a_time = lock(&self.writing);
         let before = lock(&self.progress).record.clone();
         let record = ProofRecord { state, state_ms: now_ms(), solution, ..before };
-        self.folder.write_record(&record)?;
+        self.store.write_record(&record)?;
         lock(&self.progress).record = record;
         Ok(())
     }
@@ -238,7 +238,7 @@ impl Proof {
                     return;
                 }
                 Ok(Err(error)) => {
-                    format!("{} cannot be used: {error}", proof.folder.path().display())
+                    format!("{} cannot be used: {error}", proof.store.path().display())
                 }
                 Err(_) => "its search failed with an internal error; please report it".to_owned(),
             };
@@ -259,7 +259,7 @@ impl Proof {
         certificate: &[u8],
         solution: Option<Vec<usize>>,
     ) -> io::Result<()> {
-        self.folder.write_certificate(certificate)?;
+        self.store.write_certificate(certificate)?;
         self.remember_digest(certificate);
         self.set_state(ProofState::Finished, solution)?;
         tracing::info!(proof = self.goal.text(), bytes = certificate.len(), "proved");
@@ -311,7 +311,7 @@ impl Proof {
             return;
         }
         let solution = lock(&self.progress).record.solution.clone();
-        let read = self.folder.certificate().map_err(|error| error.to_string());
+        let read = self.store.certificate().map_err(|error| error.to_string());
         let checked = read.and_then(|certificate| {
             self.check(&certificate, solution.as_deref())?;
             self.remember_digest(&certificate);
@@ -329,7 +329,7 @@ impl Proof {
         ));
         if let Err(error) = self.set_state(ProofState::Paused, None) {
             lock(&self.progress).record.state = ProofState::Paused;
-            self.note(format!("{} cannot be written: {error}", self.folder.path().display()));
+            self.note(format!("{} cannot be written: {error}", self.store.path().display()));
         }
         self.notify(
             NotificationKind::Trouble,

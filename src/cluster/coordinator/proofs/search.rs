@@ -52,7 +52,7 @@ impl Proof {
         // This machine wrote the data, so there is no limit on checking it; but a stop interrupts
         // the check.
         let is_stopped = || self.stop.load(Ordering::Relaxed);
-        let refuted = self.folder.refuted(n, &mut Meter::new(None).stopped_by(&is_stopped))?;
+        let refuted = self.store.refuted(n, &mut Meter::new(None).stopped_by(&is_stopped))?;
         self.refuted.store(refuted.len() as u64, Ordering::Relaxed);
         let solvers = (0..REMOTE_SOLVERS).map(|_| -> Box<dyn QuerySolver> {
             Box::new(RemoteQuerySolver { n, solver: solver() })
@@ -62,9 +62,9 @@ impl Proof {
         let found =
             first::first_by(n, options, solvers.collect(), &mut StopSink(self), &mut |refuted| {
                 self.refuted.store(refuted.len() as u64, Ordering::Relaxed);
-                saver.save_if_due(|| self.folder.write_refuted(n, refuted));
+                saver.save_if_due(|| self.store.write_refuted(n, refuted));
             });
-        self.folder.write_refuted(n, &found.refuted)?;
+        self.store.write_refuted(n, &found.refuted)?;
         if found.finished {
             let certificate =
                 certificate(n, &found, &mut Meter::new(None).stopped_by(&is_stopped))?;
@@ -79,7 +79,7 @@ impl Proof {
         let threads = threads.max(1);
         let question = beautiful::Question { n, norm: Norm::Euclidean, turning: false, threads };
         let is_stopped = || self.stop.load(Ordering::Relaxed);
-        let begun = self.folder.proved(&question, &mut Meter::new(None).stopped_by(&is_stopped))?;
+        let begun = self.store.proved(&question, &mut Meter::new(None).stopped_by(&is_stopped))?;
         let checkers = Arc::new(Checkers::default());
         let solvers = (0..REMOTE_SOLVERS).map(|_| -> Box<dyn SubtreeSolver> {
             Box::new(RemoteSubtreeSolver { solver: solver(), checkers: Arc::clone(&checkers) })
@@ -87,13 +87,13 @@ impl Proof {
         let mut saver = Saver::new(self);
         let mut keep = |stage: &Stage<'_>| {
             lock(&self.progress).stage = Some((stage.place, stage.best.to_vec()));
-            saver.save_if_due(|| self.folder.write_proved(&stage.state()));
+            saver.save_if_due(|| self.store.write_proved(&stage.state()));
         };
         let exact =
             most_beautiful_by(question, solvers.collect(), begun, &mut StopSink(self), &mut keep);
         let Exact { answer, certificate, state } = exact;
         if let Some(state) = state {
-            self.folder.write_proved(&state)?;
+            self.store.write_proved(&state)?;
         }
         match certificate {
             Some(certificate) => {
