@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use nqueens::board::{Piece, Problem};
 use nqueens::cluster::campaign::{
-    Assignment, Campaign, CampaignKey, CheckPlan, Event, HeldLease, Settings, Source, SyncRequest,
-    UnitId, UnitResult, Verdict,
+    Assignment, Campaign, CampaignEvent, CampaignKey, CheckPlan, HeldLease, ResultVerdict,
+    Settings, Source, SyncRequest, UnitId, UnitResult,
 };
 use nqueens::decomposition::{Job, JobHash, Scheme};
 use nqueens::tally::{Parts, Residues};
@@ -59,7 +59,11 @@ struct Timed {
 }
 
 /// Hands in a result for each unit of the leases that contradicts the one in force.
-fn contradict(campaign: &mut Campaign, leases: &[Assignment], results: u64) -> (Timed, Vec<Event>) {
+fn contradict(
+    campaign: &mut Campaign,
+    leases: &[Assignment],
+    results: u64,
+) -> (Timed, Vec<CampaignEvent>) {
     let zero = Duration::ZERO;
     let mut timed = Timed { all: zero, first_tenth: zero, last_tenth: zero, longest: zero };
     let (mut written, mut number) = (Vec::new(), 0);
@@ -81,7 +85,7 @@ fn contradict(campaign: &mut Campaign, leases: &[Assignment], results: u64) -> (
             let validation = campaign.validate(&result, None);
             validation.events.iter().for_each(|event| campaign.apply(event));
             let took = began.elapsed();
-            assert_eq!(validation.verdict, Verdict::Conflict, "unit {unit}");
+            assert_eq!(validation.verdict, ResultVerdict::Conflict, "unit {unit}");
             written.extend(validation.events);
             timed.all += took;
             timed.longest = timed.longest.max(took);
@@ -104,7 +108,7 @@ fn disputes(results: u64) {
     let job: JobHash = Job::new(problem, Scheme::CentreCross, None, 64).expect("a board").hash();
     let settings = Settings { new_owner_units: 0, ..Settings::default() };
     let mut campaign = Campaign::new(settings, 1, CampaignKey::from_seed(1));
-    campaign.apply(&Event::JobSubmitted {
+    campaign.apply(&CampaignEvent::JobSubmitted {
         job,
         units: results,
         priority: 0,
@@ -129,7 +133,7 @@ fn disputes(results: u64) {
     campaign.tick(now_ms);
     for unit in 0..results {
         let worker = if unit >= results - OTHERS { "other" } else { "honest" };
-        campaign.apply(&Event::UnitDone {
+        campaign.apply(&CampaignEvent::UnitDone {
             unit: UnitId { job, unit },
             attempt: 1,
             tally: parts(5).total().expect("agrees"),

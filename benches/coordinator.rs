@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use nqueens::cluster::coordinator::AddressFile;
-use nqueens::cluster::protocol::{Address, Link, Security, v1};
+use nqueens::cluster::protocol::{Address, Channel, Security, v1};
 use pretender::Pretender;
 
 /// Results in a call: what a worker has after some seconds.
@@ -148,7 +148,8 @@ async fn main() {
     let (workers, seconds, n) = (number(0, 1000), number(1, 60), number(2, 25));
     let coordinator = Coordinator::start();
     let address = coordinator.address();
-    let link = || Link::new(&address, &Security::Plain, Duration::from_secs(30)).expect("a link");
+    let link =
+        || Channel::new(&address, &Security::Plain, Duration::from_secs(30)).expect("a channel");
 
     let began = Instant::now();
     let request = v1::SubmitRequest {
@@ -156,7 +157,8 @@ async fn main() {
         n: u32::try_from(n).expect("small"),
         ..v1::SubmitRequest::default()
     };
-    let long = Link::new(&address, &Security::Plain, Duration::from_secs(600)).expect("a link");
+    let long =
+        Channel::new(&address, &Security::Plain, Duration::from_secs(600)).expect("a channel");
     long.operations().submit(request).await.expect("submitted");
     let status =
         link().operations().status(v1::StatusRequest::default()).await.expect("told").into_inner();

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use nqueens::cluster::coordinator::AddressFile;
-use nqueens::cluster::protocol::{Address, Link, Security, v1};
+use nqueens::cluster::protocol::{Address, Channel, Security, v1};
 use pretender::Pretender;
 
 /// Between the calls of one worker.
@@ -56,8 +56,8 @@ async fn main() {
         AddressFile::read(Path::new(data)).expect("it runs").address.parse().expect("an address");
     let tasks: Vec<_> = (1..=workers)
         .map(|number| {
-            let link =
-                Link::new(&address, &Security::Plain, Duration::from_secs(30)).expect("a link");
+            let link = Channel::new(&address, &Security::Plain, Duration::from_secs(30))
+                .expect("a channel");
             let units_per_s = units_per_s * (0.6 + 0.8 * fastrand::f64());
             let worker = Pretender::new(format!("node-{number:03}"), link, units_per_s);
             tokio::spawn(work(worker, device.to_owned(), units_per_s))

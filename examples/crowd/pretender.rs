@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use nqueens::cluster::campaign::{Assignment, HeldLease, Source, UnitId, UnitResult};
-use nqueens::cluster::protocol::{Link, messages, peer, v1};
+use nqueens::cluster::protocol::{Channel, messages, peer, v1};
 use nqueens::decomposition::{Decomposition, Job, JobHash};
 use nqueens::tally::{Parts, Residues};
 use tonic::Status;
@@ -15,7 +15,7 @@ const KERNEL: &str = "pretended";
 /// Its state between two calls.
 pub(crate) struct Pretender {
     name: String,
-    link: Link,
+    link: Channel,
     /// Units a second that it says it measured.
     units_per_s: f64,
     boot: u64,
@@ -26,7 +26,7 @@ pub(crate) struct Pretender {
 }
 
 impl Pretender {
-    pub(crate) fn new(name: String, link: Link, units_per_s: f64) -> Self {
+    pub(crate) fn new(name: String, link: Channel, units_per_s: f64) -> Self {
         Self {
             name,
             link,

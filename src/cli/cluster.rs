@@ -97,7 +97,7 @@ async fn run_campaign(args: &Args, problem: &Problem) -> Result<Exit, Failure> {
     let (close, mut closed) = tokio::sync::watch::channel(false);
     let (report_address, mut listening) = tokio::sync::mpsc::unbounded_channel();
     let serving = tokio::spawn({
-        let options = coordinator::Options {
+        let options = coordinator::CoordinatorOptions {
             data: folder.path.join("coordinator"),
             listen: ([127, 0, 0, 1], 0).into(),
             // It listens on loopback only.

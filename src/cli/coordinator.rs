@@ -16,7 +16,7 @@ use super::{Exit, Failure, print};
 use crate::cluster::auth::{Authority, AuthorityError};
 use crate::cluster::campaign::Settings;
 use crate::cluster::coordinator::{
-    self, BoundAddress, ConnectionLimits, Notify, Options, authority_folder, now_ms,
+    self, BoundAddress, ConnectionLimits, CoordinatorOptions, Notify, authority_folder, now_ms,
 };
 
 /// Run a coordinator, which leases units to workers and writes the ledger.
@@ -160,7 +160,7 @@ fn serve(args: &ServeArgs) -> Result<Exit, Failure> {
     if let Some(at) = args.dashboard {
         dashboard::check(at, tls)?;
     }
-    let mut options = Options {
+    let mut options = CoordinatorOptions {
         data: args.data.data.clone(),
         listen: args.listen,
         insecure: args.insecure,
@@ -206,7 +206,7 @@ fn log_addresses(listening: &BoundAddress) {
 fn init(args: &InitArgs) -> Result<Exit, Failure> {
     let folder = args.data.authority_folder();
     let authority = Authority::init(&folder, &args.name, now_ms())?;
-    let names = authority.server_names().map_err(AuthorityError::Register)?;
+    let names = authority.server_names().map_err(AuthorityError::Registry)?;
     let fingerprint = authority.fingerprint().to_string();
     if args.json {
         let report = Report { authority: folder, fingerprint, names };

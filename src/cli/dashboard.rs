@@ -24,14 +24,14 @@ pub(super) async fn bind(at: SocketAddr) -> Result<Bound, Failure> {
 
 /// Serves the dashboard until this process ends.
 pub(super) fn open(bound: Bound, listening: &BoundAddress) {
-    let InProcessService { service, authority } = listening.inside.clone();
+    let InProcessService { operations, authority } = listening.in_process.clone();
     let auth_mode = match authority {
         None => AuthMode::Open,
-        Some((authority, identity)) => AuthMode::Locked(authority, identity),
+        Some((authority, identity)) => AuthMode::Sessions(authority, identity),
     };
     tracing::info!(url = bound.url(listening.tls), "dashboard");
     tokio::spawn(async move {
-        if let Err(error) = dashboard::serve(bound, service, auth_mode).await {
+        if let Err(error) = dashboard::serve(bound, operations, auth_mode).await {
             tracing::error!("cannot serve the dashboard: {error}");
         }
     });

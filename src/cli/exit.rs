@@ -145,8 +145,8 @@ impl From<BenchError> for Failure {
 impl From<LedgerError> for Failure {
     fn from(error: LedgerError) -> Self {
         let exit = match &error {
-            LedgerError::Damaged { damage, .. } if damage.is_disagreement() => Exit::CheckFailed,
-            LedgerError::Refused { .. } => Exit::CheckFailed,
+            LedgerError::Damaged { damage, .. } if damage.is_inconsistency() => Exit::CheckFailed,
+            LedgerError::InvalidEntry { .. } => Exit::CheckFailed,
             _ => Exit::File,
         };
         Self { exit, message: error.to_string() }
@@ -160,7 +160,9 @@ impl From<ServeError> for Failure {
             ServeError::NoAuthority(..) => Exit::Usage,
             ServeError::Ledger(error) => Self::from(error).exit,
             ServeError::Authority(error) => Self::from(error).exit,
-            ServeError::Holder(_) | ServeError::Folder(..) | ServeError::Proofs(_) => Exit::File,
+            ServeError::Credentials(_) | ServeError::Folder(..) | ServeError::Proofs(_) => {
+                Exit::File
+            }
             ServeError::CampaignActor => Exit::CheckFailed,
             ServeError::Tls(_)
             | ServeError::Listen(..)
@@ -212,7 +214,7 @@ impl From<AuthorityError> for Failure {
             | AuthorityError::Missing(_)
             | AuthorityError::Damaged(_)
             | AuthorityError::OpenToOthers { .. }
-            | AuthorityError::Register(_)
+            | AuthorityError::Registry(_)
             | AuthorityError::Certificate(_) => Exit::File,
         };
         Self { exit, message: error.to_string() }

@@ -11,10 +11,10 @@ use etcetera::BaseStrategy;
 use tonic::{Code, Status};
 
 use super::{Exit, Failure};
-use crate::cluster::auth::{Credentials, HolderError, Name, Renewal, Token};
+use crate::cluster::auth::{Credentials, CredentialsError, Name, Renewal, Token};
 use crate::cluster::coordinator::{AddressFile, AddressFileError, now_ms, operator_folder};
 use crate::cluster::protocol::{
-    Address, ConnectError, ConnectFault, EnrolError, Link, LinkError, Security, enrol,
+    Address, Channel, ChannelError, ConnectError, ConnectErrorKind, EnrolError, Security, enrol,
     is_not_valid_yet, renew,
 };
 
@@ -43,7 +43,7 @@ pub(super) struct Remote {
 /// A coordinator that can be called.
 #[derive(Clone, Debug)]
 pub(super) struct Coordinator {
-    pub(super) link: Link,
+    pub(super) link: Channel,
     address: Address,
     uses_tls: bool,
     /// Whether a call has been answered.
@@ -103,7 +103,7 @@ impl Remote {
                 let credentials = Self::renewed(address, credentials, folder).await;
                 return Ok(Security::Tls(credentials.authority(), Some(Box::new(credentials))));
             }
-            Ok(_) | Err(HolderError::Missing(_)) => {}
+            Ok(_) | Err(CredentialsError::Missing(_)) => {}
             Err(error) => return Err(error.into()),
         }
         if let Some(token) = &self.token {
@@ -154,8 +154,8 @@ impl Remote {
 /// Returns the failure of an enrolment.
 fn not_enrolled(address: &Address, error: EnrolError) -> Failure {
     match error {
-        EnrolError::Link(error) => error.into(),
-        EnrolError::Holder(error) => error.into(),
+        EnrolError::Channel(error) => error.into(),
+        EnrolError::Credentials(error) => error.into(),
         EnrolError::Refused(status) => refused(address, &status),
     }
 }
@@ -176,7 +176,7 @@ fn local(data: &Path) -> Result<Coordinator, Failure> {
 impl Coordinator {
     /// Creates the connection to a coordinator at an address.
     pub(super) fn to(address: Address, security: &Security) -> Result<Self, Failure> {
-        let link = Link::new(&address, security, DEADLINE)?;
+        let link = Channel::new(&address, security, DEADLINE)?;
         let uses_tls = matches!(security, Security::Tls(..));
         Ok(Self { link, address, uses_tls, has_answered: Arc::default(), renewable: None })
     }
@@ -209,7 +209,7 @@ impl Coordinator {
                     .to_owned();
         }
         let may_need_tls = !self.uses_tls && !self.has_answered.load(Ordering::Relaxed);
-        let is_listening = |broken: ConnectError| broken.fault != ConnectFault::NobodyListens;
+        let is_listening = |broken: ConnectError| broken.kind != ConnectErrorKind::Refused;
         if may_need_tls && ConnectError::of(&status).is_some_and(is_listening) {
             failure.message += " (called without TLS; if the coordinator uses TLS, give --token, or --data on its own machine)";
         }
@@ -237,7 +237,7 @@ fn refused(address: &Address, status: &Status) -> Failure {
     let broken = ConnectError::of(status);
     let message = match status.code() {
         _ if may_pass(status) || broken.is_some() => {
-            let why = broken.map_or(reason.to_owned(), |broken| broken.why);
+            let why = broken.map_or(reason.to_owned(), |broken| broken.message);
             format!("cannot reach the coordinator at {address}: {why}")
         }
         Code::Unauthenticated | Code::PermissionDenied => {
@@ -248,14 +248,14 @@ fn refused(address: &Address, status: &Status) -> Failure {
     Failure { exit, message }
 }
 
-impl From<LinkError> for Failure {
-    fn from(error: LinkError) -> Self {
+impl From<ChannelError> for Failure {
+    fn from(error: ChannelError) -> Self {
         Self { exit: Exit::Coordinator, message: error.to_string() }
     }
 }
 
-impl From<HolderError> for Failure {
-    fn from(error: HolderError) -> Self {
+impl From<CredentialsError> for Failure {
+    fn from(error: CredentialsError) -> Self {
         Self { exit: Exit::File, message: error.to_string() }
     }
 }

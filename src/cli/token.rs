@@ -173,10 +173,10 @@ fn create(args: &CreateArgs) -> Result<Exit, Failure> {
 
 fn list(args: &ListArgs) -> Result<Exit, Failure> {
     let authority = args.data.authority()?;
-    let tokens = authority.tokens().map_err(AuthorityError::Register)?;
-    let mut certificates = authority.certificates().map_err(AuthorityError::Register)?;
+    let tokens = authority.tokens().map_err(AuthorityError::Registry)?;
+    let mut certificates = authority.certificates().map_err(AuthorityError::Registry)?;
     certificates.sort_by(|a, b| (&a.name, a.not_after_ms).cmp(&(&b.name, b.not_after_ms)));
-    let mut sessions = authority.sessions().map_err(AuthorityError::Register)?;
+    let mut sessions = authority.sessions().map_err(AuthorityError::Registry)?;
     sessions.sort_by(|a, b| (&a.name, a.not_after_ms).cmp(&(&b.name, b.not_after_ms)));
     let now_ms = now_ms();
     if args.json {

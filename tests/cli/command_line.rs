@@ -529,7 +529,7 @@ fn an_authority_is_made_once_and_gives_and_revokes_tokens() {
     let register = std::path::Path::new(&data).join("authority/register");
     let bytes = fs::read(&register).expect("readable");
     fs::write(&register, &bytes[..bytes.len() - 2]).expect("writable");
-    assert_refused(&["token", "list", "--data", &data], 7, &["register", "not as it was written"]);
+    assert_refused(&["token", "list", "--data", &data], 7, &["register", "is damaged"]);
 }
 
 #[test]

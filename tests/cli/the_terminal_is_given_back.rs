@@ -130,7 +130,7 @@ async fn top_shows_a_campaign_obeys_keys_and_gives_the_terminal_back() {
     terminal.shows("hare");
     // The map of units, and the log.
     terminal.shows("░");
-    terminal.shows("hare is here");
+    terminal.shows("hare has joined");
     assert!(!terminal.modes().local_modes.intersects(LocalModes::ICANON | LocalModes::ECHO));
 
     terminal.press("p");

@@ -13,10 +13,10 @@ use std::time::Duration;
 use fastrand::Rng;
 use nqueens::board::{Piece, Problem};
 use nqueens::cluster::ledger::{
-    CampaignFile, CheckDepth, DrawnChecks, Entry, InvalidEntry, JobState, JobSubmitted, JobTotals,
-    LedgerCorruption, LedgerError, Loaded, Note, Phase, Recount, SpotCheck, SubSums, UnitDone,
-    UnitReason, UnitRevived, WorkerDrained, WorkerQuarantined, WorkerReleased, WorkerSeen, check,
-    export, show,
+    CampaignFile, CheckDepth, DrawnChecks, Entry, InvalidEntry, JobSubmitted, JobTotals,
+    LedgerCorruption, LedgerError, Loaded, Note, Phase, PhaseChanged, Recount, SpotCheck, SubSums,
+    UnitDone, UnitReason, UnitRevived, WorkerDrained, WorkerQuarantined, WorkerReleased,
+    WorkerSeen, check, export, show,
 };
 use nqueens::decomposition::{Job, JobHash, Scheme};
 use nqueens::tally::{Residues, Tally};
@@ -203,7 +203,7 @@ fn spot_check(job: JobHash, unit: u64, sum: u128, agrees: bool) -> Entry {
 }
 
 fn state(job: JobHash, state: Phase) -> Entry {
-    Entry::JobState(JobState { job, state, at_ms: 77 })
+    Entry::JobState(PhaseChanged { job, state, at_ms: 77 })
 }
 
 /// What entries mean, in the plainest way: the whole history, gone through anew for each question.
@@ -480,7 +480,9 @@ fn holds_or_refuses(image: &Image, path: &Path, expected: &[Loaded], whence: &st
             false
         }
         Err(
-            error @ (LedgerError::InUse(_) | LedgerError::Io { .. } | LedgerError::Refused { .. }),
+            error @ (LedgerError::InUse(_)
+            | LedgerError::Io { .. }
+            | LedgerError::InvalidEntry { .. }),
         ) => {
             panic!("{whence}: another reason was given: {error}")
         }
@@ -807,7 +809,7 @@ fn another_ledger_in_the_place_of_one_is_noticed() {
     let exchanged = Image { mark: images[1].mark.clone(), ..images[0].clone() };
     exchanged.put(&scratch.file());
     let refused = CampaignFile::open(&scratch.file()).expect_err("another history");
-    let another = LedgerCorruption::AnotherHistory(1);
+    let another = LedgerCorruption::Diverged(1);
     assert!(
         matches!(&refused, LedgerError::Damaged { damage, .. } if *damage == another),
         "{refused}"
@@ -897,7 +899,7 @@ fn what_may_not_follow_is_refused_and_takes_its_batch_with_it() {
         [done(a, 9, 1), recount(a, 0, 92, true), voided(a, 1), submitted(10), done(a, 5, 4)];
     let is = |error: LedgerError, place: usize, because: &InvalidEntry| {
         assert!(!error.to_string().contains('\n'));
-        matches!(&error, LedgerError::Refused { place: p, refusal, .. } if *p == place && **refusal == *because)
+        matches!(&error, LedgerError::InvalidEntry { place: p, reason, .. } if *p == place && **reason == *because)
     };
     for (batch, because) in cases {
         let place = batch.len();
@@ -975,7 +977,7 @@ fn somebody_who_writes_past_the_lock_stops_the_writer() {
     let mut second = CampaignFile::open(&scratch.file()).expect("nothing is left that could tell");
     second.append(&[done(JOBS[0], 1, 1)]).expect("right");
     let error = file.append(&[done(JOBS[0], 1, 1)]).expect_err("it is done already");
-    assert!(matches!(error, LedgerError::ChangedUnderneath(_)), "{error}");
+    assert!(matches!(error, LedgerError::ConcurrentWrite(_)), "{error}");
     drop(file);
     drop(second);
     assert!(check(&scratch.file()).expect("readable").sound);
@@ -1008,7 +1010,7 @@ proptest! {
                     prop_assert!(accepted, "{batch:?}");
                     model = ahead;
                 }
-                Err(LedgerError::Refused { .. }) => prop_assert!(!accepted, "{batch:?}"),
+                Err(LedgerError::InvalidEntry { .. }) => prop_assert!(!accepted, "{batch:?}"),
                 Err(other) => panic!("{other}"),
             }
             if rng.u8(..6) == 0 {

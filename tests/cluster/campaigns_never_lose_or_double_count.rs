@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use nqueens::board::{Piece, Problem};
 use nqueens::cluster::campaign::{
-    ArbiterTask, Assignment, COORDINATOR, Campaign, CampaignKey, Event, HeldLease, JobState,
-    Ruling, Settings, Source, SubRangeSet, SyncRequest, SyncResponse, UnitId, UnitResult, Verdict,
+    ArbiterTask, Assignment, COORDINATOR, Campaign, CampaignEvent, CampaignKey, HeldLease,
+    JobState, ResultVerdict, Ruling, Settings, Source, SubRangeSet, SyncRequest, SyncResponse,
+    UnitId, UnitResult,
 };
 use nqueens::decomposition::{Job, JobHash, Scheme};
 use nqueens::tally::{Parts, Residues, Tally};
@@ -228,7 +229,7 @@ struct World {
     settings: Settings,
     campaign: Campaign,
     /// What the ledger holds; the campaign is rebuilt from it after a crash.
-    ledger: Vec<Event>,
+    ledger: Vec<CampaignEvent>,
     workers: Vec<Worker>,
     network: Vec<Message>,
     /// What the arbiter counts at the moment.
@@ -246,8 +247,8 @@ fn job(n: usize) -> JobHash {
         .hash()
 }
 
-fn submitted(job: JobHash, units: u64) -> Event {
-    Event::JobSubmitted { job, units, priority: 0, at_ms: 0, published: None }
+fn submitted(job: JobHash, units: u64) -> CampaignEvent {
+    CampaignEvent::JobSubmitted { job, units, priority: 0, at_ms: 0, published: None }
 }
 
 fn arbiter() -> Source {
@@ -315,7 +316,7 @@ impl World {
     }
 
     /// Written first, then applied.
-    fn record(&mut self, events: Vec<Event>) {
+    fn record(&mut self, events: Vec<CampaignEvent>) {
         for event in events {
             self.ledger.push(event.clone());
             self.campaign.apply(&event);
@@ -365,7 +366,7 @@ impl World {
         self.workers[which].count(lease, unit, &mut random)
     }
 
-    fn hand_in(&mut self, result: &UnitResult) -> Verdict {
+    fn hand_in(&mut self, result: &UnitResult) -> ResultVerdict {
         let validation = self.campaign.validate(result, None);
         self.record(validation.events);
         validation.verdict
@@ -384,7 +385,7 @@ impl World {
             }
             Message::Complete(worker, result) => {
                 // It is to sync first, and keeps what it has.
-                if !self.campaign.knows(&result.source.worker) {
+                if !self.campaign.has_synced(&result.source.worker) {
                     return;
                 }
                 self.hand_in(&result);
@@ -425,8 +426,9 @@ impl World {
         if let Some(task) = self.task.take() {
             let sums = chosen(&truth(task.unit.unit), task.sub_ranges);
             let (tally, sub_sums) = (tally_of(sums.iter().sum()), thirds(&sums));
-            let events =
-                self.campaign.ruled(&Ruling { task, tally, sub_sums, elapsed_s: 1.0 }, &arbiter());
+            let events = self
+                .campaign
+                .ruling_events(&Ruling { task, tally, sub_sums, elapsed_s: 1.0 }, &arbiter());
             self.record(events);
         }
         self.task = self.campaign.next_for_arbiter(self.now_ms, |_| false);
@@ -511,12 +513,13 @@ impl World {
         let mut owner: HashMap<u64, &str> = HashMap::new();
         for event in &self.ledger {
             let (unit, change) = match event {
-                Event::UnitDone { unit, source, .. } => {
+                CampaignEvent::UnitDone { unit, source, .. } => {
                     owner.insert(unit.unit, &source.owner);
                     (unit.unit, 1)
                 }
-                Event::UnitVoided { unit, .. } => (unit.unit, -1),
-                Event::Recount { unit, source, .. } | Event::SpotCheck { unit, source, .. } => {
+                CampaignEvent::UnitVoided { unit, .. } => (unit.unit, -1),
+                CampaignEvent::Recount { unit, source, .. }
+                | CampaignEvent::SpotCheck { unit, source, .. } => {
                     assert_ne!(owner.get(&unit.unit), Some(&&source.owner[..]), "{unit}");
                     continue;
                 }
@@ -593,8 +596,8 @@ fn a_worker_alone_is_checked_by_the_coordinator_and_never_by_itself() {
             let progress = world.campaign.progress(&world.job).expect("a job");
             assert_eq!((progress.checked, progress.self_checked), (progress.audited, 0));
             // While an owner is new, the coordinator looks at nearly a third of its units, and after that none is left out for ever.
-            let checks = |event: &&Event| match event {
-                Event::SpotCheck { source, .. } | Event::Recount { source, .. } => {
+            let checks = |event: &&CampaignEvent| match event {
+                CampaignEvent::SpotCheck { source, .. } | CampaignEvent::Recount { source, .. } => {
                     assert_eq!(source.owner, COORDINATOR);
                     true
                 }
@@ -680,12 +683,12 @@ fn an_expired_worker_that_returns_late_is_believed_once() {
     assert!(!both.is_empty());
     for unit in both.clone() {
         let result = world.count(1, &again, unit);
-        assert_eq!(world.hand_in(&result), Verdict::Accepted);
+        assert_eq!(world.hand_in(&result), ResultVerdict::Accepted);
     }
     let written = world.ledger.len();
     for unit in both {
         let result = world.count(0, &lease, unit);
-        assert_eq!(world.hand_in(&result), Verdict::Duplicate);
+        assert_eq!(world.hand_in(&result), ResultVerdict::Duplicate);
     }
     assert_eq!(world.ledger.len(), written);
 }
@@ -704,8 +707,8 @@ fn a_late_result_that_nobody_else_has_is_taken_also_by_the_next_coordinator() {
         }
         world.sync_now(0);
         let result = world.count(0, &lease, lease.units.start);
-        assert_eq!(world.hand_in(&result), Verdict::Accepted, "restarts: {restarts}");
-        assert_eq!(world.hand_in(&result), Verdict::Duplicate, "restarts: {restarts}");
+        assert_eq!(world.hand_in(&result), ResultVerdict::Accepted, "restarts: {restarts}");
+        assert_eq!(world.hand_in(&result), ResultVerdict::Duplicate, "restarts: {restarts}");
     }
 }
 
@@ -762,13 +765,13 @@ fn a_result_without_a_lease_of_its_own_is_not_taken() {
             let validation = world.campaign.validate(&attempt, None);
             assert_eq!(
                 (validation.verdict, &validation.events[..]),
-                (Verdict::StaleJob, &[][..]),
+                (ResultVerdict::StaleJob, &[][..]),
                 "{attempt:?}"
             );
         }
         // The result itself is taken, once its worker is known again.
         world.sync_now(0);
-        assert_eq!(world.hand_in(&result), Verdict::Accepted);
+        assert_eq!(world.hand_in(&result), ResultVerdict::Accepted);
     }
 }
 
@@ -790,8 +793,8 @@ fn a_check_that_is_handed_in_again_is_written_once() {
             }
         }
         for event in &world.ledger {
-            if let Event::SpotCheck { unit, source, .. } | Event::Recount { unit, source, .. } =
-                event
+            if let CampaignEvent::SpotCheck { unit, source, .. }
+            | CampaignEvent::Recount { unit, source, .. } = event
             {
                 assert!(written.insert((unit.unit, source.clone())), "{event:?}");
             }
@@ -833,7 +836,7 @@ fn a_restart_of_the_coordinator_leaves_leases_to_those_who_have_their_grants() {
     for lease in leases {
         for unit in lease.units.clone() {
             let result = world.count(0, &lease, unit);
-            assert_eq!(world.hand_in(&result), Verdict::Accepted);
+            assert_eq!(world.hand_in(&result), ResultVerdict::Accepted);
         }
     }
 }
@@ -903,7 +906,7 @@ fn a_worker_without_a_kernel_for_a_job_is_not_asked_again_until_it_restarts() {
     let mut request = world.workers[0].sync();
     let told = world.campaign.sync(&request, world.now_ms);
     let (attempt, unit) = (told.desired[0].attempt, told.desired[0].units.start);
-    world.campaign.unsuited(UnitId { job: world.job, unit }, attempt, &request.worker);
+    world.campaign.mark_unsuited(UnitId { job: world.job, unit }, attempt, &request.worker);
     assert_eq!(world.campaign.sync(&request, world.now_ms).desired, []);
     assert_eq!(world.campaign.progress(&world.job).map(|p| (p.open, p.poisoned)), Some((6, 0)));
     request.boot += 1;
@@ -919,7 +922,7 @@ fn a_drained_worker_is_asked_for_nothing_and_its_checks_go_to_others() {
     let resting = SyncRequest { capacity: 0, ..world.workers[1].sync() };
     world.sync(&resting);
     let result = world.count(0, &lease, lease.units.start);
-    assert_eq!(world.hand_in(&result), Verdict::Accepted);
+    assert_eq!(world.hand_in(&result), ResultVerdict::Accepted);
     let due = world.campaign.progress(&world.job).expect("a job").checks_due;
     assert!(due > 0);
     assert!(world.campaign.drain("worker-1"));
@@ -941,7 +944,7 @@ fn a_check_that_is_kept_for_a_worker_that_vanishes_goes_to_another_once_its_leas
     let resting = SyncRequest { capacity: 2, ..world.workers[1].sync() };
     world.sync(&resting);
     let result = world.count(0, &lease, lease.units.start);
-    assert_eq!(world.hand_in(&result), Verdict::Accepted);
+    assert_eq!(world.hand_in(&result), ResultVerdict::Accepted);
     // It is drawn for worker 1, which is never heard of again.
     let events = world.campaign.tick(world.now_ms);
     world.record(events);
@@ -959,7 +962,7 @@ fn results_of_two_liars_who_confirm_each_other_fall_with_the_second() {
     for itemises in [false, true] {
         let honesty = [Honesty::PlusOne, Honesty::PlusOne, Honesty::Honest];
         let (mut world, check) = a_unit_and_its_recount(&honesty, itemises);
-        assert_eq!(world.hand_in(&check), Verdict::Accepted);
+        assert_eq!(world.hand_in(&check), ResultVerdict::Accepted);
         let confirmed = |world: &World| {
             let progress = world.campaign.progress(&world.job).expect("a job");
             (progress.done, progress.checked + progress.spot_checked)
@@ -973,7 +976,7 @@ fn results_of_two_liars_who_confirm_each_other_fall_with_the_second() {
         }
         assert_eq!(world.total(), 0);
         // Released, they do not get back what they had.
-        world.record(vec![Event::WorkerReleased { worker: "worker-0".into() }]);
+        world.record(vec![CampaignEvent::WorkerReleased { worker: "worker-0".into() }]);
         assert_eq!(confirmed(&world), (0, 0));
     }
 }
@@ -984,7 +987,7 @@ fn a_unit_and_its_recount(honesty: &[Honesty], itemises: bool) -> (World, UnitRe
     world.workers.iter_mut().for_each(|worker| worker.itemises = itemises);
     let lease = world.sync_now(0).desired[0].clone();
     let first = world.count(0, &lease, 0);
-    assert_eq!(world.hand_in(&first), Verdict::Accepted);
+    assert_eq!(world.hand_in(&first), ResultVerdict::Accepted);
     let told = world.sync_now(1);
     let check = told.desired.iter().find(|lease| lease.mirrored).cloned().expect("a recount");
     assert_eq!((&check.units, check.sub_ranges.is_empty()), (&(0..1), !itemises));
@@ -999,7 +1002,7 @@ fn a_recount_of_what_was_taken_back_is_no_first_result() {
         let events = world.campaign.quarantine("worker-0", "caught", true);
         world.record(events);
         let validation = world.campaign.validate(&recount, None);
-        assert_eq!((validation.verdict, validation.events), (Verdict::StaleJob, vec![]));
+        assert_eq!((validation.verdict, validation.events), (ResultVerdict::StaleJob, vec![]));
         assert_eq!(
             world.campaign.progress(&world.job).map(|p| (p.done, p.checks_due)),
             Some((0, 0))
@@ -1012,7 +1015,7 @@ fn what_a_liar_disputes_is_no_work_for_the_arbiter_once_the_liar_is_caught() {
     for itemises in [false, true] {
         let (mut world, lie) =
             a_unit_and_its_recount(&[Honesty::Honest, Honesty::PlusOne], itemises);
-        assert_eq!(world.hand_in(&lie), Verdict::Conflict);
+        assert_eq!(world.hand_in(&lie), ResultVerdict::Conflict);
         assert_eq!(world.campaign.disputes().count(), 1);
         let task = world.campaign.next_for_arbiter(world.now_ms, |_| false).expect("a dispute");
         assert!(task.dispute && task.sub_ranges.is_empty(), "{task:?}");
@@ -1033,7 +1036,7 @@ fn a_job_of_which_some_result_must_be_wrong_is_counted_again_where_nobody_confir
     for unit in 0..60 {
         let (unit, tally) = (UnitId { job: world.job, unit }, tally_of(truth(unit).iter().sum()));
         let [first, second] = [0, 1].map(|which: usize| world.workers[which].source());
-        world.record(vec![Event::UnitDone {
+        world.record(vec![CampaignEvent::UnitDone {
             unit,
             attempt: 1,
             tally,
@@ -1044,7 +1047,14 @@ fn a_job_of_which_some_result_must_be_wrong_is_counted_again_where_nobody_confir
         }]);
         if unit.unit < 20 {
             let (source, mirrored, agrees, elapsed_s) = (second, true, true, 1.0);
-            world.record(vec![Event::Recount { unit, tally, source, mirrored, agrees, elapsed_s }]);
+            world.record(vec![CampaignEvent::Recount {
+                unit,
+                tally,
+                source,
+                mirrored,
+                agrees,
+                elapsed_s,
+            }]);
         }
     }
     let due = |world: &World| world.campaign.progress(&world.job).expect("a job").checks_due;

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use nqueens::cluster::protocol::{Link, v1};
+use nqueens::cluster::protocol::{Channel, v1};
 use nqueens::engine::find_every_device;
 use support::{
     Coordinator, NQUEENS, PATIENCE, Process, Scratch, authority, eventually, printed, run,
@@ -309,7 +309,7 @@ async fn an_expired_worker_that_returns_late_changes_nothing() {
     use rustix::process::{Pid, Signal, kill_process};
     let scratch = Scratch::new("late");
     let coordinator = Coordinator::start(&scratch.path("data"), &["--sync", "1s", "--lease", "2s"]);
-    let link: Link = coordinator.link();
+    let link: Channel = coordinator.link();
     submit(&link, 17, 0).await;
     let join = coordinator.address.to_string();
     let arguments = ["--kernel", "scalar", "--threads", "1"];

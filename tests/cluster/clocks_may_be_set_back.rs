@@ -15,7 +15,7 @@ use nqueens::cluster::coordinator::{now_ms, operator_folder};
 use nqueens::cluster::protocol::v1::enrolment_server::{Enrolment, EnrolmentServer};
 use nqueens::cluster::protocol::v1::work_server::{Work, WorkServer};
 use nqueens::cluster::protocol::{
-    Link, Security, is_not_valid_yet, not_valid_yet, peer, renew, v1,
+    Channel, Security, is_not_valid_yet, not_valid_yet, peer, renew, v1,
 };
 use nqueens::cluster::worker::{self, WorkerOptions};
 use nqueens::engine::{DeviceChoice, DeviceName};
@@ -37,7 +37,7 @@ fn credentials(authority: &Authority, name: &str, role: Role, at_ms: u64) -> Cre
         authority.create_token(role, 1.try_into().expect("one"), DAY_MS, at_ms).expect("a token");
     let key = KeyRequest::new(&name).expect("a key");
     let issued = authority.enroll(&token, &name, key.request(), at_ms).expect("enrolled");
-    key.answered(authority.fingerprint(), &issued.certificate_pem, &issued.authority_pem)
+    key.into_credentials(authority.fingerprint(), &issued.certificate_pem, &issued.authority_pem)
         .expect("an answer")
 }
 
@@ -200,7 +200,7 @@ async fn certificates_that_are_not_valid_yet_are_replaced_and_let_in_nobody_mean
     let pin = authority.fingerprint();
     let link = |credentials: &Credentials| {
         let security = Security::Tls(pin, Some(Box::new(credentials.clone())));
-        Link::new(&coordinator.address, &security, PATIENCE).expect("a link")
+        Channel::new(&coordinator.address, &security, PATIENCE).expect("a channel")
     };
     // Its own operator's is replaced when it starts.
     let operator = coordinator.link().operations().status(v1::StatusRequest::default()).await;

@@ -5,7 +5,7 @@ use crate::support;
 use std::time::Duration;
 
 use nqueens::cluster::auth::Role;
-use nqueens::cluster::protocol::{Link, Security, peer, v1};
+use nqueens::cluster::protocol::{Channel, Security, peer, v1};
 use nqueens::tally::{Parts, Residues};
 use prost::Message;
 use support::{
@@ -17,7 +17,7 @@ use tonic::Code;
 const FAST: [&str; 4] = ["--sync", "1s", "--lease", "5s"];
 
 /// The codes of every call of the protocol, in a fixed order.
-async fn codes(link: &Link) -> Vec<(&'static str, Code)> {
+async fn codes(link: &Channel) -> Vec<(&'static str, Code)> {
     fn code<T>(answer: Result<T, tonic::Status>) -> Code {
         answer.err().map_or(Code::Ok, |status| status.code())
     }
@@ -65,7 +65,7 @@ async fn each_role_gets_its_calls_and_strangers_get_nothing() {
     let pin = ours.fingerprint();
     let link = |credentials| {
         let security = Security::Tls(pin, Some(Box::new(credentials)));
-        Link::new(&coordinator.address, &security, PATIENCE).expect("a link")
+        Channel::new(&coordinator.address, &security, PATIENCE).expect("a channel")
     };
     let (no, ok, gone, bad) =
         (Code::PermissionDenied, Code::Ok, Code::NotFound, Code::InvalidArgument);
@@ -85,7 +85,7 @@ async fn each_role_gets_its_calls_and_strangers_get_nothing() {
     }
     // Without a certificate, every call is refused alike; with one of another authority there is no connection.
     let nobody =
-        Link::new(&coordinator.address, &Security::Tls(pin, None), PATIENCE).expect("a link");
+        Channel::new(&coordinator.address, &Security::Tls(pin, None), PATIENCE).expect("a channel");
     for (call, code) in codes(&nobody).await {
         assert_eq!(code, Code::Unauthenticated, "{call}");
     }
@@ -94,7 +94,7 @@ async fn each_role_gets_its_calls_and_strangers_get_nothing() {
         assert!(![ok, no, gone, bad].contains(&code), "{call}: {code:?}");
     }
     // Without TLS there is no conversation.
-    let plain = Link::new(&coordinator.address, &Security::Plain, PATIENCE).expect("a link");
+    let plain = Channel::new(&coordinator.address, &Security::Plain, PATIENCE).expect("a channel");
     assert!(codes(&plain).await.iter().all(|(_, code)| ![ok, no, gone, bad].contains(code)));
     // A revoked worker is out at its next call.
     let worker = link(credentials(&ours, "w9", Role::Worker));
@@ -111,7 +111,7 @@ async fn a_name_in_a_message_is_not_believed_where_a_certificate_says_another() 
     let coordinator = Coordinator::start(&data, &[]);
     let security =
         Security::Tls(ours.fingerprint(), Some(Box::new(credentials(&ours, "w1", Role::Worker))));
-    let link = Link::new(&coordinator.address, &security, PATIENCE).expect("a link");
+    let link = Channel::new(&coordinator.address, &security, PATIENCE).expect("a channel");
     let mut worker = Worker::new("somebody-else", link);
     worker.sync().await.expect("answered");
     let answer = coordinator.link().operations().workers(v1::WorkersRequest {}).await;
@@ -665,7 +665,7 @@ async fn screens_are_told_the_units_the_history_and_what_has_happened_also_after
     let mut coordinator = Coordinator::start(&scratch.path("data"), &FAST);
     let link = coordinator.link();
     let job = submit(&link, 10, 0).await;
-    let map = async |link: &Link, version| {
+    let map = async |link: &Channel, version| {
         let request = v1::UnitMapRequest { job: job.clone(), version };
         link.operations().unit_map(request).await.expect("told").into_inner()
     };
@@ -691,11 +691,11 @@ async fn screens_are_told_the_units_the_history_and_what_has_happened_also_after
     };
     assert_eq!(done(&before), counted);
 
-    let history = async |link: &Link| {
+    let history = async |link: &Channel| {
         let request = v1::HistoryRequest { job: job.clone(), after_ms: 0 };
         link.operations().history(request).await.expect("told").into_inner().points
     };
-    let events = async |link: &Link, after| {
+    let events = async |link: &Channel, after| {
         let answer = link.operations().events(v1::EventsRequest { after }).await;
         answer.expect("told").into_inner().events
     };
@@ -743,7 +743,7 @@ async fn on_a_full_disk_a_coordinator_starts_reads_and_says_so_and_writes_once_t
         let held = Box::new(credentials(&ours, "w", Role::Worker));
         let security = Security::Tls(ours.fingerprint(), Some(held));
         let address = coordinator.address.clone();
-        let worker_link = || Link::new(&address, &security, PATIENCE).expect("a link");
+        let worker_link = || Channel::new(&address, &security, PATIENCE).expect("a channel");
         let mut worker = Worker::new("w", worker_link());
         worker.sync().await.expect("answered");
         let lease = worker.held[0].clone();

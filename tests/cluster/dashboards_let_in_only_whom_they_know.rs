@@ -11,7 +11,7 @@ use std::sync::Arc;
 use nqueens::cluster::auth::{Fingerprint, Role, client_config};
 use nqueens::cluster::campaign::UnitResult;
 use nqueens::cluster::coordinator::AddressFile;
-use nqueens::cluster::protocol::{Link, Security};
+use nqueens::cluster::protocol::{Channel, Security};
 use nqueens::tally::{Parts, Residues};
 use support::program::assert_refused;
 use support::{
@@ -159,7 +159,16 @@ fn token(coordinator: &Coordinator, role: &str) -> String {
 
 /// What wants a session, and what changes something.
 fn routes(job: &str) -> (Vec<String>, Vec<String>) {
-    let looks = ["/app.js", "/pictures.js", "/api/me", "/api/live", "/nothing"].map(str::to_owned);
+    let looks = [
+        "/app.js",
+        "/elements.js",
+        "/format.js",
+        "/pictures.js",
+        "/api/me",
+        "/api/live",
+        "/nothing",
+    ]
+    .map(str::to_owned);
     let of_job =
         ["", "/map/0", "/history/0", "/certificate"].map(|part| format!("/api/jobs/{job}{part}"));
     let changes = ["pause", "resume", "cancel"].map(|action| format!("/api/jobs/{job}/{action}"));
@@ -379,8 +388,10 @@ async fn an_operator_releases_who_is_in_quarantine() {
     submit(&coordinator.link(), 9, 0).await;
     let liar = credentials(&authority, "liar", Role::Worker);
     let security = Security::Tls(authority.fingerprint(), Some(Box::new(liar)));
-    let mut liar =
-        Worker::new("liar", Link::new(&coordinator.address, &security, PATIENCE).expect("a link"));
+    let mut liar = Worker::new(
+        "liar",
+        Channel::new(&coordinator.address, &security, PATIENCE).expect("a channel"),
+    );
     liar.sync().await.expect("leases");
     // A count that its own residues contradict.
     let lie = |completion: &mut UnitResult| {

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use nqueens::cluster::auth::{Authority, Credentials, KeyRequest, Name, Role};
 use nqueens::cluster::campaign::{
-    ArbiterTask, Assignment, COORDINATOR, Campaign, CampaignKey, Event, HeldLease, Ruling,
+    ArbiterTask, Assignment, COORDINATOR, Campaign, CampaignEvent, CampaignKey, HeldLease, Ruling,
     Settings, Source, SubRangeSet, SyncRequest, UnitId, UnitResult,
 };
 use nqueens::cluster::coordinator::now_ms;
 use nqueens::cluster::protocol::v1::{JobState, Verdict};
-use nqueens::cluster::protocol::{Link, Security, v1};
+use nqueens::cluster::protocol::{Channel, Security, v1};
 use nqueens::decomposition::JobHash;
 use nqueens::tally::{Parts, Residues, Tally};
 use support::seeds::seeds;
@@ -55,7 +55,7 @@ impl<'a> Player<'a> {
         Self { worker, turns: 1, change: Box::new(change), seen: Vec::new() }
     }
 
-    fn honest(name: &str, link: Link) -> Self {
+    fn honest(name: &str, link: Channel) -> Self {
         Self::new(Worker::new(name, link), |_, _| ())
     }
 
@@ -155,14 +155,14 @@ fn enrolled(authority: &Authority, owner: Option<&str>, names: &[&str]) -> Vec<C
         let key = KeyRequest::new(&name).expect("a key");
         let issued = authority.enroll(&token, &name, key.request(), now_ms()).expect("enrolled");
         let (mine, theirs) = (&issued.certificate_pem, &issued.authority_pem);
-        key.answered(authority.fingerprint(), mine, theirs).expect("an answer")
+        key.into_credentials(authority.fingerprint(), mine, theirs).expect("an answer")
     };
     names.iter().map(enrol).collect()
 }
 
-fn link(coordinator: &Coordinator, authority: &Authority, credentials: Credentials) -> Link {
+fn link(coordinator: &Coordinator, authority: &Authority, credentials: Credentials) -> Channel {
     let security = Security::Tls(authority.fingerprint(), Some(Box::new(credentials)));
-    Link::new(&coordinator.address, &security, PATIENCE).expect("a link")
+    Channel::new(&coordinator.address, &security, PATIENCE).expect("a channel")
 }
 
 #[tokio::test]
@@ -711,7 +711,10 @@ fn result(lease: &Assignment, unit: u64, name: &str, orbits: u64) -> UnitResult 
 }
 
 /// Hands in a result. Returns what is said to it.
-fn hand_in(campaign: &mut Campaign, result: &UnitResult) -> nqueens::cluster::campaign::Verdict {
+fn hand_in(
+    campaign: &mut Campaign,
+    result: &UnitResult,
+) -> nqueens::cluster::campaign::ResultVerdict {
     let validation = campaign.validate(result, None);
     validation.events.iter().for_each(|event| campaign.apply(event));
     validation.verdict
@@ -720,7 +723,13 @@ fn hand_in(campaign: &mut Campaign, result: &UnitResult) -> nqueens::cluster::ca
 fn campaign(units: u64, published: Option<u128>, settings: Settings) -> Campaign {
     let mut campaign = Campaign::new(settings, 1, CampaignKey::from_seed(1));
     campaign.tick(0);
-    campaign.apply(&Event::JobSubmitted { job: JOB, units, priority: 0, at_ms: 0, published });
+    campaign.apply(&CampaignEvent::JobSubmitted {
+        job: JOB,
+        units,
+        priority: 0,
+        at_ms: 0,
+        published,
+    });
     campaign
 }
 
@@ -731,7 +740,7 @@ fn campaign_with(other: impl Fn(u64) -> bool) -> (u64, usize) {
     let mut campaign = Campaign::new(settings, 1, CampaignKey::from_seed(1));
     campaign.tick(0);
     sync(&mut campaign, "other", &[], 1_000);
-    campaign.apply(&Event::JobSubmitted {
+    campaign.apply(&CampaignEvent::JobSubmitted {
         job: JOB,
         units: 5,
         priority: 0,
@@ -753,7 +762,7 @@ fn campaign_with(other: impl Fn(u64) -> bool) -> (u64, usize) {
         }
         let events = campaign.tick(now_ms);
         events.iter().for_each(|event| campaign.apply(event));
-        if events.iter().any(|event| matches!(event, Event::JobState { .. })) {
+        if events.iter().any(|event| matches!(event, CampaignEvent::JobState { .. })) {
             return (second, recounts);
         }
         while let Some(task) = campaign.next_for_arbiter(now_ms, |_| false) {
@@ -805,7 +814,11 @@ fn a_worker_that_begins_everything_and_ends_nothing_keeps_no_job_from_its_end() 
 fn count(campaign: &mut Campaign, lease: &Assignment, name: &str, orbits: u64) {
     for unit in lease.units.clone() {
         let verdict = hand_in(campaign, &result(lease, unit, name, orbits));
-        assert_eq!(verdict, nqueens::cluster::campaign::Verdict::Accepted, "{name}: unit {unit}");
+        assert_eq!(
+            verdict,
+            nqueens::cluster::campaign::ResultVerdict::Accepted,
+            "{name}: unit {unit}"
+        );
     }
 }
 
@@ -836,12 +849,15 @@ fn a_total_that_was_impossible_for_a_moment_needs_its_checks_all_the_same() {
     let due = campaign.progress(&JOB).expect("a job").checks_due;
     assert!(due > 0, "several owners count a total that nobody has published");
     // As if a unit that makes the sum impossible had come, and was repaired at once.
-    campaign.apply(&Event::JobState {
+    campaign.apply(&CampaignEvent::JobState {
         job: JOB,
         state: nqueens::cluster::campaign::JobState::Disputed,
     });
     let events = campaign.conclude();
-    assert!(!events.iter().any(|event| matches!(event, Event::JobState { .. })), "{events:?}");
+    assert!(
+        !events.iter().any(|event| matches!(event, CampaignEvent::JobState { .. })),
+        "{events:?}"
+    );
     assert!(campaign.progress(&JOB).expect("a job").checks_due >= due);
 }
 
@@ -849,7 +865,7 @@ fn a_total_that_was_impossible_for_a_moment_needs_its_checks_all_the_same() {
 fn rule(campaign: &mut Campaign, task: ArbiterTask, elapsed_s: f64) {
     let sums = if task.sub_ranges.is_empty() { 4 } else { task.sub_ranges.len() };
     let ruling = Ruling { task, tally: Tally::default(), sub_sums: vec![0; sums], elapsed_s };
-    let events = campaign.ruled(&ruling, &source("(arbiter)", COORDINATOR));
+    let events = campaign.ruling_events(&ruling, &source("(arbiter)", COORDINATOR));
     assert!(!events.is_empty(), "{task:?}");
     events.iter().for_each(|event| campaign.apply(event));
 }
@@ -860,16 +876,16 @@ fn a_check_that_a_new_owner_waits_for_and_nobody_holds_is_the_arbiters() {
     let mut campaign = campaign(100, Some(0), settings);
     let lease = sync(&mut campaign, "one", &[], 1_000).remove(0);
     sync(&mut campaign, "two", &[], 1_000);
-    assert!(!campaign.is_spot_check_kept("two") && campaign.take_newly_kept().is_empty());
+    assert!(!campaign.has_reserved_spot_check("two") && campaign.take_newly_reserved().is_empty());
     hand_in(&mut campaign, &result(&lease, lease.units.start, "one", 0));
     sync(&mut campaign, "one", &[], 2_000);
-    assert!(campaign.is_spot_check_kept("two"));
-    assert!(campaign.take_newly_kept().into_iter().eq(["two"]));
+    assert!(campaign.has_reserved_spot_check("two"));
+    assert!(campaign.take_newly_reserved().into_iter().eq(["two"]));
     let task = campaign.next_for_arbiter(2_000, |_| false).expect("it has nothing else to do");
     assert_eq!((task.unit.unit, task.dispute), (lease.units.start, false));
     assert!(!task.sub_ranges.is_empty());
     // Nobody makes it as well.
-    assert!(!campaign.is_spot_check_kept("two"));
+    assert!(!campaign.has_reserved_spot_check("two"));
     let leases = sync(&mut campaign, "two", &[], 2_000);
     assert!(leases.iter().all(|lease| !lease.mirrored), "{leases:?}");
     rule(&mut campaign, task, 1.0);
@@ -959,11 +975,11 @@ fn an_owner_that_begins_anew_is_not_kept_from_work_by_what_it_counted_before() {
     }
     let progress = campaign.progress(&JOB).expect("a job");
     assert!(progress.done > 200 && progress.done - progress.spot_checked > 50, "{progress:?}");
-    campaign.apply(&Event::WorkerReleased { worker: "a".into() });
+    campaign.apply(&CampaignEvent::WorkerReleased { worker: "a".into() });
     let events = campaign.quarantine("a", "by mistake", false);
-    let mistake = events.iter().filter(|event| !matches!(event, Event::UnitVoided { .. }));
+    let mistake = events.iter().filter(|event| !matches!(event, CampaignEvent::UnitVoided { .. }));
     mistake.for_each(|event| campaign.apply(event));
-    campaign.apply(&Event::WorkerReleased { worker: "a".into() });
+    campaign.apply(&CampaignEvent::WorkerReleased { worker: "a".into() });
     now_ms += 1_000;
     let leases = sync(&mut campaign, "a", &[], now_ms);
     assert!(!leases.is_empty(), "nothing of it is to be checked, so nothing is waited for");
@@ -992,7 +1008,7 @@ fn an_owner_that_says_again_and_again_that_a_unit_failed_does_not_set_it_aside()
     for _ in 0..2 {
         let said = campaign.fail(unit, lease.attempt, "honest", "it is so");
         if let Some(event) = said {
-            assert!(matches!(event, Event::UnitPoisoned { .. }), "{event:?}");
+            assert!(matches!(event, CampaignEvent::UnitPoisoned { .. }), "{event:?}");
             return;
         }
     }
@@ -1003,12 +1019,12 @@ fn an_owner_that_says_again_and_again_that_a_unit_failed_does_not_set_it_aside()
 fn an_owner_of_whom_three_workers_were_convicted_is_out_also_for_the_next_coordinator() {
     let convicted = |campaign: &mut Campaign, name: &str| {
         let (worker, reason) = (name.to_owned(), "it lied".to_owned());
-        campaign.apply(&Event::WorkerQuarantined { worker, reason, widen: true });
+        campaign.apply(&CampaignEvent::WorkerQuarantined { worker, reason, widen: true });
     };
     // As read from a ledger: none of its results is in force.
     let mut campaign = campaign(4, None, Settings::default());
     for name in ["liar-1", "liar-2", "liar-3", "liar-4"] {
-        campaign.enrolled(name, "mallory");
+        campaign.register_owner(name, "mallory");
     }
     for name in ["liar-1", "liar-2", "liar-3"] {
         convicted(&mut campaign, name);
@@ -1026,7 +1042,7 @@ fn a_published_total_that_is_finished_is_not_opened_again() {
     assert!(!first.is_empty());
     first.iter().for_each(|lease| count(&mut campaign, lease, "a", 1));
     count_all(&mut campaign, &["a", "b"], 4, &mut now_ms);
-    campaign.apply(&Event::JobState {
+    campaign.apply(&CampaignEvent::JobState {
         job: JOB,
         state: nqueens::cluster::campaign::JobState::Finished,
     });
@@ -1034,8 +1050,8 @@ fn a_published_total_that_is_finished_is_not_opened_again() {
     let other = hand_in(&mut campaign, &result(&first[0], first[0].units.start, "a", 2));
     assert!(matches!(
         other,
-        nqueens::cluster::campaign::Verdict::Refused
-            | nqueens::cluster::campaign::Verdict::Quarantined
+        nqueens::cluster::campaign::ResultVerdict::Refused
+            | nqueens::cluster::campaign::ResultVerdict::Quarantined
     ));
     let events = campaign.quarantine("b", "it lied elsewhere", true);
     events.iter().for_each(|event| campaign.apply(event));
@@ -1073,7 +1089,7 @@ fn a_recount_confirms_nothing_but_the_result_that_it_was_leased_for() {
     let unit = lease.units.start;
     assert_eq!(
         hand_in(&mut campaign, &result(&lease, unit, "first", 1)),
-        nqueens::cluster::campaign::Verdict::Accepted
+        nqueens::cluster::campaign::ResultVerdict::Accepted
     );
     let held = sync(&mut campaign, "second", &[], 2_000);
     let recount = held
@@ -1090,11 +1106,11 @@ fn a_recount_confirms_nothing_but_the_result_that_it_was_leased_for() {
         .expect("it is open");
     assert_eq!(
         hand_in(&mut campaign, &result(third, unit, "third", 2)),
-        nqueens::cluster::campaign::Verdict::Accepted
+        nqueens::cluster::campaign::ResultVerdict::Accepted
     );
     assert_eq!(
         hand_in(&mut campaign, &result(recount, unit, "second", 2)),
-        nqueens::cluster::campaign::Verdict::StaleJob
+        nqueens::cluster::campaign::ResultVerdict::StaleJob
     );
     assert_eq!(campaign.progress(&JOB).map(|progress| progress.checked), Some(0));
 }

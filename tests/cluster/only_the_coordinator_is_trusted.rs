@@ -66,7 +66,7 @@ impl Made {
         let key = KeyRequest::new(&name).expect("a key");
         let issued = self.authority.enroll(&token, &name, key.request(), now_ms).expect("enrolled");
         let answer =
-            key.answered(token.authority(), &issued.certificate_pem, &issued.authority_pem);
+            key.into_credentials(token.authority(), &issued.certificate_pem, &issued.authority_pem);
         answer.expect("an answer")
     }
 
@@ -149,7 +149,7 @@ async fn who_has_no_certificate_reaches_the_handlers_and_is_refused_there() {
     let address = made.serve(made.server_config(now_ms())).await;
     let answer =
         call(address, "localhost", config(made.pin(), None)).await.expect("a conversation");
-    assert!(answer.contains("no client certificate was shown"), "{answer}");
+    assert!(answer.contains("no client certificate was presented"), "{answer}");
     let viewer = made.credentials("v", Role::Viewer, now_ms());
     let answer = call(address, "localhost", config(made.pin(), Some(&viewer)))
         .await
@@ -187,7 +187,7 @@ async fn on_first_contact_only_the_authority_of_the_token_is_trusted() {
     let address = made.serve(made.server_config(now_ms())).await;
     assert!(call(address, "localhost", config(token.authority(), None)).await.is_ok());
     let wrong = call(address, "localhost", config(another.pin(), None)).await;
-    assert_refused(&wrong, "its authority is another");
+    assert_refused(&wrong, "its authority differs");
 }
 
 /// Shows a chain with a key, whether or not they belong together.
@@ -446,7 +446,7 @@ async fn grpc_sees_who_calls_with_tls_of_its_own_or_ours() {
         assert!(refused.contains("Unauthenticated"), "{refused}");
         assert!(check(address, made.pin(), Some(&strange)).await.is_err());
         let refused = check(address, another.pin(), None).await.expect_err("the wrong coordinator");
-        assert!(refused.contains("its authority is another"), "{refused}");
+        assert!(refused.contains("its authority differs"), "{refused}");
     }
 }
 

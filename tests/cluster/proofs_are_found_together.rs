@@ -278,10 +278,7 @@ fn who_lies_about_a_part_is_found_out_and_changes_nothing() {
     let report = object(&printed(&submit));
     assert_eq!(report["fingerprint"], fingerprint("84"));
     let notes = report["notes"].to_string();
-    assert!(
-        notes.contains("grafter is not believed any more") && notes.contains("painter"),
-        "{notes}"
-    );
+    assert!(notes.contains("grafter is in quarantine") && notes.contains("painter"), "{notes}");
     printed(&["check", &file]);
 }
 
@@ -349,7 +346,7 @@ fn what_an_earlier_coordinator_has_finished_is_checked_before_it_is_handed_out()
         (proof["state"] == "paused").then_some(proof)
     });
     assert_eq!((&told["solution"], &told["proven"]), (&serde_json::Value::Null, &false.into()));
-    assert!(told["notes"].to_string().contains("is not what it was"), "{told}");
+    assert!(told["notes"].to_string().contains("fails its check"), "{told}");
     printed(&["resume", job, "--data", coordinator.data()]);
     let proved = object(&printed(&submit));
     assert_eq!((&proved["state"], &proved["solution"]), (&"finished".into(), &report["solution"]));
@@ -442,10 +439,7 @@ fn who_lies_is_found_out_and_believed_no_more() {
     let report = object(&report);
     assert_eq!(report["solution"], alone("20"));
     let notes = report["notes"].to_string();
-    assert!(
-        notes.contains("refuter is not believed any more") && notes.contains("completer"),
-        "{notes}"
-    );
+    assert!(notes.contains("refuter is in quarantine") && notes.contains("completer"), "{notes}");
     // A lie about a proof makes all that its worker says doubtful.
     let status = object(&printed(&["status", "--json", "--data", coordinator.data()]));
     assert_eq!(status["proofs"][0]["state"], "finished");
@@ -535,5 +529,5 @@ fn a_worker_of_a_newer_version_is_told_and_never_quarantined() {
     let report = object(&report);
     assert_eq!(report["solution"], alone("20"));
     assert!(report["notes"].to_string().contains("answers of newer cannot be read"), "{report}");
-    assert!(!report["notes"].to_string().contains("not believed"), "{report}");
+    assert!(!report["notes"].to_string().contains("in quarantine"), "{report}");
 }

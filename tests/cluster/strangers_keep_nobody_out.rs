@@ -15,9 +15,9 @@ use std::time::Duration;
 use nqueens::cluster::auth::{Credentials, Fingerprint, KeyRequest, Role, client_config};
 use nqueens::cluster::campaign::Settings;
 use nqueens::cluster::coordinator::{
-    self, AddressFile, ConnectionLimits, Notify, Options, PoolLimits, operator_folder,
+    self, AddressFile, ConnectionLimits, CoordinatorOptions, Notify, PoolLimits, operator_folder,
 };
-use nqueens::cluster::protocol::{Address, Link, Security, enrol, v1};
+use nqueens::cluster::protocol::{Address, Channel, Security, enrol, v1};
 use rustls::pki_types::ServerName;
 use support::{PATIENCE, Process, Scratch, Worker, authority, credentials, eventually};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -39,7 +39,7 @@ struct Serving {
 
 impl Serving {
     async fn start(data: &Path, connections: ConnectionLimits) -> Self {
-        let options = Options {
+        let options = CoordinatorOptions {
             data: data.to_owned(),
             listen: ([127, 0, 0, 1], 0).into(),
             insecure: false,
@@ -62,9 +62,9 @@ impl Serving {
         Self { address: told.await.expect("it listens"), stop: Some(stop), task }
     }
 
-    fn link(&self, pin: Fingerprint, credentials: Option<Credentials>) -> Link {
+    fn link(&self, pin: Fingerprint, credentials: Option<Credentials>) -> Channel {
         let security = Security::Tls(pin, credentials.map(Box::new));
-        Link::new(&self.to(), &security, PATIENCE).expect("a link")
+        Channel::new(&self.to(), &security, PATIENCE).expect("a channel")
     }
 
     fn to(&self) -> Address {
@@ -79,10 +79,10 @@ impl Serving {
 
 /// Limits a tenth of what the attackers hold, with so much time that time does not help.
 fn small(is_local: fn(IpAddr) -> bool) -> ConnectionLimits {
-    let pool = PoolLimits { in_all: 24, per_key: 8, local: 24 };
+    let pool = PoolLimits { total: 24, per_key: 8, local: 24 };
     ConnectionLimits {
         handshakes: pool,
-        strangers: pool,
+        anonymous: pool,
         certified: pool,
         time_limit: Duration::from_secs(600),
         after_enrolment: Duration::from_secs(600),
@@ -329,7 +329,7 @@ async fn without_tls_a_connection_has_a_moment_for_its_preface() {
     let mut begun = connect(serving.address, 1).await.expect("it listens");
     begun.write_all(BEGIN).await.expect("taken");
     assert!(is_open(begun).await);
-    let link = Link::new(&serving.to(), &Security::Plain, PATIENCE).expect("a link");
+    let link = Channel::new(&serving.to(), &Security::Plain, PATIENCE).expect("a channel");
     link.operations().status(v1::StatusRequest::default()).await.expect("told");
     serving.end().await;
 }
@@ -367,5 +367,5 @@ fn a_coordinator_may_open_as_many_files_as_the_system_allows_and_says_if_they_ar
     let mut said = String::new();
     io::Read::read_to_string(&mut process.0.stderr.take().expect("piped"), &mut said)
         .expect("read");
-    assert!(said.contains("2000 files open"), "{said}");
+    assert!(said.contains("may open 2000 files"), "{said}");
 }

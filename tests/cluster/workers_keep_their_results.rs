@@ -14,7 +14,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use nqueens::board::{Piece, Problem, Square};
-use nqueens::cluster::campaign::{Campaign, CampaignKey, Event, JobState, Settings, Verdict};
+use nqueens::cluster::campaign::{
+    Campaign, CampaignEvent, CampaignKey, JobState, ResultVerdict, Settings,
+};
 use nqueens::cluster::protocol::v1::work_server::{Work, WorkServer};
 use nqueens::cluster::protocol::{check, messages, v1};
 use nqueens::cluster::worker::{self, Environment, Rest, Summary, WorkerError, WorkerOptions};
@@ -43,7 +45,7 @@ struct Witnessed {
     results: Vec<v1::Result>,
     failures: Vec<v1::FailRequest>,
     /// Every event, as a ledger would have it.
-    ledger: Vec<Event>,
+    ledger: Vec<CampaignEvent>,
 }
 
 struct Desk {
@@ -92,7 +94,8 @@ impl Fake {
         let jobs = (1..).zip(jobs).map(|(at_ms, job)| {
             let decomposition = Decomposition::new(job.clone());
             let (job, units) = (job.hash(), decomposition.units());
-            let event = Event::JobSubmitted { job, units, priority: 0, at_ms, published: None };
+            let event =
+                CampaignEvent::JobSubmitted { job, units, priority: 0, at_ms, published: None };
             campaign.apply(&event);
             seen.ledger.push(event);
             (job, decomposition)
@@ -126,7 +129,7 @@ impl Fake {
         seen.ledger.iter().for_each(|event| campaign.apply(event));
     }
 
-    fn apply(desk: &mut Desk, events: Vec<Event>) {
+    fn apply(desk: &mut Desk, events: Vec<CampaignEvent>) {
         for event in events {
             desk.campaign.apply(&event);
             desk.seen.ledger.push(event);
@@ -266,7 +269,7 @@ impl Work for Calls {
             let limits = desk.jobs[&result.unit.job].unit_limits(result.unit.unit);
             let validation = desk.campaign.validate(&result, Some(&limits));
             assert!(
-                !matches!(validation.verdict, Verdict::Conflict | Verdict::Refused),
+                !matches!(validation.verdict, ResultVerdict::Conflict | ResultVerdict::Refused),
                 "{validation:?}"
             );
             Fake::apply(&mut desk, validation.events);
@@ -291,7 +294,7 @@ impl Work for Calls {
         let job = nqueens::cluster::protocol::job_hash(&request.job).expect("a job's name");
         let unit = nqueens::cluster::campaign::UnitId { job, unit: request.unit };
         if request.reason() == v1::FailReason::Unsuited {
-            desk.campaign.unsuited(unit, request.attempt, &request.worker);
+            desk.campaign.mark_unsuited(unit, request.attempt, &request.worker);
         } else {
             let event = desk.campaign.fail(unit, request.attempt, &request.worker, &request.detail);
             Fake::apply(&mut desk, event.into_iter().collect());
@@ -554,7 +557,7 @@ async fn a_cancelled_job_is_dropped_and_the_next_one_counted() {
     fake.until("a lease", |desk| desk.seen.syncs.iter().any(|sync| !sync.held.is_empty())).await;
     Fake::apply(
         &mut fake.desk(),
-        vec![Event::JobState { job: jobs[0].hash(), state: JobState::Cancelled }],
+        vec![CampaignEvent::JobState { job: jobs[0].hash(), state: JobState::Cancelled }],
     );
     fake.finished(&jobs[1..]).await;
     fake.until("nothing is held", |desk| {
@@ -684,7 +687,7 @@ async fn a_worker_rests_outside_its_hours_and_holds_nothing_then() {
     // The next morning there is something shorter to do.
     Fake::apply(
         &mut fake.desk(),
-        vec![Event::JobState { job: jobs[0].hash(), state: JobState::Cancelled }],
+        vec![CampaignEvent::JobState { job: jobs[0].hash(), state: JobState::Cancelled }],
     );
     clock.0.store(18 * 60, Ordering::SeqCst);
     fake.finished(&jobs[1..]).await;

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use nqueens::cluster::auth::{
-    AccessError, Action, Authority, AuthorityError, Credentials, EnrollError, HolderError, Issued,
-    KeyRequest, Name, Renewal, Role, Token,
+    AccessError, Action, Authority, AuthorityError, Credentials, CredentialsError, EnrollError,
+    Issued, KeyRequest, Name, Renewal, Role, Token,
 };
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair, SanType,
@@ -604,7 +604,7 @@ fn an_authority_with_a_damaged_file_is_refused_in_one_line() {
     let good = fs::read(path.join("register")).expect("readable");
     fs::write(path.join("register"), &good[..good.len() - 9]).expect("writable");
     let refused = authority.identify(&certificate(&issued), NOW_MS);
-    assert!(matches!(refused, Err(AccessError::Register(_))), "{refused:?}");
+    assert!(matches!(refused, Err(AccessError::Registry(_))), "{refused:?}");
     fs::write(path.join("register"), &good).expect("writable");
     authority.identify(&certificate(&issued), NOW_MS).expect("known");
     // An older one does not know the certificate.
@@ -625,8 +625,11 @@ fn keys_and_the_register_are_for_their_owner_alone() {
     assert_eq!(mode(&worker.join("enrolment.key")), 0o600);
     let token = token(&authority, Role::Worker, 1);
     let issued = authority.enroll(&token, &name("a"), key.request(), NOW_MS).expect("enrolled");
-    let answer =
-        key.answered(authority.fingerprint(), &issued.certificate_pem, &issued.authority_pem);
+    let answer = key.into_credentials(
+        authority.fingerprint(),
+        &issued.certificate_pem,
+        &issued.authority_pem,
+    );
     answer.expect("an answer").save(&worker).expect("saved");
 
     assert_eq!((mode(&path), mode(&worker)), (0o700, 0o700));
@@ -651,7 +654,7 @@ fn keys_and_the_register_are_for_their_owner_alone() {
         set(&path.join(file), 0o600);
     }
     set(&worker.join("credentials.json"), 0o604);
-    assert!(matches!(Credentials::load(&worker), Err(HolderError::OpenToOthers { .. })));
+    assert!(matches!(Credentials::load(&worker), Err(CredentialsError::OpenToOthers { .. })));
 }
 
 #[test]
@@ -659,7 +662,7 @@ fn credentials_survive_on_disk_or_are_refused() {
     let folder = Folder::new();
     let authority = made(&folder);
     let worker = folder.path("worker");
-    assert!(matches!(Credentials::load(&worker), Err(HolderError::Missing(_))));
+    assert!(matches!(Credentials::load(&worker), Err(CredentialsError::Missing(_))));
 
     // A worker that is killed before it has the answer asks with the same key.
     let killed = KeyRequest::for_enrolment(&worker, &name("a")).expect("a key");
@@ -668,8 +671,11 @@ fn credentials_survive_on_disk_or_are_refused() {
     drop(killed);
     let key = KeyRequest::for_enrolment(&worker, &name("a")).expect("the same key");
     let issued = authority.enroll(&token, &name("a"), key.request(), NOW_MS).expect("the same use");
-    let answer =
-        key.answered(authority.fingerprint(), &issued.certificate_pem, &issued.authority_pem);
+    let answer = key.into_credentials(
+        authority.fingerprint(),
+        &issued.certificate_pem,
+        &issued.authority_pem,
+    );
     let credentials = answer.expect("an answer");
     credentials.save(&worker).expect("saved");
     assert!(!worker.join("enrolment.key").exists());
@@ -694,7 +700,7 @@ fn credentials_survive_on_disk_or_are_refused() {
     assert!(!format!("{loaded:?}").contains("PRIVATE"));
 
     damaged(&worker.join("credentials.json"), |damage| match Credentials::load(&worker) {
-        Err(error) => assert!(matches!(error, HolderError::Damaged(_)), "{damage}: {error}"),
+        Err(error) => assert!(matches!(error, CredentialsError::Damaged(_)), "{damage}: {error}"),
         Ok(read) => {
             assert_eq!(der(read.certificate_pem()), der(loaded.certificate_pem()), "{damage}")
         }
@@ -719,7 +725,10 @@ fn an_answer_for_another_key_or_from_another_authority_is_refused() {
         (key(), pin, &String::new(), &String::new()),
         (mine, another.fingerprint(), &right.certificate_pem, &right.authority_pem),
     ] {
-        assert!(matches!(key.answered(pin, certificate, ca), Err(HolderError::WrongAnswer)));
+        assert!(matches!(
+            key.into_credentials(pin, certificate, ca),
+            Err(CredentialsError::WrongAnswer)
+        ));
     }
 }
 

@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 
 use nqueens::board::{Piece, Problem};
 use nqueens::cluster::campaign::{
-    Assignment, COORDINATOR, Campaign, CampaignKey, Event, HeldLease, JobState, Ruling, Settings,
-    Source, SubRangeSet, SyncRequest, UnitId, UnitResult, Verdict,
+    Assignment, COORDINATOR, Campaign, CampaignEvent, CampaignKey, HeldLease, JobState,
+    ResultVerdict, Ruling, Settings, Source, SubRangeSet, SyncRequest, UnitId, UnitResult,
 };
 use nqueens::decomposition::{Job, JobHash, Scheme};
 use nqueens::tally::{Parts, Residues, Tally};
@@ -190,7 +190,7 @@ pub struct World {
     scenario: Scenario,
     random: fastrand::Rng,
     campaign: Campaign,
-    ledger: Vec<Event>,
+    ledger: Vec<CampaignEvent>,
     workers: Vec<Worker>,
     now_s: f64,
     epoch: u64,
@@ -257,8 +257,8 @@ impl World {
         world
     }
 
-    fn submission(&self) -> Event {
-        Event::JobSubmitted {
+    fn submission(&self) -> CampaignEvent {
+        CampaignEvent::JobSubmitted {
             job: self.job,
             units: self.scenario.units,
             priority: 0,
@@ -271,7 +271,7 @@ impl World {
         1_000_000 + (self.now_s * 1000.0) as u64
     }
 
-    fn record(&mut self, events: Vec<Event>) {
+    fn record(&mut self, events: Vec<CampaignEvent>) {
         for event in events {
             self.ledger.push(event.clone());
             self.campaign.apply(&event);
@@ -371,7 +371,7 @@ impl World {
     /// The sums that the unit's first result came with, as friends know them.
     fn claimed(&self, unit: u64) -> Option<Vec<u64>> {
         let done = self.ledger.iter().rev().find_map(|event| match event {
-            Event::UnitDone { unit: u, tally, sub_sums, .. } if u.unit == unit => {
+            CampaignEvent::UnitDone { unit: u, tally, sub_sums, .. } if u.unit == unit => {
                 Some((tally, sub_sums))
             }
             _ => None,
@@ -514,14 +514,16 @@ impl World {
         worker.next_sync_s = self.now_s + wait_s * (0.8 + 0.4 * self.random.f64());
     }
 
-    fn hand_in(&mut self, result: &UnitResult) -> Option<Verdict> {
-        if !self.campaign.knows(&result.source.worker) {
+    fn hand_in(&mut self, result: &UnitResult) -> Option<ResultVerdict> {
+        if !self.campaign.has_synced(&result.source.worker) {
             return None;
         }
         let validation = self.campaign.validate(result, None);
         if self.is_liar(&result.source.worker) {
-            let is_lie = |event: &Event| match event {
-                Event::UnitDone { unit, tally, .. } => *tally != tally_of(&truth(unit.unit)).0,
+            let is_lie = |event: &CampaignEvent| match event {
+                CampaignEvent::UnitDone { unit, tally, .. } => {
+                    *tally != tally_of(&truth(unit.unit)).0
+                }
                 _ => false,
             };
             let lies = validation.events.iter().filter(|event| is_lie(event)).count() as u64;
@@ -637,7 +639,7 @@ impl World {
                 None => self.workers[which].outbox.push((attempt, result)),
                 Some(verdict) => {
                     let worker = &mut self.workers[which];
-                    if verdict == Verdict::Quarantined || verdict == Verdict::Refused {
+                    if verdict == ResultVerdict::Quarantined || verdict == ResultVerdict::Refused {
                         worker.stopped = true;
                     }
                     if let Some(in_hand) = worker.held.get_mut(&attempt) {
@@ -672,7 +674,7 @@ impl World {
             let (tally, _) = tally_of(&asked);
             let sub_sums = asked.iter().map(|&sum| 24 * u128::from(sum)).collect();
             let ruling = Ruling { task, tally, sub_sums, elapsed_s };
-            let events = self.campaign.ruled(&ruling, &source("(arbiter)", COORDINATOR));
+            let events = self.campaign.ruling_events(&ruling, &source("(arbiter)", COORDINATOR));
             self.record(events);
         }
         if self.arbiter.is_none()
@@ -722,7 +724,7 @@ impl World {
                 self.begin(which);
             }
             // Those are told at once.
-            let newly_kept = self.campaign.take_newly_kept();
+            let newly_kept = self.campaign.take_newly_reserved();
             let now_s = self.now_s;
             for worker in self.workers.iter_mut().filter(|worker| newly_kept.contains(&worker.name))
             {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use nqueens::cluster::auth::{Authority, Credentials, KeyRequest, Name, Role};
 use nqueens::cluster::campaign::{Assignment, HeldLease, Source, UnitId, UnitResult};
 use nqueens::cluster::coordinator::{AddressFile, authority_folder, now_ms, operator_folder};
-use nqueens::cluster::protocol::{Address, BUILD, Link, Security, messages, peer, v1};
+use nqueens::cluster::protocol::{Address, BUILD, Channel, Security, messages, peer, v1};
 use nqueens::decomposition::{Decomposition, Job, JobHash};
 use nqueens::kernel::{KernelKind, count_sub_ranges};
 use nqueens::tally::Parts;
@@ -136,12 +136,12 @@ impl Coordinator {
     }
 
     /// A link for whoever works on its machine.
-    pub fn link(&self) -> Link {
+    pub fn link(&self) -> Channel {
         let security = match Credentials::load(&operator_folder(&self.data)) {
             Ok(credentials) => Security::Tls(credentials.authority(), Some(Box::new(credentials))),
             Err(_) => Security::Plain,
         };
-        Link::new(&self.address, &security, PATIENCE).expect("a link")
+        Channel::new(&self.address, &security, PATIENCE).expect("a channel")
     }
 
     /// The only job, or the one that was submitted last.
@@ -164,14 +164,14 @@ pub fn credentials(authority: &Authority, name: &str, role: Role) -> Credentials
         .expect("a token");
     let key = KeyRequest::new(&name).expect("a key");
     let issued = authority.enroll(&token, &name, key.request(), now_ms()).expect("enrolled");
-    key.answered(authority.fingerprint(), &issued.certificate_pem, &issued.authority_pem)
+    key.into_credentials(authority.fingerprint(), &issued.certificate_pem, &issued.authority_pem)
         .expect("an answer")
 }
 
 /// A worker that is made of the library: it counts with the scalar kernel and does what its test says.
 pub struct Worker {
     pub name: String,
-    pub link: Link,
+    pub link: Channel,
     pub boot: u64,
     pub kernels: Vec<String>,
     pub held: Vec<Assignment>,
@@ -180,7 +180,7 @@ pub struct Worker {
 }
 
 impl Worker {
-    pub fn new(name: &str, link: Link) -> Self {
+    pub fn new(name: &str, link: Channel) -> Self {
         Self {
             name: name.to_owned(),
             link,
@@ -304,7 +304,7 @@ impl Worker {
 }
 
 /// Submits the count of a board.
-pub async fn submit(link: &Link, n: u32, priority: i32) -> String {
+pub async fn submit(link: &Channel, n: u32, priority: i32) -> String {
     let request =
         v1::SubmitRequest { piece: "queen".into(), n, priority, ..v1::SubmitRequest::default() };
     let answer = link.operations().submit(request).await.expect("submitted").into_inner();

@@ -42,7 +42,7 @@ pub enum Action {
     Renew,
 }
 
-/// The error for a role that does not exist.
+/// The error for a text that is not a role.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is not a role; choose one of worker, operator, viewer")]
 pub struct RoleError(String);

@@ -7,15 +7,16 @@ use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
+use tonic::service::Routes;
 
 use super::authenticator::Authenticator;
 use super::routes::{App, router};
 use crate::cluster::auth::{Authority, ServerIdentity};
 use crate::cluster::net::{ConnectionLimits, PoolLimits, serve_http1};
-use crate::cluster::protocol::v1::operations_server::Operations;
+use crate::cluster::protocol::v1::operations_client::OperationsClient;
 
 /// The limits on open connections.
-const CONNECTIONS: PoolLimits = PoolLimits { in_all: 512, per_key: 32, local: 256 };
+const CONNECTIONS: PoolLimits = PoolLimits { total: 512, per_key: 32, local: 256 };
 /// The time limit of a handshake, of the head of a request, and of each write of an answer.
 const TIME_LIMIT: Duration = Duration::from_secs(15);
 
@@ -25,7 +26,7 @@ pub enum AuthMode {
     /// No authentication: every user of this machine has access.
     Open,
     /// A session is required, over TLS with this identity.
-    Locked(Arc<Authority>, Arc<ServerIdentity>),
+    Sessions(Arc<Authority>, Arc<ServerIdentity>),
 }
 
 /// An address that is bound, and not served yet.
@@ -52,20 +53,24 @@ impl Bound {
     }
 }
 
-/// Serves the dashboard of the coordinator behind `operations` until the future is dropped.
+/// Serves the dashboard of the coordinator that `operations` calls, until the future is dropped.
 ///
 /// # Errors
 /// TLS cannot be set up, or the dashboard is [`AuthMode::Open`] and the address is not loopback.
-pub async fn serve<O: Operations>(bound: Bound, operations: O, door: AuthMode) -> io::Result<()> {
+pub async fn serve(
+    bound: Bound,
+    operations: OperationsClient<Routes>,
+    auth_mode: AuthMode,
+) -> io::Result<()> {
     let Bound { listener, address } = bound;
-    let (authority, acceptor) = match door {
+    let (authority, acceptor) = match auth_mode {
         AuthMode::Open if !address.ip().is_loopback() => {
             return Err(io::Error::other(format!(
-                "{address} can be reached by others, and everybody could come in"
+                "other machines can reach {address}, and without an authority there is no access control"
             )));
         }
         AuthMode::Open => (None, None),
-        AuthMode::Locked(authority, identity) => {
+        AuthMode::Sessions(authority, identity) => {
             let config = identity.config_for_browsers().map_err(io::Error::other)?;
             (Some(authority), Some(TlsAcceptor::from(Arc::new(config))))
         }

@@ -8,8 +8,8 @@ mod proving;
 mod time;
 mod version;
 
-pub use channel::{Address, AddressError, Link, LinkError, Security};
-pub use connect_error::{ConnectError, ConnectFault};
+pub use channel::{Address, AddressError, Channel, ChannelError, Security};
+pub use connect_error::{ConnectError, ConnectErrorKind};
 pub use convert::{
     MOST_HELD, MOST_MESSAGE_BYTES, MOST_RESULTS, Malformed, device_label, job_hash, messages,
 };

@@ -96,7 +96,7 @@ pub struct ProveCall {
     pub holding: Vec<u64>,
     /// The answers, each with its task.
     pub answers: Vec<(u64, TaskAnswer)>,
-    /// Whether the worker searches subtrees of any kind, including those with full diagonals.
+    /// True if the worker searches subtrees of any kind, including those with full diagonals.
     pub parts: bool,
 }
 
@@ -149,8 +149,8 @@ impl From<Norm> for v1::Norm {
 }
 
 impl From<&SubtreeTask> for v1::PartQuery {
-    fn from(question: &SubtreeTask) -> Self {
-        let SubtreeTask { part, nodes, weights } = question;
+    fn from(task: &SubtreeTask) -> Self {
+        let SubtreeTask { part, nodes, weights } = task;
         let known = part.known();
         let mut alive = vec![0u8; known.alive().len().div_ceil(8)];
         for (orbit, _) in known.alive().iter().enumerate().filter(|(_, alive)| **alive) {
@@ -219,7 +219,7 @@ pub fn task(task: u64, query: &TaskQuery) -> v1::Task {
     use v1::task::Query;
     let query = match query {
         TaskQuery::Completion(query) => Query::Completion(query.into()),
-        TaskQuery::Part(question) => Query::Part(question.into()),
+        TaskQuery::Part(subtree) => Query::Part(subtree.into()),
     };
     v1::Task { task, query: Some(query) }
 }
@@ -267,7 +267,7 @@ fn answer(answer: v1::TaskAnswer) -> Result<(u64, TaskAnswer), Malformed> {
         Some(Answer::Tree(tree)) => TaskOutcome::Tree(tree),
         None => TaskOutcome::GivenUp,
     };
-    let elapsed_s = seconds("a time", answer.elapsed_s)?;
+    let elapsed_s = seconds("the elapsed time", answer.elapsed_s)?;
     let (nodes, programmes) = (answer.nodes.min(MOST), answer.programmes.min(MOST));
     Ok((answer.task, TaskAnswer { outcome, nodes, programmes, elapsed_s }))
 }

@@ -12,7 +12,7 @@ use tonic::{Code, Response, Status};
 use super::WorkerError;
 use super::backoff::Backoff;
 use crate::cluster::protocol::{
-    Address, ConnectError, ConnectFault, Link, LinkError, Security, is_not_valid_yet,
+    Address, Channel, ChannelError, ConnectError, ConnectErrorKind, Security, is_not_valid_yet,
 };
 
 /// The meaning of a failed call.
@@ -33,7 +33,7 @@ pub(super) fn classify(status: &Status) -> RpcFailure {
         | Code::PermissionDenied
         | Code::Unimplemented
         | Code::AlreadyExists => RpcFailure::Permanent(message),
-        _ => RpcFailure::Transient(ConnectError::of(status).map_or(message, |error| error.why)),
+        _ => RpcFailure::Transient(ConnectError::of(status).map_or(message, |error| error.message)),
     }
 }
 
@@ -52,7 +52,7 @@ pub(super) struct Connection {
 #[derive(Debug)]
 struct ConnectionState {
     security: Security,
-    link: Link,
+    link: Channel,
     /// The number of links that were replaced.
     generation: u64,
 }
@@ -62,8 +62,8 @@ impl Connection {
         address: Address,
         security: Security,
         deadline: Duration,
-    ) -> Result<Self, LinkError> {
-        let link = Link::new(&address, &security, deadline)?;
+    ) -> Result<Self, ChannelError> {
+        let link = Channel::new(&address, &security, deadline)?;
         let state = Mutex::new(ConnectionState { security, link, generation: 0 });
         let (has_answered, not_valid_yet) = (AtomicBool::new(false), watch::Sender::new(false));
         Ok(Self { address, deadline, has_answered, state, not_valid_yet })
@@ -87,8 +87,8 @@ impl Connection {
     }
 
     /// Reconnects with other credentials.
-    pub(super) fn secure(&self, security: Security) -> Result<(), LinkError> {
-        let link = Link::new(&self.address, &security, self.deadline)?;
+    pub(super) fn secure(&self, security: Security) -> Result<(), ChannelError> {
+        let link = Channel::new(&self.address, &security, self.deadline)?;
         let mut state = self.state();
         *state = ConnectionState { security, link, generation: state.generation + 1 };
         self.not_valid_yet.send_replace(false);
@@ -118,7 +118,7 @@ impl Connection {
         let mut state = self.state();
         if state.generation == generation {
             // A link that could be set up once can be set up again.
-            if let Ok(link) = Link::new(&self.address, &state.security, self.deadline) {
+            if let Ok(link) = Channel::new(&self.address, &state.security, self.deadline) {
                 state.link = link;
             }
             state.generation += 1;
@@ -128,13 +128,13 @@ impl Connection {
     /// Returns whether the server does not speak the expected protocol and never did. Then only a
     /// restart with other options helps.
     fn speaks_another_protocol(&self, status: &Status) -> bool {
-        let is_not_plain = |error: ConnectError| error.fault == ConnectFault::NotPlain;
+        let is_not_plain = |error: ConnectError| error.kind == ConnectErrorKind::PlainUnsupported;
         !self.has_answered.load(Ordering::Relaxed)
             && ConnectError::of(status).is_some_and(is_not_plain)
     }
 
     /// Makes an optional call: it is not retried, since other calls report the same failures.
-    pub(super) async fn try_call<T, F>(&self, call: impl FnOnce(Link) -> F) -> Result<T, Status>
+    pub(super) async fn try_call<T, F>(&self, call: impl FnOnce(Channel) -> F) -> Result<T, Status>
     where
         F: Future<Output = Result<Response<T>, Status>>,
     {
@@ -159,7 +159,7 @@ impl Connection {
     pub(super) async fn call<T, F>(
         &self,
         backoff: &mut Backoff,
-        call: impl FnOnce(Link) -> F,
+        call: impl FnOnce(Channel) -> F,
     ) -> Result<Result<T, Code>, WorkerError>
     where
         F: Future<Output = Result<Response<T>, Status>>,

@@ -9,9 +9,9 @@ use super::WorkerError;
 use super::backoff::Backoff;
 use super::connection::{RpcFailure, classify};
 use crate::atomic_file::{self, AtomicFile};
-use crate::cluster::auth::{Credentials, HolderError, Name, Token};
+use crate::cluster::auth::{Credentials, CredentialsError, Name, Token};
 use crate::cluster::protocol::{
-    Address, ConnectError, ConnectFault, EnrolError, Security, enrol, now_ms,
+    Address, ConnectError, ConnectErrorKind, EnrolError, Security, enrol, now_ms,
 };
 
 /// A worker's data directory, locked against other workers until this value is dropped.
@@ -78,7 +78,7 @@ impl DataDir {
         let kept = match Credentials::load(&self.path) {
             _ if *insecure => None,
             Ok(credentials) => Some(credentials),
-            Err(HolderError::Missing(_)) => None,
+            Err(CredentialsError::Missing(_)) => None,
             Err(error) => return Err(error.into()),
         };
         // A token for another coordinator, or one that replaces an expired certificate, is
@@ -121,18 +121,18 @@ impl DataDir {
             let status = match enrol(params.address, token, name, &self.path, params.deadline).await
             {
                 Ok(credentials) => return Ok(credentials),
-                Err(EnrolError::Link(error)) => return Err(error.into()),
-                Err(EnrolError::Holder(error)) => return Err(error.into()),
+                Err(EnrolError::Channel(error)) => return Err(error.into()),
+                Err(EnrolError::Credentials(error)) => return Err(error.into()),
                 Err(EnrolError::Refused(status)) => status,
             };
             let address = params.address.clone();
-            let fault = ConnectError::of(&status).map(|error| error.fault);
+            let fault = ConnectError::of(&status).map(|error| error.kind);
             match classify(&status) {
                 // A server that is not the token's coordinator will not become it.
-                RpcFailure::Transient(why) if fault == Some(ConnectFault::Stranger) => {
+                RpcFailure::Transient(why) if fault == Some(ConnectErrorKind::UntrustedServer) => {
                     return Err(WorkerError::Refused(address, why));
                 }
-                RpcFailure::Transient(_) if fault == Some(ConnectFault::NoTls) => {
+                RpcFailure::Transient(_) if fault == Some(ConnectErrorKind::TlsUnsupported) => {
                     return Err(WorkerError::NoTls(address));
                 }
                 RpcFailure::Transient(why) => {

@@ -44,8 +44,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::cluster::auth::{HolderError, Name, NameError, Token};
-use crate::cluster::protocol::{Address, LinkError};
+use crate::cluster::auth::{CredentialsError, Name, NameError, Token};
+use crate::cluster::protocol::{Address, ChannelError};
 use crate::engine::{Device, DeviceChoice, DeviceError};
 use crate::kernel::{KernelError, KernelKind};
 
@@ -158,13 +158,13 @@ pub enum WorkerError {
     NoTls(Address),
     /// The certificate cannot be obtained, stored or used.
     #[error(transparent)]
-    Holder(#[from] HolderError),
+    Holder(#[from] CredentialsError),
     /// The outbox cannot be used.
     #[error(transparent)]
     Outbox(#[from] OutboxError),
     /// The connection cannot be set up.
     #[error(transparent)]
-    Link(#[from] LinkError),
+    Link(#[from] ChannelError),
     /// The devices cannot be used.
     #[error(transparent)]
     Device(#[from] DeviceError),

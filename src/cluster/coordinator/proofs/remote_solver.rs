@@ -18,32 +18,34 @@ use crate::solver::first::{Outcome, Query, QuerySolver, Task, decide_by_propagat
 #[derive(Debug)]
 pub(super) struct CheckPermits {
     free: Mutex<usize>,
-    left: Condvar,
+    released: Condvar,
 }
 
 impl CheckPermits {
     /// Creates a semaphore that leaves one core for everything else.
     pub(super) fn new() -> Self {
         let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        Self { free: Mutex::new((cores - 1).max(1)), left: Condvar::new() }
+        Self { free: Mutex::new((cores - 1).max(1)), released: Condvar::new() }
     }
 
     /// Runs `work` once a permit is free. Returns its result and its duration.
     fn within<T>(&self, work: impl FnOnce() -> T) -> (T, Duration) {
         let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut free =
-            self.left.wait_while(free, |free| *free == 0).unwrap_or_else(PoisonError::into_inner);
+        let mut free = self
+            .released
+            .wait_while(free, |free| *free == 0)
+            .unwrap_or_else(PoisonError::into_inner);
         *free -= 1;
         drop(free);
         /// Returns the permit, also on a panic.
-        struct Leaving<'a>(&'a CheckPermits);
-        impl Drop for Leaving<'_> {
+        struct PermitGuard<'a>(&'a CheckPermits);
+        impl Drop for PermitGuard<'_> {
             fn drop(&mut self) {
                 *self.0.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
-                self.0.left.notify_one();
+                self.0.released.notify_one();
             }
         }
-        let _leaving = Leaving(self);
+        let _guard = PermitGuard(self);
         let began = Instant::now();
         (work(), began.elapsed())
     }
@@ -54,7 +56,7 @@ impl CheckPermits {
 pub(super) enum AnswerVerdict {
     /// The answer is correct.
     Good,
-    /// The answer is not known to be wrong but is of no use: checking it takes too long, or it says
+    /// The answer is not known to be wrong but is useless: checking it takes too long, or it shows
     /// too little.
     Useless,
     /// The answer has a step of a kind unknown to this version. A newer version may know it.
@@ -72,39 +74,39 @@ pub(super) trait AnswerObserver: Send + Sync {
 /// A solver that sends the queries of one proof to workers.
 pub(super) struct RemoteSolver {
     pub(super) job: JobHash,
-    pub(super) pool: Arc<TaskQueue>,
-    pub(super) room: Arc<CheckPermits>,
+    pub(super) queue: Arc<TaskQueue>,
+    pub(super) permits: Arc<CheckPermits>,
     pub(super) listener: Arc<dyn AnswerObserver>,
 }
 
 impl RemoteSolver {
     /// Asks once and validates the answer. A worker that gives a wrong answer, or too many useless
-    /// ones, is not asked again. The closure may correct the work that a worker claims. Returns
+    /// ones, gets no more queries. The closure may correct the work that a worker claims. Returns
     /// `None` once the query is no longer `wanted`.
     fn ask<T>(
         &self,
         query: TaskQuery,
         wanted: &dyn Fn() -> bool,
-        judge: impl FnOnce(&mut TaskAnswer) -> (AnswerVerdict, T),
+        validate: impl FnOnce(&mut TaskAnswer) -> (AnswerVerdict, T),
     ) -> Option<(AnswerVerdict, T)> {
-        let mut answered = self.pool.ask(self.job, query, wanted)?;
-        let ((mut verdict, value), took) = self.room.within(|| judge(&mut answered.answer));
+        let mut answered = self.queue.ask(self.job, query, wanted)?;
+        let ((mut verdict, value), took) = self.permits.within(|| validate(&mut answered.answer));
         if verdict == AnswerVerdict::Useless && !wanted() {
             // The check was stopped, which is not the worker's fault.
             return None;
         }
-        // An answer that gives up shows nothing.
-        let shown =
+        // An answer that gives up is neither useful nor useless.
+        let useful =
             verdict == AnswerVerdict::Good && answered.answer.outcome != TaskOutcome::GivenUp;
-        if (shown || verdict == AnswerVerdict::Useless)
-            && self.pool.is_useless(&answered.worker, shown)
+        if (useful || verdict == AnswerVerdict::Useless)
+            && self.queue.record_usefulness(&answered.worker, useful)
         {
-            verdict = AnswerVerdict::Wrong("ten answers in a row were of no use".to_owned());
+            verdict = AnswerVerdict::Wrong("ten answers in a row were useless".to_owned());
         }
         self.listener.validated(&answered, &verdict, took);
         match &verdict {
-            AnswerVerdict::Wrong(why) => self.pool.distrust(&answered.worker, why),
-            AnswerVerdict::Unknown(why) => self.pool.cannot_read(&answered, why),
+            AnswerVerdict::Wrong(why) => self.queue.quarantine(&answered.worker, why),
+            AnswerVerdict::Unknown(why) => self.queue.mark_unreadable(&answered, why),
             AnswerVerdict::Good | AnswerVerdict::Useless => {}
         }
         Some((verdict, value))
@@ -131,7 +133,7 @@ impl QuerySolver for RemoteQuerySolver {
             let asked = self.solver.ask(TaskQuery::Completion(query.clone()), &wanted, |answer| {
                 let is_stopped = || !wanted();
                 let mut meter = Meter::new(Some(MOST_STEPS)).stopped_by(&is_stopped);
-                let (verdict, outcome) = judge_completion(&query, &answer.outcome, &mut meter);
+                let (verdict, outcome) = validate_completion(&query, &answer.outcome, &mut meter);
                 let early =
                     answer.outcome == TaskOutcome::GivenUp && answer.programmes < programmes;
                 let verdict = if early { AnswerVerdict::Useless } else { verdict };
@@ -172,7 +174,7 @@ fn most_work(query: &CompletionQuery, refutation: &Refutation) -> u64 {
 }
 
 /// Validates an answer. Returns the verdict and the outcome to use.
-fn judge_completion(
+fn validate_completion(
     query: &CompletionQuery,
     outcome: &TaskOutcome,
     meter: &mut Meter<'_>,
@@ -206,9 +208,9 @@ fn judge_completion(
             }
         }
         TaskOutcome::Completed(_) => {
-            wrong("its completion is not of the board it was asked".to_owned())
+            wrong("its completion does not extend the prefix of the query".to_owned())
         }
-        TaskOutcome::Tree(_) => wrong("it answers what it was not asked".to_owned()),
+        TaskOutcome::Tree(_) => wrong("its answer is of another kind than the query".to_owned()),
         TaskOutcome::GivenUp | TaskOutcome::Stopped => (AnswerVerdict::Good, Outcome::GivenUp),
     }
 }
@@ -245,8 +247,9 @@ impl SubtreeSolver for RemoteSubtreeSolver {
                     let known = question.part.known();
                     let is_stopped = || !wanted();
                     let mut meter = Meter::new(Some(most_steps(&question))).stopped_by(&is_stopped);
-                    self.checkers
-                        .with(known, |checker| judge_part(checker, &question, answer, &mut meter))
+                    self.checkers.with(known, |checker| {
+                        validate_part(checker, &question, answer, &mut meter)
+                    })
                 })?;
             if reached.is_some() {
                 return reached;
@@ -266,7 +269,7 @@ fn most_steps(question: &SubtreeTask) -> u64 {
 
 /// Validates the answer to a subtree task. Returns the verdict, and the result if the answer is
 /// good.
-fn judge_part(
+fn validate_part(
     checker: &mut PartChecker,
     question: &SubtreeTask,
     answer: &mut TaskAnswer,
@@ -278,7 +281,7 @@ fn judge_part(
         TaskOutcome::Completed(columns) => checker
             .check_solution(queens, columns)
             .map(|()| Some(ValidatedAnswer::Solution(columns.clone())))
-            .map_err(|error| format!("its solution is none: {error}")),
+            .map_err(|error| format!("its solution is not a solution: {error}")),
         TaskOutcome::Tree(tree) => {
             match checker.check_within(queens, tree, question.nodes, meter) {
                 Ok(Checked { holes, nodes }) => {
@@ -294,7 +297,7 @@ fn judge_part(
                 Err(error) => Err(format!("its tree is wrong: {error}")),
             }
         }
-        TaskOutcome::Refuted(_) => Err("it answers what it was not asked".to_owned()),
+        TaskOutcome::Refuted(_) => Err("its answer is of another kind than the query".to_owned()),
         TaskOutcome::GivenUp | TaskOutcome::Stopped => Ok(None),
     };
     match validated {
@@ -305,138 +308,4 @@ fn judge_part(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::proof::Beauty;
-    use crate::proof::beautiful::Part;
-    use crate::proof::first::Multipliers;
-    use crate::solver::beautiful::Searcher;
-    use crate::solver::first::{Control, query_solver};
-
-    #[test]
-    fn what_is_true_is_believed_and_what_is_not_is_wrong() {
-        // The first solution of eight queens begins with 1 5 (1-based).
-        let open = CompletionQuery { n: 8, prefix: vec![0], programmes: 1, attempt: 0 };
-        let closed = CompletionQuery { n: 8, prefix: vec![0, 2], programmes: 1, attempt: 0 };
-        let outcome = |query: &CompletionQuery| {
-            let control = Control::default();
-            let question = Query { prefix: &query.prefix, lp_limit: 100, attempt: 0 };
-            query_solver(query.n, &[]).solve(&question, Task::alone(&control))
-        };
-        let (completed, refuted) = (outcome(&open), outcome(&closed));
-        assert!(matches!(completed, Outcome::Completed(_)));
-        assert!(matches!(refuted, Outcome::Refuted(_)));
-        let validated = |query, outcome: &Outcome| {
-            judge_completion(query, &outcome.clone().into(), &mut Meter::default()).0
-        };
-        assert_eq!(validated(&open, &completed), AnswerVerdict::Good);
-        assert_eq!(validated(&closed, &refuted), AnswerVerdict::Good);
-        assert!(matches!(validated(&open, &refuted), AnswerVerdict::Wrong(_)));
-        assert!(matches!(validated(&closed, &completed), AnswerVerdict::Wrong(_)));
-        let attacked = Outcome::Completed((0..8).collect());
-        assert!(matches!(validated(&open, &attacked), AnswerVerdict::Wrong(_)));
-        let nonsense = Outcome::Refuted(Refutation::from_bytes(vec![0, 0]));
-        assert!(matches!(validated(&closed, &nonsense), AnswerVerdict::Wrong(_)));
-        // An unknown step is not a wrong answer.
-        let newer = Outcome::Refuted(Refutation::from_bytes(vec![9, 9]));
-        assert!(
-            matches!(validated(&closed, &newer), AnswerVerdict::Unknown(why) if why.contains("kind 9"))
-        );
-        // A refutation that only demands a search must not keep the checker busy for ever.
-        let wide = CompletionQuery { n: 100, prefix: vec![0], programmes: 0, attempt: 0 };
-        assert_eq!(
-            validated(&wide, &Outcome::Refuted(Refutation::search())),
-            AnswerVerdict::Useless
-        );
-        let tree = judge_completion(&closed, &TaskOutcome::Tree(vec![]), &mut Meter::default());
-        assert!(matches!(tree.0, AnswerVerdict::Wrong(_)));
-    }
-
-    #[test]
-    fn a_refutation_may_show_all_dead_squares_again_but_not_do_more() {
-        // The first solution of twelve queens begins with 1 3 5 8 (1-based).
-        let query = CompletionQuery { n: 12, prefix: vec![0, 2, 4, 1], programmes: 1, attempt: 0 };
-        // Dual bounds that prove nothing, each of work 500.
-        let long = |budgets| {
-            let nothing = Multipliers::none(12);
-            let then = |then, _| Refutation::dual_bound(&nothing, false, &then);
-            (0..budgets).fold(Refutation::search(), then)
-        };
-        let validated = |refutation| {
-            let outcome = Outcome::Refuted(refutation).into();
-            judge_completion(&query, &outcome, &mut Meter::default()).0
-        };
-        assert_eq!(most_work(&query, &Refutation::search()), 400_501);
-        assert_eq!(most_work(&query, &long(850)), 400_000 + 501 * 144);
-        assert_eq!(validated(long(850)), AnswerVerdict::Good);
-        assert_eq!(validated(long(950)), AnswerVerdict::Useless);
-    }
-
-    #[test]
-    fn a_part_is_answered_by_a_true_tree_or_a_solution_in_question() {
-        let alive = vec![true; 10];
-        let known = Arc::new(
-            Premises::new(8, Beauty::default(), alive, vec![], vec![]).expect("of a board"),
-        );
-        let question = |queens: &[usize], nodes| {
-            let part = Part::new(Arc::clone(&known), queens.to_vec()).expect("of a board");
-            SubtreeTask { part, nodes, weights: Arc::new([]) }
-        };
-        let mut searcher = Searcher::default();
-        let mut searched =
-            |question: &SubtreeTask| searcher.search(question, &CancelToken::default()).into();
-        let checkers = Checkers::default();
-        let validated = |question: &SubtreeTask, outcome: &TaskOutcome| {
-            let mut answer =
-                TaskAnswer { outcome: outcome.clone(), nodes: 9, programmes: 0, elapsed_s: 0.0 };
-            let mut meter = Meter::new(Some(most_steps(question)));
-            checkers.with(&known, |checker| judge_part(checker, question, &mut answer, &mut meter))
-        };
-        // Queens in the corner and in the third column of the second row have no solution; the
-        // queen in the corner alone has one.
-        let (open, closed, short) =
-            (question(&[0], 999), question(&[0, 10], 999), question(&[0], 1));
-        let (solution, tree, holes) = (searched(&open), searched(&closed), searched(&short));
-        let good = |validated: &(AnswerVerdict, Option<ValidatedAnswer>)| {
-            validated.0 == AnswerVerdict::Good && validated.1.is_some()
-        };
-        assert!(good(&validated(&open, &solution)) && good(&validated(&closed, &tree)));
-        let reached = validated(&short, &holes);
-        assert!(
-            matches!(reached, (AnswerVerdict::Good, Some(ValidatedAnswer::Tree(_, holes, 1))) if !holes.is_empty())
-        );
-        // An answer with open nodes that used fewer nodes than were allowed is incomplete.
-        assert_eq!(validated(&open, &holes), (AnswerVerdict::Useless, None));
-        assert_eq!(validated(&closed, &TaskOutcome::GivenUp), (AnswerVerdict::Useless, None));
-        let TaskOutcome::Tree(mut altered) = tree else { panic!("{tree:?}") };
-        altered[0] ^= 1;
-        let attacked = TaskOutcome::Completed((0..8).collect());
-        for lie in [&solution, &TaskOutcome::Tree(altered), &TaskOutcome::Tree(vec![]), &attacked] {
-            assert!(matches!(validated(&closed, lie), (AnswerVerdict::Wrong(_), None)), "{lie:?}");
-        }
-        let newer = TaskOutcome::Tree(vec![127]);
-        assert!(
-            matches!(validated(&closed, &newer), (AnswerVerdict::Unknown(why), None) if why.contains("kind 127"))
-        );
-    }
-
-    #[test]
-    fn an_answer_that_asks_for_huge_work_is_given_up_by_the_coordinators_own_limit() {
-        // Two bytes make the checker try everything, on a board where that never ends; the query
-        // allows it all.
-        let query = CompletionQuery { n: 128, prefix: vec![], programmes: u64::MAX, attempt: 0 };
-        let everything = TaskOutcome::Refuted(Refutation::search());
-        let mut meter = Meter::new(Some(100_000));
-        assert_eq!(judge_completion(&query, &everything, &mut meter).0, AnswerVerdict::Useless);
-        assert!(meter.work() < 200_000, "{}", meter.work());
-        // The solver may also stop the check.
-        let mut stopped = Meter::new(None).stopped_by(&|| true);
-        assert_eq!(judge_completion(&query, &everything, &mut stopped).0, AnswerVerdict::Useless);
-        // No query allows more steps than this.
-        let known = Premises::new(8, Beauty::default(), vec![true; 10], vec![], vec![])
-            .expect("of a board");
-        let part = Part::new(Arc::new(known), vec![]).expect("of a board");
-        let question = SubtreeTask { part, nodes: u64::MAX, weights: Arc::new([]) };
-        assert_eq!(most_steps(&question), MOST_STEPS);
-    }
-}
+mod tests;

@@ -14,7 +14,7 @@ impl WriteFailures {
     }
 
     /// Records whether `what` could be written. Logs only changes.
-    pub(super) fn note(&self, what: &'static str, written: Result<(), impl Display>) {
+    pub(super) fn record(&self, what: &'static str, written: Result<(), impl Display>) {
         let mut all = self.all();
         match written {
             Ok(()) => {
@@ -33,13 +33,13 @@ impl WriteFailures {
     }
 
     /// Returns whether any file cannot be written.
-    pub(super) fn is_some(&self) -> bool {
+    pub(super) fn has_any(&self) -> bool {
         !self.all().is_empty()
     }
 
     /// Joins the problem of the ledger with the problems of these files. Returns an empty text if
     /// there are no problems.
-    pub(super) fn added_to(&self, ledger: String) -> String {
+    pub(super) fn append_to(&self, ledger: String) -> String {
         let all = self.all();
         let each = std::iter::once(&ledger).chain(all.values()).filter(|text| !text.is_empty());
         each.map(String::as_str).collect::<Vec<_>>().join("; ")
@@ -51,19 +51,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn troubles_are_told_until_they_are_over() {
-        let troubles = WriteFailures::default();
-        let other = troubles.clone();
-        assert_eq!(troubles.added_to(String::new()), "");
-        troubles.note("b", Err("no room"));
-        troubles.note("a", Err("no right"));
+    fn write_failures_are_reported_until_they_are_over() {
+        let write_failures = WriteFailures::default();
+        let other = write_failures.clone();
+        assert_eq!(write_failures.append_to(String::new()), "");
+        write_failures.record("b", Err("no room"));
+        write_failures.record("a", Err("no right"));
         assert_eq!(
-            other.added_to("the ledger is full".into()),
+            other.append_to("the ledger is full".into()),
             "the ledger is full; a cannot be written: no right; b cannot be written: no room"
         );
-        troubles.note("b", Ok::<(), &str>(()));
-        assert_eq!(other.added_to(String::new()), "a cannot be written: no right");
-        troubles.note("a", Ok::<(), &str>(()));
-        assert!(!other.is_some());
+        write_failures.record("b", Ok::<(), &str>(()));
+        assert_eq!(other.append_to(String::new()), "a cannot be written: no right");
+        write_failures.record("a", Ok::<(), &str>(()));
+        assert!(!other.has_any());
     }
 }

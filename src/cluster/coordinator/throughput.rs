@@ -6,14 +6,14 @@ use crate::cluster::protocol::v1::TimeLeft;
 
 /// Samples of the number of completed units, each with its time in ms.
 #[derive(Debug, Default)]
-pub(super) struct Pace(VecDeque<(u64, u64)>);
+pub(super) struct Throughput(VecDeque<(u64, u64)>);
 
 /// The number of parts of the window, from which the variance of the rate is estimated.
 const PARTS: u64 = 8;
 /// The half-width of the band, in standard errors.
 const BAND: f64 = 2.0;
 
-impl Pace {
+impl Throughput {
     /// Adds a sample if one is due.
     pub(super) fn observe(&mut self, now_ms: u64, done: u64) {
         const EVERY_MS: u64 = 2_000;
@@ -62,19 +62,19 @@ impl Pace {
     /// from the eight parts of the window. It does not foresee workers that come and go, or longer
     /// units.
     pub(super) fn left(&self, now_ms: u64, done: u64, units: u64) -> Option<TimeLeft> {
-        let (pace, units) = (self.units_per_s(now_ms, done), units as f64);
-        if pace <= 0.0 {
+        let (rate, units) = (self.units_per_s(now_ms, done), units as f64);
+        if rate <= 0.0 {
             return None;
         }
-        let s = units / pace;
+        let s = units / rate;
         let Some(parts) = self.parts(now_ms, done) else {
             return Some(TimeLeft { s, least_s: None, most_s: None });
         };
         let variance =
-            parts.iter().map(|part| (part - pace).powi(2)).sum::<f64>() / (PARTS - 1) as f64;
+            parts.iter().map(|part| (part - rate).powi(2)).sum::<f64>() / (PARTS - 1) as f64;
         let error = BAND * (variance / PARTS as f64).sqrt();
-        let most_s = (error < pace).then(|| units / (pace - error));
-        Some(TimeLeft { s, least_s: Some(units / (pace + error)), most_s })
+        let most_s = (error < rate).then(|| units / (rate - error));
+        Some(TimeLeft { s, least_s: Some(units / (rate + error)), most_s })
     }
 }
 
@@ -82,16 +82,16 @@ impl Pace {
 mod tests {
     use super::*;
 
-    fn observed(done_at_second: impl Fn(u64) -> u64, seconds: u64) -> Pace {
-        let mut pace = Pace::default();
-        (0..=seconds).for_each(|second| pace.observe(second * 1000, done_at_second(second)));
-        pace
+    fn observed(done_at_second: impl Fn(u64) -> u64, seconds: u64) -> Throughput {
+        let mut rate = Throughput::default();
+        (0..=seconds).for_each(|second| rate.observe(second * 1000, done_at_second(second)));
+        rate
     }
 
     #[test]
     fn an_even_pace_has_a_narrow_band_and_an_uneven_one_a_wide_band() {
         let even = observed(|second| 5 * second, 600);
-        let left = even.left(600_000, 3000, 1000).expect("it goes on");
+        let left = even.left(600_000, 3000, 1000).expect("an estimate");
         assert!((left.s - 200.0).abs() < 1e-9);
         assert!(
             left.least_s.expect("a band") > 199.9 && left.most_s.expect("an end") < 200.1,
@@ -100,7 +100,7 @@ mod tests {
 
         // All work is done in every other minute.
         let uneven = observed(|second| 10 * 60 * (second / 120) + 10 * (second % 120).min(60), 600);
-        let left = uneven.left(600_000, 3000, 1000).expect("it goes on");
+        let left = uneven.left(600_000, 3000, 1000).expect("an estimate");
         assert!((left.s - 200.0).abs() < 1e-9);
         assert!(
             left.least_s.expect("a band") < 170.0 && left.most_s.is_none_or(|most| most > 250.0),
@@ -109,10 +109,10 @@ mod tests {
     }
 
     #[test]
-    fn nobody_says_more_than_is_known() {
-        assert_eq!(Pace::default().left(0, 0, 10), None);
+    fn estimates_need_enough_samples() {
+        assert_eq!(Throughput::default().left(0, 0, 10), None);
         assert_eq!(observed(|_| 7, 600).left(600_000, 7, 10), None, "nothing is done");
-        let fresh = observed(|second| second, 4).left(4_000, 4, 10).expect("it goes on");
+        let fresh = observed(|second| second, 4).left(4_000, 4, 10).expect("an estimate");
         assert!(fresh.least_s.is_none() && fresh.most_s.is_none() && (fresh.s - 10.0).abs() < 1e-9);
         // One burst long ago gives no upper bound.
         let burst = observed(|second| if second < 20 { 0 } else { 100 }, 600);
