@@ -9,7 +9,7 @@ use super::problem::number;
 use super::solution_output::object;
 use super::stream::Stream;
 use super::{Exit, Failure};
-use crate::board::{Lines, Piece};
+use crate::board::{OccupiedLines, Piece};
 use crate::solver::classical::greedy::Greedy;
 
 /// Fill an infinite board greedily: row by row, each queen in the leftmost column where none above attacks it
@@ -39,7 +39,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let interrupt = Interrupt::listen();
     let mut stream = Stream::begin();
     // The checker joins no edges of an infinite board.
-    let mut lines = Lines::new(Piece::Queen, usize::MAX);
+    let mut lines = OccupiedLines::new(Piece::Queen, usize::MAX);
     for (row, queen) in Greedy::default().take(args.queens).enumerate() {
         if queen.row != row || !lines.add(queen) {
             stream.finish()?;

@@ -10,7 +10,6 @@ use clap::Subcommand;
 use indicatif::ProgressBar;
 use serde::Serialize;
 
-use super::check::LARGEST_FILE;
 use super::count;
 use super::job_report::{JobReport, job_name, state_name};
 use super::max_work::{self, MaxWork};
@@ -22,7 +21,7 @@ use super::{Exit, Failure, note, print};
 use crate::atomic_file::AtomicFile;
 use crate::board::{Piece, Problem, Square};
 use crate::cluster::protocol::v1::{self, submit_proof_request::What as Asked};
-use crate::proof::{self, Meter};
+use crate::proof::{self, LARGEST_FILE, Meter};
 use crate::solver::first;
 
 /// Submit a job to a coordinator.

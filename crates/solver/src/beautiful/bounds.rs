@@ -30,7 +30,7 @@ impl Bounds {
     /// Creates the bounds that premises state.
     pub(super) fn of(orbits: &Orbits, known: &Premises) -> Self {
         let mut bounds = Self::new(orbits);
-        for (dead, alive) in bounds.dead.iter_mut().zip(known.alive()) {
+        for (dead, alive) in bounds.dead.iter_mut().zip(known.candidates()) {
             *dead = !alive;
         }
         known.full().iter().for_each(|&distance| bounds.fill(distance));

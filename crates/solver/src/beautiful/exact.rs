@@ -377,8 +377,9 @@ impl<'a> Engine<'a> {
 
     /// Restores what an earlier run has proved. Returns where that run left its level.
     fn take_up(&mut self, begun: PartialProof) -> Left {
-        let PartialProof { solution, records, level, shown, dead, full, cliques, trial, .. } =
-            begun;
+        let PartialProof {
+            solution, records, level, shown, eliminated, full, cliques, trial, ..
+        } = begun;
         self.counts = self.orbits.counts(&solution);
         self.best = Some(solution);
         self.log = ProofLog::of(&records, cliques.len());
@@ -387,7 +388,7 @@ impl<'a> Engine<'a> {
         for (level, &queens) in self.counts[..level].iter().enumerate() {
             self.bounds.set_range(level, Some((queens, queens)));
         }
-        for square in dead {
+        for square in eliminated {
             self.bounds.kill(self.orbits.orbit_of[square]);
         }
         full.into_iter().for_each(|distance| self.bounds.fill(distance));
@@ -395,7 +396,7 @@ impl<'a> Engine<'a> {
             let mut bounds = self.bounds.clone();
             let least = trial.least as u32;
             bounds.set_range(level, Some((shown as u32, least - self.step(level))));
-            for square in trial.died {
+            for square in trial.eliminated {
                 bounds.kill(self.orbits.orbit_of[square]);
             }
             trial.filled.into_iter().for_each(|distance| bounds.fill(distance));

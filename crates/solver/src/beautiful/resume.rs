@@ -6,7 +6,7 @@
 use hmac_sha256::Hash as Sha256;
 
 use super::Question;
-use nqueens_proof::beautiful::{PartialProof, check_begun_within, claim};
+use nqueens_proof::beautiful::{PartialProof, check_partial_within, claim};
 use nqueens_proof::bytes::{Reader, Writer};
 use nqueens_proof::{Meter, ProofError};
 
@@ -89,7 +89,7 @@ pub fn read_within(
     if n != question.n {
         return another(format!("n = {n}"), format!("n = {}", question.n));
     }
-    let begun = check_begun_within(n, reader.rest(), meter)?;
+    let begun = check_partial_within(n, reader.rest(), meter)?;
     if begun.beauty.norm != question.norm {
         return another(format!("the {} norm", begun.beauty.norm), question.norm.to_string());
     }

@@ -8,7 +8,7 @@ use super::csp::{Csp, Node};
 use super::orbits::Orbits;
 use super::parallel_search::{Searched, SubtreeWorker};
 use super::search::{CancelToken, End, Search};
-use nqueens_proof::beautiful::{Part, Premises};
+use nqueens_proof::beautiful::{Premises, Subtree};
 
 /// Node limits of the smallest and the largest task. A tree of the largest fits into a message of
 /// half a MiB.
@@ -28,7 +28,7 @@ pub const MOST_NODES: u64 = 200_000;
 #[derive(Clone, Debug, PartialEq)]
 pub struct SubtreeTask {
     /// The subtree.
-    pub part: Part,
+    pub part: Subtree,
     /// The node limit, at most [`MOST_NODES`]. States still open then are left as holes.
     pub nodes: u64,
     /// The learned weight of each constraint: the larger, the sooner it is branched on.
@@ -79,7 +79,7 @@ impl SubtreeWorker for RemoteWorker<'_> {
     }
 
     fn search(&mut self, root: &Node, nodes: u64) -> Searched {
-        let part = Part::new(Arc::clone(self.known), self.csp.squares_of(&root.placed));
+        let part = Subtree::new(Arc::clone(self.known), self.csp.squares_of(&root.placed));
         let part = part.expect("its squares are of the board");
         let question = SubtreeTask { part, nodes, weights: Arc::clone(&self.weights) };
         match self.solver.ask(question, self.cancel) {
@@ -150,8 +150,8 @@ impl Searcher {
     /// Searches the subtree of a task.
     pub fn search(&mut self, question: &SubtreeTask, cancel: &CancelToken) -> SubtreeAnswer {
         let SubtreeTask { part, nodes, weights } = question;
-        if self.board.as_ref().is_none_or(|board| board.known != *part.known()) {
-            let board = self.board.insert(Board::new(part.known()));
+        if self.board.as_ref().is_none_or(|board| board.known != *part.premises()) {
+            let board = self.board.insert(Board::new(part.premises()));
             let good = weights.iter().all(|weight| weight.is_finite() && *weight >= 1.0);
             if good && weights.len() == board.weights.len() {
                 board.weights.copy_from_slice(weights);
@@ -170,7 +170,7 @@ impl Searcher {
             // The tree of an interrupted search proves too little.
             _ if cancel.is_stopped() => SubtreeAnswer::Stopped,
             End::Found(candidates) => {
-                SubtreeAnswer::Solution(csp.columns(part.known().n(), &candidates))
+                SubtreeAnswer::Solution(csp.columns(part.premises().n(), &candidates))
             }
             End::Refuted(tree) => SubtreeAnswer::Tree(tree),
             End::Spent => unreachable!("a piece leaves holes"),
@@ -194,7 +194,7 @@ mod tests {
     use crate::progress::Unobserved;
     use nqueens_proof as proof;
     use nqueens_proof::Beauty;
-    use nqueens_proof::beautiful::{PartChecker, check, claim};
+    use nqueens_proof::beautiful::{SubtreeChecker, check, claim};
     use nqueens_proof::board::Norm;
 
     /// A solver that searches and validates locally, and counts tasks and holes.
@@ -205,7 +205,7 @@ mod tests {
 
     impl SubtreeSolver for LocalSolver {
         fn ask(&mut self, question: SubtreeTask, cancel: &CancelToken) -> Option<Reached> {
-            let mut checker = PartChecker::new(Arc::clone(question.part.known()));
+            let mut checker = SubtreeChecker::new(Arc::clone(question.part.premises()));
             let queens = question.part.queens();
             Some(match self.searcher.search(&question, cancel) {
                 SubtreeAnswer::Stopped => return None,
@@ -302,7 +302,11 @@ mod tests {
 
     impl SubtreeSolver for Leaving {
         fn ask(&mut self, question: SubtreeTask, _: &CancelToken) -> Option<Reached> {
-            Some(Reached::Tree(vec![question.part.known().hole() as u8], vec![self.0.clone()], 1))
+            Some(Reached::Tree(
+                vec![question.part.premises().hole() as u8],
+                vec![self.0.clone()],
+                1,
+            ))
         }
     }
 
@@ -333,9 +337,9 @@ mod tests {
     }
 
     /// Settles a part as the engine does. Returns a solution, if there is one.
-    fn settle(part: Part, nodes: u64) -> Option<Vec<usize>> {
-        let known = Arc::clone(part.known());
-        let mut checker = PartChecker::new(Arc::clone(&known));
+    fn settle(part: Subtree, nodes: u64) -> Option<Vec<usize>> {
+        let known = Arc::clone(part.premises());
+        let mut checker = SubtreeChecker::new(Arc::clone(&known));
         let mut searcher = Searcher::default();
         let mut open = vec![part];
         while let Some(part) = open.pop() {
@@ -349,9 +353,9 @@ mod tests {
                     let holes =
                         checker.check(part.queens(), &tree, nodes).expect("an honest tree").holes;
                     open.extend(
-                        holes
-                            .into_iter()
-                            .map(|queens| Part::new(Arc::clone(&known), queens).expect("squares")),
+                        holes.into_iter().map(|queens| {
+                            Subtree::new(Arc::clone(&known), queens).expect("squares")
+                        }),
                     );
                 }
                 SubtreeAnswer::Stopped => panic!("nobody stops it"),
@@ -413,8 +417,8 @@ mod tests {
             let ranges = vec![(range.0.min(n / 2), range.1.min(n), (range.1 + range.2).min(n))];
             let beauty = Beauty { norm: Norm::Euclidean, turning };
             let Ok(known) = Premises::new(n, beauty, alive, full, ranges) else { return Ok(()) };
-            let part = Part::new(Arc::new(known), vec![queen.index(n * n)]).expect("a square");
-            let checker = PartChecker::new(Arc::clone(part.known()));
+            let part = Subtree::new(Arc::new(known), vec![queen.index(n * n)]).expect("a square");
+            let checker = SubtreeChecker::new(Arc::clone(part.premises()));
             let exists = oracle(n).iter().any(|columns| checker.check_solution(part.queens(), columns).is_ok());
             prop_assert_eq!(settle(part, nodes).is_some(), exists);
         }

@@ -80,7 +80,7 @@ impl<W: Width> Probed<W> {
             self.dead.chunk_by(|a, b| Arc::ptr_eq(&a.multipliers, &b.multipliers)).collect();
         groups.into_iter().rev().fold(then, |then, group| {
             let squares: Vec<usize> = group.iter().map(|dead| dead.row * n + dead.column).collect();
-            Refutation::dead(&group[0].multipliers, &squares, &then)
+            Refutation::elimination(&group[0].multipliers, &squares, &then)
         })
     }
 }

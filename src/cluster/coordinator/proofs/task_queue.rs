@@ -29,13 +29,13 @@ fn bytes(query: &TaskQuery) -> usize {
     match query {
         TaskQuery::Completion(query) => NUMBER * (4 + query.prefix.len()),
         TaskQuery::Part(question) => {
-            let known = question.part.known();
+            let known = question.part.premises();
             let numbers = 8
                 + known.full().len()
                 + 3 * known.ranges().len()
                 + question.part.queens().len()
                 + question.weights.len();
-            known.alive().len() / 8 + NUMBER * numbers
+            known.candidates().len() / 8 + NUMBER * numbers
         }
     }
 }
@@ -401,7 +401,7 @@ mod tests {
     use super::*;
     use crate::cluster::protocol::{CompletionQuery, task};
     use crate::proof::Beauty;
-    use crate::proof::beautiful::{Part, Premises};
+    use crate::proof::beautiful::{Premises, Subtree};
     use crate::solver::beautiful::SubtreeTask;
 
     const JOB: JobHash = JobHash::from_bytes([7; 16]);
@@ -422,7 +422,7 @@ mod tests {
         let n = 512;
         let known = Premises::new(n, Beauty::default(), vec![true; 256 * 257 / 2], vec![], vec![])
             .expect("of a board");
-        let part = Part::new(Arc::new(known), vec![]).expect("of a board");
+        let part = Subtree::new(Arc::new(known), vec![]).expect("of a board");
         TaskQuery::Part(SubtreeTask { part, nodes: 1, weights: vec![1.0; 6 * n].into() })
     }
 
