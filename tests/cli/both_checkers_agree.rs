@@ -54,7 +54,7 @@ fn kept_and_changed_certificates_are_accepted_as_the_library_accepts_them() {
     assert!(accepted > 3, "only {accepted} are accepted within the limit");
     let mutations = Mutations::new();
     let (mut accepted, mut refused) = (0, 0);
-    // Other seeds than those of the library's own test would do as well; each run takes a process.
+    // Each takes a process, so there are fewer than in the test of the library.
     let seeds = Mutations::seeds(300);
     for &seed in &seeds {
         let mutation = mutations.get(seed);

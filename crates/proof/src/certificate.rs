@@ -7,7 +7,7 @@
 //! |---|---|
 //! | 8 | `NQPROOF` and a line feed |
 //! | 1 | the version of the format: [`FORMAT`] |
-//! | 1 | the kind of proof: 1 for the lexicographically first solution ([`first`](crate::first)), 2 for the most beautiful one ([`beautiful`](crate::beautiful)) |
+//! | 1 | the kind of proof: 1 for the lexicographically first solution ([`first`]), 2 for the most beautiful one ([`beautiful`]) |
 //! | … | the board size n, a number as in [`bytes`](crate::bytes) |
 //! | … | the proof, in the form of its kind |
 //! | 32 | SHA-256 of everything before |

@@ -455,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_certificate_may_keep_is_bounded_and_unknown_records_are_told_from_false_ones() {
+    fn the_memory_of_a_check_is_bounded_and_unknown_records_are_distinguished_from_false_ones() {
         let n = 4;
         let turning = Beauty::default();
         let mut checker = Checker::new(n, turning, Some(&[1, 3, 0, 2]));

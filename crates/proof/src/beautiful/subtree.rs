@@ -5,8 +5,8 @@
 //! queens. Its answer is either one of those solutions that has these queens, or a tree as in the
 //! records, which shows that there is none. The tree may have *holes*: a hole, encoded as
 //! [`Premises::hole`] in place of a line, proves nothing, and the search has to visit the subtree
-//! below it separately. There are at most n² holes: a depth-first search that stops leaves no more than the squares
-//! of the lines on one path.
+//! below it separately. There are at most n² holes: a depth-first search that stops leaves no more
+//! than the squares of the lines on one path.
 
 use std::sync::Arc;
 
@@ -384,7 +384,8 @@ mod tests {
             turning in any::<bool>(),
         ) {
             let beauty = Beauty { norm: Norm::Euclidean, turning };
-            let premises = Premises::new(n, beauty, vec![true; orbits(n)], vec![], vec![]).expect("they fit the board");
+            let premises = Premises::new(n, beauty, vec![true; orbits(n)], vec![], vec![]);
+            let premises = premises.expect("they fit the board");
             let mut checker = SubtreeChecker::new(Arc::new(premises));
             let queens: Vec<usize> = queens.iter().map(|queen| queen.index(n * n)).collect();
             let once = checker.check(&queens, &tree, 40);

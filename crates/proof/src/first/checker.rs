@@ -9,8 +9,8 @@ use crate::{Meter, ProofError};
 /// The largest depth of a tree.
 pub(super) const DEEPEST: usize = 1000;
 
-/// The largest number of nested branchings: enough, since a useful branching places a queen, and few
-/// enough for the stack of any thread.
+/// The largest number of nested branchings: enough, since a useful branching places a queen, and
+/// few enough for the stack of any thread.
 const MOST_BRANCHES: usize = 3 * LARGEST;
 
 const TOO_DEEP: ProofError = ProofError::Damaged("a refutation is too deep");

@@ -130,8 +130,8 @@ pub fn check_within(
 /// certificates: 1 for each placed queen, 500 for each dual bound.
 ///
 /// # Errors
-/// Returns an error if the queens are not on the board, or if the refutation refutes nothing, or takes more work than `limit` or more than
-/// [`MOST_WORK`](super::MOST_WORK) steps.
+/// Returns an error if the queens are not on the board, or if the refutation refutes nothing or
+/// takes more work than `limit` or more than [`MOST_WORK`](super::MOST_WORK) steps.
 pub fn check_refutation(
     n: usize,
     prefix: &[usize],

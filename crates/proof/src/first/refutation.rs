@@ -65,8 +65,8 @@ impl Refutation {
     }
 
     /// Creates a refutation by an exhaustive search that prefers rows and columns that ran out of
-    /// squares before. It completes these blocks of rows one after the other, then the rest.
-    /// `weights` gives for each row and column how often it has run out of candidates already; it is
+    /// candidates before (as in dom/wdeg). It completes these blocks of rows one after the other, then the rest.
+    /// `weights` gives for each row and column how often it has run out of candidates before; it is
     /// empty if nothing is known.
     pub fn search_by_weight(blocks: &[Vec<usize>], weights: &[u32]) -> Self {
         let mut writer = Writer::new();
@@ -179,7 +179,7 @@ pub(super) struct Weighted {
     pub(super) blocks: Vec<u128>,
     /// Set if columns are compared as well: those whose candidates all lie in the rows compared.
     pub(super) columns: bool,
-    /// By row and column: how often it has run out of candidates already; empty if nothing is known.
+    /// By row and column: how often it has run out of candidates before; empty if nothing is known.
     pub(super) initial: Vec<usize>,
 }
 

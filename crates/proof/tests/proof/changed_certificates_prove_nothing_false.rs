@@ -31,11 +31,11 @@ fn ten_thousand_changed_certificates_prove_nothing_false() {
             assert!(mutations.is_unchanged(&mutation), "{mutation}: the checksum");
         }
     }
-    println!(
-        "{same} prove the same, {other} another statement, {invalid} nothing; {unfinished} were not finished"
-    );
     if seeds.len() >= 10_000 {
-        assert!(same > 500 && other > 10 && invalid > 5000, "{same} {other} {invalid}");
+        assert!(
+            same > 500 && other > 100 && invalid > 5000,
+            "{same} prove the same, {other} another true statement, {invalid} nothing"
+        );
         assert!(unfinished < 100, "{unfinished} were not finished");
     }
 }

@@ -1,5 +1,5 @@
-//! `nqueens-check` says of each file what the library says of its bytes. `nqueens check` is compared
-//! with the library in the same way, in the tests of the package `nqueens`.
+//! `nqueens-check` says of each file what the library says of its bytes. `nqueens check` is
+//! compared with the library in the same way, in the tests of the package `nqueens`.
 
 use std::fs;
 use std::path::{Path, PathBuf};

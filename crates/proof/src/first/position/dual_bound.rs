@@ -118,8 +118,9 @@ impl Position {
         }
     }
 
-    /// Returns dual feasible multipliers of all lines: those of the rows are the least for which no reduced
-    /// cost is negative, then those of the columns are lowered as far as the reduced costs allow.
+    /// Returns dual feasible multipliers of all lines: those of the rows are the least for which no
+    /// reduced cost is negative, then those of the columns are lowered as far as the reduced costs
+    /// allow.
     fn dual_feasible(&self, y: &[i64]) -> Vec<i64> {
         let n = self.n;
         self.spend(8 * n * n);

@@ -1,8 +1,8 @@
 //! The position that a refutation is about: the squares that can still have a queen, and the slack
 //! of the dual bounds.
 //!
-//! A *line* is a row, a column or a diagonal of either direction. A square is a *candidate* until it
-//! is shown that no completion has a queen there. Every change is recorded on a trail, and
+//! A *line* is a row, a column or a diagonal of either direction. A square is a *candidate* until
+//! it is shown that no completion has a queen there. Every change is recorded on a trail, and
 //! [`Position::backtrack_to`] undoes it.
 //!
 //! [`dual_bound`] says what a dual bound is, and how it eliminates squares.
@@ -195,8 +195,8 @@ impl Position {
     }
 
     /// Returns a column or mandatory diagonal with at most two choices; otherwise the row or column
-    /// with the smallest ratio of choices to weight, since a line that ran out of candidates before is
-    /// likely to do so again; `None` if the board is full. Any rule is sound, since every open row
+    /// with the smallest ratio of choices to weight, since a line that ran out of candidates before
+    /// is likely to do so again; `None` if the board is full. Any rule is sound, since every open row
     /// or column must get a queen.
     pub(super) fn weighted_line(&self, of: &Weighted) -> Option<usize> {
         let n = self.n;

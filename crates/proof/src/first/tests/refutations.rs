@@ -32,6 +32,16 @@ fn no_tree_refutes_a_position_that_has_a_completion() {
 }
 
 #[test]
+fn queens_off_the_board_are_refused() {
+    let check = |n, prefix: &[usize]| check_refutation(n, prefix, &Refutation::search(), 999);
+    for (n, prefix) in [(0, &[][..]), (4, &[4]), (2, &[0, 1, 0]), (4, &[usize::MAX])] {
+        assert!(matches!(check(n, prefix), Err(ProofError::Refused(_))), "{n}: {prefix:?}");
+    }
+    assert!(matches!(check(LARGEST + 1, &[]), Err(ProofError::Damaged(_))));
+    assert!(check(4, &[0]).is_ok());
+}
+
+#[test]
 fn the_search_refutes_exactly_what_has_no_completion() {
     let mut random = fastrand::Rng::with_seed(8);
     for case in 0..2000 {
@@ -55,7 +65,7 @@ fn the_search_refutes_exactly_what_has_no_completion() {
 }
 
 #[test]
-fn columns_are_branched_over_where_they_ran_out_of_squares_before() {
+fn columns_are_branched_over_where_they_ran_out_of_candidates_before() {
     let lines = |blocks: &[u128]| Weighted {
         blocks: blocks.to_vec(),
         columns: true,
@@ -78,7 +88,7 @@ fn columns_are_branched_over_where_they_ran_out_of_squares_before() {
 }
 
 #[test]
-fn a_search_begins_with_what_was_learned() {
+fn a_search_begins_with_its_initial_weights() {
     let mut position = Position::new(6, &[]);
     assert!(!position.propagate());
     let mut initial = vec![1; 12];
@@ -103,7 +113,7 @@ fn a_search_begins_with_what_was_learned() {
 }
 
 #[test]
-fn a_search_in_blocks_begins_with_them_and_passes_over_no_row() {
+fn a_search_in_blocks_begins_with_them_and_skips_no_row() {
     let mut position = Position::new(8, &[]);
     assert!(!position.propagate());
     let rows = |blocks: &[u128]| Weighted { blocks: blocks.to_vec(), ..Weighted::default() };
@@ -231,7 +241,7 @@ fn trees_deeper_than_any_are_refused_on_the_stack_of_any_thread() {
 }
 
 #[test]
-fn a_step_that_this_version_does_not_know_is_told_from_a_false_one() {
+fn an_unknown_step_is_distinguished_from_a_false_one() {
     let check = |bytes: &[u8]| {
         check_refutation(8, &[0, 2], &Refutation::from_bytes(bytes.to_vec()), u64::MAX)
     };
