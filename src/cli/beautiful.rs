@@ -7,7 +7,6 @@ use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use super::atomic_file::{self, AtomicFile};
-use super::check::LARGEST_FILE;
 use super::first::{board_size, interrupted};
 use super::max_work::{self, MaxWork};
 use super::optimum_output::{Report, placement};
@@ -18,7 +17,7 @@ use super::terminal::{Terminal, time_limit};
 use super::{Exit, Failure, note};
 use crate::board::{Norm, Piece, Placement, Problem};
 use crate::proof::beautiful::PartialProof;
-use crate::proof::{self, Meter, ProofError};
+use crate::proof::{self, LARGEST_FILE, Meter, ProofError};
 use crate::render::{Drawing, RingsFormat, draw_rings};
 use crate::report::counted;
 use crate::solver::beautiful::resume::ResumeError;

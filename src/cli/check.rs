@@ -7,8 +7,7 @@ use serde::Serialize;
 
 use super::max_work::{self, MaxWork};
 use super::{Exit, Failure, atomic_file, print};
-use crate::board::{Piece, Placement, Problem};
-use crate::proof;
+use crate::proof::{self, LARGEST_FILE};
 use crate::report::{counted, duration};
 
 /// Check a certificate that nqueens first or beautiful has written.
@@ -25,9 +24,6 @@ pub(super) struct Args {
     #[arg(long)]
     json: bool,
 }
-
-/// The maximum size of a certificate, in bytes.
-pub(super) const LARGEST_FILE: u64 = 1 << 30;
 
 #[derive(Debug, Serialize)]
 struct Report {
@@ -57,13 +53,6 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let proved = proof::check_within(&certificate, &mut args.max_work.meter())
         .map_err(|error| max_work::failure(&file, &error, Exit::CheckFailed))?;
     let elapsed = began.elapsed();
-    if let Some(columns) = &proved.solution {
-        let problem = Problem::empty(Piece::Queen, proved.n);
-        Placement::check_solution(&problem, columns).map_err(|error| Failure {
-            exit: Exit::CheckFailed,
-            message: format!("{file}: {error}"),
-        })?;
-    }
     print(&if args.json {
         let report = Report {
             kind: proved.kind.name(),

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::atomic_file::{self, AtomicFile};
-use super::check::LARGEST_FILE;
 use super::max_work::{self, MaxWork};
 use super::optimum_output::{Report, completion};
 use super::solution_output::{Format, OutputArgs, object};
@@ -15,7 +14,7 @@ use super::stream::Stream;
 use super::terminal::{Terminal, time_limit};
 use super::{Exit, Failure, note};
 use crate::board::{Piece, Placement, Problem, Square, SquareError, parse_squares};
-use crate::proof::{self, Meter, ProofError};
+use crate::proof::{self, LARGEST_FILE, Meter, ProofError};
 use crate::render::Drawing;
 use crate::report::{counted, duration};
 use crate::solver::first::resume::{self, ResumeError};

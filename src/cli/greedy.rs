@@ -9,7 +9,7 @@ use super::interrupt::Interrupt;
 use super::solution_output::object;
 use super::stream::Stream;
 use super::{Exit, Failure};
-use crate::board::{Lines, Piece};
+use crate::board::{OccupiedLines, Piece};
 use crate::report::counted;
 use crate::solver::classical::greedy::Greedy;
 
@@ -41,7 +41,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let interrupt = Interrupt::listen();
     let mut stream = Stream::begin();
     // An infinite board has no edges to join.
-    let mut lines = Lines::new(Piece::Queen, usize::MAX);
+    let mut lines = OccupiedLines::new(Piece::Queen, usize::MAX);
     for (row, queen) in Greedy::default().take(args.queens).enumerate() {
         if queen.row != row || !lines.add(queen) {
             stream.finish()?;

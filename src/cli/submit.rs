@@ -11,7 +11,6 @@ use indicatif::ProgressBar;
 use serde::Serialize;
 
 use super::args::{DecidedSquares, board_size};
-use super::check::LARGEST_FILE;
 use super::max_work::{self, MaxWork};
 use super::progress::{STEPS, progress_bar};
 use super::remote::{Coordinator, Remote, block_on, may_pass};
@@ -19,10 +18,8 @@ use super::{Exit, Failure, note, print};
 use crate::atomic_file::AtomicFile;
 use crate::board::{Piece, Problem, Square};
 use crate::cluster::protocol::v1::{self, submit_proof_request::What as Asked};
-use crate::proof::{self, Meter};
-use crate::report::ProofReport;
-use crate::report::Published;
-use crate::report::{JobReport, job_name, state_name};
+use crate::proof::{self, LARGEST_FILE, Meter};
+use crate::report::{JobReport, ProofReport, Published, job_name, state_name};
 use crate::solver::first;
 
 /// Submit a job to a coordinator.

@@ -134,7 +134,7 @@ fn what_is_no_certificate_is_unreadable_and_what_proves_nothing_is_refused() {
     assert_refused(&path, 7, "cannot be read");
     for content in [&b""[..], b"8\n", b"NQPROOF"] {
         fs::write(&path, content).expect("a file");
-        assert_refused(&path, 7, "no certificate");
+        assert_refused(&path, 7, "not a certificate");
     }
     let (solution, certificate) = certified(10);
     let solution = solution.expect("a solution");

@@ -7,7 +7,7 @@ use proc_macro2::{TokenStream, TokenTree};
 
 /// The modules of ARCHITECTURE.md with their layers. `board`, `symmetry` and `proof` are those of
 /// `crates/proof`, `solver` that of `crates/solver`.
-const LAYERS: [(&str, u32); 23] = [
+const LAYERS: [(&str, u32); 24] = [
     ("board", 0),
     ("atomic_file", 0),
     ("cluster::net", 0),

@@ -4,6 +4,7 @@
 mod support;
 
 mod answers_on_the_command_line;
+mod both_checkers_agree;
 mod certificates_are_believed_only_if_they_prove;
 mod command_line;
 mod documentation_can_be_followed;

@@ -236,7 +236,7 @@ fn who_lies_about_a_part_is_found_out_and_changes_nothing() {
     // An honest tree with one branch altered; and a solution with two queens exchanged.
     let (first, mut number) = task("grafter");
     let Ok(TaskQuery::Part(part)) = TaskQuery::try_from(&first) else { panic!("{first:?}") };
-    assert_eq!((part.part.known().n(), part.nodes > 0), (84, true));
+    assert_eq!((part.part.premises().n(), part.nodes > 0), (84, true));
     let tree = match Searcher::default().search(&part, &CancelToken::default()) {
         SubtreeAnswer::Tree(mut tree) => {
             tree.pop();

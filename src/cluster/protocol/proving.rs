@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::convert::{MOST_HELD, MOST_RESULTS, Malformed, at_most, seconds};
 use super::v1;
 use crate::board::{Norm, Piece, Square, first_attack};
-use crate::proof::beautiful::{Part, Premises};
+use crate::proof::beautiful::{Premises, Subtree};
 use crate::proof::first::Refutation;
 use crate::proof::{self, Beauty};
 use crate::solver::beautiful::{MOST_NODES, SubtreeAnswer, SubtreeTask};
@@ -151,9 +151,9 @@ impl From<Norm> for v1::Norm {
 impl From<&SubtreeTask> for v1::PartQuery {
     fn from(task: &SubtreeTask) -> Self {
         let SubtreeTask { part, nodes, weights } = task;
-        let known = part.known();
-        let mut alive = vec![0u8; known.alive().len().div_ceil(8)];
-        for (orbit, _) in known.alive().iter().enumerate().filter(|(_, alive)| **alive) {
+        let known = part.premises();
+        let mut alive = vec![0u8; known.candidates().len().div_ceil(8)];
+        for (orbit, _) in known.candidates().iter().enumerate().filter(|(_, alive)| **alive) {
             alive[orbit / 8] |= 1 << (orbit % 8);
         }
         // All of these numbers are far below 2^32.
@@ -207,7 +207,7 @@ impl TryFrom<&v1::PartQuery> for SubtreeTask {
         let full = query.full.iter().map(|&distance| distance as usize).collect();
         let known = Premises::new(n, beauty, alive, full, ranges).map_err(wrong)?;
         let queens = query.queens.iter().map(|&square| square as usize).collect();
-        let part = Part::new(Arc::new(known), queens).map_err(wrong)?;
+        let part = Subtree::new(Arc::new(known), queens).map_err(wrong)?;
         at_most("nodes", usize::try_from(query.nodes).unwrap_or(usize::MAX), MOST_NODES as usize)?;
         at_most("weights", query.weights.len(), 6 * n)?;
         Ok(Self { part, nodes: query.nodes, weights: query.weights.as_slice().into() })
@@ -329,7 +329,7 @@ mod tests {
         let full = if turning { vec![] } else { vec![0, 8] };
         let known =
             Premises::new(9, beauty, alive, full, vec![(0, 0, 0), (2, 1, 9)]).expect("of a board");
-        let part = Part::new(Arc::new(known), vec![80, 3]).expect("of a board");
+        let part = Subtree::new(Arc::new(known), vec![80, 3]).expect("of a board");
         SubtreeTask { part, nodes: MOST_NODES, weights: Arc::new([1.0, 2.5]) }
     }
 

@@ -287,7 +287,7 @@ impl Solvers {
 mod tests {
     use super::*;
     use crate::proof::Beauty;
-    use crate::proof::beautiful::{Part, Premises};
+    use crate::proof::beautiful::{Premises, Subtree};
 
     fn query(n: usize, prefix: &[usize], programmes: u64) -> TaskQuery {
         TaskQuery::Completion(CompletionQuery {
@@ -303,7 +303,7 @@ mod tests {
         let half = n.div_ceil(2);
         let alive = vec![true; half * (half + 1) / 2];
         let known = Premises::new(n, Beauty::default(), alive, vec![], vec![]).expect("of a board");
-        let part = Part::new(Arc::new(known), queens.to_vec()).expect("of a board");
+        let part = Subtree::new(Arc::new(known), queens.to_vec()).expect("of a board");
         TaskQuery::Part(SubtreeTask { part, nodes, weights: Arc::new([]) })
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Lines, Piece, Problem, Square};
+use super::{OccupiedLines, Piece, Problem, Square};
 
 /// A placement of pieces for a problem: at most one in each row, no two attack each other, one on
 /// each placed square and none on a blocked one. It can only be created by [`Self::check`] and
@@ -83,7 +83,7 @@ impl Placement {
             return Err(PlacementError::Rows { found: rows, n });
         }
         let mut found = Self { piece, columns: Vec::with_capacity(n), pieces: 0 };
-        let mut lines = Lines::new(piece, n);
+        let mut lines = OccupiedLines::new(piece, n);
         for (row, col) in columns.enumerate() {
             let Some(col) = col else {
                 found.columns.push(Self::NONE);

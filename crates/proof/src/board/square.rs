@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_square_is_refused() {
+    fn a_text_that_is_not_a_square_is_refused() {
         for text in
             ["", "2", "0,1", "1,0", "a,b", "-1,2", "1,2,3", "1.5,2", "99999999999999999999,1"]
         {

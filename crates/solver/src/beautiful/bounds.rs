@@ -30,7 +30,7 @@ impl Bounds {
     /// Creates the bounds that premises state.
     pub(super) fn of(orbits: &Orbits, known: &Premises) -> Self {
         let mut bounds = Self::new(orbits);
-        for (eliminated, remaining) in bounds.eliminated.iter_mut().zip(known.alive()) {
+        for (eliminated, remaining) in bounds.eliminated.iter_mut().zip(known.candidates()) {
             *eliminated = !remaining;
         }
         known.full().iter().for_each(|&distance| bounds.fill(distance));

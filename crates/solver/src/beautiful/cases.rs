@@ -195,7 +195,7 @@ pub(super) mod tests {
     use crate::beautiful::orbits::Orbits;
     use crate::beautiful::{Query, Stage, most_beautiful_exactly};
     use crate::progress::Unobserved;
-    use nqueens_proof::beautiful::{check, check_begun, claim, prices, record};
+    use nqueens_proof::beautiful::{check, check_partial, claim, prices, record};
     use nqueens_proof::board::Norm;
 
     /// Returns the proof, without the seal, of an engine that treats every trial as hard, and its
@@ -232,7 +232,7 @@ pub(super) mod tests {
             assert_eq!(norm.fingerprint(&best), norm.fingerprint(&other), "n = {n}");
             assert_eq!(check(n, &proof).expect("it proves that").solution, Some(best), "n = {n}");
             for length in 3 + n..proof.len() {
-                let begun = check_begun(n, &proof[..length]);
+                let begun = check_partial(n, &proof[..length]);
                 assumptions +=
                     u32::from(begun.is_err_and(|why| why.to_string().contains("assumption")));
             }

@@ -185,8 +185,9 @@ impl<'a> Engine<'a> {
 
     /// Restores what an earlier run has proved. Returns where that run left its level.
     fn restore(&mut self, earlier: PartialProof) -> ResumePoint {
-        let PartialProof { solution, records, level, shown, dead, full, cliques, trial, .. } =
-            earlier;
+        let PartialProof {
+            solution, records, level, shown, eliminated, full, cliques, trial, ..
+        } = earlier;
         self.counts = self.orbits.counts(&solution);
         self.best = Some(solution);
         self.log = ProofLog::of(&records, cliques.len());
@@ -195,7 +196,7 @@ impl<'a> Engine<'a> {
         for (level, &queens) in self.counts[..level].iter().enumerate() {
             self.bounds.set_range(level, Some((queens, queens)));
         }
-        for square in dead {
+        for square in eliminated {
             self.bounds.eliminate(self.orbits.orbit_of[square]);
         }
         full.into_iter().for_each(|distance| self.bounds.fill(distance));
@@ -203,7 +204,7 @@ impl<'a> Engine<'a> {
             let mut bounds = self.bounds.clone();
             let least = trial.least as u32;
             bounds.set_range(level, Some((shown as u32, least - self.step(level))));
-            for square in trial.died {
+            for square in trial.eliminated {
                 bounds.eliminate(self.orbits.orbit_of[square]);
             }
             trial.filled.into_iter().for_each(|distance| bounds.fill(distance));
@@ -215,7 +216,7 @@ impl<'a> Engine<'a> {
         ResumePoint { least: shown as u32, trial }
     }
 
-    /// Marks the log so far as checkpoint_end, apart from the current trial, and offers the stage
+    /// Marks the end of the log as that of the checkpoint, apart from the current trial, and offers the stage
     /// to `keep`.
     pub(super) fn offer_checkpoint(&mut self) {
         self.checkpoint_end = self.log.mark();

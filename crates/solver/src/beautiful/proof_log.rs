@@ -121,7 +121,7 @@ impl ProofLog {
         orbits: &Orbits,
         cliques: &[Vec<usize>],
     ) {
-        self.multipliers(record::KILLED_BY_MULTIPLIERS, proof, orbits, cliques);
+        self.multipliers(record::ELIMINATED_BY_MULTIPLIERS, proof, orbits, cliques);
         self.bytes.size(eliminated.len());
         for &orbit in eliminated {
             self.bytes.size(orbits.orbits[orbit].squares[0]);

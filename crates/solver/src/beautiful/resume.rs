@@ -6,7 +6,7 @@
 use hmac_sha256::Hash as Sha256;
 
 use super::Query;
-use nqueens_proof::beautiful::{PartialProof, check_begun_within, claim};
+use nqueens_proof::beautiful::{PartialProof, check_partial_within, claim};
 use nqueens_proof::bytes::{Reader, Writer};
 use nqueens_proof::{Meter, ProofError};
 
@@ -88,7 +88,7 @@ pub fn read_within(
     if n != query.n {
         return another(format!("n = {n}"), format!("n = {}", query.n));
     }
-    let proof = check_begun_within(n, reader.rest(), meter)?;
+    let proof = check_partial_within(n, reader.rest(), meter)?;
     if proof.beauty.norm != query.norm {
         return another(format!("the {} norm", proof.beauty.norm), query.norm.to_string());
     }

@@ -9,7 +9,7 @@ use super::orbits::Orbits;
 use super::parallel_search::{SubtreeResult, SubtreeWorker};
 use super::propagation::Node;
 use super::search::{CancelToken, Search, SearchOutcome};
-use nqueens_proof::beautiful::{Part, Premises};
+use nqueens_proof::beautiful::{Premises, Subtree};
 
 /// Node limits of the smallest and the largest task. A tree of the largest fits into a message of
 /// half a MiB.
@@ -29,7 +29,7 @@ pub const MOST_NODES: u64 = 200_000;
 #[derive(Clone, Debug, PartialEq)]
 pub struct SubtreeTask {
     /// The subtree.
-    pub part: Part,
+    pub part: Subtree,
     /// The node limit, at most [`MOST_NODES`]. States still open then are left as holes.
     pub nodes: u64,
     /// The learned weight of each constraint: the larger, the sooner it is branched on.
@@ -80,7 +80,7 @@ impl SubtreeWorker for RemoteWorker<'_> {
     }
 
     fn search(&mut self, root: &Node, nodes: u64) -> SubtreeResult {
-        let part = Part::new(Arc::clone(self.known), self.csp.squares_of(&root.placed));
+        let part = Subtree::new(Arc::clone(self.known), self.csp.squares_of(&root.placed));
         let part = part.expect("its squares are of the board");
         let task = SubtreeTask { part, nodes, weights: Arc::clone(&self.weights) };
         match self.solver.solve(task, self.cancel) {
@@ -153,8 +153,8 @@ impl Searcher {
     /// Searches the subtree of a task.
     pub fn search(&mut self, task: &SubtreeTask, cancel: &CancelToken) -> SubtreeAnswer {
         let SubtreeTask { part, nodes, weights } = task;
-        if self.board.as_ref().is_none_or(|board| board.known != *part.known()) {
-            let board = self.board.insert(Prepared::new(part.known()));
+        if self.board.as_ref().is_none_or(|board| board.known != *part.premises()) {
+            let board = self.board.insert(Prepared::new(part.premises()));
             let good = weights.iter().all(|weight| weight.is_finite() && *weight >= 1.0);
             if good && weights.len() == board.weights.len() {
                 board.weights.copy_from_slice(weights);
@@ -173,7 +173,7 @@ impl Searcher {
             // The tree of an interrupted search proves too little.
             _ if cancel.is_stopped() => SubtreeAnswer::Stopped,
             SearchOutcome::Found(candidates) => {
-                SubtreeAnswer::Solution(csp.columns(part.known().n(), &candidates))
+                SubtreeAnswer::Solution(csp.columns(part.premises().n(), &candidates))
             }
             SearchOutcome::Refuted(tree) => SubtreeAnswer::Tree(tree),
             SearchOutcome::LimitReached => unreachable!("a subtree search leaves holes"),
@@ -197,7 +197,7 @@ mod tests {
     use crate::progress::Unobserved;
     use nqueens_proof as proof;
     use nqueens_proof::Beauty;
-    use nqueens_proof::beautiful::{PartChecker, check, claim};
+    use nqueens_proof::beautiful::{SubtreeChecker, check, claim};
     use nqueens_proof::board::Norm;
 
     /// A solver that searches and validates locally, and counts tasks and holes.
@@ -208,7 +208,7 @@ mod tests {
 
     impl SubtreeSolver for LocalSolver {
         fn solve(&mut self, task: SubtreeTask, cancel: &CancelToken) -> Option<ValidatedAnswer> {
-            let mut checker = PartChecker::new(Arc::clone(task.part.known()));
+            let mut checker = SubtreeChecker::new(Arc::clone(task.part.premises()));
             let queens = task.part.queens();
             Some(match self.searcher.search(&task, cancel) {
                 SubtreeAnswer::Stopped => return None,
@@ -303,7 +303,7 @@ mod tests {
     impl SubtreeSolver for LeavesHole {
         fn solve(&mut self, task: SubtreeTask, _: &CancelToken) -> Option<ValidatedAnswer> {
             Some(ValidatedAnswer::Tree(
-                vec![task.part.known().hole() as u8],
+                vec![task.part.premises().hole() as u8],
                 vec![self.0.clone()],
                 1,
             ))
@@ -337,9 +337,9 @@ mod tests {
     }
 
     /// Settles a part as the engine does. Returns a solution, if there is one.
-    fn settle(part: Part, nodes: u64) -> Option<Vec<usize>> {
-        let known = Arc::clone(part.known());
-        let mut checker = PartChecker::new(Arc::clone(&known));
+    fn settle(part: Subtree, nodes: u64) -> Option<Vec<usize>> {
+        let known = Arc::clone(part.premises());
+        let mut checker = SubtreeChecker::new(Arc::clone(&known));
         let mut searcher = Searcher::default();
         let mut open = vec![part];
         while let Some(part) = open.pop() {
@@ -353,9 +353,9 @@ mod tests {
                     let holes =
                         checker.check(part.queens(), &tree, nodes).expect("an honest tree").holes;
                     open.extend(
-                        holes
-                            .into_iter()
-                            .map(|queens| Part::new(Arc::clone(&known), queens).expect("squares")),
+                        holes.into_iter().map(|queens| {
+                            Subtree::new(Arc::clone(&known), queens).expect("squares")
+                        }),
                     );
                 }
                 SubtreeAnswer::Stopped => panic!("it is not stopped"),
@@ -417,8 +417,8 @@ mod tests {
             let ranges = vec![(range.0.min(n / 2), range.1.min(n), (range.1 + range.2).min(n))];
             let beauty = Beauty { norm: Norm::Euclidean, turning };
             let Ok(known) = Premises::new(n, beauty, remaining, full, ranges) else { return Ok(()) };
-            let part = Part::new(Arc::new(known), vec![queen.index(n * n)]).expect("a square");
-            let checker = PartChecker::new(Arc::clone(part.known()));
+            let part = Subtree::new(Arc::new(known), vec![queen.index(n * n)]).expect("a square");
+            let checker = SubtreeChecker::new(Arc::clone(part.premises()));
             let exists = oracle(n).iter().any(|columns| checker.check_solution(part.queens(), columns).is_ok());
             prop_assert_eq!(settle(part, nodes).is_some(), exists);
         }

@@ -85,7 +85,7 @@ impl OccupiedLines {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nqueens_proof::board::{Lines, Piece};
+    use nqueens_proof::board::{OccupiedLines, Piece};
 
     #[test]
     fn the_first_terms_are_those_of_the_encyclopedia() {
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_hundred_thousand_queens_attack_none() {
-        let mut lines = Lines::new(Piece::Queen, usize::MAX);
+        let mut lines = OccupiedLines::new(Piece::Queen, usize::MAX);
         for (row, queen) in Greedy::default().take(100_000).enumerate() {
             assert_eq!(queen.row, row);
             assert!(lines.add(queen), "{queen}");

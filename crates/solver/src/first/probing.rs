@@ -81,7 +81,7 @@ impl<W: Width> Eliminations<W> {
             self.cells.chunk_by(|a, b| Arc::ptr_eq(&a.multipliers, &b.multipliers)).collect();
         groups.into_iter().rev().fold(then, |then, group| {
             let squares: Vec<usize> = group.iter().map(|cell| cell.row * n + cell.column).collect();
-            Refutation::dead(&group[0].multipliers, &squares, &then)
+            Refutation::elimination(&group[0].multipliers, &squares, &then)
         })
     }
 }

@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use nqueens_proof::board::{Norm, Piece, Square, is_solution};
-use nqueens_proof::{self as proof, Kind, Proved, bytes::Writer};
+use nqueens_proof::{self as proof, Kind, ProvedStatement, bytes::Writer};
 use nqueens_solver::Verdict;
 use nqueens_solver::beautiful::resume::{self, ResumeError};
 use nqueens_solver::beautiful::{
@@ -250,7 +250,7 @@ fn a_run_goes_on_from_after_any_record() {
         let claim = 3 + n;
         for length in claim..=proof.len() {
             // Between two records.
-            let Ok(begun) = proof::beautiful::check_begun(n, &proof[..length]) else { continue };
+            let Ok(begun) = proof::beautiful::check_partial(n, &proof[..length]) else { continue };
             records += 1;
             in_trials += u32::from(begun.trial.is_some());
             let exact = resume_most_beautiful(asked, Some(begun), &mut Unobserved, &mut |_| {});
@@ -297,7 +297,7 @@ fn only_the_whole_state_of_the_same_question_is_gone_on_from() {
 fn a_prefix_of_records_is_accepted_only_if_each_of_them_proves_something() {
     for n in [6, 8, 9] {
         let proof = unsealed(n, Norm::Euclidean, false);
-        let begun = proof::beautiful::check_begun(n, &proof).expect("it is a proof");
+        let begun = proof::beautiful::check_partial(n, &proof).expect("it is a proof");
         assert!(begun.trial.is_none());
         // Another solution has no such proof.
         let rest = &proof[3 + n..];
@@ -306,7 +306,7 @@ fn a_prefix_of_records_is_accepted_only_if_each_of_them_proves_something() {
             claim.bytes(rest);
             let as_good = Norm::Euclidean.fingerprint(&columns)
                 == Norm::Euclidean.fingerprint(&begun.solution);
-            assert_eq!(proof::beautiful::check_begun(n, &claim.finish()).is_ok(), as_good);
+            assert_eq!(proof::beautiful::check_partial(n, &claim.finish()).is_ok(), as_good);
         }
     }
 }
@@ -319,7 +319,7 @@ fn unsealed(n: usize, norm: Norm, turning: bool) -> Vec<u8> {
 }
 
 /// What an altered proof proves must be so: the best solution of all of the kind that it speaks of.
-fn assert_true(n: usize, proof: &[u8], proved: &Proved) {
+fn assert_true(n: usize, proof: &[u8], proved: &ProvedStatement) {
     let norm = Norm::ALL[usize::from(proof[0])];
     let turning = proof[1] == 1;
     let best = oracle(n)
@@ -334,7 +334,7 @@ fn assert_true(n: usize, proof: &[u8], proved: &Proved) {
     );
 }
 
-fn check_proof(n: usize, proof: &[u8]) -> Result<Proved, proof::ProofError> {
+fn check_proof(n: usize, proof: &[u8]) -> Result<ProvedStatement, proof::ProofError> {
     proof::check(&proof::seal(Kind::Beautiful, n, proof))
 }
 

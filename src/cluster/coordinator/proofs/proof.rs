@@ -20,7 +20,7 @@ use crate::cluster::campaign::JobState;
 use crate::cluster::protocol::v1::{self, EventKind};
 use crate::cluster::protocol::{BUILD, TaskOutcome};
 use crate::decomposition::JobHash;
-use crate::proof::{self, Beauty, Meter, Proved};
+use crate::proof::{self, Beauty, Meter, ProvedStatement};
 use crate::solver::beautiful::Position;
 
 /// A callback that gets the name of a worker whose answer was wrong, and the reason.
@@ -50,7 +50,7 @@ impl Goal {
     }
 
     /// Returns whether the certificate proves this goal with this solution.
-    fn is_proved(self, proved: &Proved, solution: Option<&[usize]>) -> bool {
+    fn is_proved(self, proved: &ProvedStatement, solution: Option<&[usize]>) -> bool {
         let (kind, beauty, n) = match self {
             Self::First { n } => (proof::Kind::First, None, n),
             Self::Beautiful { n } => (proof::Kind::Beautiful, Some(Beauty::default()), n),

@@ -8,7 +8,7 @@ use super::task_queue::{Answered, TaskQueue};
 use crate::board::{Piece, is_solution};
 use crate::cluster::protocol::{CompletionQuery, TaskAnswer, TaskOutcome, TaskQuery};
 use crate::decomposition::JobHash;
-use crate::proof::beautiful::{Checked, PartChecker, Premises};
+use crate::proof::beautiful::{CheckedTree, Premises, SubtreeChecker};
 use crate::proof::first::{Refutation, check_refutation_within};
 use crate::proof::{Meter, ProofError};
 use crate::solver::beautiful::{CancelToken, SubtreeSolver, SubtreeTask, ValidatedAnswer};
@@ -217,14 +217,14 @@ fn validate_completion(
 
 /// Checkers for the current board, kept for reuse.
 #[derive(Default)]
-pub(super) struct Checkers(Mutex<Vec<PartChecker>>);
+pub(super) struct Checkers(Mutex<Vec<SubtreeChecker>>);
 
 impl Checkers {
-    fn with<T>(&self, known: &Arc<Premises>, work: impl FnOnce(&mut PartChecker) -> T) -> T {
+    fn with<T>(&self, known: &Arc<Premises>, work: impl FnOnce(&mut SubtreeChecker) -> T) -> T {
         let free = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut checker = match free().pop() {
-            Some(checker) if Arc::ptr_eq(checker.known(), known) => checker,
-            _ => PartChecker::new(Arc::clone(known)),
+            Some(checker) if Arc::ptr_eq(checker.premises(), known) => checker,
+            _ => SubtreeChecker::new(Arc::clone(known)),
         };
         let done = work(&mut checker);
         free().push(checker);
@@ -244,7 +244,7 @@ impl SubtreeSolver for RemoteSubtreeSolver {
             let wanted = || !cancel.is_abandoned();
             let (_, reached) =
                 self.solver.ask(TaskQuery::Part(question.clone()), &wanted, |answer| {
-                    let known = question.part.known();
+                    let known = question.part.premises();
                     let is_stopped = || !wanted();
                     let mut meter = Meter::new(Some(most_steps(&question))).stopped_by(&is_stopped);
                     self.checkers.with(known, |checker| {
@@ -270,7 +270,7 @@ fn most_steps(question: &SubtreeTask) -> u64 {
 /// Validates the answer to a subtree task. Returns the verdict, and the result if the answer is
 /// good.
 fn validate_part(
-    checker: &mut PartChecker,
+    checker: &mut SubtreeChecker,
     question: &SubtreeTask,
     answer: &mut TaskAnswer,
     meter: &mut Meter<'_>,
@@ -284,7 +284,7 @@ fn validate_part(
             .map_err(|error| format!("its solution is not a solution: {error}")),
         TaskOutcome::Tree(tree) => {
             match checker.check_within(queens, tree, question.nodes, meter) {
-                Ok(Checked { holes, nodes }) => {
+                Ok(CheckedTree { holes, nodes }) => {
                     answer.nodes = nodes;
                     // A tree with open nodes must have used all of its nodes.
                     let whole = holes.is_empty() || nodes == question.nodes;

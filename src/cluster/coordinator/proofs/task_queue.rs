@@ -29,13 +29,13 @@ fn bytes(query: &TaskQuery) -> usize {
     match query {
         TaskQuery::Completion(query) => NUMBER * (4 + query.prefix.len()),
         TaskQuery::Part(question) => {
-            let known = question.part.known();
+            let known = question.part.premises();
             let numbers = 8
                 + known.full().len()
                 + 3 * known.ranges().len()
                 + question.part.queens().len()
                 + question.weights.len();
-            known.alive().len() / 8 + NUMBER * numbers
+            known.candidates().len() / 8 + NUMBER * numbers
         }
     }
 }

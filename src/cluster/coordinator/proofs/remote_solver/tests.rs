@@ -1,6 +1,6 @@
 use super::*;
 use crate::proof::Beauty;
-use crate::proof::beautiful::Part;
+use crate::proof::beautiful::Subtree;
 use crate::proof::first::Multipliers;
 use crate::solver::beautiful::Searcher;
 use crate::solver::first::{Control, query_solver};
@@ -67,7 +67,7 @@ fn a_part_is_answered_by_a_true_tree_or_a_solution_in_question() {
     let known =
         Arc::new(Premises::new(8, Beauty::default(), alive, vec![], vec![]).expect("of a board"));
     let question = |queens: &[usize], nodes| {
-        let part = Part::new(Arc::clone(&known), queens.to_vec()).expect("of a board");
+        let part = Subtree::new(Arc::clone(&known), queens.to_vec()).expect("of a board");
         SubtreeTask { part, nodes, weights: Arc::new([]) }
     };
     let mut searcher = Searcher::default();
@@ -122,7 +122,7 @@ fn an_answer_that_asks_for_huge_work_is_given_up_by_the_coordinators_own_limit()
     // No query allows more steps than this.
     let known =
         Premises::new(8, Beauty::default(), vec![true; 10], vec![], vec![]).expect("of a board");
-    let part = Part::new(Arc::new(known), vec![]).expect("of a board");
+    let part = Subtree::new(Arc::new(known), vec![]).expect("of a board");
     let question = SubtreeTask { part, nodes: u64::MAX, weights: Arc::new([]) };
     assert_eq!(most_steps(&question), MOST_STEPS);
 }

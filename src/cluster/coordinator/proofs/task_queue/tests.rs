@@ -5,7 +5,7 @@ use prost::Message as _;
 use super::*;
 use crate::cluster::protocol::{CompletionQuery, task};
 use crate::proof::Beauty;
-use crate::proof::beautiful::{Part, Premises};
+use crate::proof::beautiful::{Premises, Subtree};
 use crate::solver::beautiful::SubtreeTask;
 
 const JOB: JobHash = JobHash::from_bytes([7; 16]);
@@ -21,7 +21,7 @@ fn part() -> TaskQuery {
     let n = 512;
     let known = Premises::new(n, Beauty::default(), vec![true; 256 * 257 / 2], vec![], vec![])
         .expect("of a board");
-    let part = Part::new(Arc::new(known), vec![]).expect("of a board");
+    let part = Subtree::new(Arc::new(known), vec![]).expect("of a board");
     TaskQuery::Part(SubtreeTask { part, nodes: 1, weights: vec![1.0; 6 * n].into() })
 }
 

@@ -4,24 +4,25 @@
 //! A subtree consists of the premises, which describe the solutions in question, and of some
 //! queens. Its answer is either one of those solutions that has these queens, or a tree as in the
 //! records, which shows that there is none. The tree may have *holes*: a hole, encoded as
-//! [`Premises::hole`] in place of a line, proves nothing and becomes a subtree task of its
-//! own. There are at most n² holes: a depth-first search that stops leaves no more than the squares
-//! of the lines on one path.
+//! [`Premises::hole`] in place of a line, proves nothing, and the search has to visit the subtree
+//! below it separately. There are at most n² holes: a depth-first search that stops leaves no more
+//! than the squares of the lines on one path.
 
 use std::sync::Arc;
 
-use super::{Board, refused};
+use super::board::Board;
+use super::refused;
 use crate::board::{Norm, Piece, Placement, Problem, Square};
 use crate::bytes::Reader;
 use crate::{Beauty, Meter, ProofError};
 
-/// The known constraints on the solutions in question.
+/// The premises of a search: the constraints that are known of the solutions in question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Premises {
     n: usize,
     beauty: Beauty,
     /// By orbit, in the order of their first squares: whether it may have a queen.
-    alive: Vec<bool>,
+    candidates: Vec<bool>,
     /// The distances of full diagonals from the main ones, ascending.
     full: Vec<usize>,
     /// Levels, where 0 has the largest cost, each with the least and the greatest number of queens.
@@ -31,7 +32,7 @@ pub struct Premises {
 impl Premises {
     /// Creates premises for a board of size `n` from 1 to [`LARGEST`](super::LARGEST).
     ///
-    /// `alive` says for each orbit, in the order of their first squares, whether it may have a
+    /// `candidates` says for each orbit, in the order of their first squares, whether it may have a
     /// queen. `full` has the distances from the main diagonals, ascending, at which each diagonal
     /// must have a queen; it is empty under quarter turns. `ranges` has levels in ascending order,
     /// where 0 has the largest cost, each with the least and the greatest number of queens.
@@ -42,17 +43,17 @@ impl Premises {
     pub fn new(
         n: usize,
         beauty: Beauty,
-        alive: Vec<bool>,
+        candidates: Vec<bool>,
         full: Vec<usize>,
         ranges: Vec<(usize, usize, usize)>,
     ) -> Result<Self, ProofError> {
         let board = (1..=super::LARGEST).contains(&n);
-        if !board || alive.len() != orbits(n) {
-            return Err(refused("the orbits are of no such board"));
+        if !board || candidates.len() != orbits(n) {
+            return Err(refused("the orbits do not fit the board size"));
         }
         let has_full = full.iter().all(|&distance| distance < n && !beauty.turning);
         if !has_full || full.windows(2).any(|pair| pair[0] >= pair[1]) {
-            return Err(refused("the diagonals are of no such board"));
+            return Err(refused("the full diagonals do not fit the board size"));
         }
         let levels = levels(n, beauty.norm);
         let is_range = |&(level, least, most): &(usize, usize, usize)| {
@@ -60,9 +61,9 @@ impl Premises {
         };
         let ascending = ranges.windows(2).all(|pair| pair[0].0 < pair[1].0);
         if !ascending || !ranges.iter().all(is_range) {
-            return Err(refused("the levels are of no such board"));
+            return Err(refused("the ranges of the levels do not fit the board size"));
         }
-        Ok(Self { n, beauty, alive, full, ranges })
+        Ok(Self { n, beauty, candidates, full, ranges })
     }
 
     /// Returns the board size.
@@ -76,8 +77,8 @@ impl Premises {
     }
 
     /// Returns for each orbit, in the order of their first squares, whether it may have a queen.
-    pub fn alive(&self) -> &[bool] {
-        &self.alive
+    pub fn candidates(&self) -> &[bool] {
+        &self.candidates
     }
 
     /// Returns the distances from the main diagonals, ascending, at which each diagonal must have a
@@ -108,30 +109,30 @@ fn levels(n: usize, norm: Norm) -> usize {
     squares.collect::<std::collections::BTreeSet<u64>>().len()
 }
 
-/// A subtree of a search.
+/// A subtree of a search: all solutions in question that have certain queens.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
-    known: Arc<Premises>,
+pub struct Subtree {
+    premises: Arc<Premises>,
     queens: Vec<usize>,
 }
 
-impl Part {
+impl Subtree {
     /// Creates the subtree with queens on these squares (row · n + column, 0-based) and, under
     /// quarter turns, on their images.
     ///
     /// # Errors
     /// Returns an error if there are more queens than rows, or if a square is not on the board.
-    pub fn new(known: Arc<Premises>, queens: Vec<usize>) -> Result<Self, ProofError> {
-        let squares = known.n * known.n;
-        if queens.len() > known.n || queens.iter().any(|&square| square >= squares) {
-            return Err(refused("the queens are on no such board"));
+    pub fn new(premises: Arc<Premises>, queens: Vec<usize>) -> Result<Self, ProofError> {
+        let squares = premises.n * premises.n;
+        if queens.len() > premises.n || queens.iter().any(|&square| square >= squares) {
+            return Err(refused("the queens do not fit the board size"));
         }
-        Ok(Self { known, queens })
+        Ok(Self { premises, queens })
     }
 
     /// Returns the premises.
-    pub const fn known(&self) -> &Arc<Premises> {
-        &self.known
+    pub const fn premises(&self) -> &Arc<Premises> {
+        &self.premises
     }
 
     /// Returns the squares of the queens.
@@ -140,9 +141,9 @@ impl Part {
     }
 }
 
-/// The result of checking a tree.
+/// A tree that was checked, and the subtrees that it leaves open.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Checked {
+pub struct CheckedTree {
     /// The squares of the queens at each hole, including those that follow from others.
     pub holes: Vec<Vec<usize>>,
     /// The number of nodes of the tree.
@@ -150,31 +151,32 @@ pub struct Checked {
 }
 
 /// A checker of answers for subtrees with the same premises.
-pub struct PartChecker {
-    known: Arc<Premises>,
+pub struct SubtreeChecker {
+    premises: Arc<Premises>,
     board: Board,
 }
 
-impl PartChecker {
+impl SubtreeChecker {
     /// Creates a checker for subtrees with these premises.
-    pub fn new(known: Arc<Premises>) -> Self {
-        let mut board = Board::new(known.n, known.beauty.norm, known.beauty.turning);
+    pub fn new(premises: Arc<Premises>) -> Self {
+        let mut board = Board::new(premises.n, premises.beauty.norm, premises.beauty.turning);
         let firsts = (0..board.squares()).filter(|&square| board.first_of[square] == square);
-        let dead = firsts.zip(&known.alive).filter(|(_, alive)| !**alive);
-        let dead: Vec<usize> = dead.flat_map(|(first, _)| board.orbit(first)).collect();
-        for square in dead {
+        let eliminated =
+            firsts.zip(&premises.candidates).filter(|(_, is_candidate)| !**is_candidate);
+        let eliminated: Vec<usize> = eliminated.flat_map(|(first, _)| board.orbit(first)).collect();
+        for square in eliminated {
             board.close_for_good(square);
         }
-        known.full.iter().for_each(|&distance| board.set_full(distance, true));
-        for &(level, least, most) in &known.ranges {
+        premises.full.iter().for_each(|&distance| board.set_full(distance, true));
+        for &(level, least, most) in &premises.ranges {
             board.range[level] = (least, most);
         }
-        Self { known, board }
+        Self { premises, board }
     }
 
     /// Returns the premises of the subtrees.
-    pub const fn known(&self) -> &Arc<Premises> {
-        &self.known
+    pub const fn premises(&self) -> &Arc<Premises> {
+        &self.premises
     }
 
     /// Checks a tree of at most `limit` nodes and n² holes for the subtree with these queens.
@@ -187,7 +189,7 @@ impl PartChecker {
         queens: &[usize],
         tree: &[u8],
         limit: u64,
-    ) -> Result<Checked, ProofError> {
+    ) -> Result<CheckedTree, ProofError> {
         self.check_within(queens, tree, limit, &mut Meter::default())
     }
 
@@ -201,7 +203,7 @@ impl PartChecker {
         tree: &[u8],
         limit: u64,
         meter: &mut Meter<'_>,
-    ) -> Result<Checked, ProofError> {
+    ) -> Result<CheckedTree, ProofError> {
         self.board.work = 0;
         self.board.limit = limit;
         self.board.holes = Some(Vec::new());
@@ -210,9 +212,9 @@ impl PartChecker {
         let holes = self.board.holes.take().unwrap_or_default();
         searched?;
         if !reader.is_empty() {
-            return Err(ProofError::Damaged("there is more than a tree"));
+            return Err(ProofError::Damaged("bytes follow the end of the tree"));
         }
-        Ok(Checked { holes, nodes: self.board.work })
+        Ok(CheckedTree { holes, nodes: self.board.work })
     }
 
     /// Checks a solution for the subtree with these queens: the 0-based column of the queen in each
@@ -221,7 +223,7 @@ impl PartChecker {
     /// # Errors
     /// Returns an error if it is not a solution, or not one of those in question.
     pub fn check_solution(&self, queens: &[usize], columns: &[usize]) -> Result<(), ProofError> {
-        let Premises { n, beauty, ref ranges, .. } = *self.known;
+        let Premises { n, beauty, ref ranges, .. } = *self.premises;
         Placement::check_solution(&Problem::empty(Piece::Queen, n), columns).map_err(refused)?;
         let squares: Vec<usize> =
             columns.iter().enumerate().map(|(row, column)| row * n + column).collect();
@@ -238,7 +240,7 @@ impl PartChecker {
         if is_in_question {
             Ok(())
         } else {
-            Err(refused("it is none of the solutions in question"))
+            Err(refused("it is not one of the solutions in question"))
         }
     }
 }
@@ -247,12 +249,15 @@ impl PartChecker {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::board::tests::write_wide;
+    use super::super::tree::tests::write_wide;
     use super::*;
 
-    fn known(n: usize, ranges: Vec<(usize, usize, usize)>) -> Arc<Premises> {
-        let alive = vec![true; orbits(n)];
-        Arc::new(Premises::new(n, Beauty::default(), alive, vec![], ranges).expect("of a board"))
+    fn premises(n: usize, ranges: Vec<(usize, usize, usize)>) -> Arc<Premises> {
+        let candidates = vec![true; orbits(n)];
+        Arc::new(
+            Premises::new(n, Beauty::default(), candidates, vec![], ranges)
+                .expect("they fit the board"),
+        )
     }
 
     #[test]
@@ -269,35 +274,41 @@ mod tests {
 
     #[test]
     fn a_tree_is_followed_to_its_holes_and_no_further() {
-        let mut checker = PartChecker::new(known(4, vec![]));
+        let mut checker = SubtreeChecker::new(premises(4, vec![]));
         let hole = 8;
         let open = checker.check(&[], &[hole], 9).expect("nothing is claimed");
-        assert_eq!(open, Checked { holes: vec![vec![]], nodes: 0 });
+        assert_eq!(open, CheckedTree { holes: vec![vec![]], nodes: 0 });
         // With a queen in the corner, both squares of the second row are contradictions.
-        assert_eq!(checker.check(&[0], &[1], 9), Ok(Checked { holes: vec![], nodes: 1 }));
-        assert_eq!(checker.check(&[0, 1], &[], 9), Ok(Checked { holes: vec![], nodes: 0 }));
+        assert_eq!(checker.check(&[0], &[1], 9), Ok(CheckedTree { holes: vec![], nodes: 1 }));
+        assert_eq!(checker.check(&[0, 1], &[], 9), Ok(CheckedTree { holes: vec![], nodes: 0 }));
         // With a queen in the middle of the first row there are solutions.
         let tree = [0, 1, hole, hole, 1];
         let row = checker.check(&[], &tree, 9).expect("its holes are where the solutions are");
-        assert_eq!(row, Checked { holes: vec![vec![1, 7, 8, 14], vec![2, 4, 11, 13]], nodes: 3 });
+        assert_eq!(
+            row,
+            CheckedTree { holes: vec![vec![1, 7, 8, 14], vec![2, 4, 11, 13]], nodes: 3 }
+        );
         assert!(checker.check(&[], &tree[..4], 9).is_err(), "one is missing");
         assert!(checker.check(&[], &[0, 1, hole, hole, 1, hole], 9).is_err(), "one is too many");
         assert_eq!(checker.check(&[], &tree, 2), Err(ProofError::TooMuchWork(2)));
         // An empty list of prices before the tree: only certificates may have prices.
         let priced = [&[9, 0], &tree[..]].concat();
-        assert_eq!(checker.check(&[], &priced, 9), Err(refused("a part of a search has prices")));
+        assert_eq!(
+            checker.check(&[], &priced, 9),
+            Err(refused("the tree of a subtree has prices"))
+        );
         assert!(checker.check(&[], &[10], 9).is_err(), "there is no such line");
     }
 
     #[test]
     fn a_tree_that_goes_wide_first_is_refused_before_it_has_too_many_holes() {
-        let known = known(10, vec![]);
+        let premises = premises(10, vec![]);
         let wide = |rows| {
             let mut tree = Vec::new();
-            write_wide(&mut PartChecker::new(Arc::clone(&known)).board, rows, &mut tree);
+            write_wide(&mut SubtreeChecker::new(Arc::clone(&premises)).board, rows, &mut tree);
             tree
         };
-        let mut checker = PartChecker::new(Arc::clone(&known));
+        let mut checker = SubtreeChecker::new(Arc::clone(&premises));
         // There are 72 ways to place queens in two rows.
         let two = checker.check(&[], &wide(2), 999).expect("72 holes on 100 squares");
         assert_eq!((two.holes.len(), two.nodes), (72, 11));
@@ -309,11 +320,11 @@ mod tests {
     }
 
     #[test]
-    fn a_check_ends_at_the_limit_of_its_meter_and_the_checker_is_as_good_as_before() {
-        let known = known(16, vec![]);
+    fn a_check_ends_at_the_limit_of_its_meter_and_the_checker_can_be_used_again() {
+        let premises = premises(16, vec![]);
         let mut tree = Vec::new();
-        write_wide(&mut PartChecker::new(Arc::clone(&known)).board, 2, &mut tree);
-        let mut checker = PartChecker::new(known);
+        write_wide(&mut SubtreeChecker::new(Arc::clone(&premises)).board, 2, &mut tree);
+        let mut checker = SubtreeChecker::new(premises);
         let whole = checker.check(&[], &tree, 999).expect("it is followed to its holes");
         let ended = checker.check_within(&[], &tree, u64::MAX, &mut Meter::new(Some(10)));
         assert_eq!(ended, Err(ProofError::LimitReached(10)));
@@ -327,7 +338,7 @@ mod tests {
 
     #[test]
     fn only_solutions_in_question_are_answers() {
-        let free = PartChecker::new(known(4, vec![]));
+        let free = SubtreeChecker::new(premises(4, vec![]));
         let columns = [1, 3, 0, 2];
         assert_eq!(free.check_solution(&[], &columns), Ok(()));
         assert_eq!(free.check_solution(&[1, 7], &columns), Ok(()));
@@ -336,16 +347,16 @@ mod tests {
         assert!(free.check_solution(&[], &[1, 3, 0]).is_err());
         assert!(free.check_solution(&[], &[1, 3, 0, usize::MAX]).is_err());
         // Its queens stand on the squares of cost 10, which are level 1.
-        let ranged = |least, most| PartChecker::new(known(4, vec![(1, least, most)]));
+        let ranged = |least, most| SubtreeChecker::new(premises(4, vec![(1, least, most)]));
         assert_eq!(ranged(4, 4).check_solution(&[], &columns), Ok(()));
         assert!(ranged(0, 3).check_solution(&[], &columns).is_err());
-        let dead = Premises::new(4, Beauty::default(), vec![true, false, true], vec![], vec![])
-            .expect("of a board");
-        assert!(PartChecker::new(Arc::new(dead)).check_solution(&[], &columns).is_err());
+        let premises = Premises::new(4, Beauty::default(), vec![true, false, true], vec![], vec![])
+            .expect("they fit the board");
+        assert!(SubtreeChecker::new(Arc::new(premises)).check_solution(&[], &columns).is_err());
     }
 
     #[test]
-    fn what_is_of_no_board_is_refused() {
+    fn premises_that_do_not_fit_the_board_are_refused() {
         let new = |n, orbits, ranges| {
             Premises::new(n, Beauty::default(), vec![true; orbits], vec![], ranges)
         };
@@ -361,7 +372,7 @@ mod tests {
         ] {
             assert!(new(n, orbits, ranges.clone()).is_err(), "{n} {orbits} {ranges:?}");
         }
-        assert!(Part::new(known(4, vec![]), vec![16]).is_err());
+        assert!(Subtree::new(premises(4, vec![]), vec![16]).is_err());
     }
 
     proptest! {
@@ -373,8 +384,9 @@ mod tests {
             turning in any::<bool>(),
         ) {
             let beauty = Beauty { norm: Norm::Euclidean, turning };
-            let known = Premises::new(n, beauty, vec![true; orbits(n)], vec![], vec![]).expect("of a board");
-            let mut checker = PartChecker::new(Arc::new(known));
+            let premises = Premises::new(n, beauty, vec![true; orbits(n)], vec![], vec![]);
+            let premises = premises.expect("they fit the board");
+            let mut checker = SubtreeChecker::new(Arc::new(premises));
             let queens: Vec<usize> = queens.iter().map(|queen| queen.index(n * n)).collect();
             let once = checker.check(&queens, &tree, 40);
             // All placed queens were removed again.

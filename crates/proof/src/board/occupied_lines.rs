@@ -5,7 +5,7 @@ use super::{Piece, Square};
 
 /// The columns and diagonals that already have a piece. Pieces are added from top to bottom.
 #[derive(Clone, Debug)]
-pub struct Lines {
+pub struct OccupiedLines {
     piece: Piece,
     n: usize,
     last: Option<Square>,
@@ -15,7 +15,7 @@ pub struct Lines {
     antidiagonals: Marks,
 }
 
-impl Lines {
+impl OccupiedLines {
     /// Creates an empty set of lines. The board size `n` matters only to toroidal queens, whose
     /// diagonals wrap around.
     pub const fn new(piece: Piece, n: usize) -> Self {
@@ -100,7 +100,7 @@ mod tests {
                     let squares =
                         (0..n * n).filter(|i| set >> i & 1 == 1).map(|i| Square::new(i / n, i % n));
                     let squares: Vec<Square> = squares.collect();
-                    let mut lines = Lines::new(piece, n);
+                    let mut lines = OccupiedLines::new(piece, n);
                     let apart = squares.iter().all(|&square| lines.add(square));
                     assert_eq!(
                         apart,
@@ -119,7 +119,7 @@ mod tests {
                 for code in 0..n.pow(n as u32) {
                     let squares: Vec<Square> =
                         (0..n).map(|row| Square::new(row, code / n.pow(row as u32) % n)).collect();
-                    let mut lines = Lines::new(piece, n);
+                    let mut lines = OccupiedLines::new(piece, n);
                     let apart = squares.iter().all(|&square| lines.add(square));
                     assert_eq!(
                         apart,
