@@ -261,7 +261,7 @@ fn who_lies_about_a_part_is_found_out_and_changes_nothing() {
     number += 1;
     let altered = v1::task_answer::Answer::Completion(v1::Columns { columns });
     prove(&coordinator, "painter", number, &[second.task], vec![answer(&second, altered)]);
-    assert!(is_quarantined("painter", &mut number).contains("its solution is none"));
+    assert!(is_quarantined("painter", &mut number).contains("its solution is not a solution"));
 
     let _honest = worker(&coordinator, &scratch.path("honest"), &[]);
     let file = scratch.file("certificate");
