@@ -371,7 +371,8 @@ fn first_solutions_of_small_boards_are_found_again() {
         } else {
             solution(row).expect("a solution")
         };
-        let found = first::first_solution(n, first::Options::default(), &mut Unobserved, &mut |_| {});
+        let found =
+            first::first_solution(n, first::Options::default(), &mut Unobserved, &mut |_| {});
         assert!(found.finished && found.solution == recorded, "n = {n}");
         if n <= SEARCHED {
             assert_eq!(Board::with(n, &[]).first_completion(None), recorded, "n = {n}");
