@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_read_whole_or_not_at_all_and_nothing_else_is_read() {
+    fn only_complete_regular_files_are_read() {
         let folder = std::env::temp_dir().join(format!("nqueens-whole-{}", std::process::id()));
         fs::create_dir_all(&folder).expect("a folder");
         let path = folder.join("file");
@@ -191,7 +191,7 @@ mod tests {
         assert_eq!(read(&path, 6).expect("it has six bytes"), b"queens");
         assert_eq!(read_text(&path, 7).expect("text"), "queens");
         let refused = |path: &Path| {
-            let error = read(path, 5).expect_err("it is nothing to read");
+            let error = read(path, 5).expect_err("not readable");
             assert_eq!(error.to_string().lines().count(), 1);
             error.kind()
         };
@@ -212,6 +212,6 @@ mod tests {
             assert!(made.is_ok_and(|made| made.success()));
             assert_eq!(refused(&pipe), io::ErrorKind::InvalidInput);
         }
-        fs::remove_dir_all(&folder).expect("it was made");
+        fs::remove_dir_all(&folder).expect("it exists");
     }
 }

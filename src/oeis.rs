@@ -395,7 +395,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spot_values_are_those_of_the_encyclopedia() {
+    fn sample_values_equal_those_of_oeis() {
         assert_eq!(lookup(Sequence::Total, 0), Some(1));
         assert_eq!(lookup(Sequence::Total, 8), Some(92));
         assert_eq!(lookup(Sequence::Total, 27), Some(234_907_967_154_122_528));
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn totals_and_classes_obey_burnside() {
+    fn totals_and_classes_satisfy_burnsides_lemma() {
         for n in 2..=27 {
             let value = |sequence| lookup(sequence, n).expect("known for all of these n");
             let fixed = value(Sequence::PointSymmetric) + 2 * value(Sequence::QuarterTurnSymmetric);
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn super_queens_obey_burnside_with_no_more_symmetric_solutions_than_queens() {
+    fn superqueens_satisfy_burnsides_lemma_with_no_more_symmetric_solutions_than_queens() {
         for n in 2..=26 {
             let value = |sequence| lookup(sequence, n).expect("known for all of these n");
             let images = 8 * value(Sequence::SuperqueensFundamental);
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_removes_solutions_leaves_no_more_of_them() {
+    fn a_subset_of_solutions_is_no_larger() {
         let subsets = [
             (Sequence::Total, Sequence::Rooks),
             (Sequence::Toroidal, Sequence::Total),

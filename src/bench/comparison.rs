@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kernel_that_runs_here_can_compete() {
+    fn every_kernel_that_runs_here_can_be_compared() {
         let kernels = KernelKind::ALL.into_iter().filter(|kind| kind.runs_here());
         let contestants = kernels.map(|kernel| Contestant::cpu(kernel, 9, NonZeroUsize::new(2)));
         let mut contestants =
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_watcher_that_breaks_off_stops_the_comparison_between_runs_and_within() {
+    fn the_progress_callback_can_stop_the_comparison_between_and_within_runs() {
         for stop_within in [false, true] {
             let mut contestants =
                 [Contestant::cpu(KernelKind::Scalar, 12, None).expect("runs anywhere")];

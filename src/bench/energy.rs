@@ -109,7 +109,7 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(3);
 
-    /// A folder of counters.
+    /// A folder of energy counters.
     struct Counters(PathBuf);
 
     impl Counters {
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_never_guessed() {
+    fn an_unreadable_counter_gives_no_measurement() {
         let counters = Counters::new("none");
         assert_eq!(EnergyMeter::start_below(&counters.0).joules(LONG), None, "no counters");
         assert_eq!(
@@ -186,8 +186,8 @@ mod tests {
             "a short run"
         );
         let meter = EnergyMeter::start_below(&counters.0);
-        fs::remove_file(counters.0.join("intel-rapl:1/energy_uj")).expect("ours");
-        assert_eq!(meter.joules(LONG), None, "a counter that is lost on the way");
+        fs::remove_file(counters.0.join("intel-rapl:1/energy_uj")).expect("permitted");
+        assert_eq!(meter.joules(LONG), None, "a counter that disappeared");
         assert_eq!(EnergyMeter::start_below(&counters.0).joules(LONG), None, "one package of two");
     }
 }

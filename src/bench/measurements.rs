@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_are_per_second_and_unknown_if_one_run_does_not_know() {
+    fn rates_are_per_second_and_unknown_if_one_run_has_none() {
         let mut measured = measured(&[1, 2, 4]);
         assert_eq!(measured.solutions_per_s(), Spread { median: 46.0, min: 23.0, max: 92.0 });
         assert_eq!(measured.nodes_per_s(), Some(Spread { median: 460.0, min: 230.0, max: 920.0 }));

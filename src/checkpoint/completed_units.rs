@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_that_cannot_be_is_refused_and_changes_nothing() {
+    fn an_impossible_result_is_refused_and_changes_nothing() {
         let mut completed = CompletedUnits::new(2);
         assert_eq!(completed.enter(1, &tally(4)), Ok(true));
         let before = *completed.so_far();
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_new_in_a_batch_is_known_before_it_is_entered() {
+    fn new_units_of_a_batch_are_known_before_it_is_recorded() {
         let unit = |unit, completions| FinishedUnit {
             unit,
             tally: tally(completions),
@@ -239,7 +239,7 @@ mod tests {
         assert_eq!(completed.enter(1, &tally(4)), Ok(true));
         let batch = [unit(0, 7), unit(1, 4), unit(3, 9), unit(0, 7)];
         let new: Vec<u64> =
-            completed.new_among(&batch).expect("all right").iter().map(|f| f.unit).collect();
+            completed.new_among(&batch).expect("valid").iter().map(|f| f.unit).collect();
         assert_eq!((new, completed.done()), (vec![0, 3], 1));
         assert_eq!(completed.new_among(&[unit(1, 5)]), Err(EnterError::Conflict(1)));
         assert_eq!(completed.new_among(&[unit(0, 5), unit(0, 6)]), Err(EnterError::Conflict(0)));

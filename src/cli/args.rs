@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_a_number_and_a_unit() {
+    fn a_time_is_a_number_with_a_unit() {
         for (text, seconds) in
             [("1s", 1), ("30m", 1800), ("1h", 3600), ("7d", 604_800), ("366d", 31_622_400)]
         {

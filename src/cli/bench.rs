@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_says_what_is_not_known() {
+    fn the_table_marks_unknown_values() {
         let table = text(16, ROUNDS, &pair(16, 14_772_512));
         let lines: Vec<&str> = table.lines().collect();
         assert_eq!(lines.len(), 5, "{table}");

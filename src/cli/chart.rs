@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_values_stand_in_the_chart_escaped() {
+    fn names_and_values_are_escaped_in_the_chart() {
         let document = svg("title", "unit", &[bar("a<b", 7.0)]);
         for words in [">a&#60;b</text>", ">7</text>", ">title</text>", ">unit</text>"] {
             assert!(document.contains(words), "{words}: {document}");
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_are_logarithms_only_where_values_are_far_apart() {
+    fn the_scale_is_logarithmic_only_for_values_far_apart() {
         let near = Scale::of([bar("", 1.0), bar("", 20.0)].iter().map(|b| b.value));
         assert_eq!(near, Scale::Linear { largest: 24.0 });
         assert!(svg("", "", &[bar("", 1.0), bar("", 21.0)]).contains("logarithmic"));
@@ -257,14 +257,14 @@ mod tests {
     }
 
     #[test]
-    fn the_shortest_bar_of_a_logarithmic_chart_can_be_seen() {
+    fn the_shortest_bar_of_a_logarithmic_chart_is_visible() {
         let even = |median: f64| Spread { median, min: median, max: median };
         let scale = Scale::of([even(1000.0), even(1e6)].into_iter());
         assert!(scale.share(1000.0) > 0.02 && scale.share(1e6) == 1.0, "{scale:?}");
     }
 
     #[test]
-    fn values_without_a_length_leave_the_chart_whole() {
+    fn values_without_a_length_do_not_break_the_chart() {
         let even = |median: f64| Spread { median, min: median, max: median };
         for values in [vec![0.0, 0.0], vec![0.0, 5.0, 500.0], vec![f64::NAN, f64::INFINITY, 3.0]] {
             let bars =

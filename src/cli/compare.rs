@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn proven_answers_that_differ_are_found_and_unproven_ones_are_no_contradiction() {
+    fn only_proven_answers_can_contradict_each_other() {
         let mut results = vec![
             measured(4, "cp", Some("2 4 1 3"), true),
             measured(4, "ilp-iter", Some("3 1 4 2"), false),
@@ -468,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_says_what_is_proven_and_what_is_not() {
+    fn the_table_distinguishes_proven_answers() {
         let results = [
             measured(4, "cp", Some("2 4 1 3"), true),
             measured(4, "ilp-iter", Some("3 1 4 2"), false),

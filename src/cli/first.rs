@@ -431,7 +431,7 @@ mod tests {
         let found = first::first_solution(10, Options::default(), &mut Unobserved, &mut |_| {});
         let checked = |limit| checked_certificate(10, &found, &Terminal::new("row", limit, true));
         assert_eq!(checked(Some(Duration::ZERO)), Ok(None));
-        let certificate = checked(None).expect("it is right").expect("there is time");
+        let certificate = checked(None).expect("it is valid").expect("there is time");
         assert!(proof::check(&certificate).is_ok());
         assert_eq!(checked(Some(Duration::from_secs(3600))), Ok(Some(certificate)));
     }

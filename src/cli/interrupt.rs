@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_second_press_soon_after_the_first_is_ignored_and_a_later_one_ends_at_once() {
+    fn a_second_press_soon_after_the_first_is_ignored_and_a_later_one_exits_at_once() {
         let began = Instant::now();
         let at = |ms| began + Duration::from_millis(ms);
         let mut presses = Presses::default();

@@ -52,7 +52,7 @@ mod tests {
     use crate::proof::MOST_WORK;
 
     #[test]
-    fn the_exit_code_is_that_of_the_program_that_only_checks() {
+    fn the_exit_code_equals_that_of_nqueens_check() {
         for error in [
             ProofError::NoCertificate,
             ProofError::Version(9),
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn the_default_is_the_one_in_the_help() {
+    fn the_default_equals_the_one_in_the_help() {
         let mut command = super::super::command();
         let check = command.find_subcommand_mut("check").expect("the command");
         let help = check.render_long_help().to_string();

@@ -77,7 +77,7 @@ mod tests {
     use crate::board::Piece;
 
     #[test]
-    fn the_masks_say_what_the_plain_definition_says() {
+    fn the_masks_agree_with_the_plain_definition() {
         for n in [1, 4, 7, 32] {
             for (i, j) in [(0, 0), (0, n - 1), (n - 1, 0), (n / 2, n / 3), (n - 1, n - 1)] {
                 let queen = Square::new(i, j);

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_of_ranges_add_up_and_are_those_of_the_mirror_image() {
+    fn limits_of_ranges_add_up_and_equal_those_of_the_mirror_image() {
         for n in [6, 9, 12] {
             let queens = decompose(Problem::empty(Piece::Queen, n), Scheme::CentreCross, 3, 17);
             let mut sum = UnitLimits::default();

@@ -130,7 +130,7 @@ mod tests {
     use crate::board::Piece;
 
     #[test]
-    fn every_kernel_counts_the_known_boards_on_any_number_of_threads() {
+    fn every_kernel_counts_the_known_totals_on_any_number_of_threads() {
         let known = [1, 1, 0, 0, 2, 10, 4, 40, 92, 352, 724, 2680];
         for kernel in KernelKind::ALL.into_iter().filter(|kind| kind.runs_here()) {
             for threads in [1, 3] {

@@ -252,12 +252,12 @@ impl CountTask {
         &self.decomposition
     }
 
-    /// Counts the units not finished yet. `on_event` receives the progress after finished units and at
-    /// least ten times a second; if it returns `Break`, the count stops at once and the work in
+    /// Counts the units not finished yet. `on_event` receives the progress after finished units and
+    /// at least ten times a second; if it returns `Break`, the count stops at once and the work in
     /// progress is lost.
     ///
-    /// # Errors
-    /// Validation of a result fails, the checkpoint cannot be written, or `on_event` returned `Break`.
+    /// # Errors Validation of a result fails, the checkpoint cannot be written, or `on_event`
+    /// returned `Break`.
     pub fn run(
         mut self,
         on_event: impl FnMut(CountEvent<'_>) -> ControlFlow<()>,
@@ -534,14 +534,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_watcher_that_breaks_off_stops_the_count() {
+    fn the_progress_callback_can_stop_the_count() {
         let task = CountTask::plan(&Problem::empty(Piece::Queen, 14), &CountOptions::default());
         let outcome = task.expect("plans").run(|_| ControlFlow::Break(()));
         assert!(matches!(outcome, Err(CountError::Stopped { .. })));
     }
 
     #[test]
-    fn progress_goes_from_nothing_to_everything() {
+    fn progress_starts_at_nothing_and_ends_at_everything() {
         let options = CountOptions { kernel: Some(KernelKind::Scalar), ..CountOptions::default() };
         let task = CountTask::plan(&Problem::empty(Piece::Queen, 15), &options).expect("plans");
         assert!(task.forecast.is_some());

@@ -229,14 +229,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_choice_of_devices_reads_back_as_it_was_written() {
+    fn device_choices_round_trip_through_text() {
         for text in ["auto", "cpu", "gpu", "cpu,gpu", "vulkan-10de-2335,vulkan-10de-2335-2"] {
             assert_eq!(text.parse::<DeviceChoice>().expect(text).to_string(), text);
         }
     }
 
     #[test]
-    fn what_is_no_choice_of_devices_is_refused() {
+    fn invalid_device_choices_are_refused() {
         for text in ["", "auto,cpu", "tpu", "gpu,,cpu", "vulkan 1", "../x-y"] {
             assert!(text.parse::<DeviceChoice>().is_err(), "{text}");
         }

@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn other_pieces_are_for_the_kernels_that_know_them() {
+    fn other_pieces_use_the_kernels_that_support_them() {
         let preference = KernelPreference::new(None).expect("runs here");
         for piece in [Piece::Rook, Piece::Superqueen, Piece::Toroidal] {
             assert_eq!(preference.pick(&job(piece, 20), None), Some(KernelKind::Generic));
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_that_panics_or_contradicts_itself_or_miscounts_does_not_know_the_known_answers() {
+    fn a_kernel_that_panics_or_miscounts_fails_the_known_answers() {
         for (fault, what) in [
             (factory(|| Faulty(None, true)), "it panicked"),
             (factory(|| Faulty(Some(TallyError::Overflow), false)), "128 bits"),
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_is_tried_by_all_kernels_and_then_once_more_before_it_is_given_up() {
+    fn a_unit_is_tried_twice_by_all_kernels_before_it_is_given_up() {
         let kinds = vec![KernelKind::Scalar, KernelKind::Generic];
         let kernels = CpuKernels::new(kinds, KernelFactory::default(), true);
         for (kind, new) in [
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_that_fails_on_three_units_is_disabled_though_it_knows_the_known_answers() {
+    fn a_kernel_that_fails_on_three_units_is_disabled_even_if_it_passes_the_known_answers() {
         let kinds = vec![KernelKind::Scalar, KernelKind::Generic];
         let kernels = CpuKernels::new(kinds, KernelFactory::default(), true);
         for unit in 0..3 {
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_without_the_known_answers_is_disabled_at_once_and_its_results_are_discarded() {
+    fn a_kernel_that_fails_the_known_answers_is_disabled_at_once_and_its_results_are_discarded() {
         let kinds = vec![KernelKind::Scalar, KernelKind::Generic];
         let kernels = CpuKernels::new(kinds, factory(|| Faulty(None, false)), true);
         let failure = kernels.fail(3, KernelKind::Scalar, "a bit flipped");
@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn every_preferred_kernel_knows_the_known_answers() {
+    fn every_preferred_kernel_passes_the_known_answers() {
         for kind in KernelPreference::new(None).expect("runs here").kinds() {
             assert_eq!(known_answers(*kind), Ok(()));
         }

@@ -194,7 +194,7 @@ mod tests {
     const GPU: Holder = Holder::Device(0);
 
     #[test]
-    fn every_unit_is_handed_out_once_until_none_is_open() {
+    fn every_open_unit_is_assigned_once() {
         let queue = Queue::new(0..5);
         assert_eq!(queue.take(Holder::Cpu, |_| true), Some(vec![0]));
         let mut more = 1;
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn near_the_end_a_unit_is_handed_out_a_second_time_to_another_kind_and_no_more() {
+    fn near_the_end_a_unit_is_assigned_once_more_to_another_kind() {
         let queue = Queue::new(0..1);
         assert_eq!(queue.take(Holder::Cpu, |_| true), Some(vec![0]));
         assert_eq!(queue.take(GPU, |_| true), Some(vec![0]));
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_device_gives_back_is_open_again_and_what_it_copied_can_be_copied_again() {
+    fn units_given_back_by_a_device_are_open_again_and_duplicates_can_be_duplicated_again() {
         let queue = Queue::new(0..2);
         assert_eq!(queue.take(GPU, |_| true), Some(vec![1, 0]));
         queue.give_back(GPU, &[1]);
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_is_woken_by_the_end() {
+    fn waiting_threads_are_woken_at_the_end() {
         let queue = Queue::new(0..1);
         assert_eq!(queue.take(Holder::Cpu, |_| true), Some(vec![0]));
         std::thread::scope(|scope| {
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_ends_while_finished_units_may_open_again() {
+    fn no_thread_ends_while_finished_units_may_be_reopened() {
         let queue = Queue::new(0..1);
         assert_eq!(queue.take(Holder::Cpu, |_| true), Some(vec![0]));
         queue.begin_kernel_test();
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_gets_anything_after_a_stop() {
+    fn no_unit_is_assigned_after_a_stop() {
         let queue = Queue::new(0..3);
         queue.stop();
         assert_eq!(queue.take(Holder::Cpu, |_| true), None);

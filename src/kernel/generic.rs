@@ -193,28 +193,28 @@ mod tests {
     }
 
     #[test]
-    fn superqueens_are_those_of_a051223() {
+    fn superqueens_equal_a051223() {
         for (n, known) in (0..).zip([1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 4, 44, 156, 1876, 5180]) {
             assert_eq!(solutions(Piece::Superqueen, n), known, "n = {n}");
         }
     }
 
     #[test]
-    fn toroidal_queens_are_those_of_a007705() {
+    fn toroidal_queens_equal_a007705() {
         for (n, known) in (1..).zip([1, 0, 0, 0, 10, 0, 28, 0, 0, 0, 88, 0, 4524]) {
             assert_eq!(solutions(Piece::Toroidal, n), known, "n = {n}");
         }
     }
 
     #[test]
-    fn queens_are_those_of_a000170() {
+    fn queens_equal_a000170() {
         for (n, known) in (0..).zip([1, 1, 0, 0, 2, 10, 4, 40, 92, 352, 724, 2680]) {
             assert_eq!(solutions(Piece::Queen, n), known, "n = {n}");
         }
     }
 
     #[test]
-    fn the_rules_of_the_centre_cross_hold_for_every_piece() {
+    fn the_centre_cross_scheme_is_correct_for_every_piece() {
         for piece in [Piece::Queen, Piece::Superqueen, Piece::Toroidal] {
             for n in 6..=9 {
                 assert_every_prefix_agrees(&Problem::empty(piece, n), Scheme::CentreCross, 3);

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn drawings_have_the_names_that_are_read() {
+    fn names_of_drawings_round_trip() {
         for drawing in Drawing::ALL {
             assert_eq!(drawing.name().parse(), Ok(drawing));
         }

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn the_svg_is_well_formed_says_what_it_shows_and_has_a_piece_a_row() {
+    fn the_svg_is_well_formed_and_has_a_title_and_one_piece_per_row() {
         for (piece, columns) in
             [(Piece::Queen, vec![2, 4, 1, 3]), (Piece::Rook, (1..=40).collect())]
         {
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn the_png_has_dark_pixels_where_the_queens_stand_and_nowhere_else() {
+    fn the_png_is_dark_exactly_on_the_squares_of_queens() {
         let columns = [1usize, 3, 0, 2];
         let mut bytes = Vec::new();
         png(&placement(Piece::Queen, &columns), &mut bytes).expect("memory can be written");

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn nouns_follow_their_numbers() {
+    fn nouns_agree_with_their_numbers() {
         for (value, noun, text) in [
             (1, "unit", "1 unit"),
             (0, "unit", "0 units"),

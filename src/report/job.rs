@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_says_in_words_how_much_was_checked_by_whom() {
+    fn a_report_says_how_much_was_checked_and_by_whom() {
         let text = text(status());
         for line in [
             "  verified    14 of 64 units (21.9 %) recounted by others (3 by the coordinator), 40 spot-checked",

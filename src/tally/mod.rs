@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_past_128_bits_is_an_error_and_changes_nothing() {
+    fn a_sum_over_128_bits_is_an_error_and_changes_nothing() {
         let mut sum =
             Tally { thirds: u128::MAX - 2, residues: Residues::of(u128::MAX - 2), nodes: 0 };
         let before = sum;
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_merged_can_be_taken_back_and_nothing_else() {
+    fn only_merged_tallies_can_be_subtracted() {
         let mut sum = tally(24, 5);
         sum.merge(&tally(12, 1 << 40)).expect("fits");
         sum.subtract(&tally(24, 5)).expect("was merged");
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_main_counter_that_wrapped_is_caught_by_the_residues() {
+    fn a_wrapped_counter_is_detected_by_the_residues() {
         // A 32-bit counter that wrapped at 2^32 + 92, with the residues of the true value.
         let mut sum = Tally::default();
         sum.add(3, 92u32, Residues::of((1 << 32) + 92), 0).expect("fits");
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_total_in_broken_thirds_is_refused() {
+    fn a_total_that_is_not_a_whole_number_is_refused() {
         assert_eq!(tally(8, 1).solutions(), Err(TallyError::Thirds(8)));
     }
 

@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_add_up_to_the_tally_that_was_fed_the_same() {
+    fn parts_add_up_to_the_tally_of_the_same_input() {
         let mut parts = Parts::default();
         let mut tally = Tally::default();
         for (weight, completions, nodes) in
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_disagrees_with_its_residues_is_no_result() {
+    fn a_part_that_disagrees_with_its_residues_is_refused() {
         let mut parts = Parts::default();
         parts.add(24, 7u64, Residues::of(7), 1u64).expect("small");
         parts.add(12, 1u64 << 32, Residues::of(0), 1u64).expect("small");
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_beyond_128_bits_is_refused() {
+    fn a_sum_over_128_bits_is_refused() {
         let mut parts = Parts::default();
         parts.add(24, u128::MAX, Residues::of(u128::MAX), 0u64).expect("fits");
         assert_eq!(parts.total(), Err(TallyError::Overflow));

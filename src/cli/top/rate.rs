@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_is_known_there_is_no_rate() {
+    fn without_samples_there_is_no_rate() {
         assert!(rates(&[], 4).is_empty());
         assert!(rates(&points(&[(5, 1)]), 4).is_empty());
         assert!(rates(&points(&[(5, 1), (5, 2)]), 4).is_empty());
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn units_taken_back_are_no_negative_rate() {
+    fn voided_units_give_no_negative_rate() {
         assert_eq!(rates(&points(&[(0, 10), (1_000, 5), (2_000, 15)]), 2), [0.0, 10.0]);
     }
 

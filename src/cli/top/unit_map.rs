@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     fn map(done: &[u8], verified: &[u8], leased: &[u8], poisoned: &[u8]) -> UnitMap {
-        let told = v1::UnitMapResponse {
+        let response = v1::UnitMapResponse {
             job: vec![1],
             version: 1,
             done: done.to_vec(),
@@ -127,11 +127,11 @@ mod tests {
             poisoned: poisoned.to_vec(),
             ..Default::default()
         };
-        UnitMap::new(told).expect("it is valid")
+        UnitMap::new(response).expect("it is valid")
     }
 
     #[test]
-    fn a_mark_shows_the_worst_of_its_cells() {
+    fn a_character_shows_the_worst_of_its_cells() {
         let map = map(
             &[255, 255, 255, 7, 0, 0, 0],
             &[255, 255, 9, 0, 0, 0, 0],
@@ -147,10 +147,10 @@ mod tests {
     }
 
     #[test]
-    fn an_invalid_answer_is_no_map() {
-        let told =
+    fn an_invalid_response_is_refused() {
+        let response =
             v1::UnitMapResponse { done: vec![1, 2], verified: vec![1], ..Default::default() };
-        assert_eq!(UnitMap::new(told), None);
+        assert_eq!(UnitMap::new(response), None);
         assert_eq!(UnitMap::new(v1::UnitMapResponse::default()), None);
     }
 }

@@ -216,8 +216,8 @@ impl Authority {
     }
 
     /// Creates a token as [`Self::create_token`] does. The certificates that it is redeemed for
-    /// belong to `owner`, like those from the owner's other tokens; without an owner, the token counts
-    /// as a separate one.
+    /// belong to `owner`, like those from the owner's other tokens; without an owner, the token
+    /// counts as a separate one.
     ///
     /// # Errors
     /// The registry cannot be used, or there are no random numbers.
@@ -339,9 +339,9 @@ mod tests {
     use crate::cluster::auth::testing::{Folder, HOUR_MS, NOW_MS, name, one_use};
 
     #[test]
-    fn ten_thousand_tokens_and_certificates_stay_fast() {
+    fn ten_thousand_tokens_and_certificates_are_handled_quickly() {
         let folder = Folder::new("many");
-        let authority = Authority::init(&folder.0, &[], NOW_MS).expect("made");
+        let authority = Authority::init(&folder.0, &[], NOW_MS).expect("created");
         let (token, worker) = (one_use(&authority), KeyRequest::new(&name("a")).expect("a key"));
         let filled = authority.registry().change(NOW_MS, |content| {
             let template = content.tokens.values().next().expect("one").clone();
@@ -392,9 +392,9 @@ mod tests {
     }
 
     #[test]
-    fn a_registry_without_owners_opens_and_each_certificate_has_one_of_its_own() {
+    fn in_a_registry_without_owners_each_certificate_has_its_own() {
         let folder = Folder::new("older");
-        let authority = Authority::init(&folder.0, &[], NOW_MS).expect("made");
+        let authority = Authority::init(&folder.0, &[], NOW_MS).expect("created");
         let (enrolled, renewed) = (b"a certificate".as_slice(), b"another".as_slice());
         let json = format!(
             concat!(

@@ -200,15 +200,16 @@ mod tests {
     #[test]
     fn a_crash_before_the_use_is_on_disk_leaves_the_token_usable_and_issues_nothing() {
         let folder = Folder::new("before");
-        let authority = Authority::init(&folder.0, &[], NOW_MS).expect("made");
+        let authority = Authority::init(&folder.0, &[], NOW_MS).expect("created");
         let token = one_use(&authority);
         let worker = KeyRequest::new(&name("a")).expect("a key");
-        *authority.registry().fault.lock().expect("ours") = Some(Fault::BeforeWriting);
+        *authority.registry().fault.lock().expect("no thread panicked") =
+            Some(Fault::BeforeWriting);
         let refused = authority.enroll(&token, &name("a"), worker.request(), NOW_MS);
         assert!(matches!(refused, Err(EnrollError::Registry(_))), "{refused:?}");
         drop(authority);
 
-        let authority = Authority::open(&folder.0).expect("as it was");
+        let authority = Authority::open(&folder.0).expect("intact");
         assert!(authority.certificates().expect("readable").is_empty());
         authority.enroll(&token, &name("a"), worker.request(), NOW_MS).expect("the use is left");
     }
@@ -216,14 +217,14 @@ mod tests {
     #[test]
     fn a_crash_after_the_use_is_on_disk_issues_the_certificate_to_the_same_key_only() {
         let folder = Folder::new("after");
-        let authority = Authority::init(&folder.0, &[], NOW_MS).expect("made");
+        let authority = Authority::init(&folder.0, &[], NOW_MS).expect("created");
         let token = one_use(&authority);
         let worker = KeyRequest::new(&name("a")).expect("a key");
-        *authority.registry().fault.lock().expect("ours") = Some(Fault::AfterWriting);
+        *authority.registry().fault.lock().expect("no thread panicked") = Some(Fault::AfterWriting);
         assert!(authority.enroll(&token, &name("a"), worker.request(), NOW_MS).is_err());
         drop(authority);
 
-        let authority = Authority::open(&folder.0).expect("as it was written");
+        let authority = Authority::open(&folder.0).expect("intact");
         assert_eq!(authority.tokens().expect("readable")[0].1.uses_left, 0);
         let thief = KeyRequest::new(&name("b")).expect("a key");
         for taken in ["a", "b"] {
@@ -236,13 +237,17 @@ mod tests {
         let issued =
             authority.enroll(&token, &name("a"), worker.request(), NOW_MS).expect("the same use");
         assert_eq!((issued.identity.name, issued.identity.role), (name("a"), Role::Worker));
-        assert_eq!(authority.certificates().expect("readable").len(), 1, "the lost one is no more");
+        assert_eq!(
+            authority.certificates().expect("readable").len(),
+            1,
+            "the lost one was replaced"
+        );
     }
 
     #[test]
     fn entries_that_expired_a_week_ago_are_removed_and_still_refused() {
         let folder = Folder::new("forgotten");
-        let authority = Authority::init(&folder.0, &[], NOW_MS).expect("made");
+        let authority = Authority::init(&folder.0, &[], NOW_MS).expect("created");
         let token = one_use(&authority);
         let worker = KeyRequest::new(&name("a")).expect("a key");
         let issued =

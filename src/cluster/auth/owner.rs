@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_owner_is_read_as_it_is_written_and_other_texts_are_refused() {
+    fn owners_round_trip_through_text_and_other_texts_are_refused() {
         let longest = format!("certificate:{}", "a".repeat(63));
         for good in
             ["anna", "lab-3.example.org", "token", "token-abcdefgh", "token:abcdefgh", &longest]
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn no_name_is_the_owner_of_a_token_or_of_a_certificate() {
+    fn no_name_equals_the_owner_of_a_token_or_certificate() {
         let id: TokenId = "abcdefgh".parse().expect("an id");
         let name: Name = "anna".parse().expect("a name");
         for taken in [Owner::of_token(id), Owner::of_certificate(&name)] {

@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_shift_of_the_clock_has_a_suitable_unit() {
+    fn the_clock_shift_is_reported_in_a_suitable_unit() {
         let text = |by_ms| Renewal::ClockSetBack { by_ms }.to_string();
         assert_eq!(text(6 * 60_000), "the clock was set back by at least 6 min");
         assert_eq!(text(119 * 60_000), "the clock was set back by at least 119 min");

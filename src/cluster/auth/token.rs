@@ -153,7 +153,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_token_is_read_as_it_is_written(token in token()) {
+        fn tokens_round_trip_through_text(token in token()) {
             let text = token.to_string();
             prop_assert_eq!(text.len(), 5 + 52 + 1 + 40);
             prop_assert_eq!(text.parse(), Ok(token.clone()));
@@ -171,7 +171,7 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_a_token_or_one_clear_line(text in "(nqt1\\.)?[ -~]{0,99}") {
+        fn any_text_is_a_token_or_a_one_line_error(text in "(nqt1\\.)?[ -~]{0,99}") {
             if let Err(error) = text.parse::<Token>() {
                 prop_assert_eq!(error.to_string().lines().count(), 1);
             }

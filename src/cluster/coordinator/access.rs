@@ -175,7 +175,7 @@ mod tests {
     use crate::cluster::auth::{KeyRequest, Role};
 
     #[test]
-    fn the_owner_of_a_caller_is_who_enrolled_it_or_the_caller_itself_without_an_authority() {
+    fn the_owner_of_a_caller_comes_from_its_token_or_is_the_caller_itself_without_an_authority() {
         let open = Access::new(None);
         let caller = open.admit(&Request::new(()), Action::Sync, "w1").expect("trusted");
         assert_eq!((&caller.name[..], &caller.owner[..]), ("w1", "w1"));
@@ -184,7 +184,7 @@ mod tests {
         inside
             .extensions_mut()
             .insert(InProcessCaller { name: name.clone(), role: Role::Operator });
-        let caller = open.admit(&inside, Action::Submit, "").expect("vouched for");
+        let caller = open.admit(&inside, Action::Submit, "").expect("authorised");
         assert_eq!((&caller.name[..], &caller.owner[..]), ("anna", "anna"));
 
         let folder = std::env::temp_dir().join(format!("nqueens-access-{}", std::process::id()));
@@ -201,7 +201,7 @@ mod tests {
                 authority.enroll(&token, &worker, key.request(), now_ms()).expect("enrolled");
             let der =
                 CertificateDer::from_pem_slice(issued.certificate_pem.as_bytes()).expect("PEM");
-            let caller = access.authorize(Some(&der), Action::Sync).expect("let in");
+            let caller = access.authorize(Some(&der), Action::Sync).expect("authorised");
             let expected = owner.map_or(format!("token:{}", token.id()), ToString::to_string);
             assert_eq!((caller.name, caller.owner), (worker.to_string(), expected));
         }

@@ -144,7 +144,7 @@ mod tests {
     use crate::engine::plan_for_campaign;
 
     #[test]
-    fn the_arbiter_finds_the_known_totals() {
+    fn the_arbiter_counts_the_known_totals() {
         for piece in [Piece::Queen, Piece::Rook] {
             let decomposition = plan_for_campaign(&Problem::empty(piece, 8)).expect("small");
             let decomposition = Arc::new(decomposition);

@@ -190,7 +190,7 @@ mod tests {
     }
 
     /// Returns a deadline that has passed.
-    async fn over() -> Instant {
+    async fn expired() -> Instant {
         let deadline = Instant::now();
         tokio::time::sleep(Duration::from_millis(5)).await;
         deadline
@@ -201,15 +201,15 @@ mod tests {
         let (mut silent, mut far) = connection(Identity::Anonymous, Instant::now() + HOUR);
         assert!(read(&mut silent).is_none(), "there is time");
         far.write_all(&[7; 100]).await.expect("room");
-        assert_eq!(read(&mut silent).expect("there").expect("read"), 100);
+        assert_eq!(read(&mut silent).expect("it exists").expect("read"), 100);
         assert!(read(&mut silent).is_none(), "there is time");
 
-        let (mut late, mut far) = connection(Identity::Anonymous, over().await);
+        let (mut late, mut far) = connection(Identity::Anonymous, expired().await);
         far.write_all(&[7; 100]).await.expect("room");
         assert!(is_timed_out(read(&mut late)));
         assert!(is_timed_out(read(&mut late)), "once more");
 
-        let (mut allowed, _far) = connection(Identity::Anonymous, over().await);
+        let (mut allowed, _far) = connection(Identity::Anonymous, expired().await);
         allowed.connect_info().call_allowed();
         assert!(read(&mut allowed).is_none(), "another hour");
         let left = allowed.timer.as_ref().expect("it ends").deadline() - Instant::now();
@@ -219,15 +219,15 @@ mod tests {
     #[tokio::test]
     async fn a_known_peer_has_a_deadline_for_the_preface_only() {
         for identity in [Identity::Trusted, Identity::Certified(Arc::from([1_u8]))] {
-            let (mut late, mut far) = connection(identity.clone(), over().await);
+            let (mut late, mut far) = connection(identity.clone(), expired().await);
             far.write_all(&[7; 23]).await.expect("room");
             assert!(is_timed_out(read(&mut late)));
             let (mut begun, mut far) = connection(identity, Instant::now() + HOUR);
             far.write_all(&[7; 23]).await.expect("room");
-            assert_eq!(read(&mut begun).expect("there").expect("read"), 23);
+            assert_eq!(read(&mut begun).expect("it exists").expect("read"), 23);
             assert!(begun.timer.is_some());
             far.write_all(&[7; 1]).await.expect("room");
-            assert_eq!(read(&mut begun).expect("there").expect("read"), 1);
+            assert_eq!(read(&mut begun).expect("it exists").expect("read"), 1);
             assert!(begun.timer.is_none(), "the preface is there");
         }
     }

@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_week_fits_and_keeps_its_first_point() {
+    fn a_history_of_a_week_fits_and_keeps_its_first_point() {
         let mut history = History::default();
         for second in (0..7 * 86_400_u64).step_by(2) {
             history.observe(HistorySample {

@@ -201,6 +201,6 @@ mod tests {
             .expect_err("it takes long");
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         std::thread::sleep(Duration::from_millis(1500));
-        assert!(!late.exists(), "something went on");
+        assert!(!late.exists(), "a child process survived");
     }
 }

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn an_even_pace_has_a_narrow_band_and_an_uneven_one_a_wide_band() {
+    fn a_steady_rate_has_a_narrow_interval_and_an_unsteady_one_a_wide_interval() {
         let even = observed(|second| 5 * second, 600);
         let left = even.left(600_000, 3000, 1000).expect("an estimate");
         assert!((left.s - 200.0).abs() < 1e-9);

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn write_failures_are_reported_until_they_are_over() {
+    fn write_failures_are_reported_until_a_write_succeeds() {
         let write_failures = WriteFailures::default();
         let other = write_failures.clone();
         assert_eq!(write_failures.append_to(String::new()), "");

@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mark_is_read_back_only_as_it_was_written() {
+    fn only_an_intact_mark_is_read_back() {
         let mark = CommitMark { entries: 1 << 40, chain: [0, 1, 2, 3, 4, 5, 254, 255] };
         let line = mark.line();
         assert_eq!(CommitMark::parse(&line), Some(mark));

@@ -240,7 +240,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[tokio::test]
-    async fn held_handshakes_and_anonymous_connections_keep_no_peer_out() {
+    async fn held_handshakes_and_anonymous_connections_block_no_peer() {
         let (address, serving) = start(limits()).await;
         // Several times as many connections as there are slots hold all slots for handshakes and
         // anonymous peers.
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_certificate_has_its_own_share_and_is_displaced_by_no_anonymous_peer() {
+    async fn a_certified_peer_has_its_own_share_and_is_not_displaced_by_anonymous_peers() {
         let (address, serving) = start(ConnectionLimits { is_local: |_| false, ..limits() }).await;
         let mut known = [connect(address, 1).await, connect(address, 1).await];
         for stream in &mut known {
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_of_ipv6_is_one_and_an_address_of_ipv4_too() {
+    fn an_ipv6_network_and_an_ipv4_address_are_one_key_each() {
         let of = |text: &str| network(text.parse().expect("an address"));
         assert_eq!(of("2001:db8::1"), of("2001:db8::ffff:1"));
         assert_ne!(of("2001:db8::1"), of("2001:db8:0:1::1"));

@@ -168,7 +168,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn the_limit_on_open_files_is_the_hard_one_afterwards() {
+    fn the_soft_limit_on_open_files_is_raised_to_the_hard_one() {
         use rustix::process::{Resource, getrlimit};
         let raised = raise_open_files();
         let now = getrlimit(Resource::Nofile);

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_write_fails_if_the_peer_does_not_read_and_otherwise_arrives_whole() {
+    async fn a_write_fails_if_the_peer_does_not_read_and_otherwise_arrives_completely() {
         let (near, _far) = duplex(64);
         let mut near = WriteTimeout::new(near, Duration::from_millis(20));
         let error = near.write_all(&[7; 1000]).await.expect_err("the peer does not read");

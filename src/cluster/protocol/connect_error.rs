@@ -85,7 +85,7 @@ mod tests {
     use crate::cluster::protocol::{Address, Channel, Security, v1};
 
     /// Returns the failure of a call to a server that reads a little, writes these bytes and ends.
-    async fn answered(security: Security, bytes: &'static [u8]) -> ConnectError {
+    async fn error_of_response(security: Security, bytes: &'static [u8]) -> ConnectError {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address: Address =
             listener.local_addr().expect("one").to_string().parse().expect("one");
@@ -113,22 +113,25 @@ mod tests {
     async fn a_server_of_another_protocol_is_distinguished_from_an_absent_one() {
         const ALERT: &[u8] = &[0x15, 3, 3, 0, 2, 2, 10];
         for bytes in [ALERT, b"HTTP/1.1 400 Bad Request\r\n\r\n"] {
-            let error = answered(Security::Plain, bytes).await;
+            let error = error_of_response(Security::Plain, bytes).await;
             assert_eq!(error.kind, ConnectErrorKind::PlainUnsupported, "{error:?}");
         }
-        assert_eq!(answered(Security::Plain, b"").await.kind, ConnectErrorKind::Other);
+        assert_eq!(error_of_response(Security::Plain, b"").await.kind, ConnectErrorKind::Other);
         let pin: Fingerprint =
             "m4cqsdvsad4vujcgsid3uphbij5ncrj5umfeqp2zhirpowrrlpja".parse().expect("one");
         // The settings frame with which an HTTP/2 server begins.
-        let error = answered(Security::Tls(pin, None), &[0, 0, 0, 4, 0, 0, 0, 0, 0]).await;
+        let error = error_of_response(Security::Tls(pin, None), &[0, 0, 0, 4, 0, 0, 0, 0, 0]).await;
         assert_eq!(error.kind, ConnectErrorKind::TlsUnsupported, "{error:?}");
         let nobody =
             TcpListener::bind("127.0.0.1:0").await.expect("a free port").local_addr().expect("one");
         let nobody: Address = nobody.to_string().parse().expect("one");
         let channel =
             Channel::new(&nobody, &Security::Plain, Duration::from_secs(30)).expect("a channel");
-        let status =
-            channel.operations().status(v1::StatusRequest::default()).await.expect_err("nobody");
+        let status = channel
+            .operations()
+            .status(v1::StatusRequest::default())
+            .await
+            .expect_err("nothing listens");
         assert_eq!(
             ConnectError::of(&status).map(|error| error.kind),
             Some(ConnectErrorKind::Refused)
@@ -136,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_no_connect_error() {
+    fn a_response_is_not_a_connection_error() {
         assert_eq!(
             ConnectError::of(&Status::unavailable("the coordinator stops; try again later")),
             None

@@ -397,7 +397,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_result_arrives_as_it_was_sent(
+        fn results_round_trip_through_messages(
             counts in proptest::collection::vec((1u32..25, 0u128..1 << 100), 0..9), unit: u64, attempt: u64
         ) {
             let sent = completion(&counts, unit, attempt);

@@ -294,7 +294,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn queries_and_answers_arrive_as_they_were_sent() {
+    fn queries_and_answers_round_trip_through_messages() {
         let query = CompletionQuery { n: 8, prefix: vec![0, 4, 7], programmes: 15, attempt: 3 };
         assert_eq!(CompletionQuery::try_from(&v1::CompletionQuery::from(&query)), Ok(query));
         let outcomes = [
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn queries_about_no_board_are_refused() {
+    fn invalid_queries_are_refused() {
         for (n, columns) in
             [(129, vec![]), (8, vec![0]), (8, vec![9]), (8, vec![1, 2]), (2, vec![1; 3])]
         {
@@ -327,14 +327,14 @@ mod tests {
         let beauty = Beauty { norm: Norm::Chebyshev, turning };
         let alive = (0..15).map(|orbit| orbit % 3 > 0).collect();
         let full = if turning { vec![] } else { vec![0, 8] };
-        let known =
-            Premises::new(9, beauty, alive, full, vec![(0, 0, 0), (2, 1, 9)]).expect("of a board");
-        let part = Subtree::new(Arc::new(known), vec![80, 3]).expect("of a board");
+        let known = Premises::new(9, beauty, alive, full, vec![(0, 0, 0), (2, 1, 9)])
+            .expect("a valid task");
+        let part = Subtree::new(Arc::new(known), vec![80, 3]).expect("a valid task");
         SubtreeTask { part, nodes: MOST_NODES, weights: Arc::new([1.0, 2.5]) }
     }
 
     #[test]
-    fn parts_arrive_as_they_were_sent() {
+    fn subtrees_round_trip_through_messages() {
         for turning in [false, true] {
             let sent = TaskQuery::Part(part(turning));
             assert_eq!(TaskQuery::try_from(&task(7, &sent)), Ok(sent));
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_only_for_workers_that_heed_full_diagonals() {
+    fn subtrees_are_only_for_workers_that_support_full_diagonals() {
         for (parts, heeds_full) in [(false, false), (false, true), (true, false), (true, true)] {
             let request = v1::ProveRequest { parts, heeds_full, ..Default::default() };
             assert_eq!(ProveCall::try_from(request).expect("a call").parts, parts && heeds_full);
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_no_board_are_refused() {
+    fn invalid_subtrees_are_refused() {
         let good = v1::PartQuery::from(&part(false));
         let is_good = |query: &v1::PartQuery| SubtreeTask::try_from(query).is_ok();
         assert!(is_good(&good));
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_has_room_for_the_longest_tree() {
+    fn the_longest_tree_fits_in_a_message() {
         // Each node names one line of the board (a row, column or diagonal), which takes two bytes
         // on the largest board. Holes are few: at most one per square of the lines on one path.
         let holes = proof::beautiful::LARGEST * proof::beautiful::LARGEST;

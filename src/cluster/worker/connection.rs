@@ -198,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_may_pass_is_tried_again_and_what_will_not_is_said() {
+    fn temporary_failures_are_retried_and_permanent_ones_are_reported() {
         for code in [
             Code::Unavailable,
             Code::DeadlineExceeded,

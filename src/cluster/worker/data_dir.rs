@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_machine_of_any_name_gives_its_worker_a_name_that_fits() {
+    fn any_host_name_gives_a_valid_worker_name() {
         for host in ["", "Lab 3", "-.-", "gpu.lab.example.org\n", "ΑΒΓ", &"x".repeat(300)] {
             let (one, two) = (name_after(host), name_after(host));
             assert!(one.as_str().len() <= 63 && one.as_str().len() > 4, "{host}: {one}");
@@ -214,6 +214,6 @@ mod tests {
         let given: Name = "other".parse().expect("a name");
         assert_eq!(data_dir.name(Some(&given)).expect("given"), given);
         assert_eq!(data_dir.name(None).expect("kept"), given);
-        fs::remove_dir_all(&path).expect("was made");
+        fs::remove_dir_all(&path).expect("it exists");
     }
 }

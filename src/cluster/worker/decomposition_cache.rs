@@ -69,7 +69,7 @@ mod tests {
     use crate::decomposition::{Image, Scheme};
 
     #[test]
-    fn a_job_is_decomposed_from_its_text_if_that_is_its_text() {
+    fn a_job_is_decomposed_only_from_its_own_text() {
         let job = |n| {
             Job::new(Problem::empty(Piece::Queen, n), Scheme::CentreCross, None, 5).expect("small")
         };

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hottest_processor_counts_and_no_loose_wire() {
+    fn the_hottest_plausible_processor_temperature_is_used() {
         let folder = std::env::temp_dir().join(format!("nqueens-sensors-{}", std::process::id()));
         let write = |chip: &str, file: &str, text: &str| {
             fs::create_dir_all(folder.join(chip)).expect("a folder");
@@ -184,6 +184,6 @@ mod tests {
         write("hwmon1", "temp3_input", "?\n");
         write("hwmon1", "temp1_max", "99000\n");
         assert_eq!(hottest(&folder), Some(63.0));
-        fs::remove_dir_all(&folder).expect("was made");
+        fs::remove_dir_all(&folder).expect("it exists");
     }
 }

@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_sent_survives_a_kill_and_what_was_removed_does_not_come_back() {
+    fn stored_results_survive_a_kill_and_removed_ones_do_not_reappear() {
         let scratch = Scratch::new("kill");
         let outbox = Outbox::open(&scratch.outbox()).expect("opens");
         (0..5).for_each(|unit| outbox.put(result(unit)));
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_keeps_to_its_limits_but_is_never_empty_for_want_of_space() {
+    fn a_batch_respects_its_limits_but_has_at_least_one_result() {
         let scratch = Scratch::new("batch");
         let outbox = Outbox::open(&scratch.outbox()).expect("opens");
         (0..50).for_each(|unit| outbox.put(result(unit)));
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_in_which_anything_is_wrong_is_refused_in_one_line() {
+    fn a_damaged_file_is_refused_in_one_line() {
         let scratch = Scratch::new("damaged");
         let path = scratch.outbox();
         drop(Outbox::open(&path).map(|outbox| outbox.put(result(1))));
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn while_the_disk_is_full_nothing_is_lost_and_afterwards_all_is_on_it() {
+    fn a_full_disk_loses_nothing_and_everything_is_written_afterwards() {
         let scratch = Scratch::new("full");
         let full = Arc::new(AtomicBool::new(true));
         let (inner, _) = OutboxFile::open(&scratch.outbox()).expect("opens");

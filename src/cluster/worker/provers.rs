@@ -302,8 +302,9 @@ mod tests {
     fn part(n: usize, queens: &[usize], nodes: u64) -> TaskQuery {
         let half = n.div_ceil(2);
         let alive = vec![true; half * (half + 1) / 2];
-        let known = Premises::new(n, Beauty::default(), alive, vec![], vec![]).expect("of a board");
-        let part = Subtree::new(Arc::new(known), queens.to_vec()).expect("of a board");
+        let known =
+            Premises::new(n, Beauty::default(), alive, vec![], vec![]).expect("a valid task");
+        let part = Subtree::new(Arc::new(known), queens.to_vec()).expect("a valid task");
         TaskQuery::Part(SubtreeTask { part, nodes, weights: Arc::new([]) })
     }
 
@@ -320,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn tasks_are_answered_and_answers_are_kept_until_they_are_remove_submitted() {
+    fn tasks_are_answered_and_answers_are_kept_until_they_are_removed() {
         let provers = Provers::new(2);
         let tasks =
             [(1, query(8, &[0], 9)), (2, query(8, &[0, 2], 9)), (3, query(20, &[0, 2, 4], 9))];
@@ -337,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_that_came_twice_can_be_stopped_until_the_last_ends() {
+    fn a_duplicate_task_can_be_cancelled_until_its_last_run_ends() {
         let (first, second) = (Arc::new(TaskHandle::default()), Arc::new(TaskHandle::default()));
         let mut state = ProverState::default();
         for handle in [&first, &second] {
@@ -350,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_searched_beside_completions() {
+    fn subtrees_and_completions_are_searched_concurrently() {
         let provers = Provers::new(1);
         // Eight queens with one in the corner, four with one there, and a task with a limit of no
         // nodes.
@@ -366,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_coordinator_cannot_read_is_logged_once() {
+    fn unreadable_answers_are_logged_once() {
         let provers = Provers::new(1);
         let logged =
             ["", "it is old", "it is old", "", "it is old"].map(|why| provers.log_unreadable(why));
@@ -374,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_wants_is_dropped_without_an_answer() {
+    fn cancelled_tasks_are_dropped_without_an_answer() {
         let provers = Provers::new(1);
         // The first one takes far longer than the test waits.
         provers.add([(1, query(110, &[0], u64::MAX)), (2, query(8, &[0], 9))]).expect("a thread");

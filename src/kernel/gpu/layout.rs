@@ -252,7 +252,7 @@ mod tests {
     const SEARCH: &str = include_str!("../../../shaders/search.wgsl");
 
     #[test]
-    fn shaders_and_host_lay_out_memory_alike() {
+    fn shaders_and_host_have_the_same_memory_layout() {
         for source in [SCHEDULE, EXPAND, SEARCH] {
             assert_same_layout!(
                 source,
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shaders_use_the_constants_of_the_host() {
+    fn shaders_and_host_have_the_same_constants() {
         // A slot is not a struct in the shader because its words are atomic; its size and offsets
         // are constants there.
         let words = |bytes: usize| (bytes / 4).to_string();

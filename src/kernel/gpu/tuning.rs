@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn submissions_come_to_take_about_100_ms_and_never_pass_500_on_a_device_seen_before() {
+    fn submissions_converge_to_about_100_ms_and_stay_below_500_on_a_known_device() {
         for turns_per_s in [1e4, 1e5, 1e6, 1e7] {
             let mut tuning = Tuning::first(false);
             let mut last = Duration::ZERO;
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_software_driver_is_never_asked_for_more_loops_than_it_makes() {
+    fn a_software_driver_is_never_given_more_iterations_than_it_completes() {
         let mut tuning = Tuning::first(true);
         for _ in 0..100 {
             tuning.observe(&run(&tuning, 1e9, 64));
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_grows_after_submissions_that_had_work_for_few_lanes() {
+    fn submissions_with_few_busy_lanes_do_not_increase_the_work() {
         let mut tuning = Tuning { turns: 1024, rounds: 3, expansions: 4, most_turns: MOST_TURNS };
         for plenty in [0, 1] {
             for used in [0, 1] {
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn lanes_that_run_dry_get_more_expansions() {
+    fn idle_lanes_cause_more_expansions() {
         let mut tuning = Tuning::first(false);
         for _ in 0..10 {
             let mut observation = run(&tuning, 1e6, 0);
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_that_a_search_drains_gets_shorter_searches() {
+    fn a_drained_ring_causes_shorter_searches() {
         let mut tuning = Tuning { turns: 8192, rounds: 4, expansions: 4, most_turns: MOST_TURNS };
         tuning.observe(&run(&tuning, 1e6, 0));
         assert_eq!(tuning.turns, 4096);

@@ -195,7 +195,7 @@ mod tests {
     use super::*;
     use crate::board::{Piece, Problem};
     use crate::decomposition::{Decomposition, Job};
-    use crate::kernel::simd::lanes::assert_keeps_the_promises;
+    use crate::kernel::simd::lanes::assert_lanes_contract;
     use crate::kernel::simd::portable::{Portable, kernel};
     use crate::kernel::{KernelKind, count_range};
 
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn the_engine_counts_right_over_plain_loops_of_any_width() {
+    fn the_batch_search_is_correct_with_plain_loops_of_any_width() {
         for (n, solutions) in [(8, 92), (9, 352), (10, 724), (11, 2680), (12, 14200), (13, 73712)] {
             assert_eq!(count(&mut *kernel::<16, 32>(), n), Ok(solutions), "16 lanes, n = {n}");
             assert_eq!(count(&mut *kernel::<8, 32>(), n), Ok(solutions), "8 lanes, n = {n}");
@@ -233,9 +233,9 @@ mod tests {
     }
 
     #[test]
-    fn the_plain_loops_keep_the_promises_of_lanes() {
+    fn the_plain_loops_satisfy_the_contract_of_lanes() {
         let words = [[0b1011; 16], std::array::from_fn(|i| i as u32), [4; 16]];
-        assert_keeps_the_promises(Portable::<16, 32>, &words, 3, 0b1010_1100_0101_1010);
-        assert_keeps_the_promises(Portable::<8, 32>, &words, 33, 0b1010_1100);
+        assert_lanes_contract(Portable::<16, 32>, &words, 3, 0b1010_1100_0101_1010);
+        assert_lanes_contract(Portable::<8, 32>, &words, 33, 0b1010_1100);
     }
 }

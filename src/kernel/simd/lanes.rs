@@ -75,7 +75,7 @@ pub(super) const MOST_LANES: usize = 16;
 /// Checks every operation of an implementation against its definition by plain loops. The caller
 /// must have enabled the instructions.
 #[cfg(test)]
-pub(super) fn assert_keeps_the_promises<L: Lanes>(
+pub(super) fn assert_lanes_contract<L: Lanes>(
     lanes: L,
     words: &[[u32; MOST_LANES]; 3],
     shift: u32,

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn a_grant_opens_for_its_grantee_only() {
+fn a_grant_is_valid_for_its_grantee_only() {
     let key = CampaignKey::from_seed(1);
     let job = JobHash::from_bytes([3; 16]);
     let grantee = Grantee { attempt: 7, worker: "w", owner: "o", job: &job, thirds: Some(12) };

@@ -128,7 +128,7 @@ impl TestActor {
 }
 
 #[test]
-fn operators_are_notified_of_a_dispute_and_once_when_only_they_can_settle_it() {
+fn operators_are_notified_of_a_dispute_and_once_more_when_no_recount_is_left() {
     let mut test = actor("dispute");
     let job = test.dispute();
     let notifications: Vec<Notification> = test.notifications.try_iter().collect();
@@ -166,7 +166,7 @@ fn operators_are_notified_of_a_dispute_and_once_when_only_they_can_settle_it() {
 }
 
 #[test]
-fn a_disputed_job_can_be_paused_resumed_and_cancelled_but_not_finished_by_hand() {
+fn a_disputed_job_can_be_paused_resumed_and_cancelled_but_not_declared_finished() {
     let mut test = actor("steered");
     let job = test.dispute();
     let name = job.to_string();

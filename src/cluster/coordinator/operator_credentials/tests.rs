@@ -5,13 +5,13 @@ const NOW_MS: u64 = 1_800_000_000_000;
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
 #[test]
-fn the_operators_certificate_is_replaced_when_it_is_due_and_when_the_clock_was_set_back() {
+fn the_operators_certificate_is_replaced_when_due_and_after_the_clock_was_set_back() {
     let data = std::env::temp_dir().join(format!("nqueens-operator-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&data);
     let authority = Authority::init(&authority_folder(&data), &[], NOW_MS).expect("an authority");
     let keep = |now_ms| renew_operator(&authority, &data, now_ms).expect("kept");
     let is_let_in = |now_ms| {
-        let kept = Credentials::load(&operator_folder(&data)).expect("there");
+        let kept = Credentials::load(&operator_folder(&data)).expect("it exists");
         let live =
             authority.certificates().expect("readable").into_iter().filter(|c| c.is_live(now_ms));
         let live: Vec<_> = live.filter(|c| c.not_before_ms <= now_ms).collect();

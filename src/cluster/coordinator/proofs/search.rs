@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slow_saves_are_made_less_often() {
+    fn slow_checkpoints_are_written_less_often() {
         assert_eq!(pause_after(Duration::ZERO), Duration::from_secs(2));
         assert_eq!(pause_after(Duration::from_millis(100)), Duration::from_secs(2));
         assert_eq!(pause_after(Duration::from_secs(3)), Duration::from_secs(60));

@@ -4,7 +4,7 @@ use crate::decomposition::{Job, Scheme};
 use crate::tally::Residues;
 
 #[test]
-fn the_text_of_an_entry_is_the_one_in_files() {
+fn the_text_of_an_entry_is_stable() {
     let job =
         Job::new(Problem::empty(Piece::Queen, 16), Scheme::CentreCross, None, 64).expect("small");
     let mut done = UnitDone {
@@ -35,17 +35,17 @@ fn the_text_of_an_entry_is_the_one_in_files() {
     done.checks = Some(DrawnChecks { peer: Some(CheckDepth::Spot), audit: None });
     done.sub_sums = SubSums(vec![u128::MAX, 276]);
     let done = Entry::UnitDone(done);
-    let of_today = text.replace(r#""worker":"w1","#, r#""worker":"w1","owner":"anna","#).replace(
+    let current = text.replace(r#""worker":"w1","#, r#""worker":"w1","owner":"anna","#).replace(
         r#","at_ms""#,
         r#","checks":{"peer":"spot"},"sub_sums":["340282366920938463463374607431768211455","276"],"at_ms""#,
     );
-    assert_eq!(serde_json::to_string(&done).expect("serialises"), of_today);
-    assert_eq!(serde_json::from_str::<Entry>(&of_today).expect("reads back"), done);
+    assert_eq!(serde_json::to_string(&done).expect("serialises"), current);
+    assert_eq!(serde_json::from_str::<Entry>(&current).expect("reads back"), done);
     assert_eq!(done.job(), Some(job.hash()));
 }
 
 #[test]
-fn the_text_of_checks_and_disputes_is_the_one_in_files() {
+fn the_text_of_checks_and_disputes_is_stable() {
     let job = JobHash::from_bytes([0xab; 16]);
     let check = Entry::SpotCheck(SpotCheck {
         job,
@@ -85,7 +85,7 @@ fn the_text_of_checks_and_disputes_is_the_one_in_files() {
 }
 
 #[test]
-fn the_start_of_a_worker_keeps_all_its_bits() {
+fn the_boot_number_of_a_worker_is_stored_exactly() {
     let drained = Entry::WorkerDrained(WorkerDrained {
         worker: "w".into(),
         boot: u64::MAX,

@@ -65,7 +65,7 @@ fn leases() -> Vec<(Assignment, Arc<Decomposition>)> {
     ]
 }
 
-fn take_in(queue: &WorkQueue, leases: &[(Assignment, Arc<Decomposition>)]) -> usize {
+fn assign(queue: &WorkQueue, leases: &[(Assignment, Arc<Decomposition>)]) -> usize {
     for (lease, decomposition) in leases {
         queue.assign([lease.clone()]);
         queue.set_decomposition(lease.attempt, Ok(Arc::clone(decomposition)));
@@ -113,9 +113,9 @@ fn check_results(context: &Context, count: usize) {
 }
 
 #[test]
-fn a_thread_of_the_cpu_counts_each_sub_range_that_a_lease_asks_for_and_no_other() {
+fn a_cpu_thread_counts_exactly_the_sub_ranges_of_a_lease() {
     let (context, _scratch) = context("cpu", true);
-    let count = take_in(&context.queue, &leases());
+    let count = assign(&context.queue, &leases());
     let mut thread = CpuThread::new(&context, "cpu, a\u{e9}b\n");
     while context.outbox.len() < count {
         let (batch, kind) = context.queue.take_for_cpu().expect("a unit");
@@ -127,13 +127,13 @@ fn a_thread_of_the_cpu_counts_each_sub_range_that_a_lease_asks_for_and_no_other(
 }
 
 #[test]
-fn a_thread_that_is_at_a_unit_makes_spot_checks_in_between() {
+fn a_busy_thread_makes_spot_checks_between_sub_ranges() {
     let (context, _scratch) = context("between", true);
     let (whole, spots): (Vec<_>, Vec<_>) =
         leases().into_iter().partition(|(lease, _)| lease.sub_ranges.is_empty());
-    take_in(&context.queue, &whole);
+    assign(&context.queue, &whole);
     let (batch, kind) = context.queue.take_for_cpu().expect("a unit");
-    take_in(&context.queue, &spots);
+    assign(&context.queue, &spots);
     CpuThread::new(&context, "cpu").count_or_fail(&batch, kind).expect("counts");
     let results = results(&context, 4);
     let attempts: Vec<u64> = results.into_iter().map(|(_, result)| result.attempt).collect();
@@ -142,11 +142,11 @@ fn a_thread_that_is_at_a_unit_makes_spot_checks_in_between() {
 }
 
 #[test]
-fn a_device_counts_each_sub_range_that_a_lease_asks_for_and_no_other() {
+fn a_device_counts_exactly_the_sub_ranges_of_a_lease() {
     let (context, _scratch) = context("device", false);
     let device = DeviceStatus { id: "mirror-0".into(), name: String::new(), fault: None };
     context.queue.add_devices([device]);
-    let count = take_in(&context.queue, &leases());
+    let count = assign(&context.queue, &leases());
     let shape = Shape { lanes: 256, chunk: 128, ring: 1 << 14, prefixes: 5000 };
     let mut kernel = DeviceKernel::new(Box::new(Mirror::default()), shape, false);
     std::thread::scope(|scope| {

@@ -34,7 +34,7 @@ fn queue() -> WorkQueue {
     )
 }
 
-fn take_in(queue: &WorkQueue, decomposition: &Arc<Decomposition>, lease: Assignment) {
+fn assign(queue: &WorkQueue, decomposition: &Arc<Decomposition>, lease: Assignment) {
     let attempt = lease.attempt;
     queue.assign([lease]);
     queue.set_decomposition(attempt, Ok(Arc::clone(decomposition)));
@@ -53,7 +53,7 @@ fn held(queue: &WorkQueue) -> Vec<(u64, u64)> {
 fn a_lease_is_held_until_its_last_result_is_acknowledged() {
     let (queue, queens) = (queue(), decomposition(Piece::Queen, 9));
     assert!(queue.needs_work() && queue.is_empty());
-    take_in(&queue, &queens, lease(7, &queens, 2..4));
+    assign(&queue, &queens, lease(7, &queens, 2..4));
     assert!(!queue.needs_work());
     let (first, kind) = queue.take_for_cpu().expect("a unit");
     assert_eq!((units(&first), kind), (vec![(7, 2)], KernelKind::Scalar));
@@ -77,17 +77,17 @@ fn a_lease_is_held_until_its_last_result_is_acknowledged() {
 }
 
 #[test]
-fn a_resting_worker_finishes_what_it_has_begun_and_gives_the_rest_back() {
+fn a_resting_worker_finishes_started_units_and_gives_back_the_rest() {
     let (queue, queens) = (queue(), decomposition(Piece::Queen, 9));
-    take_in(&queue, &queens, lease(1, &queens, 0..3));
-    take_in(&queue, &queens, lease(2, &queens, 3..5));
+    assign(&queue, &queens, lease(1, &queens, 0..3));
+    assign(&queue, &queens, lease(2, &queens, 3..5));
     let (begun, _) = queue.take_for_cpu().expect("a unit");
     queue.rest(true);
     assert!(queue.is_urgent());
     let report = queue.report(100);
     assert_eq!((report.capacity, report.held.len(), report.held[0].left), (0, 1, 1));
     // Leases that arrive while resting are not accepted.
-    take_in(&queue, &queens, lease(3, &queens, 5..6));
+    assign(&queue, &queens, lease(3, &queens, 5..6));
     queue.finish(&begun, None, 1.0);
     assert_eq!(held(&queue), [(1, 1)]);
     queue.acknowledge([(1, 0)]);
@@ -98,9 +98,9 @@ fn a_resting_worker_finishes_what_it_has_begun_and_gives_the_rest_back() {
 }
 
 #[test]
-fn a_cancelled_lease_is_not_held_though_a_unit_of_it_is_still_counted() {
+fn a_cancelled_lease_is_not_held_even_while_a_unit_of_it_is_counted() {
     let (queue, queens) = (queue(), decomposition(Piece::Queen, 9));
-    take_in(&queue, &queens, lease(1, &queens, 0..3));
+    assign(&queue, &queens, lease(1, &queens, 0..3));
     let (begun, _) = queue.take_for_cpu().expect("a unit");
     queue.cancel([1]);
     assert!(queue.is_empty());
@@ -111,24 +111,24 @@ fn a_cancelled_lease_is_not_held_though_a_unit_of_it_is_still_counted() {
 }
 
 #[test]
-fn a_kernel_that_must_not_count_does_not() {
+fn an_excluded_kernel_is_not_used() {
     let (queue, queens) = (queue(), decomposition(Piece::Queen, 12));
     let not = |attempt, kernel: &str| Assignment {
         not_kernel: Some(kernel.to_owned()),
         mirrored: true,
         ..lease(attempt, &queens, 0..1)
     };
-    take_in(&queue, &queens, not(1, "scalar"));
+    assign(&queue, &queens, not(1, "scalar"));
     let (batch, kind) = queue.take_for_cpu().expect("a unit");
     assert_eq!(kind, KernelKind::Generic);
     queue.finish(&batch, None, 9.0);
     // A different kernel says nothing about the usual rate.
     assert_eq!((queue.report(9).units_per_s, queue.counted().recounts), (vec![], 1));
-    // If there is no other kernel, the coordinator is pop_failed.
+    // If there is no other kernel, the failure is reported to the coordinator.
     let rooks = decomposition(Piece::Rook, 12);
     let job = rooks.job().hash();
     let lease = Assignment { job, ..not(2, "generic") };
-    take_in(&queue, &rooks, lease);
+    assign(&queue, &rooks, lease);
     let failed = queue.next_failed().expect("it cannot be counted");
     assert_eq!(
         (failed.attempt, failed.unit, failed.reason),
@@ -139,7 +139,7 @@ fn a_kernel_that_must_not_count_does_not() {
 }
 
 #[test]
-fn what_is_no_job_or_no_unit_of_it_is_given_back() {
+fn leases_of_invalid_jobs_or_units_are_given_back() {
     let (queue, queens) = (queue(), decomposition(Piece::Queen, 9));
     queue.assign([lease(1, &queens, 0..3), lease(2, &queens, 0..queens.units() + 1)]);
     queue.set_decomposition(1, Err("what is this".into()));
@@ -157,9 +157,9 @@ fn devices_take_many_units_of_one_image_and_the_cpu_takes_one() {
     let (queue, queens) = (queue(), decomposition(Piece::Queen, 9));
     assert_eq!(queue.add_devices([device()]), 0);
     let image = Arc::new(queens.mirrored());
-    take_in(&queue, &queens, lease(1, &queens, 0..3));
-    take_in(&queue, &image, Assignment { mirrored: true, ..lease(2, &queens, 0..1) });
-    take_in(&queue, &queens, lease(3, &queens, 3..5));
+    assign(&queue, &queens, lease(1, &queens, 0..3));
+    assign(&queue, &image, Assignment { mirrored: true, ..lease(2, &queens, 0..1) });
+    assign(&queue, &queens, lease(3, &queens, 3..5));
     assert_eq!((queue.report(9).capacity, queue.report(9).kernels[0].as_str()), (3, SHADERS));
     let image = queue.take_for_device(0, |_, _| 100).expect("the recount");
     assert_eq!((units(&image), image.mirrored), (vec![(2, 0)], true));
@@ -177,16 +177,16 @@ fn devices_take_many_units_of_one_image_and_the_cpu_takes_one() {
 }
 
 #[test]
-fn where_no_device_is_left_the_cpu_counts() {
+fn the_cpu_counts_if_no_device_is_left() {
     let preference = KernelPreference::new(Some(KernelKind::Scalar)).expect("runs everywhere");
     let (queue, queens) = (WorkQueue::new(preference, 2, false), decomposition(Piece::Queen, 9));
     queue.add_devices([device()]);
     assert_eq!((queue.report(9).capacity, queue.report(9).kernels), (1, vec![SHADERS.to_owned()]));
     // No GPU counts toroidal queens.
     let toroidal = decomposition(Piece::Toroidal, 7);
-    take_in(&queue, &toroidal, lease(1, &toroidal, 0..1));
+    assign(&queue, &toroidal, lease(1, &toroidal, 0..1));
     assert_eq!(queue.next_failed().map(|failed| failed.reason), Some(FailReason::Unsuited));
-    take_in(&queue, &queens, lease(2, &queens, 0..2));
+    assign(&queue, &queens, lease(2, &queens, 0..2));
     let batch = queue.take_for_device(0, |_, _| 5).expect("units");
     queue.device_failed(0, "it was lost".into());
     queue.give_back(&batch);
@@ -198,14 +198,14 @@ fn where_no_device_is_left_the_cpu_counts() {
 }
 
 #[test]
-fn recounts_go_first_and_those_of_some_sub_ranges_to_the_cpu() {
+fn recounts_precede_other_units_and_partial_ones_go_to_the_cpu() {
     let (queue, queens) = (queue(), decomposition(Piece::Queen, 11));
     let image = Arc::new(queens.mirrored());
     queue.add_devices([device()]);
-    take_in(&queue, &queens, lease(1, &queens, 0..9));
-    take_in(&queue, &image, spot(2, &queens, 9));
-    take_in(&queue, &image, Assignment { mirrored: true, ..lease(3, &queens, 10..11) });
-    take_in(&queue, &image, spot(4, &queens, 11));
+    assign(&queue, &queens, lease(1, &queens, 0..9));
+    assign(&queue, &image, spot(2, &queens, 9));
+    assign(&queue, &image, Assignment { mirrored: true, ..lease(3, &queens, 10..11) });
+    assign(&queue, &image, spot(4, &queens, 11));
     let by_device = queue.take_for_device(0, |_, _| 100).expect("units");
     assert_eq!(units(&by_device), [(3, 10)]);
     let recounts = [(); 2].map(|()| queue.take_for_cpu().expect("a unit").0);
@@ -219,34 +219,34 @@ fn recounts_go_first_and_those_of_some_sub_ranges_to_the_cpu() {
     let alone = WorkQueue::new(preference, 2, false);
     alone.add_devices([device()]);
     for lease in [spot(1, &queens, 3), Assignment { mirrored: true, ..lease(2, &queens, 4..6) }] {
-        take_in(&alone, &image, lease);
+        assign(&alone, &image, lease);
     }
     let batch = alone.take_for_device(0, |_, _| 100).expect("units");
     assert_eq!(units(&batch), [(1, 3), (2, 4), (2, 5)]);
     alone.finish(&batch, Some(0), 1.0);
     assert_eq!(alone.report(9).units_per_s, []);
     // If that device is lost, such a recount goes to the CPU.
-    take_in(&alone, &image, spot(3, &queens, 6));
+    assign(&alone, &image, spot(3, &queens, 6));
     alone.device_failed(0, "it was lost".into());
     assert_eq!(units(&alone.take_for_cpu().expect("a unit").0), [(3, 6)]);
 }
 
 #[test]
-fn sub_ranges_that_a_unit_does_not_have_are_not_counted() {
+fn invalid_sub_ranges_are_not_counted() {
     let (queue, queens) = (queue(), decomposition(Piece::Queen, 9));
     let image = Arc::new(queens.mirrored());
     let sub_ranges = SubRangeSet::from_numbers([31]).expect("below 32");
-    take_in(&queue, &image, Assignment { sub_ranges, ..spot(1, &queens, 0) });
+    assign(&queue, &image, Assignment { sub_ranges, ..spot(1, &queens, 0) });
     let failed = queue.next_failed().expect("a unit has 10 prefixes");
     assert_eq!((failed.attempt, failed.reason), (1, FailReason::Job));
     assert!(failed.detail.contains("has 10 sub-ranges"), "{}", failed.detail);
 }
 
 #[test]
-fn of_a_lease_that_shrinks_only_what_was_not_begun_is_dropped() {
+fn only_units_not_started_are_dropped_when_a_lease_shrinks() {
     let (queue, queens) = (queue(), decomposition(Piece::Queen, 9));
-    take_in(&queue, &queens, lease(1, &queens, 2..8));
-    take_in(&queue, &queens, lease(2, &queens, 8..9));
+    assign(&queue, &queens, lease(1, &queens, 2..8));
+    assign(&queue, &queens, lease(2, &queens, 8..9));
     let begun = [(); 3].map(|()| queue.take_for_cpu().expect("a unit").0);
     assert_eq!(begun.each_ref().map(units), [[(1, 2)], [(1, 3)], [(1, 4)]]);
     queue.finish(&begun[0], None, 1.0);
@@ -279,9 +279,9 @@ fn of_a_lease_that_shrinks_only_what_was_not_begun_is_dropped() {
 }
 
 #[test]
-fn a_queue_needs_work_before_its_threads_run_out_of_work() {
+fn a_queue_requests_work_before_its_threads_are_idle() {
     let (queue, queens) = (queue(), decomposition(Piece::Queen, 11));
-    take_in(&queue, &queens, lease(1, &queens, 0..12));
+    assign(&queue, &queens, lease(1, &queens, 0..12));
     let (begun, _) = queue.take_for_cpu().expect("a unit");
     assert!(!queue.needs_work(), "11 units wait, and their rate is unknown");
     // Two threads that take 0.1 s per unit: the waiting units last 0.55 s.
@@ -292,14 +292,14 @@ fn a_queue_needs_work_before_its_threads_run_out_of_work() {
     assert!(queue.needs_work(), "9 units wait");
     // The rate of another job is unknown.
     let other = decomposition(Piece::Queen, 10);
-    take_in(&queue, &other, lease(2, &other, 0..3));
+    assign(&queue, &other, lease(2, &other, 0..3));
     assert!(!queue.needs_work());
     queue.rest(true);
     assert!(!queue.needs_work());
 }
 
 #[test]
-fn threads_end_when_the_queue_stops_or_a_kernel_miscounts() {
+fn threads_end_when_the_queue_is_stopped_or_a_kernel_miscounts() {
     for stop in [WorkQueue::stop as fn(&WorkQueue), |queue| queue.mark_broken("2 + 2 = 5".into())] {
         let queue = queue();
         std::thread::scope(|scope| {

@@ -291,7 +291,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn syncs_may_come_in_a_row_but_no_more_than_20_a_second_for_long() {
+    fn syncs_may_burst_but_are_limited_to_20_per_second() {
         let began = tokio::time::Instant::now();
         let (mut limit, mut at, mut syncs) = (SyncLimit::default(), began, 0);
         // This worker wants to sync all the time.

@@ -30,7 +30,7 @@ fn count(problem: &Problem, unit: u64) -> u128 {
 }
 
 #[test]
-fn the_mirror_counts_the_known_boards() {
+fn the_mirror_counts_the_known_totals() {
     let known = [1, 1, 0, 0, 2, 10, 4, 40, 92, 352, 724, 2680, 14_200, 73_712, 365_596];
     for (n, solutions) in known.into_iter().enumerate() {
         assert_eq!(count(&Problem::empty(Piece::Queen, n), 50), solutions, "n = {n}");
@@ -38,7 +38,7 @@ fn the_mirror_counts_the_known_boards() {
 }
 
 #[test]
-fn the_mirror_counts_every_subproblem_like_the_oracle() {
+fn the_mirror_agrees_with_the_oracle_on_every_subproblem() {
     for n in [8, 9, 10] {
         let decomposition = decompose(&Problem::empty(Piece::Queen, n), None, 1);
         let mut kernel = DeviceKernel::new(Box::new(Mirror::default()), SMALL, false);
@@ -103,7 +103,7 @@ fn assert_sub_ranges_add_up(problem: &Problem, depth: Option<usize>, unit: u64, 
 }
 
 #[test]
-fn sub_ranges_add_up_to_their_units_even_where_a_batch_holds_few_of_them() {
+fn sub_ranges_add_up_to_their_units_even_in_small_batches() {
     for (n, unit, prefixes) in [(9, 40, 7), (9, 1000, 90), (10, 100, 1000), (6, 1, 1)] {
         assert_sub_ranges_add_up(&Problem::empty(Piece::Queen, n), None, unit, prefixes);
     }
@@ -151,7 +151,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_set_for_measurements_changes_no_count() {
+fn settings_for_measurements_change_no_count() {
     let decomposition = decompose(&Problem::empty(Piece::Queen, 11), None, 50);
     let units: Vec<u64> = (0..decomposition.units()).collect();
     let mut kernel = DeviceKernel::new(Box::new(Mirror::default()), SMALL, false);

@@ -6,7 +6,7 @@ use crate::solver::beautiful::Searcher;
 use crate::solver::first::{Control, query_solver};
 
 #[test]
-fn true_answers_are_good_and_false_ones_are_wrong() {
+fn correct_answers_are_accepted_and_wrong_ones_refused() {
     // The first solution of eight queens begins with 1 5 (1-based).
     let open = CompletionQuery { n: 8, prefix: vec![0], programmes: 1, attempt: 0 };
     let closed = CompletionQuery { n: 8, prefix: vec![0, 2], programmes: 1, attempt: 0 };
@@ -62,12 +62,12 @@ fn a_refutation_may_eliminate_all_cells_again_but_not_do_more() {
 }
 
 #[test]
-fn a_part_is_answered_by_a_true_tree_or_a_solution_in_question() {
+fn a_subtree_is_answered_by_a_valid_tree_or_a_solution_below_it() {
     let alive = vec![true; 10];
     let known =
-        Arc::new(Premises::new(8, Beauty::default(), alive, vec![], vec![]).expect("of a board"));
+        Arc::new(Premises::new(8, Beauty::default(), alive, vec![], vec![]).expect("a valid task"));
     let question = |queens: &[usize], nodes| {
-        let part = Subtree::new(Arc::clone(&known), queens.to_vec()).expect("of a board");
+        let part = Subtree::new(Arc::clone(&known), queens.to_vec()).expect("a valid task");
         SubtreeTask { part, nodes, weights: Arc::new([]) }
     };
     let mut searcher = Searcher::default();
@@ -108,7 +108,7 @@ fn a_part_is_answered_by_a_true_tree_or_a_solution_in_question() {
 }
 
 #[test]
-fn an_answer_that_asks_for_huge_work_is_given_up_by_the_coordinators_own_limit() {
+fn an_answer_of_unbounded_work_ends_at_the_coordinators_own_limit() {
     // Two bytes make the checker try everything, on a board where that never ends; the query
     // allows it all.
     let query = CompletionQuery { n: 128, prefix: vec![], programmes: u64::MAX, attempt: 0 };
@@ -121,8 +121,8 @@ fn an_answer_that_asks_for_huge_work_is_given_up_by_the_coordinators_own_limit()
     assert_eq!(validate_completion(&query, &everything, &mut stopped).0, AnswerVerdict::Useless);
     // No query allows more steps than this.
     let known =
-        Premises::new(8, Beauty::default(), vec![true; 10], vec![], vec![]).expect("of a board");
-    let part = Subtree::new(Arc::new(known), vec![]).expect("of a board");
+        Premises::new(8, Beauty::default(), vec![true; 10], vec![], vec![]).expect("a valid task");
+    let part = Subtree::new(Arc::new(known), vec![]).expect("a valid task");
     let question = SubtreeTask { part, nodes: u64::MAX, weights: Arc::new([]) };
     assert_eq!(most_steps(&question), MOST_STEPS);
 }

@@ -20,8 +20,8 @@ fn query(column: usize) -> TaskQuery {
 fn part() -> TaskQuery {
     let n = 512;
     let known = Premises::new(n, Beauty::default(), vec![true; 256 * 257 / 2], vec![], vec![])
-        .expect("of a board");
-    let part = Subtree::new(Arc::new(known), vec![]).expect("of a board");
+        .expect("a valid task");
+    let part = Subtree::new(Arc::new(known), vec![]).expect("a valid task");
     TaskQuery::Part(SubtreeTask { part, nodes: 1, weights: vec![1.0; 6 * n].into() })
 }
 
@@ -47,7 +47,7 @@ fn numbers(reply: Option<ProveReply>) -> Vec<u64> {
 }
 
 #[test]
-fn the_first_tasks_are_leased_first_each_to_one_worker() {
+fn tasks_are_leased_in_order_each_to_one_worker() {
     let mut state = queue_of(&[0, 2, 4]);
     assert_eq!(numbers(state.call("a", &call(1, 1, 2, &[]), 0)), [100, 101]);
     assert_eq!(numbers(state.call("b", &call(1, 1, 2, &[]), 0)), [102]);
@@ -66,7 +66,7 @@ fn a_task_that_its_worker_does_not_list_is_leased_again() {
 }
 
 #[test]
-fn a_call_that_comes_after_a_later_one_changes_nothing() {
+fn an_outdated_call_changes_nothing() {
     let mut state = queue_of(&[0, 2]);
     assert_eq!(numbers(state.call("a", &call(1, 2, 1, &[]), 0)), [100]);
     assert_eq!(state.call("a", &call(1, 1, 2, &[]), 0), None);
@@ -111,7 +111,7 @@ fn a_worker_is_stopped_after_ten_useless_answers_in_a_row() {
 }
 
 #[test]
-fn an_answer_counts_once_and_answered_or_unwanted_tasks_are_cancelled() {
+fn an_answer_counts_once_and_answered_or_withdrawn_tasks_are_cancelled() {
     let mut state = queue_of(&[0, 2]);
     assert_eq!(numbers(state.call("a", &call(1, 1, 2, &[]), 0)), [100, 101]);
     state.answer("a", 1, vec![(100, given_up()), (55, given_up())]);
@@ -133,7 +133,7 @@ fn an_answer_counts_once_and_answered_or_unwanted_tasks_are_cancelled() {
 }
 
 #[test]
-fn a_solver_receives_the_answer_or_none_once_it_is_unwanted() {
+fn a_solver_receives_the_answer_or_none_once_the_task_is_withdrawn() {
     let queue = TaskQueue::new();
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
@@ -203,7 +203,7 @@ fn a_worker_with_unreadable_answers_gets_no_more_of_that_kind_until_it_restarts(
 }
 
 #[test]
-fn a_worker_that_does_not_search_parts_gets_none() {
+fn a_worker_that_does_not_search_subtrees_gets_none() {
     let mut state = QueueState::new(100);
     state.add(JOB, part());
     state.add(JOB, query(0));
@@ -213,7 +213,7 @@ fn a_worker_that_does_not_search_parts_gets_none() {
 }
 
 #[test]
-fn a_reply_has_no_more_tasks_than_fit_in_a_message() {
+fn the_tasks_of_a_reply_fit_in_a_message() {
     let mut state = QueueState::new(100);
     for _ in 0..MOST_AT_ONCE {
         state.add(JOB, part());
