@@ -272,7 +272,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_certificate_is_opened_as_it_was_sealed_and_any_changed_bit_is_detected() {
+    fn a_certificate_round_trips_and_any_changed_bit_is_detected() {
         let certificate = seal(Kind::First, 300, b"proof");
         assert_eq!(open(&certificate), Ok((Kind::First, 300, &b"proof"[..])));
         for place in 0..certificate.len() {

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn work_ends_at_the_limit_and_not_before() {
+    fn work_ends_exactly_at_the_limit() {
         let mut meter = Meter::new(Some(2));
         assert_eq!((meter.add(1), meter.work()), (Ok(()), 1));
         assert_eq!((meter.add(1999), meter.work()), (Ok(()), 2));

@@ -313,7 +313,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn sets_of_any_type_are_sets(
+        fn sets_of_any_type_behave_like_sets(
             a in proptest::collection::btree_set(0..320usize, 0..40),
             b in proptest::collection::btree_set(0..320usize, 0..40),
             by in 0..128usize,
@@ -332,7 +332,7 @@ mod tests {
         }
 
         #[test]
-        fn slices_of_words_are_sets(
+        fn slices_of_words_behave_like_sets(
             a in proptest::collection::btree_set(0..256usize, 0..40),
             b in proptest::collection::btree_set(0..256usize, 0..40),
         ) {

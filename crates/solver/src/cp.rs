@@ -387,7 +387,8 @@ mod tests {
         found
     }
 
-    /// All placements with one piece per row that the checker accepts, in lexicographic order.
+    /// Returns all placements with one piece per row that the checker accepts, in lexicographic
+    /// order.
     fn oracle(problem: &Problem) -> Vec<Vec<usize>> {
         let n = problem.n();
         let columns = |code: usize| (0..n).map(|i| code / n.pow((n - 1 - i) as u32) % n).collect();
@@ -447,9 +448,9 @@ mod tests {
     }
 
     #[test]
-    fn a_search_that_was_stopped_goes_on_where_it_was() {
-        struct EveryTime;
-        impl ProgressSink for EveryTime {
+    fn a_stopped_search_can_be_continued() {
+        struct StopAlways;
+        impl ProgressSink for StopAlways {
             fn report(&mut self, _: &Progress) -> ControlFlow<()> {
                 ControlFlow::Break(())
             }
@@ -459,7 +460,7 @@ mod tests {
         }
         let problem = Problem::empty(Piece::Queen, 7);
         let mut search = Search::new(&problem, Branching::FirstRow);
-        assert_eq!(search.next(&mut EveryTime), Event::Stopped);
+        assert_eq!(search.next(&mut StopAlways), Event::Stopped);
         let mut found = 0;
         while let Event::Solution(_) = search.next(&mut Unobserved) {
             found += 1;

@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn diagonals_are_full_only_where_multipliers_prove_it_and_as_long_as_that_holds() {
+    fn diagonals_are_full_only_while_multipliers_prove_it() {
         let n = 4;
         // Its queens stand on the squares next to the corners. Numbers: two distances from the
         // border, four of diagonals.

@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn orbits_and_levels_are_counted_as_they_are() {
+    fn orbits_and_levels_are_counted_correctly() {
         for n in 1..=20 {
             let board = Board::new(n, Norm::Euclidean, false);
             assert_eq!(
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_is_followed_to_its_holes_and_no_further() {
+    fn a_tree_is_checked_down_to_its_holes_exactly() {
         let mut checker = SubtreeChecker::new(premises(4, vec![]));
         let hole = 8;
         let open = checker.check(&[], &[hole], 9).expect("nothing is claimed");
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_that_goes_wide_first_is_refused_before_it_has_too_many_holes() {
+    fn a_breadth_first_tree_is_refused_before_it_has_too_many_holes() {
         let premises = premises(10, vec![]);
         let wide = |rows| {
             let mut tree = Vec::new();
@@ -325,7 +325,7 @@ mod tests {
         let mut tree = Vec::new();
         write_wide(&mut SubtreeChecker::new(Arc::clone(&premises)).board, 2, &mut tree);
         let mut checker = SubtreeChecker::new(premises);
-        let whole = checker.check(&[], &tree, 999).expect("it is followed to its holes");
+        let whole = checker.check(&[], &tree, 999).expect("a valid tree");
         let ended = checker.check_within(&[], &tree, u64::MAX, &mut Meter::new(Some(10)));
         assert_eq!(ended, Err(ProofError::LimitReached(10)));
         let stopped =
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn only_solutions_in_question_are_answers() {
+    fn only_solutions_that_satisfy_the_premises_are_accepted() {
         let free = SubtreeChecker::new(premises(4, vec![]));
         let columns = [1, 3, 0, 2];
         assert_eq!(free.check_solution(&[], &columns), Ok(()));

@@ -193,8 +193,8 @@ pub(super) mod tests {
         }
     }
 
-    /// Writes a tree over the first `rows` rows without a queen, with a hole wherever something is
-    /// left.
+    /// Writes a tree over the first `rows` rows without a queen, with a hole at every leaf that is
+    /// not refuted.
     pub(in super::super) fn write_wide(board: &mut Board, rows: usize, tree: &mut Vec<u8>) {
         let row = (0..board.n).find(|&row| board.queen_on[row].is_none());
         let Some(row) = row.filter(|_| rows > 0) else { return tree.push(2 * board.n as u8) };
@@ -210,7 +210,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn trees_branch_on_diagonals_that_are_full_and_on_no_others() {
+    fn trees_branch_only_on_full_diagonals() {
         let n = 4;
         let mut board = Board::new(n, Norm::Euclidean, false);
         // The squares of both solutions.
@@ -236,7 +236,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn prices_of_diagonals_are_not_negative_and_prices_rule_something_out() {
+    fn prices_of_diagonals_are_nonnegative_and_rule_out_at_least_one_square() {
         let n = 6;
         let diagonal = prices::lines(n, 2 * n + 3)[2];
         let row = prices::lines(n, 0)[0];

@@ -93,7 +93,7 @@ mod tests {
     use crate::board::first_attack;
 
     #[test]
-    fn every_placement_of_small_boards_is_judged_as_by_comparing_pairs() {
+    fn every_placement_of_small_boards_is_checked_as_by_comparing_pairs() {
         for piece in Piece::ALL {
             for n in 1..=4usize {
                 for set in 0u32..1 << (n * n) {
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn every_row_by_row_placement_of_larger_boards_is_judged_as_by_comparing_pairs() {
+    fn every_row_by_row_placement_of_larger_boards_is_checked_as_by_comparing_pairs() {
         for piece in Piece::ALL {
             for n in [5usize, 6] {
                 for code in 0..n.pow(n as u32) {

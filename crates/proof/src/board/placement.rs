@@ -152,7 +152,7 @@ mod tests {
     use crate::board::is_solution;
 
     #[test]
-    fn every_row_by_row_placement_is_judged_as_by_the_plain_checker() {
+    fn every_row_by_row_placement_is_checked_as_by_the_plain_checker() {
         for piece in Piece::ALL {
             for n in 0..=5usize {
                 let problem = Problem::empty(piece, n);
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn errors_name_the_offending_squares() {
         let at = Square::new;
         let problem = Problem::new(Piece::Queen, 4, vec![at(0, 1)], vec![at(3, 3)])
             .expect("squares on the board");

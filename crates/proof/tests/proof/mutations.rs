@@ -278,7 +278,8 @@ impl Mutations {
         let fingerprint = |columns: &[usize]| beauty.norm.fingerprint(columns);
         (kind, n, beauty.norm) == (original.kind, original.n, before.norm)
             && fingerprint(columns) == fingerprint(columns_before)
-            && (beauty.turning == before.turning || beauty.turning && is_turning(columns))
+            && (beauty.turning == before.turning
+                || beauty.turning && is_quarter_turn_symmetric(columns))
     }
 }
 
@@ -314,7 +315,8 @@ fn is_true(
     solutions: &[Vec<usize>],
 ) -> bool {
     let Beauty { norm, turning } = beauty.unwrap_or_default();
-    let mut considered = solutions.iter().filter(|columns| !turning || is_turning(columns));
+    let mut considered =
+        solutions.iter().filter(|columns| !turning || is_quarter_turn_symmetric(columns));
     let Some(claimed) = claimed else { return considered.next().is_none() };
     match kind {
         Kind::First => considered.next().is_some_and(|first| first == claimed),
@@ -326,7 +328,7 @@ fn is_true(
 }
 
 /// Returns whether quarter turns leave a solution as it is.
-fn is_turning(columns: &[usize]) -> bool {
+fn is_quarter_turn_symmetric(columns: &[usize]) -> bool {
     let n = columns.len();
     (0..n).all(|row| columns[columns[row]] == n - 1 - row)
 }

@@ -1,5 +1,5 @@
-//! `nqueens-check` says of each file what the library says of its bytes. `nqueens check` is
-//! compared with the library in the same way, in the tests of the package `nqueens`.
+//! `nqueens-check` and the library give the same result for every file. The tests of the package
+//! `nqueens` compare `nqueens check` with the library in the same way.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ fn lines(bytes: &[u8]) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-/// Checks that the program says of two or more files what the library says.
+/// Asserts that the program and the library give the same results for two or more files.
 fn assert_agrees(files: &[(PathBuf, Vec<u8>)], limit: u64) {
     let paths: Vec<PathBuf> = files.iter().map(|(path, _)| path.clone()).collect();
     let output = run(&["--max-work", &limit.to_string()], &paths);
@@ -43,7 +43,7 @@ fn assert_agrees(files: &[(PathBuf, Vec<u8>)], limit: u64) {
 }
 
 #[test]
-fn kept_and_changed_certificates_are_accepted_by_both_or_by_neither() {
+fn stored_and_changed_certificates_are_accepted_by_both_or_by_neither() {
     const FILES_PER_RUN: usize = 200;
     let folder = Folder::new("check");
     let write = |name: &str, bytes: Vec<u8>| {
@@ -67,8 +67,8 @@ fn kept_and_changed_certificates_are_accepted_by_both_or_by_neither() {
     }
 }
 
-/// Checks that the program ends with this code and one line that contains `word`.
-fn assert_ends(arguments: &[&str], files: &[&Path], code: i32, word: &str) {
+/// Asserts that the program ends with this code and one line that contains `word`.
+fn assert_exits(arguments: &[&str], files: &[&Path], code: i32, word: &str) {
     let files: Vec<PathBuf> = files.iter().map(|path| path.to_path_buf()).collect();
     let output = run(arguments, &files);
     let (stdout, stderr) = (lines(&output.stdout), lines(&output.stderr));
@@ -79,7 +79,7 @@ fn assert_ends(arguments: &[&str], files: &[&Path], code: i32, word: &str) {
 }
 
 #[test]
-fn each_exit_code_has_its_reason() {
+fn each_exit_code_has_its_error_message() {
     let folder = Folder::new("check-codes");
     let path = |name: &str| folder.0.join(name);
     let kept = kept();
@@ -95,21 +95,21 @@ fn each_exit_code_has_its_reason() {
     let large = path("large");
     fs::File::create(&large).and_then(|file| file.set_len(2 << 30)).expect("a sparse file");
 
-    assert_ends(&[], &[&good], 0, "proved: the lexicographically first solution for n = 40 is ");
-    assert_ends(&["--max-work", "unlimited"], &[&good], 0, " steps, 10574 bytes)");
-    assert_ends(&["--version"], &[], 0, "nqueens-check ");
-    assert_ends(&["--help"], &[], 0, "Exit codes");
-    assert_ends(&[], &[], 2, "no certificate is named");
-    assert_ends(&["--fast"], &[&good], 2, "unknown flag '--fast'");
+    assert_exits(&[], &[&good], 0, "proved: the lexicographically first solution for n = 40 is ");
+    assert_exits(&["--max-work", "unlimited"], &[&good], 0, " steps, 10574 bytes)");
+    assert_exits(&["--version"], &[], 0, "nqueens-check ");
+    assert_exits(&["--help"], &[], 0, "Exit codes");
+    assert_exits(&[], &[], 2, "no certificate is named");
+    assert_exits(&["--fast"], &[&good], 2, "unknown flag '--fast'");
     for steps in ["0", "-1", "many", ""] {
-        assert_ends(&["--max-work", steps], &[&good], 2, "from 1 on, or unlimited");
+        assert_exits(&["--max-work", steps], &[&good], 2, "from 1 on, or unlimited");
     }
-    assert_ends(&["--max-work", "1"], &[&good], 4, "more than 1 steps");
-    assert_ends(&[], &[&bad], 6, "its checksum is wrong");
-    assert_ends(&[], &[&text], 7, "not a certificate");
-    assert_ends(&[], &[&large], 7, "more than 1073741824 bytes");
-    assert_ends(&[], &[&path("missing")], 7, "cannot be read");
-    assert_ends(&[], &[&folder.0], 7, "not a regular file");
+    assert_exits(&["--max-work", "1"], &[&good], 4, "more than 1 steps");
+    assert_exits(&[], &[&bad], 6, "its checksum is wrong");
+    assert_exits(&[], &[&text], 7, "not a certificate");
+    assert_exits(&[], &[&large], 7, "more than 1073741824 bytes");
+    assert_exits(&[], &[&path("missing")], 7, "cannot be read");
+    assert_exits(&[], &[&folder.0], 7, "not a regular file");
     // The largest code of several files.
-    assert_ends(&["--max-work", "1000000"], &[&good, &bad], 6, "its checksum is wrong");
+    assert_exits(&["--max-work", "1000000"], &[&good, &bad], 6, "its checksum is wrong");
 }

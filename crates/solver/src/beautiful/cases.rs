@@ -213,7 +213,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn cases_prove_what_one_search_proves() {
+    fn cases_prove_the_same_optimum_as_one_search() {
         let mut assumptions = 0;
         for (n, norm, turning) in [
             (6, Norm::Euclidean, false),
@@ -266,7 +266,7 @@ pub(super) mod tests {
 
     /// No alteration of a proof with assumptions makes it prove that a worse solution is best.
     #[test]
-    fn altered_assumptions_prove_nothing_that_is_not_so() {
+    fn altered_assumptions_prove_nothing_false() {
         let mut random = fastrand::Rng::with_seed(8);
         let (mut accepted, mut worse) = (0, 0);
         for n in [7, 8, 9] {

@@ -235,7 +235,7 @@ mod tests {
         let (mut sink, mut keep) = (Unobserved, |_: &Stage<'_>| {});
         let mut engine = Engine::new(&orbits, query, Vec::new(), &mut sink, &mut keep);
         (engine.quick, engine.limits) = (0, LP_AT_ONCE);
-        engine.run(None).expect("it is not stopped");
+        engine.run(None).expect("not stopped");
         let best = engine.best.expect("a solution");
         let mut proof = claim(norm, false, Some(&best));
         proof.bytes(engine.log.as_bytes());
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn prices_prove_what_one_search_proves() {
+    fn prices_prove_the_same_optimum_as_one_search() {
         for (n, norm) in [
             (8, Norm::Euclidean),
             (13, Norm::Euclidean),
@@ -258,7 +258,7 @@ mod tests {
             let other =
                 most_beautiful_exactly(query, &mut Unobserved).answer.found.expect("a solution");
             assert_eq!(norm.fingerprint(&best), norm.fingerprint(&other), "n = {n}");
-            assert_eq!(check(n, &proof).expect("it proves that").solution, Some(best), "n = {n}");
+            assert_eq!(check(n, &proof).expect("a valid proof").solution, Some(best), "n = {n}");
         }
     }
 

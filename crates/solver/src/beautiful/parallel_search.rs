@@ -335,19 +335,19 @@ mod tests {
     use crate::beautiful::propagation::PropagationQueue;
 
     /// Searches with a single worker in one run of practically any length.
-    fn alone(csp: &Csp, root: &Node) -> SearchOutcome {
+    fn single_worker(csp: &Csp, root: &Node) -> SearchOutcome {
         let cancel = CancelToken::default();
         Search::new(csp, &cancel, 1).run(root, 1 << 40)
     }
 
     #[test]
-    fn subtrees_on_threads_settle_what_one_search_settles() {
+    fn a_parallel_search_has_the_outcome_of_a_single_search() {
         for n in [6, 10, 16] {
             let squares: Vec<usize> =
                 (0..n * n).filter(|square| square % (n + 1) > n / 3).collect();
             let csp = Csp::new(n, &squares, &[], false);
             let Ok(root) = csp.root(&mut PropagationQueue::default()) else { continue };
-            let alone = alone(&csp, &root);
+            let alone = single_worker(&csp, &root);
             for threads in [1, 3] {
                 let mut parallel =
                     ParallelSearch::new(root.clone(), &vec![1.0; csp.constraints.len()]);
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_goes_on_where_it_stopped_and_its_tree_is_whole() {
+    fn a_resumed_search_yields_a_complete_tree() {
         // Queens only on squares with odd row + column of an odd board: the sum of all rows and
         // columns is even, but an odd number of odd terms has an odd sum.
         let n = 15;
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_ends_when_its_caller_wants() {
+    fn a_search_ends_when_its_caller_stops_it() {
         // As above, but a complete search is practically impossible.
         let n = 41;
         let squares: Vec<usize> = (0..n * n).filter(|square| square % 2 == 1).collect();
@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_abandoned_is_searched_later() {
+    fn abandoned_subtrees_are_searched_later() {
         let (csp, mut parallel) = small();
         let cancel = CancelToken::default();
         let mut idle = FnWorker(|| {

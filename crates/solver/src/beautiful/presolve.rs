@@ -452,8 +452,8 @@ mod tests {
         found
     }
 
-    /// Checks that a solution satisfies the bounds.
-    fn obeys(columns: &[usize], orbits: &Orbits, bounds: &Bounds) -> bool {
+    /// Returns whether a solution satisfies the bounds.
+    fn satisfies(columns: &[usize], orbits: &Orbits, bounds: &Bounds) -> bool {
         let remaining = |(row, column): (usize, &usize)| {
             bounds.is_remaining(orbits.orbit_of[row * orbits.n + column])
         };
@@ -468,7 +468,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(60))]
 
         #[test]
-        fn nothing_is_ruled_out_that_a_solution_has(
+        fn presolving_never_excludes_a_solution(
             n in 4usize..=8,
             model in any::<prop::sample::Index>(),
             eliminated in proptest::collection::vec(any::<prop::sample::Index>(), 0..4),
@@ -492,16 +492,16 @@ mod tests {
                 engine.bounds.set_range(level, Some(range));
             }
             let left: Vec<&Vec<usize>> =
-                solutions.iter().filter(|columns| obeys(columns, &orbits, &engine.bounds)).collect();
+                solutions.iter().filter(|columns| satisfies(columns, &orbits, &engine.bounds)).collect();
             for level in 0..orbits.levels.len() {
-                let (bound, _) = engine.bound(level, u32::MAX).expect("it is not stopped");
+                let (bound, _) = engine.bound(level, u32::MAX).expect("not stopped");
                 let fewest = left.iter().map(|columns| orbits.counts(columns)[level]).min();
                 prop_assert!(fewest.is_none_or(|fewest| bound <= fewest));
             }
-            let refuted = engine.reduce().expect("it is not stopped");
+            let refuted = engine.reduce().expect("not stopped");
             prop_assert!(!refuted || left.is_empty());
             for columns in &left {
-                prop_assert!(obeys(columns, &orbits, &engine.bounds));
+                prop_assert!(satisfies(columns, &orbits, &engine.bounds));
                 let squares: Vec<usize> = (0..n).map(|row| row * n + columns[row]).collect();
                 for diagonal in engine.bounds.full().flat_map(|distance| prices::diagonals(n, distance)) {
                     let has_queen = squares.iter().any(|&square| prices::lines(n, square).contains(&diagonal));
@@ -509,7 +509,7 @@ mod tests {
                 }
             }
             if !refuted {
-                match engine.settle(1_000_000).expect("it is not stopped") {
+                match engine.settle(1_000_000).expect("not stopped") {
                     TrialOutcome::Found(columns) => {
                         let problem = Problem::empty(Piece::Queen, n);
                         prop_assert!(Placement::check_solution(&problem, &columns).is_ok());

@@ -120,11 +120,11 @@ mod tests {
     }
 
     #[test]
-    fn records_behind_the_last_level_are_refused() {
+    fn records_after_the_last_level_are_refused() {
         let whole = most_beautiful_exactly(query(6, false), &mut Unobserved)
             .checkpoint
             .expect("a solution");
-        let proof = read(&query(6, false), &whole).expect("as it was written");
+        let proof = read(&query(6, false), &whole).expect("intact");
         for more in [record::NEXT, record::AT_LEAST, record::REFUTED] {
             let mut records = proof.records.clone();
             records.extend([more, 1, 0]);
@@ -141,7 +141,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_with_a_right_checksum_are_read_or_refused(
+        fn any_bytes_with_a_valid_checksum_are_read_or_refused(
             n in prop::sample::select(&[0usize, 1, 4, 5, 6, 8][..]),
             turning in any::<bool>(),
             known in 0usize..60,
@@ -151,7 +151,7 @@ mod tests {
             let turning = turning && n < 6;
             // A prefix of a run's records, followed by arbitrary bytes.
             let whole = most_beautiful_exactly(query(n, turning), &mut Unobserved).checkpoint;
-            let proof = whole.map(|whole| read(&query(n, turning), &whole).expect("as it was written").records);
+            let proof = whole.map(|whole| read(&query(n, turning), &whole).expect("intact").records);
             let mut all = proof.unwrap_or_default();
             all.truncate(known);
             all.extend(records);

@@ -217,7 +217,7 @@ mod tests {
                     ValidatedAnswer::Solution(columns)
                 }
                 SubtreeAnswer::Tree(tree) => {
-                    let checked = checker.check(queens, &tree, task.nodes).expect("an honest tree");
+                    let checked = checker.check(queens, &tree, task.nodes).expect("a valid tree");
                     assert!(checked.holes.is_empty() || checked.nodes == task.nodes);
                     let mut counts = self.counts.lock().expect("no thread panics");
                     counts.0 += 1;
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn remote_solvers_prove_what_one_machine_proves() {
+    fn remote_solvers_prove_the_same_optimum_as_one_machine() {
         // The search is long enough to be distributed.
         let query = Query { n: 84, norm: Norm::Euclidean, turning: false, threads: 1 };
         let (columns, certificate, (tasks, holes)) = by_solvers(query);
@@ -266,7 +266,7 @@ mod tests {
     }
 
     /// Solves a query with three solvers. Returns the numbers of LPs and of tasks.
-    fn at_pace(limits: NodeLimits) -> (u64, usize) {
+    fn with_limits(limits: NodeLimits) -> (u64, usize) {
         let query = Query { n: 84, norm: Norm::Euclidean, turning: false, threads: 2 };
         let orbits = Orbits::new(query.n, query.norm);
         let counts = Arc::new(Mutex::new((0, 0)));
@@ -277,23 +277,26 @@ mod tests {
         let solvers = (0..3).map(solver).collect();
         let mut engine = Engine::new(&orbits, query, solvers, &mut sink, &mut keep);
         engine.limits = limits;
-        engine.run(None).expect("it is not stopped");
+        engine.run(None).expect("not stopped");
         let best = engine.best.expect("a solution");
         let mut proof = claim(query.norm, false, Some(&best));
         proof.bytes(engine.log.as_bytes());
-        assert_eq!(check(query.n, &proof.finish()).expect("it proves that").solution, Some(best));
+        assert_eq!(check(query.n, &proof.finish()).expect("a valid proof").solution, Some(best));
         let parts = counts.lock().expect("no thread panics").0;
         (engine.lps_solved, parts)
     }
 
     #[test]
-    fn what_takes_solvers_too_long_is_settled_with_the_board_lp() {
-        let short =
-            at_pace(NodeLimits { orbit_search: 20_000, plain: 20_000, ..NodeLimits::default() });
-        let long = at_pace(NodeLimits::default());
+    fn slow_subtrees_are_solved_with_the_board_lp() {
+        let short = with_limits(NodeLimits {
+            orbit_search: 20_000,
+            plain: 20_000,
+            ..NodeLimits::default()
+        });
+        let long = with_limits(NodeLimits::default());
         assert!(
             short.0 > long.0 && (1..long.1).contains(&short.1),
-            "{short:?} {long:?} lps_solved and parts"
+            "{short:?} {long:?} LPs and tasks"
         );
     }
 
@@ -311,11 +314,11 @@ mod tests {
     }
 
     #[test]
-    fn a_hole_at_a_contradiction_leaves_the_part_to_be_asked_again() {
+    fn a_hole_at_a_contradiction_keeps_the_subtree_open() {
         let n = 8;
         let known = Arc::new(
             Premises::new(n, Beauty::default(), vec![true; 10], vec![], vec![])
-                .expect("of a board"),
+                .expect("a valid task"),
         );
         let csp = Csp::new(n, &(0..n * n).collect::<Vec<usize>>(), &[], false);
         let root = csp.root_with(&[]).expect("no conflict at the root");
@@ -336,7 +339,7 @@ mod tests {
         assert!(matches!(searched(&[0, 1]), SubtreeResult::Abandoned));
     }
 
-    /// Settles a part as the engine does. Returns a solution, if there is one.
+    /// Solves a subtree as the engine does. Returns a solution, if there is one.
     fn settle(part: Subtree, nodes: u64) -> Option<Vec<usize>> {
         let known = Arc::clone(part.premises());
         let mut checker = SubtreeChecker::new(Arc::clone(&known));
@@ -351,7 +354,7 @@ mod tests {
                 }
                 SubtreeAnswer::Tree(tree) => {
                     let holes =
-                        checker.check(part.queens(), &tree, nodes).expect("an honest tree").holes;
+                        checker.check(part.queens(), &tree, nodes).expect("a valid tree").holes;
                     open.extend(
                         holes.into_iter().map(|queens| {
                             Subtree::new(Arc::clone(&known), queens).expect("squares")
@@ -391,7 +394,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_part_has_a_solution_exactly_if_its_searchers_find_one(
+        fn a_subtree_has_a_solution_exactly_if_the_engine_finds_one(
             n in 1usize..=9,
             turning in any::<bool>(),
             eliminated in proptest::collection::vec(any::<prop::sample::Index>(), 0..3),

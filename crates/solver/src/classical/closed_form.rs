@@ -58,7 +58,7 @@ mod tests {
     use nqueens_proof::board::{Piece, Placement, Problem, is_solution};
 
     #[test]
-    fn every_board_up_to_1000_and_some_large_ones_have_a_solution_but_2_and_3() {
+    fn every_board_up_to_1000_except_2_and_3_and_some_large_ones_have_a_solution() {
         let large = [10_000, 10_001, 10_002, 10_003, 10_004, 10_005, 99_998, 1_000_000, 1_000_001];
         for n in (0..=1000).chain(large) {
             let columns: Option<Vec<usize>> = (0..n).map(|row| column(n, row)).collect();

@@ -88,7 +88,7 @@ mod tests {
     use nqueens_proof::board::{OccupiedLines, Piece};
 
     #[test]
-    fn the_first_terms_are_those_of_the_encyclopedia() {
+    fn the_first_terms_equal_the_published_ones() {
         let columns: Vec<usize> = Greedy::default().take(28).map(|queen| queen.col + 1).collect();
         assert_eq!(
             columns,
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hundred_thousand_queens_attack_none() {
+    fn a_hundred_thousand_queens_do_not_attack_each_other() {
         let mut lines = OccupiedLines::new(Piece::Queen, usize::MAX);
         for (row, queen) in Greedy::default().take(100_000).enumerate() {
             assert_eq!(queen.row, row);

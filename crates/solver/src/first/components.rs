@@ -80,7 +80,7 @@ mod tests {
     use nqueens_proof::board::Square;
 
     #[test]
-    fn rows_that_share_columns_are_of_one_block_and_the_smaller_block_comes_first() {
+    fn rows_that_share_columns_form_a_block_and_the_smaller_block_comes_first() {
         let n = 14;
         let board = Residual::<Width64x64>::new(n, &[]);
         let mut lp_values = vec![0.0; n * n];

@@ -144,7 +144,7 @@ mod tests {
     use super::luby;
 
     #[test]
-    fn lengths_are_those_of_luby() {
+    fn lengths_follow_the_luby_sequence() {
         let lengths: Vec<u64> = (1..=15).map(luby).collect();
         assert_eq!(lengths, [1, 1, 2, 1, 1, 2, 4, 1, 1, 2, 1, 1, 2, 4, 8]);
     }

@@ -135,7 +135,7 @@ mod tests {
         };
         let whole = run(Refutations::new());
         let bytes = write(22, &whole.refuted);
-        let read_again = read(22, &bytes).expect("as it was written");
+        let read_again = read(22, &bytes).expect("intact");
         assert_eq!(read_again, whole.refuted);
         let again = run(read_again);
         assert_eq!((again.solution, again.finished), (whole.solution, true));
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_board_without_rows_has_nothing_refuted() {
+    fn a_board_without_rows_has_no_refutations() {
         let empty = Refutations::from([(vec![], Refutation::search())]);
         assert_eq!(read(0, &write(0, &empty)), Err(ResumeError::Damaged));
         assert_eq!(read(0, &write(0, &Refutations::new())), Ok(Refutations::new()));
@@ -166,7 +166,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_with_a_right_checksum_are_read_or_refused(
+        fn any_bytes_with_a_valid_checksum_are_read_or_refused(
             n in 0usize..=9,
             content in proptest::collection::vec(0u8..12, 0..40),
             more in proptest::collection::vec(any::<u8>(), 0..10),

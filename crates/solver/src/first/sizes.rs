@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_those_of_counting_one_by_one() {
+    fn sizes_equal_those_of_naive_counting() {
         let mut random = fastrand::Rng::with_seed(7);
         for case in 0..2000 {
             let number = random.usize(0..=128);

@@ -84,7 +84,7 @@ fn assert_identity<W: Width>(n: usize, prefix: &[usize], multipliers: &Multiplie
 }
 
 #[test]
-fn a_budget_is_what_every_completion_makes_of_it() {
+fn a_dual_bound_holds_for_every_completion() {
     let mut random = Rng::with_seed(3);
     for _ in 0..2000 {
         let n = random.usize(1..=8);
@@ -129,7 +129,7 @@ fn assert_keeps_completions<W: Width>(n: usize, prefix: &[usize], multipliers: &
 }
 
 #[test]
-fn propagation_keeps_every_completion_and_branches_over_lines_that_all_use() {
+fn propagation_keeps_every_completion_and_branches_over_lines_that_all_completions_use() {
     let mut random = Rng::with_seed(4);
     for _ in 0..3000 {
         let n = random.usize(1..=9);
@@ -211,7 +211,7 @@ fn assert_same_within<W: Width, V: Width>(
 }
 
 #[test]
-fn what_is_open_of_a_board_is_the_same_in_narrower_words() {
+fn a_window_of_a_board_propagates_like_the_whole_board() {
     let mut random = Rng::with_seed(7);
     for _ in 0..2000 {
         let n = random.usize(1..=32);
@@ -234,7 +234,7 @@ fn solvers(n: usize) -> [Box<dyn QuerySolver>; 2] {
 }
 
 #[test]
-fn queries_answer_like_backtracking_and_their_refutations_are_accepted() {
+fn queries_agree_with_backtracking_and_their_refutations_are_accepted() {
     let mut random = Rng::with_seed(5);
     let control = Control::default();
     let (mut refuted, mut completed) = (0, 0);
@@ -268,7 +268,7 @@ fn queries_answer_like_backtracking_and_their_refutations_are_accepted() {
 }
 
 #[test]
-fn every_first_solution_has_a_certificate_whatever_the_threads() {
+fn every_first_solution_has_a_certificate_for_any_number_of_threads() {
     for n in 0..=24 {
         for threads in [1, 3] {
             let options = Options { threads, ..Options::default() };
@@ -288,7 +288,7 @@ fn every_first_solution_has_a_certificate_whatever_the_threads() {
 }
 
 #[test]
-fn the_first_completion_of_placed_queens_is_that_of_backtracking() {
+fn the_first_completion_of_placed_queens_equals_that_of_backtracking() {
     let mut random = Rng::with_seed(6);
     let (mut some, mut none) = (0, 0);
     for _ in 0..300 {

@@ -116,12 +116,12 @@ mod tests {
         assert_eq!(
             choose(&weights, Branch::Diagonal(1)),
             Branch::Diagonal(1),
-            "what is forced comes first"
+            "forced lines come first"
         );
         for _ in 0..2 * HALVING {
             weights.learn(&without_row);
         }
-        assert!(weights.rows[2] > 0.5 / f64::from(HALVING), "what was long ago counts little");
+        assert!(weights.rows[2] > 0.5 / f64::from(HALVING), "old failures have little weight");
 
         let mut without_column = Residual::<Width64x64>::new(4, &[]);
         for row in 0..4 {
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_that_other_blocks_share_are_not_branched_over() {
+    fn columns_shared_with_other_blocks_are_not_branched_over() {
         let n = 14;
         let board = Residual::<Width64x64>::new(n, &[]);
         let mut lp_values = vec![0.0; n * n];

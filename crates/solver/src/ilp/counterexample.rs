@@ -470,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_sets_are_those_known() {
+    fn the_largest_sets_have_the_known_sizes() {
         for (n, queens) in [(0, 0), (1, 1), (2, 1), (3, 2), (4, 4), (5, 5)] {
             let problem = Problem::empty(Piece::Queen, n);
             assert_eq!(largest(&problem, queens, &mut Unobserved), Ruling::Confirmed, "n = {n}");

@@ -173,7 +173,7 @@ mod tests {
     use nqueens_proof::board::first_attack;
 
     #[test]
-    fn the_programs_have_as_many_rows_as_in_the_literature() {
+    fn the_programs_have_the_number_of_rows_in_the_literature() {
         for n in [1, 4, 9] {
             let problem = Problem::empty(Piece::Queen, n);
             assert_eq!(Formulation::Borders.model(&problem, Lines::Full).rows.len(), 6 * n);
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_of_squares_satisfies_the_program_exactly_if_nothing_attacks() {
+    fn a_set_of_squares_is_feasible_exactly_if_no_two_attack_each_other() {
         for n in 1..=3 {
             for piece in [Piece::Queen, Piece::Rook] {
                 for formulation in Formulation::ALL {
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn decided_squares_are_decided_variables() {
+    fn decided_squares_fix_variables() {
         let at = Square::new;
         let problem =
             Problem::new(Piece::Queen, 3, vec![at(0, 1)], vec![at(2, 2)]).expect("on the board");

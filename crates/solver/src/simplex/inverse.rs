@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn exchanges_and_growth_keep_it_the_inverse_with_the_norms_of_its_rows() {
+    fn exchanges_and_growth_preserve_the_inverse_and_its_row_norms() {
         let mut random = fastrand::Rng::with_seed(3);
         for _ in 0..50 {
             let mut size = random.usize(1..12);

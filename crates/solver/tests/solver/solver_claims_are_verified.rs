@@ -249,7 +249,7 @@ fn solvers() -> Vec<&'static dyn Solver> {
     vec![&MicroLp]
 }
 
-/// max 3a + 2b + c, a + b ≤ 1, b + c ≤ 1, all in 0..1.
+/// Returns max 3a + 2b + c, a + b ≤ 1, b + c ≤ 1, all in 0..1.
 fn small_program() -> Model {
     let column = |name: &str, cost| Column { name: name.into(), cost, domain: Domain::Free };
     Model {
@@ -301,7 +301,7 @@ fn a_linear_program_is_solved_again_after_every_kind_of_change() {
     }
 }
 
-/// Wherever a solver provides duals and rays, they prove the bound and the infeasibility.
+/// If a solver provides duals and rays, they prove the bound and the infeasibility.
 #[test]
 fn duals_prove_the_bound_and_rays_the_infeasibility() {
     let mut random = fastrand::Rng::with_seed(11);

@@ -1,4 +1,4 @@
-//! Which certificates are accepted, and how much work a check may do.
+//! Tests which certificates are accepted, and how much work a check may do.
 
 use super::*;
 use crate::{check as check_certificate, check_within as check_certificate_within, open};
@@ -8,8 +8,8 @@ fn certificates_prove_the_first_solutions_of_small_boards() {
     for (n, search) in (0..=10).flat_map(|n| SEARCHES.map(|search| (n, search()))) {
         let (first, refutations) = searched_by(n, &search);
         let refutations: Vec<&Refutation> = refutations.iter().collect();
-        let sealed = certificate(n, first.as_deref(), &refutations).expect("it is right");
-        let proved = check_certificate(&sealed).expect("it is right");
+        let sealed = certificate(n, first.as_deref(), &refutations).expect("it is valid");
+        let proved = check_certificate(&sealed).expect("it is valid");
         assert_eq!((proved.kind, proved.n, proved.solution), (Kind::First, n, first), "n = {n}");
     }
     assert_eq!(searched(3).0, None);
@@ -45,8 +45,8 @@ fn an_altered_certificate_proves_the_same_or_nothing_even_with_a_new_checksum() 
             })
             .collect();
         let borrowed: Vec<&Refutation> = refutations.iter().collect();
-        let certificate = certificate(n, first.as_deref(), &borrowed).expect("it is right");
-        let (_, _, proof) = open(&certificate).expect("it is right");
+        let certificate = certificate(n, first.as_deref(), &borrowed).expect("it is valid");
+        let (_, _, proof) = open(&certificate).expect("it is valid");
         for _ in 0..5000 {
             let mut altered = proof.to_vec();
             for _ in 0..random.usize(1..4) {
@@ -65,7 +65,7 @@ fn an_altered_certificate_proves_the_same_or_nothing_even_with_a_new_checksum() 
 }
 
 #[test]
-fn no_bytes_make_the_checker_panic() {
+fn no_input_makes_the_checker_panic() {
     let mut random = fastrand::Rng::with_seed(2);
     for _ in 0..20_000 {
         let bytes: Vec<u8> =
@@ -79,7 +79,7 @@ fn no_bytes_make_the_checker_panic() {
 }
 
 #[test]
-fn a_certificate_of_few_bytes_that_asks_for_endless_work_ends_at_the_checkers_limit() {
+fn a_small_certificate_of_unbounded_work_ends_at_the_checkers_limit() {
     const LIMIT: u64 = 20_000;
     let heavy = Multipliers { columns: vec![1; LARGEST], ..Multipliers::none(LARGEST) };
     // Claims that the knapsacks eliminate every square of the board.
@@ -117,9 +117,9 @@ fn a_certificate_of_few_bytes_that_asks_for_endless_work_ends_at_the_checkers_li
 }
 
 #[test]
-fn the_limit_of_the_checker_is_what_it_says_that_a_check_took() {
+fn a_check_needs_exactly_the_work_that_it_reports() {
     let certificate = sealed(8);
-    let work = check_certificate(&certificate).expect("it is right").work;
+    let work = check_certificate(&certificate).expect("it is valid").work;
     let within = |limit| check_certificate_within(&certificate, &mut Meter::new(Some(limit)));
     assert_eq!(within(work).map(|proved| proved.work), Ok(work));
     assert_eq!(within(work - 1), Err(ProofError::LimitReached(work - 1)));
@@ -130,10 +130,10 @@ fn the_limit_of_the_checker_is_what_it_says_that_a_check_took() {
 
 #[test]
 fn more_work_than_stated_is_refused() {
-    let proved = check_certificate(&sealed(10)).expect("it is right");
+    let proved = check_certificate(&sealed(10)).expect("it is valid");
     assert!(proved.work > 0);
     let certificate = sealed(10);
-    let (_, n, proof) = open(&certificate).expect("it is right");
+    let (_, n, proof) = open(&certificate).expect("it is valid");
     let mut reader = Reader::new(proof);
     let stated = reader.number().expect("what it states");
     let mut writer = Writer::new();

@@ -1,4 +1,4 @@
-//! Which refutations are accepted, and by which lines a search branches.
+//! Tests which refutations are accepted, and over which lines a search branches.
 
 use super::super::checker::DEEPEST;
 use super::super::position::Position;
@@ -42,7 +42,7 @@ fn queens_off_the_board_are_refused() {
 }
 
 #[test]
-fn the_search_refutes_exactly_what_has_no_completion() {
+fn the_search_refutes_exactly_the_positions_without_completions() {
     let mut random = fastrand::Rng::with_seed(8);
     for case in 0..2000 {
         let n = random.usize(1..=9);
@@ -65,7 +65,7 @@ fn the_search_refutes_exactly_what_has_no_completion() {
 }
 
 #[test]
-fn columns_are_branched_over_where_they_ran_out_of_candidates_before() {
+fn a_search_branches_over_columns_that_ran_out_of_candidates() {
     let lines = |blocks: &[u128]| Weighted {
         blocks: blocks.to_vec(),
         columns: true,
@@ -184,7 +184,7 @@ fn eliminated_squares_are_in_no_completion() {
 }
 
 #[test]
-fn a_branch_over_any_row_or_column_refutes_exactly_what_has_no_completion() {
+fn a_branch_over_any_line_refutes_exactly_the_positions_without_completions() {
     let mut random = fastrand::Rng::with_seed(9);
     let mut forced = 0;
     for case in 0..3000 {
@@ -212,7 +212,7 @@ fn a_branch_over_any_row_or_column_refutes_exactly_what_has_no_completion() {
 }
 
 #[test]
-fn trees_deeper_than_any_are_refused_on_the_stack_of_any_thread() {
+fn deep_trees_are_refused_without_a_stack_overflow() {
     let search = Refutation::search;
     let nothing = Multipliers::none(8);
     let deep = |wrap: &dyn Fn(&Refutation) -> Refutation| {

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn weights_order_placements_like_the_dictionary_and_stay_exact() {
+    fn weights_order_placements_lexicographically_and_stay_exact() {
         let n = 4;
         let total =
             |p: &[usize]| -> i64 { p.iter().enumerate().map(|(r, &c)| weight(n, r, c)).sum() };

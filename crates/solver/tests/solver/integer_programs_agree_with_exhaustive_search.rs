@@ -1,5 +1,5 @@
-//! 0-1 programs answer like exhaustive search: any solution, the heaviest one, the largest set, all
-//! solutions.
+//! Integer programs agree with exhaustive search: any solution, the heaviest one, the largest set,
+//! all solutions.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use nqueens_solver::ilp::{
 };
 use proptest::prelude::*;
 
-/// All completions, by the plain definition, row by row.
+/// Returns all completions, by the plain definition, row by row.
 fn oracle(problem: &Problem) -> BTreeSet<Vec<usize>> {
     fn extend(problem: &Problem, squares: &mut Vec<Square>, found: &mut BTreeSet<Vec<usize>>) {
         let n = problem.n();
@@ -68,7 +68,7 @@ fn exclusion_finds_all_724_solutions_for_ten_queens() {
 }
 
 #[test]
-fn the_largest_sets_are_those_known_also_where_there_is_no_solution() {
+fn the_largest_sets_have_the_known_sizes_even_without_a_solution() {
     for (n, queens) in [(0, 0), (1, 1), (2, 1), (3, 2), (4, 4), (5, 5), (8, 8)] {
         for formulation in Formulation::ALL {
             let problem = Problem::empty(Piece::Queen, n);
@@ -84,7 +84,7 @@ fn the_largest_sets_are_those_known_also_where_there_is_no_solution() {
     }
 }
 
-/// A board with some squares decided.
+/// Generates a board with some squares decided.
 fn problems(largest: usize) -> impl Strategy<Value = Problem> {
     let squares = |n: usize, most: usize| prop::collection::vec((0..n, 0..n), 0..=most);
     let of = |squares: Vec<(usize, usize)>| {
@@ -106,7 +106,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_heaviest_solution_is_that_of_exhaustive_search(
+    fn the_heaviest_solution_equals_that_of_exhaustive_search(
         problem in problems(8),
         borders in any::<bool>(),
         weights in prop::collection::vec(-1000i64..1000, 64),
@@ -133,7 +133,7 @@ proptest! {
         prop_assert!(answer.found.iter().all(|columns| completes(&problem, columns)));
     }
 
-    /// A cut that cut off a solution would be a lie about the board.
+    /// No cut may exclude a solution.
     #[test]
     fn cuts_hold_for_all_solutions_and_tighten_the_bound(
         n in 4usize..=7,

@@ -1,5 +1,5 @@
-//! Every method for the first and the most beautiful solution gives what exhaustive search gives on
-//! small boards, and the known values on larger ones, each with the verdict that it is proved.
+//! Every method for the first and the most beautiful solution agrees with exhaustive search on
+//! small boards and with the known values on larger ones, and reports each result as proved.
 //!
 //! `data/first_queens.csv`: OEIS A141843 up to n = 36, beyond that Fischetti and Salvagnin, arXiv
 //! 1907.08246. `data/beautiful_fingerprints.csv`: exhaustive search up to n = 21, beyond that the
@@ -12,7 +12,7 @@ use nqueens_solver::ilp::most_beautiful;
 use nqueens_solver::ilp::{BEST_SOLVER, FirstMethod, MicroLp, Solver, lexicographic_first};
 use nqueens_solver::{Answer, Verdict};
 
-/// All solutions in lexicographic order, by the plain definition, row by row.
+/// Returns all solutions in lexicographic order, by the plain definition, row by row.
 fn oracle(n: usize) -> Vec<Vec<usize>> {
     fn extend(n: usize, squares: &mut Vec<Square>, found: &mut Vec<Vec<usize>>) {
         if squares.len() == n {
@@ -36,7 +36,7 @@ fn numbers<T: std::str::FromStr<Err: std::fmt::Debug>>(text: &str) -> Vec<T> {
     text.split_whitespace().map(|word| word.parse().expect("a number")).collect()
 }
 
-/// The first solution for n, 0-based, from the table; `None` if there is no solution.
+/// Returns the first solution for n, 0-based, from the table; `None` if there is no solution.
 fn known_first(n: usize) -> Option<Vec<usize>> {
     let table = include_str!("../data/first_queens.csv");
     let line =
@@ -128,7 +128,7 @@ fn boards_that_are_too_large_for_a_method_are_refused() {
 }
 
 #[test]
-fn the_smallest_fingerprint_is_that_of_the_oracle() {
+fn the_smallest_fingerprint_equals_that_of_the_oracle() {
     for n in 0..=8 {
         let expected = oracle(n).iter().map(|columns| fingerprint(columns)).min();
         for solver in [&MicroLp as &dyn Solver, BEST_SOLVER] {
@@ -140,7 +140,7 @@ fn the_smallest_fingerprint_is_that_of_the_oracle() {
 }
 
 #[test]
-fn the_smallest_fingerprint_is_the_known_one() {
+fn the_smallest_fingerprint_equals_the_known_one() {
     for n in 9..=16 {
         let answer = most_beautiful(n, BEST_SOLVER, &mut Unobserved);
         assert_eq!(answer.verdict, Verdict::Proven, "n = {n}");

@@ -16,7 +16,7 @@ use proptest::prelude::*;
 
 const NEAR: f64 = 1e-6;
 
-/// A linear program as plain as can be.
+/// A linear program in its plainest form.
 #[derive(Clone, Debug)]
 struct Plain {
     direction: Direction,
@@ -39,7 +39,7 @@ impl Plain {
         }
     }
 
-    /// Fills an empty program with this one.
+    /// Adds this program to an empty one.
     fn load(&self, linear: &mut dyn Linear) {
         for (&cost, &bounds) in self.costs.iter().zip(&self.bounds) {
             linear.add_column(cost, bounds, &[]);
@@ -76,7 +76,7 @@ impl Plain {
         self.costs.iter().zip(values).map(|(c, x)| c * x).sum()
     }
 
-    /// Σ y × row over the columns, and over the right sides.
+    /// Returns Σ y × row over the columns, and over the right sides.
     fn combined(&self, multipliers: &[f64]) -> (Vec<f64>, f64) {
         assert_eq!(multipliers.len(), self.rows.len());
         let mut columns = vec![0.0; self.costs.len()];
@@ -88,8 +88,7 @@ impl Plain {
         (columns, right)
     }
 
-    /// Returns whether multipliers have the signs that they must have where the objective is
-    /// minimised.
+    /// Returns whether multipliers have the signs required when the objective is minimised.
     fn signs_are_right(&self, multipliers: &[f64], sign: f64) -> bool {
         self.rows.iter().zip(multipliers).all(|(row, y)| match row.relation {
             Relation::AtMost => sign * y <= NEAR,
@@ -98,7 +97,7 @@ impl Plain {
         })
     }
 
-    /// Solves, asserts that what is said is proved, and says the optimum.
+    /// Solves the program and asserts that the result is proved. Returns the optimum.
     fn proved(&self, simplex: &mut Simplex) -> Option<f64> {
         let scale = 1.0 + self.costs.iter().fold(0.0f64, |most, c| most.max(c.abs()));
         match simplex.run(&mut Unobserved) {
@@ -140,7 +139,8 @@ impl Plain {
     }
 }
 
-/// The optimum by trying every vertex: all choices of as many rows and bounds as there are columns.
+/// Returns the optimum by trying every vertex: all choices of as many rows and bounds as there are
+/// columns.
 fn by_enumeration(plain: &Plain) -> Option<f64> {
     let columns = plain.costs.len();
     let mut planes: Vec<(Vec<f64>, f64)> = Vec::new();
@@ -171,7 +171,7 @@ fn by_enumeration(plain: &Plain) -> Option<f64> {
     best.map(|objective| plain.sign() * objective)
 }
 
-/// The point where as many planes as there are dimensions meet, by Gauss and Jordan.
+/// Returns the point where as many planes as dimensions meet, by Gauss-Jordan elimination.
 fn meeting_point(mut planes: Vec<(Vec<f64>, f64)>) -> Option<Vec<f64>> {
     let size = planes.len();
     for k in 0..size {
@@ -221,7 +221,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn tiny_programs_are_solved_as_by_trying_every_vertex(seed: u64, columns in 1usize..=4, rows in 0usize..=4) {
+    fn tiny_programs_have_the_optimum_of_all_vertices(seed: u64, columns in 1usize..=4, rows in 0usize..=4) {
         let plain = random_plain(&mut Rng::with_seed(seed), columns, rows);
         let found = plain.proved(&mut plain.simplex());
         match (by_enumeration(&plain), found) {
@@ -232,7 +232,7 @@ proptest! {
     }
 
     #[test]
-    fn after_any_changes_the_answer_is_that_of_a_fresh_start(seed: u64, columns in 1usize..=25, rows in 0usize..=15) {
+    fn after_any_changes_the_result_equals_that_of_a_new_simplex(seed: u64, columns in 1usize..=25, rows in 0usize..=15) {
         let mut random = Rng::with_seed(seed);
         let mut plain = random_plain(&mut random, columns, rows);
         let mut warm = plain.simplex();
@@ -249,7 +249,7 @@ proptest! {
     }
 }
 
-/// Changes something, at random, in all of these.
+/// Changes something at random in all of these.
 fn change(random: &mut Rng, plain: &mut Plain, all: &mut [&mut dyn Linear]) {
     let columns = plain.costs.len();
     match random.usize(0..10) {
@@ -295,7 +295,7 @@ fn queens(random: &mut Rng, n: usize) -> Plain {
 }
 
 #[test]
-fn answers_for_queens_are_proved_after_any_fixings() {
+fn results_for_queens_are_proved_after_any_fixings() {
     let mut random = Rng::with_seed(5);
     let (mut optimal, mut infeasible) = (0, 0);
     for n in (4..=24).chain(4..=12) {
@@ -437,10 +437,10 @@ fn crossed_bounds_are_infeasible_and_unbounded_programs_fail() {
     assert_eq!((simplex.run(&mut Unobserved), simplex.objective()), (Termination::Optimal, 2.0));
 }
 
-/// Stops whoever asks for the second time.
-struct Once(bool);
+/// Stops at the second report.
+struct StopAtSecond(bool);
 
-impl ProgressSink for Once {
+impl ProgressSink for StopAtSecond {
     fn report(&mut self, _: &Progress) -> ControlFlow<()> {
         if replace(&mut self.0, true) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
@@ -451,10 +451,10 @@ impl ProgressSink for Once {
 }
 
 #[test]
-fn a_watch_stops_it_in_the_middle_and_it_goes_on_from_there() {
+fn a_stopped_solve_can_be_continued() {
     let plain = queens(&mut Rng::with_seed(2), 20);
     let mut simplex = plain.simplex();
-    assert_eq!(simplex.solve(&mut Once(false)), LinearOutcome::Stopped);
+    assert_eq!(simplex.solve(&mut StopAtSecond(false)), LinearOutcome::Stopped);
     assert!(simplex.steps() > 0);
     let optimum = plain.proved(&mut simplex).expect("all squares are free");
     let fresh = plain.proved(&mut plain.simplex()).expect("all squares are free");

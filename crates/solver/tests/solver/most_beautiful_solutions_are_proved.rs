@@ -1,6 +1,6 @@
-//! The exact engine for the most beautiful queens gives what exhaustive search gives on small
-//! boards and the known fingerprints on larger ones; its certificates are accepted; no altered one
-//! proves anything that is not so.
+//! The exact engine for the most beautiful queens agrees with exhaustive search on small boards and
+//! with the known fingerprints on larger ones; its certificates are accepted; no altered
+//! certificate proves anything false.
 //!
 //! `data/beautiful_fingerprints.csv`: exhaustive search up to n = 21, beyond that Fischetti and
 //! Salvagnin, arXiv 1907.08246.
@@ -18,7 +18,7 @@ use nqueens_solver::beautiful::{
 use nqueens_solver::{Progress, ProgressSink, Unobserved};
 use proptest::prelude::*;
 
-/// All solutions in lexicographic order, by the plain definition, row by row.
+/// Returns all solutions in lexicographic order, by the plain definition, row by row.
 fn oracle(n: usize) -> Vec<Vec<usize>> {
     fn extend(n: usize, columns: &mut Vec<usize>, found: &mut Vec<Vec<usize>>) {
         if columns.len() == n {
@@ -43,7 +43,7 @@ fn oracle(n: usize) -> Vec<Vec<usize>> {
 }
 
 /// Returns whether a quarter turn leaves the solution as it is.
-fn turns(columns: &[usize]) -> bool {
+fn is_invariant(columns: &[usize]) -> bool {
     columns.iter().enumerate().all(|(row, &column)| columns[column] == columns.len() - 1 - row)
 }
 
@@ -51,7 +51,7 @@ fn query(n: usize, norm: Norm, turning: bool) -> Query {
     Query { n, norm, turning, threads: 2 }
 }
 
-/// Every row of the table: n, how many optima if that is known, the fingerprint.
+/// Returns the rows of the table: n, the number of optima if it is known, the fingerprint.
 fn known() -> Vec<(usize, Option<usize>, Vec<u64>)> {
     let table = include_str!("../data/beautiful_fingerprints.csv");
     let row = |line: &str| {
@@ -73,14 +73,13 @@ fn assert_known(sizes: impl Fn(usize) -> bool) {
         assert!(is_solution(Piece::Queen, &columns));
         assert_eq!(Norm::Euclidean.fingerprint(&columns), fingerprint, "n = {n}");
         let proved =
-            proof::check(&exact.certificate.expect("a certificate")).expect("it proves that");
+            proof::check(&exact.certificate.expect("a certificate")).expect("a valid proof");
         assert_eq!(
             (proved.kind, proved.n, proved.solution),
             (Kind::Beautiful, n, Some(columns.clone()))
         );
         if let Some(optima) = optima {
-            let all =
-                all_equally_beautiful(query, &columns, &mut Unobserved).expect("it is not stopped");
+            let all = all_equally_beautiful(query, &columns, &mut Unobserved).expect("not stopped");
             assert_eq!(all.len(), optima, "n = {n}");
         }
         compared += 1;
@@ -89,14 +88,14 @@ fn assert_known(sizes: impl Fn(usize) -> bool) {
 }
 
 #[test]
-fn small_boards_are_solved_as_by_exhaustive_search_for_every_norm_and_symmetry() {
+fn small_boards_agree_with_exhaustive_search_for_every_norm_and_symmetry() {
     for n in 0..=9 {
         let solutions = oracle(n);
         for norm in Norm::ALL {
             for turning in [false, true] {
                 let case = format!("n = {n}, {norm}, turning: {turning}");
                 let allowed: Vec<_> =
-                    solutions.iter().filter(|columns| !turning || turns(columns)).collect();
+                    solutions.iter().filter(|columns| !turning || is_invariant(columns)).collect();
                 let best = allowed.iter().map(|columns| norm.fingerprint(columns)).min();
                 let exact = most_beautiful_exactly(query(n, norm, turning), &mut Unobserved);
                 assert_eq!(exact.answer.verdict, Verdict::Proven, "{case}");
@@ -116,7 +115,7 @@ fn small_boards_are_solved_as_by_exhaustive_search_for_every_norm_and_symmetry()
                         .collect();
                     let all =
                         all_equally_beautiful(query(n, norm, turning), &columns, &mut Unobserved);
-                    assert_eq!(all.expect("it is not stopped"), optima, "{case}");
+                    assert_eq!(all.expect("not stopped"), optima, "{case}");
                 }
             }
         }
@@ -124,12 +123,12 @@ fn small_boards_are_solved_as_by_exhaustive_search_for_every_norm_and_symmetry()
 }
 
 #[test]
-fn fingerprints_and_numbers_of_optima_are_those_of_the_table() {
+fn fingerprints_and_numbers_of_optima_equal_those_of_the_table() {
     assert_known(|n| n <= 48);
 }
 
 #[test]
-fn large_fingerprints_are_those_of_the_table() {
+fn large_fingerprints_equal_those_of_the_table() {
     assert_known(|n| n > 48);
 }
 
@@ -144,12 +143,12 @@ fn the_fingerprint_does_not_depend_on_the_number_of_threads() {
             [1768, 1768, 1768, 1764],
             "{threads} threads"
         );
-        proof::check(&exact.certificate.expect("a certificate")).expect("it proves that");
+        proof::check(&exact.certificate.expect("a certificate")).expect("a valid proof");
     }
 }
 
 #[test]
-fn doubly_symmetric_optima_turn_into_themselves() {
+fn doubly_symmetric_optima_are_invariant_under_quarter_turns() {
     for (n, exists) in
         [(12, true), (13, true), (14, false), (15, false), (16, true), (17, true), (20, true)]
     {
@@ -160,11 +159,11 @@ fn doubly_symmetric_optima_turn_into_themselves() {
             exact
                 .answer
                 .found
-                .is_none_or(|columns| is_solution(Piece::Queen, &columns) && turns(&columns))
+                .is_none_or(|columns| is_solution(Piece::Queen, &columns) && is_invariant(&columns))
         );
-        proof::check(&exact.certificate.expect("a certificate")).expect("it proves that");
+        proof::check(&exact.certificate.expect("a certificate")).expect("a valid proof");
     }
-    // The optimum for n = 16 is symmetric by itself.
+    // The optimum for n = 16 is symmetric anyway.
     let best = known().into_iter().find(|row| row.0 == 16).expect("a row").2;
     let exact = most_beautiful_exactly(query(16, Norm::Euclidean, true), &mut Unobserved);
     assert_eq!(exact.answer.found.map(|columns| Norm::Euclidean.fingerprint(&columns)), Some(best));
@@ -185,7 +184,7 @@ impl ProgressSink for StopAfter {
 }
 
 #[test]
-fn a_run_that_is_stopped_proves_nothing_and_shows_a_solution() {
+fn a_stopped_run_proves_nothing_and_returns_a_solution() {
     let mut with_solution = 0;
     for reports in [1, 2, 5, 20, 100, 400] {
         let exact =
@@ -201,7 +200,7 @@ fn a_run_that_is_stopped_proves_nothing_and_shows_a_solution() {
 }
 
 #[test]
-fn a_run_that_is_stopped_again_and_again_goes_on_to_the_same_answer() {
+fn a_run_that_is_stopped_repeatedly_ends_with_the_same_answer() {
     for (n, norm, turning) in [
         (9, Norm::Euclidean, false),
         (48, Norm::Euclidean, false),
@@ -212,15 +211,16 @@ fn a_run_that_is_stopped_again_and_again_goes_on_to_the_same_answer() {
         let whole = most_beautiful_exactly(query, &mut Unobserved);
         let (mut state, mut reports, mut stops) = (None, 4, 0);
         let exact = loop {
-            let begun =
-                state.as_deref().map(|state| resume::read(&query, state).expect("its own state"));
+            let begun = state
+                .as_deref()
+                .map(|state| resume::read(&query, state).expect("its own checkpoint"));
             let mut last = None;
             let mut keep = |stage: &Stage<'_>| last = Some(stage.checkpoint());
             let exact = resume_most_beautiful(query, begun, &mut StopAfter(reports), &mut keep);
             if exact.answer.verdict == Verdict::Proven {
                 break exact;
             }
-            // A killed run leaves what it kept last; one that is stopped, what it returns.
+            // A killed run leaves its last checkpoint; a stopped one returns its own.
             stops += 1;
             state = if stops % 2 == 0 { last.or(state) } else { exact.checkpoint.or(state) };
             reports += 1 + reports / 8;
@@ -230,17 +230,18 @@ fn a_run_that_is_stopped_again_and_again_goes_on_to_the_same_answer() {
             |exact: &Exact| norm.fingerprint(exact.answer.found.as_ref().expect("a solution"));
         assert_eq!(fingerprint(&exact), fingerprint(&whole), "n = {n}");
         let proved = proof::check(&exact.certificate.clone().expect("a certificate"))
-            .expect("it proves that");
+            .expect("a valid proof");
         assert_eq!(proved.solution, exact.answer.found);
-        // From its end there is nothing left to do.
-        let end = resume::read(&query, &exact.checkpoint.expect("a state")).expect("its own state");
+        // The final checkpoint leaves nothing to do.
+        let end =
+            resume::read(&query, &exact.checkpoint.expect("a state")).expect("its own checkpoint");
         let again = resume_most_beautiful(query, Some(end), &mut Unobserved, &mut |_| {});
         assert_eq!((again.answer.nodes, again.certificate), (0, exact.certificate));
     }
 }
 
 #[test]
-fn a_run_goes_on_from_after_any_record() {
+fn a_run_can_resume_after_any_record() {
     let (mut records, mut in_trials) = (0, 0);
     for (n, norm) in
         [(8, Norm::Euclidean), (12, Norm::Euclidean), (16, Norm::Euclidean), (10, Norm::Manhattan)]
@@ -255,10 +256,9 @@ fn a_run_goes_on_from_after_any_record() {
             in_trials += u32::from(begun.trial.is_some());
             let exact = resume_most_beautiful(asked, Some(begun), &mut Unobserved, &mut |_| {});
             let proved =
-                proof::check(&exact.certificate.expect("a certificate")).expect("it proves that");
+                proof::check(&exact.certificate.expect("a certificate")).expect("a valid proof");
             let columns = proved.solution.expect("a solution");
-            let best =
-                check_proof(n, &proof).expect("it proves that").solution.expect("a solution");
+            let best = check_proof(n, &proof).expect("a valid proof").solution.expect("a solution");
             assert_eq!(
                 norm.fingerprint(&columns),
                 norm.fingerprint(&best),
@@ -270,7 +270,7 @@ fn a_run_goes_on_from_after_any_record() {
 }
 
 #[test]
-fn only_the_whole_state_of_the_same_question_is_gone_on_from() {
+fn only_a_complete_checkpoint_of_the_same_query_is_accepted() {
     let asked = query(12, Norm::Euclidean, false);
     let state = most_beautiful_exactly(asked, &mut Unobserved).checkpoint.expect("a state");
     assert!(resume::read(&asked, &state).is_ok());
@@ -299,7 +299,7 @@ fn a_prefix_of_records_is_accepted_only_if_each_of_them_proves_something() {
         let proof = unsealed(n, Norm::Euclidean, false);
         let begun = proof::beautiful::check_partial(n, &proof).expect("it is a proof");
         assert!(begun.trial.is_none());
-        // Another solution has no such proof.
+        // The proof does not hold for another solution.
         let rest = &proof[3 + n..];
         for columns in oracle(n) {
             let mut claim = proof::beautiful::claim(Norm::Euclidean, false, Some(&columns));
@@ -311,20 +311,20 @@ fn a_prefix_of_records_is_accepted_only_if_each_of_them_proves_something() {
     }
 }
 
-/// The bytes of a proof without the seal.
+/// Returns the bytes of a proof without the seal.
 fn unsealed(n: usize, norm: Norm, turning: bool) -> Vec<u8> {
     let exact = most_beautiful_exactly(query(n, norm, turning), &mut Unobserved);
     let certificate = exact.certificate.expect("a certificate");
     proof::open(&certificate).expect("a sealed proof").2.to_vec()
 }
 
-/// What an altered proof proves must be so: the best solution of all of the kind that it speaks of.
+/// Asserts that the statement of an altered proof is true: the solution is the best of its kind.
 fn assert_true(n: usize, proof: &[u8], proved: &ProvedStatement) {
     let norm = Norm::ALL[usize::from(proof[0])];
     let turning = proof[1] == 1;
     let best = oracle(n)
         .into_iter()
-        .filter(|columns| !turning || turns(columns))
+        .filter(|columns| !turning || is_invariant(columns))
         .map(|columns| norm.fingerprint(&columns))
         .min();
     assert_eq!(
@@ -339,7 +339,7 @@ fn check_proof(n: usize, proof: &[u8]) -> Result<ProvedStatement, proof::ProofEr
 }
 
 #[test]
-fn altered_proofs_are_refused_or_still_prove_what_is_so() {
+fn altered_proofs_are_refused_or_still_prove_a_true_statement() {
     let (mut refused, mut accepted) = (0, 0);
     let cases = [(3, false), (5, false), (6, false), (7, false), (8, false), (8, true), (9, false)];
     for (n, turning) in cases {
@@ -376,7 +376,7 @@ fn altered_proofs_are_refused_or_still_prove_what_is_so() {
 fn a_worse_solution_is_not_proved_by_the_proof_of_the_best() {
     for n in [5, 6, 7, 8] {
         let proof = unsealed(n, Norm::Euclidean, false);
-        let best = check_proof(n, &proof).expect("it proves that").solution.expect("a solution");
+        let best = check_proof(n, &proof).expect("a valid proof").solution.expect("a solution");
         let rest = &proof[3 + n..];
         for columns in oracle(n) {
             let mut claim = proof::beautiful::claim(Norm::Euclidean, false, Some(&columns));
@@ -398,7 +398,7 @@ fn a_worse_solution_is_not_proved_by_the_proof_of_the_best() {
 }
 
 #[test]
-fn wild_numbers_are_refused() {
+fn extreme_numbers_are_refused() {
     let claim = |n: usize| {
         let columns = oracle(n).swap_remove(0);
         proof::beautiful::claim(Norm::Euclidean, false, Some(&columns))
@@ -442,7 +442,7 @@ fn wild_numbers_are_refused() {
 
 proptest! {
     #[test]
-    fn any_bytes_are_refused_or_prove_what_is_so(
+    fn any_bytes_are_refused_or_prove_a_true_statement(
         n in 0usize..8,
         bytes in proptest::collection::vec(prop_oneof![0u8..8, any::<u8>()], 0..60),
     ) {
@@ -452,7 +452,7 @@ proptest! {
     }
 
     #[test]
-    fn records_in_another_order_prove_nothing_that_is_not_so(
+    fn records_in_another_order_prove_nothing_false(
         n in 4usize..9,
         cut in 0.0..1.0f64,
         length in 0.0..1.0f64,
