@@ -93,7 +93,7 @@ run() {
   } | tee "$out/machine.log"
   step devices 60 "$dir/nqueens" devices
   step selftest 100 "$dir/nqueens" selftest --long --device gpu
-  step shaders 120 "$dir/shaders" shaders_count_like_the_oracle
+  step shaders 120 "$dir/shaders" shaders_agree_with_the_oracle
   # What is left, less what the bench may need after its budget.
   local left=$((budget - SECONDS - 15))
   if ((left > 420)); then left=420; fi

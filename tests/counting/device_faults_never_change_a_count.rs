@@ -1,5 +1,5 @@
-//! Whatever a device does wrong, it is disabled and its units are counted elsewhere: never a wrong total,
-//! never a panic. The device is the mirror, made to fail on purpose.
+//! Whatever fault a device has, it is disabled and its units are counted elsewhere: never a wrong
+//! total, never a panic. The device is the mirror with injected faults.
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -15,36 +15,36 @@ use nqueens::kernel::gpu::{
     Backend, Batch, DeviceKernel, Fault, JobMemory, Memory, Mirror, Shape, Submission, self_test,
 };
 
-/// What goes wrong.
+/// The injected fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Failing {
-    /// Nothing.
+    /// No fault.
     No,
-    /// There is no room for the job.
+    /// There is too little memory for the job.
     OutOfMemory,
-    /// The driver gives the device up.
+    /// The driver reports that the device is lost.
     Lost,
     /// It never answers.
     Hangs,
     /// A wrapper around the driver panics.
     Panics,
-    /// A submission is not run, and says nothing.
+    /// A submission is silently not run.
     DropsASubmission,
-    /// Counters come back as zeros.
+    /// Counters are returned as zeros.
     ZeroCounters,
-    /// Counters come back as they were before.
+    /// Old values of the counters are returned.
     StaleCounters,
-    /// Slots come back as zeros.
+    /// Slots are returned as zeros.
     ZeroSlots,
-    /// Slots come back as those of the batch before.
+    /// The slots of the previous batch are returned.
     StaleSlots,
-    /// Fewer slots come back.
+    /// Too few slots are returned.
     FewerSlots,
-    /// A bit of a count flips on its way.
+    /// A bit of a count flips.
     FlipsABit,
     /// A bit of the shadow flips.
     FlipsAShadowBit,
-    /// A lane forgets its state.
+    /// A lane loses its state.
     ForgetsALane,
     /// A state that waits below the block is lost.
     LosesALowerState,
@@ -52,9 +52,9 @@ enum Failing {
     LosesARingState,
     /// The prefixes never arrive in the device's memory.
     ZeroLevels,
-    /// States of the ring are those of their neighbours.
+    /// States of the ring are replaced by their neighbours.
     StaleRing,
-    /// Parked stacks come back as zeros.
+    /// Parked stacks are returned as zeros.
     ZeroStacks,
 }
 
@@ -82,7 +82,7 @@ const ALL: [Failing; 18] = [
 /// So small that a job has several batches.
 const SHAPE: Shape = Shape { lanes: 128, chunk: 64, ring: 1 << 13, prefixes: 100 };
 
-/// What happens to memory between two dispatches.
+/// The faults that change memory between two dispatches.
 const DAMAGES: [Failing; 6] = [
     Failing::ForgetsALane,
     Failing::LosesALowerState,
@@ -92,11 +92,11 @@ const DAMAGES: [Failing; 6] = [
     Failing::ZeroStacks,
 ];
 
-/// A mirror that begins to fail after some batches.
+/// A mirror that starts to fail after some batches.
 struct FailingDevice {
     mirror: Mirror,
     failing: Failing,
-    /// Batches before it fails.
+    /// The number of batches before it fails.
     sound_batches: usize,
     submissions: usize,
     seen: VecDeque<Counters>,
@@ -119,7 +119,7 @@ impl FailingDevice {
         DeviceKernel::new(Box::new(device), SHAPE, false)
     }
 
-    /// Whether this goes wrong now.
+    /// Returns whether this fault is injected now.
     fn fails(&self, failing: Failing) -> bool {
         self.failing == failing && self.sound_batches == 0
     }
@@ -193,7 +193,8 @@ impl Backend for FailingDevice {
             return self.run(&Submission { rounds: 0, ..*submission });
         }
         if self.sound_batches == 0 && DAMAGES.contains(&self.failing) {
-            // A part of the work first, so that there is something to lose; nobody is to see that it was done.
+            // Run a part of the work first, so that there is something to lose; its counters are
+            // discarded.
             let below = [Failing::LosesALowerState, Failing::ZeroLevels].contains(&self.failing);
             let expansions = if below { 1 } else { 64 };
             let mut part = Submission { rounds: 1, expansions, ..*submission };
@@ -209,7 +210,7 @@ impl Backend for FailingDevice {
             let damaged = self.damage(&mut memory);
             self.mirror.set_memory(&memory)?;
             if damaged {
-                // Once is enough.
+                // Once is sufficient.
                 self.failing = Failing::No;
             }
         }
@@ -261,7 +262,7 @@ fn problem() -> Problem {
     Problem::empty(Piece::Queen, 11)
 }
 
-/// A count on the CPU, on these devices, or both; and what people were told.
+/// Counts on these devices, on the CPU, or both. Returns the outcome and the notes.
 fn count(devices: Vec<DeviceKernel>, with_cpu: bool) -> (CountOutcome, Vec<String>) {
     let cpu = DeviceChoice::These(vec![DeviceName::Cpu]);
     let options = CountOptions { devices: cpu, ..CountOptions::default() };
@@ -282,7 +283,7 @@ fn count(devices: Vec<DeviceKernel>, with_cpu: bool) -> (CountOutcome, Vec<Strin
     (outcome.expect("counts whatever the devices do"), notes)
 }
 
-/// How many batches a sound device loads for its self-test.
+/// Returns the number of batches that a sound device loads for its self-test.
 fn batches_of_the_self_test() -> usize {
     let loaded = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
     struct Counting(Mirror, std::sync::Arc<std::sync::atomic::AtomicUsize>);
@@ -325,13 +326,13 @@ fn a_sound_device_counts_alone() {
 }
 
 #[test]
-fn a_batch_with_any_fault_is_refused() {
+fn every_fault_in_a_batch_is_detected() {
     let scheme = Scheme::best(&problem());
     let job = Job::new(problem(), scheme, None, 100).expect("a small board");
     let decomposition = Decomposition::new(job);
     let units: Vec<u64> = (0..decomposition.units()).collect();
     for failing in ALL.into_iter().filter(|&failing| failing != Failing::Panics) {
-        // The second batch fails, so that there is one before it to be stale.
+        // The second batch fails, so that stale results of the first can be returned.
         let mut kernel =
             FailingDevice::kernel(failing, if failing == Failing::OutOfMemory { 0 } else { 2 });
         let outcome = kernel.open(&decomposition).and_then(|mut job| job.count(&units, &|| true));
@@ -367,7 +368,7 @@ fn a_device_that_fails_its_self_test_counts_nothing() {
 }
 
 #[test]
-fn a_device_that_fails_at_work_costs_nothing_but_time() {
+fn a_device_that_fails_during_a_count_changes_no_total() {
     let sound = batches_of_the_self_test();
     for failing in ALL.into_iter().filter(|&failing| failing != Failing::OutOfMemory) {
         for with_cpu in [false, true] {
@@ -379,16 +380,16 @@ fn a_device_that_fails_at_work_costs_nothing_but_time() {
                     "{failing:?}: {:?}",
                     outcome.devices
                 );
-                let told =
+                let reported =
                     notes.iter().any(|note| note.contains("its units are counted elsewhere"));
-                assert!(told, "{failing:?}: {notes:?}");
+                assert!(reported, "{failing:?}: {notes:?}");
             }
         }
     }
 }
 
 #[test]
-fn a_sound_device_goes_on_where_another_fails() {
+fn a_sound_device_takes_over_the_units_of_a_failed_one() {
     let sound = batches_of_the_self_test();
     for failing in [Failing::Lost, Failing::ZeroSlots, Failing::LosesALowerState] {
         let devices =

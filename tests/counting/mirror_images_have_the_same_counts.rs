@@ -1,4 +1,5 @@
-//! The mirror image of a decomposition: the same units with the same answers, counted in other bits.
+//! The mirror image of a decomposition has the same units with the same counts, computed on other
+//! bits.
 
 use std::io::Write;
 use std::sync::Once;
@@ -17,12 +18,12 @@ fn decompose(problem: &Problem, scheme: Scheme, depth: Option<usize>, unit: u64)
     Decomposition::new(Job::new(problem.clone(), scheme, depth, unit).expect("a small board"))
 }
 
-/// The kernels that count `piece` on this machine.
+/// Returns the kernels for `piece` that run on this machine.
 fn kernels(piece: Piece) -> Vec<KernelKind> {
     static NAME_THE_SKIPPED: Once = Once::new();
     NAME_THE_SKIPPED.call_once(|| {
         for kind in KernelKind::ALL.into_iter().filter(|kind| !kind.runs_here()) {
-            // Straight to stderr: the test runner hides what passing tests print.
+            // Written to stderr directly: the test runner hides the output of passing tests.
             let _ = writeln!(
                 std::io::stderr(),
                 "skipped: kernel {kind} does not run on this processor"
@@ -32,7 +33,7 @@ fn kernels(piece: Piece) -> Vec<KernelKind> {
     KernelKind::ALL.into_iter().filter(|kind| kind.build(piece).is_ok()).collect()
 }
 
-/// The device in ordinary memory, and every adapter.
+/// Returns the mirror of the shaders, and every adapter.
 fn devices() -> Vec<(String, DeviceKernel)> {
     const SMALL: Shape = Shape { lanes: 512, chunk: 512, ring: 1 << 15, prefixes: 3000 };
     let mut backends: Vec<(String, Box<dyn Backend>)> =
@@ -53,7 +54,7 @@ fn devices() -> Vec<(String, DeviceKernel)> {
         .collect()
 }
 
-/// The tallies of all units.
+/// Returns the tallies of all units.
 fn tallies(kernel: &mut dyn Kernel, decomposition: &Decomposition) -> Vec<Tally> {
     (0..decomposition.units())
         .map(|unit| {
@@ -84,7 +85,7 @@ fn assert_every_unit_agrees(kind: KernelKind, decomposition: &Decomposition) {
     let original = tallies(&mut *kernel, decomposition);
     let image = tallies(&mut *kernel, &decomposition.mirrored());
     assert_eq!(thirds(&original), thirds(&image), "{kind}, {job}");
-    // A permanent is computed in an order of the rows that looks at their bits.
+    // The kernel for rooks chooses an order of the rows by their bits, so its nodes may differ.
     if job.problem().piece() != Piece::Rook {
         assert_eq!(nodes(&original), nodes(&image), "{kind}, {job}");
     }
@@ -101,7 +102,7 @@ fn assert_every_unit_agrees_on_a_device(
 }
 
 #[test]
-fn every_unit_of_the_image_counts_the_same_on_empty_boards() {
+fn every_unit_of_the_image_has_the_same_count_on_empty_boards() {
     for piece in Piece::ALL {
         for kind in kernels(piece) {
             let largest =
@@ -119,7 +120,7 @@ fn every_unit_of_the_image_counts_the_same_on_empty_boards() {
 }
 
 #[test]
-fn every_unit_of_the_image_counts_the_same_on_devices() {
+fn every_unit_of_the_image_has_the_same_count_on_devices() {
     for (id, mut kernel) in devices() {
         for n in 6..=12 {
             let problem = Problem::empty(Piece::Queen, n);
@@ -129,7 +130,7 @@ fn every_unit_of_the_image_counts_the_same_on_devices() {
     }
 }
 
-/// Boards of `pieces` with placed and blocked squares.
+/// Generates boards of `pieces` with placed and blocked squares.
 fn problems(
     pieces: &'static [Piece],
     sizes: std::ops::RangeInclusive<usize>,
@@ -147,7 +148,7 @@ fn problems(
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
     #[test]
-    fn every_unit_of_the_image_counts_the_same_on_boards_with_decided_squares(
+    fn every_unit_of_the_image_has_the_same_count_on_boards_with_decided_squares(
         problem in problems(&Piece::ALL, 1..=8),
         depth in 0usize..5,
         unit in 1u64..=7,
@@ -155,14 +156,14 @@ proptest! {
         for kind in kernels(problem.piece()) {
             assert_every_unit_agrees(kind, &decompose(&problem, kind.scheme(&problem), Some(depth), unit));
         }
-        // The kernel for any piece counts under any scheme that fits.
+        // The generic kernel counts under any scheme that fits.
         for scheme in [Scheme::CentreRows, Scheme::TopMirror, Scheme::Whole] {
             assert_every_unit_agrees(KernelKind::Generic, &decompose(&problem, scheme, Some(depth), unit));
         }
     }
 
     #[test]
-    fn the_image_of_a_prefix_has_its_number(
+    fn the_image_of_a_prefix_has_the_same_index(
         problem in problems(&Piece::ALL, 1..=9),
         depth in 0usize..6,
         unit in 1u64..=7,
@@ -174,7 +175,7 @@ proptest! {
 }
 
 #[test]
-fn every_unit_of_the_image_counts_the_same_on_devices_and_decided_boards() {
+fn every_unit_of_the_image_has_the_same_count_on_devices_with_decided_squares() {
     let cases = (problems(&[Piece::Queen], 6..=9), 0usize..5, 1u64..=7);
     for (id, kernel) in devices() {
         let kernel = std::cell::RefCell::new(kernel);
@@ -189,7 +190,7 @@ fn every_unit_of_the_image_counts_the_same_on_devices_and_decided_boards() {
     }
 }
 
-/// By the definition of the symmetry, whatever the plans say.
+/// Returns the mirrored squares, by the definition of the symmetry.
 fn mirrored(n: usize, squares: &[Square]) -> Vec<Square> {
     let mut image: Vec<Square> =
         squares.iter().map(|&s| Symmetry::MirrorColumns.apply(n, s)).collect();
@@ -197,7 +198,7 @@ fn mirrored(n: usize, squares: &[Square]) -> Vec<Square> {
     image
 }
 
-/// All prefixes, unit by unit.
+/// Returns all prefixes, unit by unit.
 fn prefixes(decomposition: &Decomposition) -> Vec<(u64, &SymmetryCase, Prefix)> {
     let mut prefixes = Vec::new();
     for unit in 0..decomposition.units() {
@@ -208,7 +209,7 @@ fn prefixes(decomposition: &Decomposition) -> Vec<(u64, &SymmetryCase, Prefix)> 
     prefixes
 }
 
-/// The queens of a prefix, with those of its plan.
+/// Returns the queens of a prefix, including those of its symmetry case.
 fn queens(plan: &SymmetryCase, prefix: &Prefix) -> Vec<Square> {
     let mut queens: Vec<Square> =
         plan.block().iter().copied().chain(prefix.squares(plan)).collect();
@@ -216,7 +217,7 @@ fn queens(plan: &SymmetryCase, prefix: &Prefix) -> Vec<Square> {
     queens
 }
 
-/// Prefix i of the image is the image of prefix i: its queens, and what these attack.
+/// Asserts that prefix i of the image is the image of prefix i: its queens, and what they attack.
 fn assert_every_prefix_is_the_image(decomposition: &Decomposition) {
     let image = decomposition.mirrored();
     let n = decomposition.job().problem().n();
@@ -260,7 +261,7 @@ fn every_prefix_differs_from_its_image() {
             for (original, image) in prefixes(&decomposition).iter().zip(prefixes(&image)) {
                 let job = decomposition.job();
                 assert_ne!(queens(original.1, &original.2), queens(image.1, &image.2), "{job}");
-                // Other schemes have a few prefixes that attack the same lines as their images.
+                // In other schemes, a few prefixes attack the same lines as their images.
                 let same_lines = original.2.state() == image.2.state();
                 assert!(!same_lines || scheme != Scheme::CentreCross, "{job}");
             }
@@ -293,7 +294,8 @@ fn an_image_belongs_to_the_job_and_its_image_is_the_original() {
     }
 }
 
-/// All completions of `problem` by trying every column in every row, with the plain definition only.
+/// Returns all completions of `problem` by trying every column in every row, with the plain
+/// definition only.
 fn completions(problem: &Problem) -> Vec<Vec<usize>> {
     fn extend(problem: &Problem, columns: &mut Vec<usize>, found: &mut Vec<Vec<usize>>) {
         let (n, row) = (problem.n(), columns.len());
@@ -317,8 +319,8 @@ fn completions(problem: &Problem) -> Vec<Vec<usize>> {
     found
 }
 
-/// Plan by plan, by the plain meaning of block, masks and rules.
-fn assert_images_of_plans_count_the_images(problem: &Problem, scheme: Scheme) {
+/// Compares the completions of each symmetry case by the plain meaning of block, masks and rules.
+fn assert_images_of_cases_count_the_images(problem: &Problem, scheme: Scheme) {
     let decomposition = decompose(problem, scheme, None, 7);
     let image = decomposition.mirrored();
     let Some(mirrored_problem) = image.cases().first().map(SymmetryCase::problem) else { return };
@@ -340,38 +342,38 @@ fn assert_images_of_plans_count_the_images(problem: &Problem, scheme: Scheme) {
 }
 
 #[test]
-fn the_image_of_a_plan_counts_the_images_of_its_completions() {
+fn the_image_of_a_case_counts_the_images_of_its_completions() {
     for n in 1..=10 {
         for piece in [Piece::Queen, Piece::Superqueen, Piece::Toroidal] {
             let problem = Problem::empty(piece, n);
             for scheme in [Scheme::best(&problem), Scheme::CentreRows, Scheme::TopMirror] {
-                assert_images_of_plans_count_the_images(&problem, scheme);
+                assert_images_of_cases_count_the_images(&problem, scheme);
             }
         }
     }
     for n in 1..=6 {
-        assert_images_of_plans_count_the_images(&Problem::empty(Piece::Rook, n), Scheme::Whole);
+        assert_images_of_cases_count_the_images(&Problem::empty(Piece::Rook, n), Scheme::Whole);
     }
 }
 
 proptest! {
     #[test]
-    fn the_image_of_a_plan_counts_the_images_on_boards_with_decided_squares(
+    fn the_image_of_a_case_counts_the_images_on_boards_with_decided_squares(
         problem in problems(&Piece::ALL, 1..=7),
     ) {
         for scheme in [Scheme::best(&problem), Scheme::CentreRows, Scheme::TopMirror] {
-            assert_images_of_plans_count_the_images(&problem, scheme);
+            assert_images_of_cases_count_the_images(&problem, scheme);
         }
         if problem.n() >= 6 && problem.placed().is_empty() && Group::of(&problem) == Group::FULL {
-            assert_images_of_plans_count_the_images(&problem, Scheme::CentreCross);
+            assert_images_of_cases_count_the_images(&problem, Scheme::CentreCross);
         }
     }
 }
 
-/// A kernel that never sees what stands in some bits.
-struct Blind(AttackState);
+/// A kernel with a fault: it ignores some bits of the state.
+struct IgnoresBits(AttackState);
 
-impl Blind {
+impl IgnoresBits {
     fn completions(&self, plan: &SymmetryCase, k: usize, state: AttackState) -> u64 {
         if k == plan.rows().len() {
             return 1;
@@ -388,7 +390,7 @@ impl Blind {
     }
 }
 
-impl Kernel for Blind {
+impl Kernel for IgnoresBits {
     fn count(
         &mut self,
         plan: &SymmetryCase,
@@ -404,12 +406,12 @@ impl Kernel for Blind {
 }
 
 #[test]
-fn a_program_that_is_blind_in_one_bit_disagrees_with_itself() {
+fn a_kernel_that_ignores_one_bit_disagrees_on_the_image() {
     for n in [8, 9] {
         let problem = Problem::empty(Piece::Queen, n);
         let decomposition = decompose(&problem, Scheme::CentreCross, None, 5);
         let image = decomposition.mirrored();
-        let count = |blind, decomposition| thirds(&tallies(&mut Blind(blind), decomposition));
+        let count = |blind, decomposition| thirds(&tallies(&mut IgnoresBits(blind), decomposition));
         let right = count(AttackState::default(), &decomposition);
         assert_eq!(count(AttackState::default(), &image), right, "n = {n}");
         let column = |col: usize| AttackState { columns: 1 << col, ..AttackState::default() };

@@ -1,8 +1,8 @@
-//! The shaders on every adapter of this machine, a software driver will do: subproblem by subproblem against the
-//! oracle, and state by state against their mirrors.
+//! The shaders on every adapter of this machine, of which a software driver is enough, agree with
+//! the oracle subproblem by subproblem, and with their mirrors state by state.
 //!
-//! Without an adapter these tests say "skipped: no adapter". Where one is expected (`NQUEENS_EXPECT_ADAPTER=1`) they
-//! fail then.
+//! Without an adapter these tests print "skipped: no adapter". If one is expected
+//! (`NQUEENS_EXPECT_ADAPTER=1`), they fail instead.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -22,7 +22,7 @@ use nqueens::oeis::{Sequence, lookup};
 use nqueens::tally::Tally;
 use proptest::prelude::*;
 
-/// Every adapter's backend.
+/// Returns every adapter's backend.
 fn backends() -> Vec<(String, Box<dyn Backend>)> {
     let adapters = Adapters::find();
     let opened: Vec<_> = adapters
@@ -42,7 +42,7 @@ fn backends() -> Vec<(String, Box<dyn Backend>)> {
 
 const SMALL: Shape = Shape { lanes: 512, chunk: 512, ring: 1 << 15, prefixes: 3000 };
 
-/// A kernel on each adapter.
+/// Returns a kernel on each adapter.
 fn kernels() -> Vec<(String, DeviceKernel)> {
     backends()
         .into_iter()
@@ -55,7 +55,7 @@ fn decompose(problem: &Problem, depth: Option<usize>, unit_prefixes: u64) -> Dec
     Decomposition::new(job.expect("a small board"))
 }
 
-/// The tallies of all units.
+/// Returns the tallies of all units.
 fn count(kernel: &mut DeviceKernel, decomposition: &Decomposition) -> Vec<Tally> {
     let units: Vec<u64> = (0..decomposition.units()).collect();
     kernel
@@ -84,7 +84,7 @@ fn assert_every_subproblem_agrees(
 }
 
 #[test]
-fn totals_of_n_8_to_14_are_the_known_ones() {
+fn totals_of_n_8_to_14_equal_the_published_values() {
     for (id, mut kernel) in kernels() {
         for n in 0..=14 {
             let mut total = Tally::default();
@@ -127,7 +127,7 @@ fn completions_with_placed_and_blocked_squares_agree_with_the_oracle() {
         for (n, placed, blocked) in cases {
             let problem = Problem::new(Piece::Queen, n, squares(placed), squares(blocked))
                 .expect("a problem");
-            // With few rows in the prefixes the gaps are crossed by the shaders.
+            // With few rows in the prefixes, the shaders cross the gaps.
             for depth in [None, Some(0), Some(1)] {
                 assert_every_subproblem_agrees(&id, &mut kernel, &problem, depth);
             }
@@ -135,7 +135,8 @@ fn completions_with_placed_and_blocked_squares_agree_with_the_oracle() {
     }
 }
 
-/// A solution of any size from 4 on (Pauls 1874; in the form of Hoffman, Loessi and Moore 1969): even columns, then odd.
+/// Returns a solution of any size from 4 on (Pauls 1874; in the form of Hoffman, Loessi and Moore
+/// 1969): even columns, then odd.
 fn known_solution(n: usize) -> Vec<usize> {
     let mut even: Vec<usize> = (2..=n).step_by(2).collect();
     let mut odd: Vec<usize> = (1..=n).step_by(2).collect();
@@ -192,16 +193,16 @@ fn large_boards_with_few_open_squares_agree_on_every_level_and_at_every_depth() 
     }
 }
 
-/// A mirror that looks at its memory after every dispatch: nothing outgrows its room.
-struct Watched {
+/// A mirror that checks after every dispatch that no buffer overflows.
+struct Checked {
     memory: Memory,
     seen: std::collections::VecDeque<Counters>,
-    /// Where the indices of the ring begin.
+    /// The start of the indices of the ring.
     start: u32,
     fullest: std::sync::Arc<std::sync::atomic::AtomicU32>,
 }
 
-impl Backend for Watched {
+impl Backend for Checked {
     fn open(&mut self, job: &JobMemory<'_>) -> Result<(), Fault> {
         self.memory = Memory::new(job);
         Ok(())
@@ -263,7 +264,7 @@ impl Backend for Watched {
 }
 
 #[test]
-fn nothing_outgrows_its_room_also_where_the_rings_indices_wrap() {
+fn no_buffer_overflows_even_where_the_indices_of_the_ring_wrap() {
     let fullest = std::sync::Arc::default();
     for start in [0, u32::MAX - 1000] {
         for (n, depth) in [(14, 0), (14, 2), (13, 6), (15, 8)] {
@@ -272,7 +273,7 @@ fn nothing_outgrows_its_room_also_where_the_rings_indices_wrap() {
             {
                 let problem = Problem::empty(Piece::Queen, n);
                 let decomposition = decompose(&problem, Some(depth), 500);
-                let watched = Watched {
+                let watched = Checked {
                     memory: Memory::default(),
                     seen: std::collections::VecDeque::new(),
                     start,
@@ -291,7 +292,7 @@ fn nothing_outgrows_its_room_also_where_the_rings_indices_wrap() {
             }
         }
     }
-    // The ring was as full as it may be.
+    // The ring was as full as is allowed.
     assert!(fullest.load(std::sync::atomic::Ordering::Relaxed) > 1 << 12);
 }
 
@@ -329,16 +330,16 @@ fn devices_pass_their_self_test() {
     }
 }
 
-/// What must be the same on the device and in the mirror, whichever lane takes which states.
+/// What must be equal on the device and in the mirror, whichever lane takes which states.
 #[derive(Debug, PartialEq, Eq)]
-struct Likeness {
+struct Comparable {
     counters: [u32; 11],
     level_count: [u32; LEVELS],
     levels: Vec<Vec<LowerState>>,
     ring: Vec<UpperState>,
-    /// States in the lanes, with their stacks.
+    /// The states in the lanes, with their stacks.
     states: Vec<(UpperState, u32, Vec<[u32; 4]>)>,
-    /// What slots and lanes hold for each slot: hits, turns, shadow, states finished.
+    /// The sum over slots and lanes for each slot: hits, turns, shadow, finished states.
     sums: BTreeMap<u32, [u64; 4]>,
 }
 
@@ -347,7 +348,7 @@ fn shadow_of(slot: &Slot) -> u64 {
     (low | low_high << 32) + ((high | high_high << 32) << 16)
 }
 
-fn likeness(memory: &Memory) -> Likeness {
+fn comparable(memory: &Memory) -> Comparable {
     let Counters {
         ring_write, ring_read, ring_returned, busy, expanded, appended, expansions, ..
     } = memory.counters;
@@ -392,7 +393,7 @@ fn likeness(memory: &Memory) -> Likeness {
         let (hits, turns) = (pair(lane.hits, lane.hits_high), pair(lane.turns, lane.turns_high));
         add(lane.label & 0xffff, [hits, turns, lane.shadow.into(), lane.finished.into()]);
     }
-    Likeness {
+    Comparable {
         counters: [
             waiting,
             ring_returned,
@@ -414,7 +415,7 @@ fn likeness(memory: &Memory) -> Likeness {
     }
 }
 
-/// Runs the device and the mirror side by side, a dispatch at a time, from the same memory each time.
+/// Runs the device and the mirror, one dispatch at a time, from the same memory each time.
 struct SideBySide {
     mirror: Mirror,
     device: Box<dyn Backend>,
@@ -430,7 +431,8 @@ impl SideBySide {
             backend.submit(submission)?;
             backend.wait()?;
         }
-        let (ours, theirs) = (likeness(&self.mirror.memory()?), likeness(&self.device.memory()?));
+        let (ours, theirs) =
+            (comparable(&self.mirror.memory()?), comparable(&self.device.memory()?));
         assert_eq!(ours, theirs, "after {submission:?}");
         self.steps.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         Ok(())
@@ -451,8 +453,9 @@ impl Backend for SideBySide {
 
     fn submit(&mut self, submission: &Submission) -> Result<(), Fault> {
         for _ in 0..submission.rounds {
-            // Which states an idle lane takes is the same for all interleavings only if it takes once in a search,
-            // and if expansion and search do not meet: so a search of no turns after an expansion, and four turns.
+            // Which states an idle lane takes does not depend on the interleaving only if it takes
+            // once per search, and if expansion and search do not overlap: so a search of no turns
+            // after an expansion, and four turns.
             let mut expansion = Submission { rounds: 1, expansions: 1, ..*submission };
             (expansion.params.turns, expansion.params.flush) = (0, 0);
             self.step(&expansion)?;
@@ -465,7 +468,7 @@ impl Backend for SideBySide {
     }
 
     fn wait(&mut self) -> Result<Counters, Fault> {
-        // The driver of the device may have several submissions in flight; here each is over when the next begins.
+        // The driver may have several submissions in flight; here each ends before the next begins.
         let counters = Counters { searches: self.searches, ..self.mirror.memory()?.counters };
         Ok(counters)
     }
@@ -484,7 +487,7 @@ impl Backend for SideBySide {
 }
 
 #[test]
-fn shaders_follow_their_mirrors_state_by_state() {
+fn shaders_agree_with_their_mirrors_state_by_state() {
     let shape = Shape { lanes: 64, chunk: 4096, ring: 1 << 17, prefixes: 500 };
     for (id, device) in backends() {
         let steps = std::sync::Arc::default();
@@ -515,13 +518,13 @@ fn shaders_follow_their_mirrors_state_by_state() {
     }
 }
 
-/// A backend whose lanes and slots start just below the ends of their counters.
-struct NearTheEnd(Box<dyn Backend>);
+/// A backend whose lanes and slots start just below the limits of their counters.
+struct NearOverflow(Box<dyn Backend>);
 
-/// What lanes and slots hold at the start: hits, turns; the pair is about to carry.
-const HEAD_START: u32 = u32::MAX - 3;
+/// The initial values of hits and turns in lanes and slots, just before a carry.
+const INITIAL: u32 = u32::MAX - 3;
 
-impl Backend for NearTheEnd {
+impl Backend for NearOverflow {
     fn open(&mut self, job: &JobMemory<'_>) -> Result<(), Fault> {
         self.0.open(job)
     }
@@ -530,11 +533,11 @@ impl Backend for NearTheEnd {
         self.0.load(batch)?;
         let mut memory = self.0.memory()?;
         for slot in &mut memory.slots {
-            (slot.hits, slot.turns) = (HEAD_START, HEAD_START);
+            (slot.hits, slot.turns) = (INITIAL, INITIAL);
         }
         for lane in &mut memory.lanes {
-            // `finished` is 0, so that nothing says that the lane was parked.
-            (lane.hits, lane.turns, lane.shadow) = (HEAD_START, HEAD_START, SHADOW_LIMIT - 1);
+            // `finished` is 0, so that the lane does not count as parked.
+            (lane.hits, lane.turns, lane.shadow) = (INITIAL, INITIAL, SHADOW_LIMIT - 1);
         }
         self.0.set_memory(&memory)
     }
@@ -548,13 +551,13 @@ impl Backend for NearTheEnd {
     }
 
     fn slots(&mut self) -> Result<Vec<Slot>, Fault> {
-        // The head start is taken off again, in 64 bits.
+        // The initial values are subtracted again, in 64 bits.
         let lanes = self.0.memory()?.lanes.len() as u64;
         let mut slots = self.0.slots()?;
         for (index, slot) in slots.iter_mut().enumerate() {
-            // All lanes begin with the label of slot 0.
+            // All lanes start with the label of slot 0.
             let from_lanes = if index == 0 { lanes } else { 0 };
-            let start = u64::from(HEAD_START) * (1 + from_lanes);
+            let start = u64::from(INITIAL) * (1 + from_lanes);
             for (low, high) in
                 [(&mut slot.hits, &mut slot.hits_high), (&mut slot.turns, &mut slot.turns_high)]
             {
@@ -583,7 +586,7 @@ fn counters_that_pass_32_bits_carry() {
     backends.push(("mirror".into(), Box::new(Mirror::default())));
     for (id, backend) in backends {
         let shape = Shape { lanes: 128, chunk: 256, ring: 1 << 14, prefixes: 3000 };
-        let mut kernel = DeviceKernel::new(Box::new(NearTheEnd(backend)), shape, true);
+        let mut kernel = DeviceKernel::new(Box::new(NearOverflow(backend)), shape, true);
         let mut total = Tally::default();
         for tally in count(&mut kernel, &decompose(&Problem::empty(Piece::Queen, 11), None, 200)) {
             total.merge(&tally).expect("a small sum");

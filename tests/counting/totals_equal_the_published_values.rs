@@ -9,7 +9,7 @@ use nqueens::oeis::{Sequence, lookup};
 
 fn assert_totals(kernel: KernelKind) {
     if !kernel.runs_here() {
-        // Straight to stderr: the test runner hides what passing tests print.
+        // Written to stderr directly: the test runner hides the output of passing tests.
         let _ =
             writeln!(std::io::stderr(), "skipped: kernel {kernel} does not run on this processor");
         return;
@@ -21,7 +21,7 @@ fn assert_totals(kernel: KernelKind) {
     }
 }
 
-/// The oracle takes a minute or two of two cores for n = 16; everything else answers to it.
+/// The oracle takes a minute or two on two cores for n = 16; everything else is compared with it.
 #[test]
 fn reference_totals_up_to_16() {
     assert_totals(KernelKind::Reference);
