@@ -1,5 +1,6 @@
-//! `nqueens check` says of each file what the library says of its bytes. `nqueens-check` is compared with the library in
-//! the same way, in the tests of the package `nqueens-proof`, so the two programs accept the same files.
+//! `nqueens check` and the library give the same result for every file. The tests of the package
+//! `nqueens-proof` compare `nqueens-check` with the library in the same way, so the two programs
+//! accept the same files.
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +19,8 @@ fn check(path: &Path, limit: u64) -> Output {
     command.stdin(Stdio::null()).output().expect("the program starts")
 }
 
-/// Checks that the program says of this file what the library says. Returns whether it is accepted.
+/// Asserts that the program and the library give the same result for a file. Returns whether it is
+/// accepted.
 fn assert_agrees(name: &str, path: &Path, bytes: &[u8], limit: u64) -> bool {
     let output = check(path, limit);
     let stdout = String::from_utf8(output.stdout).expect("the program writes UTF-8");
@@ -27,7 +29,7 @@ fn assert_agrees(name: &str, path: &Path, bytes: &[u8], limit: u64) -> bool {
         Ok(statement) => (0, format!("{statement}\n"), &stdout),
         Err(error) => {
             let code = error.class().exit_code();
-            // The program explains `--max-work` in other words.
+            // The program words the advice about `--max-work` differently.
             let is_unfinished = error.class() == ErrorClass::Unfinished;
             let reason =
                 if is_unfinished { "--max-work allows more".into() } else { format!("{error}\n") };
@@ -43,7 +45,7 @@ fn assert_agrees(name: &str, path: &Path, bytes: &[u8], limit: u64) -> bool {
 }
 
 #[test]
-fn kept_and_changed_certificates_are_accepted_as_the_library_accepts_them() {
+fn stored_and_changed_certificates_are_accepted_as_by_the_library() {
     let folder = Folder::new("cli-check");
     let path = folder.0.join("file.proof");
     let mut accepted = 0;
@@ -54,7 +56,7 @@ fn kept_and_changed_certificates_are_accepted_as_the_library_accepts_them() {
     assert!(accepted > 3, "only {accepted} are accepted within the limit");
     let mutations = Mutations::new();
     let (mut accepted, mut refused) = (0, 0);
-    // Each takes a process, so there are fewer than in the test of the library.
+    // Each run starts a process, so there are fewer than in the test of the library.
     let seeds = Mutations::seeds(300);
     for &seed in &seeds {
         let mutation = mutations.get(seed);

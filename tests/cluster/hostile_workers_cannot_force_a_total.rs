@@ -1,5 +1,5 @@
-//! Whoever holds a worker's token and is hostile: real coordinators, and clients that say whatever suits them. No total
-//! is ever finished and wrong, whoever lied is named, and whoever did not is not.
+//! Hostile clients with valid worker tokens, against real coordinators. No job ever finishes with a
+//! wrong total, every liar is named, and no honest worker is accused.
 
 use crate::support;
 
@@ -21,11 +21,12 @@ use tonic::Code;
 
 const FAST: [&str; 4] = ["--sync", "1s", "--lease", "5s"];
 
-/// Adds completions to a result so that nothing in it contradicts itself: to its first sub-range, if that was asked for.
-/// Returns whether it did.
+/// Adds completions to a result so that it remains consistent: to its first sub-range, if that was
+/// counted. Returns whether it changed anything.
 fn inflate(lease: &Assignment, result: &mut UnitResult, more: u64) -> bool {
     let asked = lease.sub_ranges.is_empty() || lease.sub_ranges.numbers().any(|number| number == 0);
-    // A weight that a unit has not is refused: it leaves alone what has no orbits of eight.
+    // Only weights that the unit has are accepted: units without orbits of eight are left
+    // unchanged.
     if !asked || !result.parts.iter().any(|part| part.weight == 24) {
         return false;
     }
@@ -41,25 +42,26 @@ fn inflate(lease: &Assignment, result: &mut UnitResult, more: u64) -> bool {
 type Change<'a> = dyn FnMut(&Assignment, &mut UnitResult) + 'a;
 
 /// A worker that changes what it counted.
-struct Player<'a> {
+struct Participant<'a> {
     worker: Worker,
-    /// How often it has its turn while others have it once.
+    /// The number of turns it has for each turn of the others.
     turns: u32,
     change: Box<Change<'a>>,
-    /// Leases that it was given.
+    /// The leases that it has received.
     seen: Vec<Assignment>,
 }
 
-impl<'a> Player<'a> {
+impl<'a> Participant<'a> {
     fn new(worker: Worker, change: impl FnMut(&Assignment, &mut UnitResult) + 'a) -> Self {
         Self { worker, turns: 1, change: Box::new(change), seen: Vec::new() }
     }
 
-    fn honest(name: &str, link: Channel) -> Self {
-        Self::new(Worker::new(name, link), |_, _| ())
+    fn honest(name: &str, channel: Channel) -> Self {
+        Self::new(Worker::new(name, channel), |_, _| ())
     }
 
-    /// Syncs, counts all that it has in hand, and hands it in. Returns what it was told, or nothing if it calls too often.
+    /// Syncs, counts all held units and submits them. Returns the verdicts, or nothing if the
+    /// worker was rate-limited.
     async fn turn(&mut self) -> Vec<Verdict> {
         let mut results = Vec::new();
         match self.worker.sync().await {
@@ -91,17 +93,21 @@ impl<'a> Player<'a> {
 }
 
 fn is_right(job: &v1::JobStatus, known: u128) -> bool {
-    let total = Tally::try_from(job.total.as_ref().expect("a total")).expect("whole");
+    let total = Tally::try_from(job.total.as_ref().expect("a total")).expect("a valid tally");
     job.done == job.units && total.solutions() == Ok(known)
 }
 
-/// Lets everybody work until the job is finished, or disputed for so long that it remains so.
-async fn play(coordinator: &Coordinator, players: &mut [Player<'_>], known: u128) -> v1::JobStatus {
+/// Runs the workers until the job is finished, or disputed for so long that it will stay disputed.
+async fn run_campaign(
+    coordinator: &Coordinator,
+    participants: &mut [Participant<'_>],
+    known: u128,
+) -> v1::JobStatus {
     let began = Instant::now();
     loop {
-        for player in &mut *players {
-            for _ in 0..player.turns {
-                player.turn().await;
+        for participant in &mut *participants {
+            for _ in 0..participant.turns {
+                participant.turn().await;
             }
         }
         let job = coordinator.last_job().await;
@@ -113,8 +119,8 @@ async fn play(coordinator: &Coordinator, players: &mut [Player<'_>], known: u128
             }
             JobState::Disputed if began.elapsed() > PATIENCE / 2 => return job,
             state => {
-                let believed = job.done == job.units && job.checked == job.units;
-                assert!(state == JobState::Disputed || right || !believed, "{job:?}");
+                let complete = job.done == job.units && job.checked == job.units;
+                assert!(state == JobState::Disputed || right || !complete, "{job:?}");
             }
         }
         assert!(began.elapsed() < PATIENCE, "it does not end: {job:?}");
@@ -123,11 +129,11 @@ async fn play(coordinator: &Coordinator, players: &mut [Player<'_>], known: u128
 }
 
 async fn workers(coordinator: &Coordinator) -> Vec<v1::WorkerStatus> {
-    let answer = coordinator.link().operations().workers(v1::WorkersRequest {}).await;
-    answer.expect("told").into_inner().workers
+    let answer = coordinator.channel().operations().workers(v1::WorkersRequest {}).await;
+    answer.expect("answered").into_inner().workers
 }
 
-/// The workers in quarantine, by name.
+/// Returns the names of the quarantined workers.
 async fn quarantined(coordinator: &Coordinator) -> Vec<String> {
     let workers = workers(coordinator).await;
     workers
@@ -137,14 +143,14 @@ async fn quarantined(coordinator: &Coordinator) -> Vec<String> {
         .collect()
 }
 
-/// Bytes of the ledger with its journal.
+/// Returns the size of the ledger with its journal in bytes.
 fn ledger_bytes(coordinator: &Coordinator) -> u64 {
     let files = std::fs::read_dir(coordinator.data()).expect("a folder").flatten();
     let ledger = files.filter(|file| file.file_name().to_string_lossy().starts_with("ledger"));
     ledger.map(|file| file.metadata().map_or(0, |of| of.len())).sum()
 }
 
-/// Credentials of workers that enrol with one token.
+/// Returns the credentials of workers that enrol with one token.
 fn enrolled(authority: &Authority, owner: Option<&str>, names: &[&str]) -> Vec<Credentials> {
     let owner: Option<Name> = owner.map(|owner| owner.parse().expect("a name"));
     let uses = u32::try_from(names.len()).ok().and_then(std::num::NonZeroU32::new).expect("some");
@@ -160,25 +166,25 @@ fn enrolled(authority: &Authority, owner: Option<&str>, names: &[&str]) -> Vec<C
     names.iter().map(enrol).collect()
 }
 
-fn link(coordinator: &Coordinator, authority: &Authority, credentials: Credentials) -> Channel {
+fn channel(coordinator: &Coordinator, authority: &Authority, credentials: Credentials) -> Channel {
     let security = Security::Tls(authority.fingerprint(), Some(Box::new(credentials)));
     Channel::new(&coordinator.address, &security, PATIENCE).expect("a channel")
 }
 
 #[tokio::test]
-async fn what_was_never_leased_is_not_taken_from_a_worker_that_is_alone_after_a_restart() {
+async fn results_without_leases_are_refused_from_a_single_worker_after_a_restart() {
     let scratch = Scratch::new("hostile-alone");
     let mut coordinator = Coordinator::start_quietly(&scratch.path("data"), &FAST);
-    submit(&coordinator.link(), 11, 0).await;
-    let mut first = Worker::new("first", coordinator.link());
+    submit(&coordinator.channel(), 11, 0).await;
+    let mut first = Worker::new("first", coordinator.channel());
     first.sync().await.expect("answered");
     let others = first.held[0].clone();
     first.work(|_| ()).await.expect("answered");
     coordinator.restart();
 
-    let mut liar = Worker::new("liar", coordinator.link());
+    let mut liar = Worker::new("liar", coordinator.channel());
     liar.sync().await.expect("answered");
-    // It may be asked for a recount, too.
+    // It may be asked for a recount too.
     let own = liar.held.iter().find(|lease| !lease.mirrored).expect("open units").clone();
     let before = coordinator.last_job().await;
     let never: Vec<u64> = (0..before.units)
@@ -186,7 +192,7 @@ async fn what_was_never_leased_is_not_taken_from_a_worker_that_is_alone_after_a_
         .collect();
     assert!(never.len() > 20, "{never:?}");
     let mut forged_grant = own.grant.clone();
-    // All units, and the code that was given for some.
+    // All units, under the lease number that was issued for some.
     forged_grant[..16].copy_from_slice(&[[0; 8], before.units.to_be_bytes()].concat());
     let claims = [
         (own.attempt, own.grant.clone()),
@@ -216,7 +222,7 @@ async fn what_was_never_leased_is_not_taken_from_a_worker_that_is_alone_after_a_
             assert!(verdicts.iter().all(|&verdict| verdict == Verdict::StaleJob), "{verdicts:?}");
         }
     }
-    // Its own units it may hand in; that it counted them twice by whatever name is worth nothing.
+    // It may submit its own units; counting them again under another name confirms nothing.
     let mut results = Vec::new();
     for unit in own.units.clone() {
         let mut result = liar.count(&own, unit);
@@ -231,7 +237,7 @@ async fn what_was_never_leased_is_not_taken_from_a_worker_that_is_alone_after_a_
     liar.kernels.extend(results.iter().map(|result| result.source.kernel.clone()));
     liar.sync().await.expect("answered");
     let verdicts = liar.complete(&results).await.expect("answered");
-    // The coordinator may have found it out by now.
+    // The coordinator may have detected it by now.
     let worth_nothing = [Verdict::Duplicate, Verdict::Quarantined, Verdict::StaleJob];
     assert!(verdicts.iter().all(|verdict| worth_nothing.contains(verdict)), "{verdicts:?}");
     let after = coordinator.last_job().await;
@@ -245,19 +251,19 @@ async fn what_was_never_leased_is_not_taken_from_a_worker_that_is_alone_after_a_
         after.sources
     );
 
-    let honest = ["a", "b"].map(|name| Player::honest(name, coordinator.link()));
-    let mut players = Vec::from(honest);
-    let liar = Player::new(liar, |lease, result| {
+    let honest = ["a", "b"].map(|name| Participant::honest(name, coordinator.channel()));
+    let mut participants = Vec::from(honest);
+    let liar = Participant::new(liar, |lease, result| {
         inflate(lease, result, 1);
     });
-    players.push(liar);
-    let job = play(&coordinator, &mut players, 2680).await;
+    participants.push(liar);
+    let job = run_campaign(&coordinator, &mut participants, 2680).await;
     assert_eq!(solutions(&job), 2680);
     assert_eq!(quarantined(&coordinator).await, ["liar"]);
 }
 
 #[tokio::test]
-async fn two_owners_of_three_that_lie_alike_make_no_published_total_wrong() {
+async fn two_of_three_owners_that_lie_alike_cannot_finish_a_published_total_wrong() {
     for seed in seeds(1) {
         two_of_three_lie_alike(seed).await;
     }
@@ -266,24 +272,24 @@ async fn two_owners_of_three_that_lie_alike_make_no_published_total_wrong() {
 async fn two_of_three_lie_alike(seed: u64) {
     let scratch = Scratch::new("hostile-majority");
     let data = scratch.path("data");
-    let ours = authority(&data);
+    let authority = authority(&data);
     let coordinator = Coordinator::start_quietly(&data, &FAST);
-    submit(&coordinator.link(), 12, 0).await;
-    let mut players = Vec::new();
+    submit(&coordinator.channel(), 12, 0).await;
+    let mut participants = Vec::new();
     for (owner, name) in [("mallory", "liar-1"), ("trudy", "liar-2"), ("anna", "honest")] {
-        let credentials = enrolled(&ours, Some(owner), &[name]).remove(0);
-        let worker = Worker::new(name, link(&coordinator, &ours, credentials));
+        let credentials = enrolled(&authority, Some(owner), &[name]).remove(0);
+        let worker = Worker::new(name, channel(&coordinator, &authority, credentials));
         let lies = name != "honest";
-        let mut player = Player::new(worker, move |lease, result| {
-            // About the same units in the same way, whether they count them first or again.
+        let mut participant = Participant::new(worker, move |lease, result| {
+            // About the same units in the same way, in first counts and in recounts.
             if lies && result.unit.unit % 3 != seed % 3 {
                 inflate(lease, result, 1 + result.unit.unit % 2);
             }
         });
-        player.turns = if lies { 5 } else { 1 };
-        players.push(player);
+        participant.turns = if lies { 5 } else { 1 };
+        participants.push(participant);
     }
-    let job = play(&coordinator, &mut players, 14200).await;
+    let job = run_campaign(&coordinator, &mut participants, 14200).await;
     assert!(
         job.state() == JobState::Disputed || is_right(&job, 14200),
         "NQUEENS_SEED={seed}: {job:?}"
@@ -293,7 +299,7 @@ async fn two_of_three_lie_alike(seed: u64) {
 }
 
 #[tokio::test]
-async fn a_worker_that_begins_to_lie_after_an_honest_start_changes_no_total() {
+async fn a_worker_that_starts_to_lie_late_changes_no_total() {
     for seed in seeds(1) {
         one_of_three_lies_late(seed).await;
     }
@@ -302,12 +308,12 @@ async fn a_worker_that_begins_to_lie_after_an_honest_start_changes_no_total() {
 async fn one_of_three_lies_late(seed: u64) {
     let scratch = Scratch::new("hostile-late");
     let coordinator = Coordinator::start_quietly(&scratch.path("data"), &FAST);
-    submit(&coordinator.link(), 12, 0).await;
-    // It begins with the 4th to 8th unit of its own, and lies once to three times.
+    submit(&coordinator.channel(), 12, 0).await;
+    // It starts with the 4th to 8th of its own units, and lies one to three times.
     let (before, most) = (3 + seed % 5, 1 + seed % 3);
     let (mut honestly, mut lies) = (0, 0);
-    let liar = Worker::new("liar", coordinator.link());
-    let liar = Player::new(liar, |lease, result| {
+    let liar = Worker::new("liar", coordinator.channel());
+    let liar = Participant::new(liar, |lease, result| {
         if lease.mirrored || lies == most {
             return;
         }
@@ -316,27 +322,27 @@ async fn one_of_three_lies_late(seed: u64) {
             lies += 1;
         }
     });
-    let mut players = vec![
+    let mut participants = vec![
         liar,
-        Player::honest("a", coordinator.link()),
-        Player::honest("b", coordinator.link()),
+        Participant::honest("a", coordinator.channel()),
+        Participant::honest("b", coordinator.channel()),
     ];
-    let job = play(&coordinator, &mut players, 14200).await;
-    drop(players);
-    assert!(lies > 0, "NQUEENS_SEED={seed}: it had no chance to lie in {honestly} units");
+    let job = run_campaign(&coordinator, &mut participants, 14200).await;
+    drop(participants);
+    assert!(lies > 0, "NQUEENS_SEED={seed}: it could not lie in {honestly} units");
     assert_eq!(solutions(&job), 14200, "NQUEENS_SEED={seed}");
     assert_eq!(quarantined(&coordinator).await, ["liar"], "NQUEENS_SEED={seed}");
 }
 
 #[tokio::test]
-async fn leases_that_a_worker_invents_keep_nobody_from_work() {
+async fn invented_leases_do_not_block_other_workers() {
     let scratch = Scratch::new("hostile-claims");
     let coordinator = Coordinator::start_quietly(&scratch.path("data"), &FAST);
-    let job = submit(&coordinator.link(), 10, 0).await;
+    let job = submit(&coordinator.channel(), 10, 0).await;
     let bytes: Vec<u8> =
         (0..16).map(|i| u8::from_str_radix(&job[2 * i..2 * i + 2], 16).expect("hex")).collect();
     let units = coordinator.last_job().await.units;
-    let ghost = Worker::new("ghost", coordinator.link());
+    let ghost = Worker::new("ghost", coordinator.channel());
     let claim = |number: u64| v1::Held {
         lease: Some(v1::Lease {
             attempt: match number % 3 {
@@ -357,39 +363,39 @@ async fn leases_that_a_worker_invents_keep_nobody_from_work() {
     let held: Vec<v1::Held> = (0..4096).map(claim).collect();
     let claims =
         |capacity| v1::SyncRequest { capacity, held: held.clone(), ..ghost.sync_request() };
-    let answer = ghost.link.work().sync(claims(0)).await.expect("answered").into_inner();
+    let answer = ghost.channel.work().sync(claims(0)).await.expect("answered").into_inner();
     assert!(answer.desired.is_empty(), "{:?}", answer.desired);
     assert_eq!(answer.cancel.len(), held.len());
     assert_eq!(coordinator.last_job().await.open, units);
     assert!(workers(&coordinator).await.iter().all(|worker| worker.held == 0));
 
-    // Others have their work at once, while it goes on to claim.
-    let mut honest = Player::honest("honest", coordinator.link());
+    // Other workers get leases at once while it continues to claim.
+    let mut honest = Participant::honest("honest", coordinator.channel());
     assert!(!honest.turn().await.is_empty());
-    // If it asks for work it gets what anybody gets, and nothing of what it claims.
-    let answer = ghost.link.work().sync(claims(4)).await.expect("answered").into_inner();
+    // If it asks for work, it gets as much as any worker, and nothing of what it claims.
+    let answer = ghost.channel.work().sync(claims(4)).await.expect("answered").into_inner();
     assert_eq!(answer.cancel.len(), held.len());
     let first = answer.desired.iter().filter(|lease| !lease.mirrored);
     let granted: u64 = first.map(|lease| lease.units).sum();
-    assert!(granted <= 10, "a new owner has {granted} units in hand");
+    assert!(granted <= 10, "a new owner has {granted} held units");
     printed(&["drain", "ghost", "--data", coordinator.data()]);
-    let answer = ghost.link.work().sync(claims(4)).await.expect("answered").into_inner();
+    let answer = ghost.channel.work().sync(claims(4)).await.expect("answered").into_inner();
     assert!(answer.desired.is_empty(), "{:?}", answer.desired);
     assert!(
         workers(&coordinator).await.iter().any(|worker| worker.name == "ghost" && worker.draining)
     );
-    let mut players = [honest];
-    let job = play(&coordinator, &mut players, 724).await;
+    let mut participants = [honest];
+    let job = run_campaign(&coordinator, &mut participants, 724).await;
     assert_eq!(solutions(&job), 724);
     assert!(quarantined(&coordinator).await.is_empty());
 }
 
 #[tokio::test]
-async fn a_worker_that_contradicts_itself_without_end_is_judged_once() {
+async fn repeated_contradictions_of_a_worker_are_recorded_once() {
     let scratch = Scratch::new("hostile-flood");
     let coordinator = Coordinator::start_quietly(&scratch.path("data"), &FAST);
-    submit(&coordinator.link(), 10, 0).await;
-    let mut flood = Worker::new("flood", coordinator.link());
+    submit(&coordinator.channel(), 10, 0).await;
+    let mut flood = Worker::new("flood", coordinator.channel());
     flood.sync().await.expect("answered");
     let lease = flood.held[0].clone();
     let truth = flood.count(&lease, lease.units.start);
@@ -412,8 +418,8 @@ async fn a_worker_that_contradicts_itself_without_end_is_judged_once() {
     assert_eq!(quarantined(&coordinator).await, ["flood"]);
 
     let began = Instant::now();
-    let (mut said, mut slowest) = (0, Duration::ZERO);
-    let mut honest = Player::honest("honest", coordinator.link());
+    let (mut reported, mut slowest) = (0, Duration::ZERO);
+    let mut honest = Participant::honest("honest", coordinator.channel());
     let mut worked = false;
     while began.elapsed() < Duration::from_secs(3) {
         let calls = async {
@@ -434,30 +440,30 @@ async fn a_worker_that_contradicts_itself_without_end_is_judged_once() {
             (asked.elapsed(), !verdicts.is_empty())
         };
         let (judged, (took, had_work)) = tokio::join!(calls, asks);
-        said += judged;
+        reported += judged;
         slowest = slowest.max(took);
         worked |= had_work;
     }
-    assert!(said > 2000, "{said} results were judged");
+    assert!(reported > 2000, "{reported} results were validated");
     assert!(worked && slowest < Duration::from_secs(20), "{worked} {slowest:?}");
     let grown = ledger_bytes(&coordinator).saturating_sub(before);
     assert!(grown < 1 << 20, "the ledger grew by {grown} bytes");
-    let mut players = [honest];
-    let job = play(&coordinator, &mut players, 724).await;
+    let mut participants = [honest];
+    let job = run_campaign(&coordinator, &mut participants, 724).await;
     assert_eq!(solutions(&job), 724);
     assert_eq!(quarantined(&coordinator).await, ["flood"]);
 }
 
 #[tokio::test]
-async fn invented_names_of_kernels_and_devices_do_not_pile_up() {
+async fn invented_kernel_and_device_names_do_not_accumulate() {
     let scratch = Scratch::new("hostile-names");
     let coordinator = Coordinator::start_quietly(&scratch.path("data"), &FAST);
-    submit(&coordinator.link(), 10, 0).await;
-    let mut namer = Worker::new("namer", coordinator.link());
+    submit(&coordinator.channel(), 10, 0).await;
+    let mut namer = Worker::new("namer", coordinator.channel());
     namer.sync().await.expect("answered");
     let lease = namer.held[0].clone();
     let truth = namer.count(&lease, lease.units.start);
-    // What it never said that it has.
+    // Names that it never declared.
     for call in 0..4 {
         let results: Vec<UnitResult> = (0..1000)
             .map(|number| {
@@ -471,7 +477,7 @@ async fn invented_names_of_kernels_and_devices_do_not_pile_up() {
         assert!(verdicts.iter().all(|&verdict| verdict == Verdict::StaleJob), "{verdicts:?}");
     }
     assert!(coordinator.last_job().await.sources.is_empty());
-    // What it says that it has: as many as it may name, other ones each time, for the same units again and again.
+    // Names that it declared: as many as allowed, different ones each time, for the same units.
     for round in 0..12 {
         namer.kernels =
             (0..64).map(|number| format!("{round}-{number}-{}", "k".repeat(200))).collect();
@@ -483,7 +489,7 @@ async fn invented_names_of_kernels_and_devices_do_not_pile_up() {
         let mut request = namer.sync_request();
         request.devices = (0..64).map(device).collect();
         let devices: Vec<String> = request.devices.iter().map(|device| device.id.clone()).collect();
-        namer.link.work().sync(request).await.expect("answered");
+        namer.channel.work().sync(request).await.expect("answered");
         let mut results = Vec::new();
         for (kernel, device) in namer.kernels.iter().zip(&devices) {
             for lease in namer.held.clone() {
@@ -497,7 +503,7 @@ async fn invented_names_of_kernels_and_devices_do_not_pile_up() {
         results.truncate(1000);
         namer.complete(&results).await.expect("answered");
     }
-    // Its own units, each by another name.
+    // Its own units, each under a different name.
     namer.kernels = vec!["scalar".into()];
     namer.sync().await.expect("answered");
     let job = coordinator.last_job().await;
@@ -512,18 +518,20 @@ async fn invented_names_of_kernels_and_devices_do_not_pile_up() {
             shown.len()
         );
     }
-    let mut players =
-        [Player::honest("a", coordinator.link()), Player::honest("b", coordinator.link())];
-    let job = play(&coordinator, &mut players, 724).await;
+    let mut participants = [
+        Participant::honest("a", coordinator.channel()),
+        Participant::honest("b", coordinator.channel()),
+    ];
+    let job = run_campaign(&coordinator, &mut participants, 724).await;
     assert_eq!(solutions(&job), 724);
-    assert!(quarantined(&coordinator).await.is_empty(), "names are no lies");
+    assert!(quarantined(&coordinator).await.is_empty(), "invented names are not lies");
 }
 
 #[tokio::test]
 async fn results_that_would_overflow_the_total_are_refused() {
     let scratch = Scratch::new("hostile-overflow");
     let coordinator = Coordinator::start_quietly(&scratch.path("data"), &FAST);
-    submit(&coordinator.link(), 10, 0).await;
+    submit(&coordinator.channel(), 10, 0).await;
     let weighted = |weight: u32, completions: u128| {
         let mut parts = Parts::default();
         parts.add(weight, completions, Residues::of(completions), 1u64).expect("fits");
@@ -537,7 +545,7 @@ async fn results_that_would_overflow_the_total_are_refused() {
         ("wraps", weighted(24, u128::MAX)),
     ];
     for (name, parts) in huge {
-        let mut liar = Worker::new(name, coordinator.link());
+        let mut liar = Worker::new(name, coordinator.channel());
         liar.sync().await.expect("answered");
         let lease = liar.held[0].clone();
         let mut result = liar.count(&lease, lease.units.start);
@@ -551,24 +559,26 @@ async fn results_that_would_overflow_the_total_are_refused() {
         assert!(quarantined(&coordinator).await.contains(&name.to_owned()), "{name}");
         assert_eq!(coordinator.last_job().await.done, 0);
     }
-    let mut players =
-        [Player::honest("a", coordinator.link()), Player::honest("b", coordinator.link())];
-    let job = play(&coordinator, &mut players, 724).await;
+    let mut participants = [
+        Participant::honest("a", coordinator.channel()),
+        Participant::honest("b", coordinator.channel()),
+    ];
+    let job = run_campaign(&coordinator, &mut participants, 724).await;
     assert_eq!(solutions(&job), 724);
     assert_eq!(quarantined(&coordinator).await.len(), 5);
 }
 
 #[tokio::test]
-async fn sums_of_sub_ranges_that_are_wrong_one_by_one_are_found_and_change_no_total() {
+async fn wrong_sub_range_sums_with_a_correct_total_are_detected() {
     let scratch = Scratch::new("hostile-sums");
     let coordinator = Coordinator::start_quietly(&scratch.path("data"), &FAST);
-    submit(&coordinator.link(), 11, 0).await;
+    submit(&coordinator.channel(), 11, 0).await;
     let mut shifted = 0;
-    let liar = Player::new(Worker::new("liar", coordinator.link()), |lease, result| {
+    let liar = Participant::new(Worker::new("liar", coordinator.channel()), |lease, result| {
         if lease.mirrored {
             return;
         }
-        // Every pair that can be: their sum is right, and none of them is.
+        // Moves one completion within each pair of sub-ranges, so that the total stays correct.
         for pair in result.sub_sums.chunks_exact_mut(2) {
             if pair[1] > 0 {
                 (pair[0], pair[1]) = (pair[0] + 1, pair[1] - 1);
@@ -576,41 +586,43 @@ async fn sums_of_sub_ranges_that_are_wrong_one_by_one_are_found_and_change_no_to
             }
         }
     });
-    let mut players = [liar, Player::honest("honest", coordinator.link())];
-    let job = play(&coordinator, &mut players, 2680).await;
-    drop(players);
-    assert!(shifted > 0, "it had no chance to lie");
+    let mut participants = [liar, Participant::honest("honest", coordinator.channel())];
+    let job = run_campaign(&coordinator, &mut participants, 2680).await;
+    drop(participants);
+    assert!(shifted > 0, "it could not lie");
     assert_eq!(solutions(&job), 2680);
     assert_eq!(quarantined(&coordinator).await, ["liar"]);
 }
 
 #[tokio::test]
-async fn workers_of_before_finish_their_job_and_are_not_mistaken_for_liars() {
+async fn workers_of_an_earlier_version_finish_their_job_and_are_not_accused() {
     for newer in [0, 1] {
         let scratch = Scratch::new("hostile-old");
         let coordinator = Coordinator::start_quietly(&scratch.path("data"), &FAST);
-        submit(&coordinator.link(), 10, 0).await;
-        let mut old =
-            [Worker::new("old-1", coordinator.link()), Worker::new("old-2", coordinator.link())];
-        let mut new: Vec<Player<'_>> =
-            (0..newer).map(|_| Player::honest("new", coordinator.link())).collect();
+        submit(&coordinator.channel(), 10, 0).await;
+        let mut old = [
+            Worker::new("old-1", coordinator.channel()),
+            Worker::new("old-2", coordinator.channel()),
+        ];
+        let mut new: Vec<Participant<'_>> =
+            (0..newer).map(|_| Participant::honest("new", coordinator.channel())).collect();
         let (began, mut spots) = (Instant::now(), 0);
         while coordinator.last_job().await.state() != JobState::Finished {
             assert!(began.elapsed() < PATIENCE, "{:?}", coordinator.last_job().await);
             for worker in &mut old {
-                // It tells again what it has in hand, as it knows it: without grant and sub-ranges.
+                // It reports its held leases as it knows them: without grants and sub-ranges.
                 worker.sync().await.expect("answered");
                 for lease in &mut worker.held {
                     spots += u32::from(!lease.sub_ranges.is_empty());
                     (lease.grant, lease.sub_ranges) = (Vec::new(), SubRangeSet::default());
                 }
                 let held = worker.held.clone();
-                worker.link.work().sync(worker.sync_request()).await.expect("answered");
+                worker.channel.work().sync(worker.sync_request()).await.expect("answered");
                 worker.held = held;
                 worker.work(|result| result.sub_sums.clear()).await.expect("answered");
             }
-            for player in &mut new {
-                player.turn().await;
+            for participant in &mut new {
+                participant.turn().await;
             }
             tokio::time::sleep(Duration::from_millis(15)).await;
         }
@@ -618,28 +630,33 @@ async fn workers_of_before_finish_their_job_and_are_not_mistaken_for_liars() {
         assert_eq!(solutions(&job), 724);
         assert!(quarantined(&coordinator).await.is_empty(), "{:?}", job.notes);
         assert!(job.sources.iter().any(|source| source.worker == "old-1" && source.units > 0));
-        assert!(newer == 0 || spots > 0, "nobody asked an old worker for sub-ranges");
+        assert!(newer == 0 || spots > 0, "no recount of sub-ranges went to an old worker");
     }
 }
 
 #[tokio::test]
-async fn an_owner_is_never_asked_to_check_itself() {
+async fn an_owner_never_checks_itself() {
     let scratch = Scratch::new("hostile-owner");
     let data = scratch.path("data");
-    let ours = authority(&data);
+    let authority = authority(&data);
     let coordinator = Coordinator::start_quietly(&data, &FAST);
-    submit(&coordinator.link(), 10, 0).await;
-    let credentials = enrolled(&ours, None, &["one", "two"]);
-    let mut players: Vec<Player<'_>> = credentials
+    submit(&coordinator.channel(), 10, 0).await;
+    let credentials = enrolled(&authority, None, &["one", "two"]);
+    let mut participants: Vec<Participant<'_>> = credentials
         .into_iter()
         .zip(["one", "two"])
-        .map(|(credentials, name)| Player::honest(name, link(&coordinator, &ours, credentials)))
+        .map(|(credentials, name)| {
+            Participant::honest(name, channel(&coordinator, &authority, credentials))
+        })
         .collect();
-    let job = play(&coordinator, &mut players, 724).await;
+    let job = run_campaign(&coordinator, &mut participants, 724).await;
     assert_eq!(solutions(&job), 724);
-    assert!(players.iter().all(|player| !player.seen.is_empty()));
-    let mirrored: Vec<&Assignment> =
-        players.iter().flat_map(|player| &player.seen).filter(|lease| lease.mirrored).collect();
+    assert!(participants.iter().all(|participant| !participant.seen.is_empty()));
+    let mirrored: Vec<&Assignment> = participants
+        .iter()
+        .flat_map(|participant| &participant.seen)
+        .filter(|lease| lease.mirrored)
+        .collect();
     assert!(mirrored.is_empty(), "{mirrored:?}");
     assert_eq!((job.checked, job.self_checked), (job.audited, 0));
     let of_workers = job.sources.iter().filter(|source| !source.worker.starts_with('('));
@@ -649,12 +666,12 @@ async fn an_owner_is_never_asked_to_check_itself() {
 
 const JOB: JobHash = JobHash::from_bytes([7; 16]);
 
-/// Syncs a worker of an owner of its own, which has begun all that it has in hand.
+/// Syncs a worker with an owner of its own, which has started all held units.
 fn sync(campaign: &mut Campaign, name: &str, held: &[Assignment], now_ms: u64) -> Vec<Assignment> {
     sync_with_rate(campaign, name, held, None, now_ms)
 }
 
-/// Syncs a worker that says how many units of the job it counts a second.
+/// Syncs a worker that reports how many units of the job it counts per second.
 fn sync_with_rate(
     campaign: &mut Campaign,
     name: &str,
@@ -665,7 +682,7 @@ fn sync_with_rate(
     sync_of_owner(campaign, (name, name), held, rate, now_ms)
 }
 
-/// Syncs a worker of an owner: their names.
+/// Syncs a worker of an owner.
 fn sync_of_owner(
     campaign: &mut Campaign,
     (name, owner): (&str, &str),
@@ -694,7 +711,7 @@ fn source(name: &str, owner: &str) -> Source {
     Source { worker: name.to_owned(), owner: owner.to_owned(), kernel, device, build }
 }
 
-/// Returns a result of a unit with so many orbits of eight, by a worker of an owner of its own.
+/// Returns a result with so many orbits of eight for a unit, by a worker with an owner of its own.
 fn result(lease: &Assignment, unit: u64, name: &str, orbits: u64) -> UnitResult {
     let mut parts = Parts::default();
     parts.add(24, orbits, Residues::of(orbits.into()), 0u64).expect("small");
@@ -710,8 +727,8 @@ fn result(lease: &Assignment, unit: u64, name: &str, orbits: u64) -> UnitResult 
     }
 }
 
-/// Hands in a result. Returns what is said to it.
-fn hand_in(
+/// Submits a result. Returns the verdict.
+fn submit_result(
     campaign: &mut Campaign,
     result: &UnitResult,
 ) -> nqueens::cluster::campaign::ResultVerdict {
@@ -733,8 +750,9 @@ fn campaign(units: u64, published: Option<u128>, settings: Settings) -> Campaign
     campaign
 }
 
-/// Lets an honest worker count a job of five units while another, which was there first, does what `other` says, once a second.
-/// Returns the second in which the job is finished, and how many recounts the other was given.
+/// Has an honest worker count a job of five units while another one, which was there first, does
+/// what `other` returns, once a second. Returns the second in which the job finishes, and the
+/// number of recounts that the other worker received.
 fn campaign_with(other: impl Fn(u64) -> bool) -> (u64, usize) {
     let settings = Settings { lease_ms: 5_000, sync_ms: 1_000, ..Settings::default() };
     let mut campaign = Campaign::new(settings, 1, CampaignKey::from_seed(1));
@@ -752,7 +770,7 @@ fn campaign_with(other: impl Fn(u64) -> bool) -> (u64, usize) {
         let now_ms = second * 1_000;
         for lease in sync(&mut campaign, "honest", &[], now_ms) {
             for unit in lease.units.clone() {
-                hand_in(&mut campaign, &result(&lease, unit, "honest", 0));
+                submit_result(&mut campaign, &result(&lease, unit, "honest", 0));
             }
         }
         let all_done = campaign.progress(&JOB).is_some_and(|progress| progress.done == 5);
@@ -766,39 +784,39 @@ fn campaign_with(other: impl Fn(u64) -> bool) -> (u64, usize) {
             return (second, recounts);
         }
         while let Some(task) = campaign.next_for_arbiter(now_ms, |_| false) {
-            rule(&mut campaign, task, 1.0);
+            complete_task(&mut campaign, task, 1.0);
         }
     }
     (u64::MAX, recounts)
 }
 
 #[test]
-fn a_worker_that_keeps_its_recounts_for_ever_keeps_no_job_from_its_end() {
+fn a_worker_that_never_finishes_its_recounts_does_not_block_a_job() {
     let (second, recounts) = campaign_with(|_| true);
-    assert!(recounts > 0, "it was asked for nothing");
+    assert!(recounts > 0, "it received no recount");
     let patience_s = Settings::default().patience_ms / 1_000;
     assert!(second < patience_s + 30, "{second} s");
 }
 
 #[test]
-fn a_worker_that_is_gone_is_not_waited_for_longer_than_its_lease() {
+fn a_vanished_worker_delays_a_job_by_its_lease_at_most() {
     let (second, _) = campaign_with(|_| false);
     assert!(second < 20, "{second} s");
 }
 
 #[test]
-fn a_worker_that_begins_everything_and_ends_nothing_keeps_no_job_from_its_end() {
+fn a_worker_that_starts_everything_and_finishes_nothing_does_not_block_a_job() {
     let settings = Settings { lease_ms: 5_000, sync_ms: 1_000, ..Settings::default() };
     let mut campaign = campaign(5, Some(0), settings);
     let mut kept = Vec::new();
     for second in 1..2_000 {
         let now_ms = second * 1_000;
-        // By what it says of itself it is in time.
+        // By its own report it is on time.
         kept = sync_with_rate(&mut campaign, "hog", &kept, Some(1e-300), now_ms);
         if second > 20 {
             for lease in sync(&mut campaign, "honest", &[], now_ms) {
                 for unit in lease.units.clone() {
-                    hand_in(&mut campaign, &result(&lease, unit, "honest", 0));
+                    submit_result(&mut campaign, &result(&lease, unit, "honest", 0));
                 }
             }
         }
@@ -807,13 +825,13 @@ fn a_worker_that_begins_everything_and_ends_nothing_keeps_no_job_from_its_end() 
             return;
         }
     }
-    panic!("nobody else was given its units: {:?}", campaign.progress(&JOB));
+    panic!("no other worker received its units: {:?}", campaign.progress(&JOB));
 }
 
-/// Counts a lease's units, so many orbits of eight each, and hands them in.
+/// Counts a lease's units, with so many orbits of eight each, and submits them.
 fn count(campaign: &mut Campaign, lease: &Assignment, name: &str, orbits: u64) {
     for unit in lease.units.clone() {
-        let verdict = hand_in(campaign, &result(lease, unit, name, orbits));
+        let verdict = submit_result(campaign, &result(lease, unit, name, orbits));
         assert_eq!(
             verdict,
             nqueens::cluster::campaign::ResultVerdict::Accepted,
@@ -822,7 +840,8 @@ fn count(campaign: &mut Campaign, lease: &Assignment, name: &str, orbits: u64) {
     }
 }
 
-/// Lets workers count all that is open, in turn, and make no check; returns what they have in hand then.
+/// Has workers count all open units in turn, without making checks. Returns the leases they hold
+/// then.
 fn count_all(campaign: &mut Campaign, names: &[&str], units: u64, now_ms: &mut u64) {
     for _ in 0..1_000 {
         for name in names {
@@ -841,14 +860,14 @@ fn count_all(campaign: &mut Campaign, names: &[&str], units: u64, now_ms: &mut u
 }
 
 #[test]
-fn a_total_that_was_impossible_for_a_moment_needs_its_checks_all_the_same() {
-    // Some hundred workers could not be drawn for all checks before the units are done.
+fn a_total_that_was_temporarily_impossible_still_needs_its_checks() {
+    // A hundred workers could not be drawn for all checks before the units were done.
     let mut campaign = campaign(6, None, Settings::default());
     let mut now_ms = 1_000;
     count_all(&mut campaign, &["a", "b"], 6, &mut now_ms);
     let due = campaign.progress(&JOB).expect("a job").checks_due;
     assert!(due > 0, "several owners count a total that nobody has published");
-    // As if a unit that makes the sum impossible had come, and was repaired at once.
+    // As if a unit that makes the sum impossible had arrived and was corrected at once.
     campaign.apply(&CampaignEvent::JobState {
         job: JOB,
         state: nqueens::cluster::campaign::JobState::Disputed,
@@ -861,8 +880,8 @@ fn a_total_that_was_impossible_for_a_moment_needs_its_checks_all_the_same() {
     assert!(campaign.progress(&JOB).expect("a job").checks_due >= due);
 }
 
-/// What the arbiter finds of a task, where every sum is 0, after so many seconds.
-fn rule(campaign: &mut Campaign, task: ArbiterTask, elapsed_s: f64) {
+/// Records the arbiter's result for a task, where every sum is 0, after so many seconds.
+fn complete_task(campaign: &mut Campaign, task: ArbiterTask, elapsed_s: f64) {
     let sums = if task.sub_ranges.is_empty() { 4 } else { task.sub_ranges.len() };
     let ruling = Ruling { task, tally: Tally::default(), sub_sums: vec![0; sums], elapsed_s };
     let events = campaign.ruling_events(&ruling, &source("(arbiter)", COORDINATOR));
@@ -871,24 +890,24 @@ fn rule(campaign: &mut Campaign, task: ArbiterTask, elapsed_s: f64) {
 }
 
 #[test]
-fn a_check_that_a_new_owner_waits_for_and_nobody_holds_is_the_arbiters() {
+fn an_unheld_check_that_a_new_owner_waits_for_goes_to_the_arbiter() {
     let settings = Settings { audit: 0.0, owner_audits: 0, full_check: 0.0, ..Settings::default() };
     let mut campaign = campaign(100, Some(0), settings);
     let lease = sync(&mut campaign, "one", &[], 1_000).remove(0);
     sync(&mut campaign, "two", &[], 1_000);
     assert!(!campaign.has_reserved_spot_check("two") && campaign.take_newly_reserved().is_empty());
-    hand_in(&mut campaign, &result(&lease, lease.units.start, "one", 0));
+    submit_result(&mut campaign, &result(&lease, lease.units.start, "one", 0));
     sync(&mut campaign, "one", &[], 2_000);
     assert!(campaign.has_reserved_spot_check("two"));
     assert!(campaign.take_newly_reserved().into_iter().eq(["two"]));
-    let task = campaign.next_for_arbiter(2_000, |_| false).expect("it has nothing else to do");
+    let task = campaign.next_for_arbiter(2_000, |_| false).expect("the check is due");
     assert_eq!((task.unit.unit, task.dispute), (lease.units.start, false));
     assert!(!task.sub_ranges.is_empty());
-    // Nobody makes it as well.
+    // No other worker makes it too.
     assert!(!campaign.has_reserved_spot_check("two"));
     let leases = sync(&mut campaign, "two", &[], 2_000);
     assert!(leases.iter().all(|lease| !lease.mirrored), "{leases:?}");
-    rule(&mut campaign, task, 1.0);
+    complete_task(&mut campaign, task, 1.0);
     assert_eq!(campaign.next_for_arbiter(2_000, |_| false), None);
     let progress = campaign.progress(&JOB).expect("a job");
     assert_eq!(
@@ -899,14 +918,14 @@ fn a_check_that_a_new_owner_waits_for_and_nobody_holds_is_the_arbiters() {
 }
 
 #[test]
-fn a_full_check_that_takes_its_worker_too_long_goes_to_another_once_no_unit_is_open() {
+fn a_slow_full_check_goes_to_another_worker_once_no_unit_is_open() {
     let settings = Settings { audit: 0.0, owner_audits: 0, full_check: 1.0, ..Settings::default() };
     for (units, late_ms, goes) in [(2, 2_000, false), (2, 3_000, true), (100, 60_000, false)] {
         let mut campaign = campaign(units, Some(0), settings);
         let lease = sync(&mut campaign, "one", &[], 1_000).remove(0);
         let mut held: Vec<Vec<Assignment>> =
             ["two", "three"].iter().map(|name| sync(&mut campaign, name, &[], 1_000)).collect();
-        hand_in(&mut campaign, &result(&lease, lease.units.start, "one", 0));
+        submit_result(&mut campaign, &result(&lease, lease.units.start, "one", 0));
         let mut sync_both = |campaign: &mut Campaign, now_ms| -> Vec<bool> {
             let names = ["two", "three"].iter().zip(&mut held);
             let makes = names.map(|(name, held)| {
@@ -927,7 +946,7 @@ fn a_full_check_that_takes_its_worker_too_long_goes_to_another_once_no_unit_is_o
 }
 
 #[test]
-fn audits_of_whole_units_wait_for_a_slow_coordinator_no_longer_than_is_documented() {
+fn audits_of_whole_units_wait_for_a_slow_coordinator_no_longer_than_documented() {
     let settings = Settings { audit: 1.0, spot_check: 0.0, full_check: 0.0, ..Settings::default() };
     for (unit_s, most) in [(0.1, 8), (100.0, 1)] {
         let mut campaign = campaign(100_000, Some(0), settings);
@@ -946,28 +965,28 @@ fn audits_of_whole_units_wait_for_a_slow_coordinator_no_longer_than_is_documente
                 } else {
                     task.sub_ranges.len() as f64 / 4.0
                 };
-                rule(&mut campaign, task, share * unit_s);
+                complete_task(&mut campaign, task, share * unit_s);
             }
             waited.push(full);
         }
-        // How long it takes is not known before the first ones.
+        // The duration of an audit is not known before the first ones.
         assert_eq!(waited.iter().skip(1).max(), Some(&most), "units of {unit_s} s: {waited:?}");
     }
 }
 
 #[test]
-fn an_owner_that_begins_anew_is_not_kept_from_work_by_what_it_counted_before() {
+fn the_history_of_an_owner_does_not_block_its_new_start() {
     let settings = Settings { spot_check: 0.0, full_check: 0.0, audit: 0.0, ..Settings::default() };
     let mut campaign = campaign(400, Some(0), settings);
     let mut now_ms = 1_000;
-    // It has a record: the arbiter confirms what it counts first.
+    // It has a history: the arbiter confirms its first results.
     for _ in 0..200 {
         now_ms += 20_000;
         for lease in sync(&mut campaign, "a", &[], now_ms) {
             count(&mut campaign, &lease, "a", 0);
         }
         while let Some(task) = campaign.next_for_arbiter(now_ms, |_| false) {
-            rule(&mut campaign, task, 1.0);
+            complete_task(&mut campaign, task, 1.0);
         }
         if campaign.progress(&JOB).is_some_and(|progress| progress.done > 200) {
             break;
@@ -982,13 +1001,13 @@ fn an_owner_that_begins_anew_is_not_kept_from_work_by_what_it_counted_before() {
     campaign.apply(&CampaignEvent::WorkerReleased { worker: "a".into() });
     now_ms += 1_000;
     let leases = sync(&mut campaign, "a", &[], now_ms);
-    assert!(!leases.is_empty(), "nothing of it is to be checked, so nothing is waited for");
+    assert!(!leases.is_empty(), "none of its results needs a check, so it need not wait");
 }
 
 #[test]
-fn an_owner_that_says_again_and_again_that_a_unit_failed_does_not_set_it_aside() {
+fn one_owner_alone_cannot_set_a_unit_aside_by_repeated_failures() {
     let mut campaign = campaign(1, Some(0), Settings::default());
-    // Another owner's only lease of it expires, once.
+    // Another owner's only lease of the unit expires once.
     let lease = sync(&mut campaign, "honest", &[], 1_000).remove(0);
     let lease_ms = Settings::default().lease_ms;
     let unit = UnitId { job: JOB, unit: 0 };
@@ -1004,10 +1023,10 @@ fn an_owner_that_says_again_and_again_that_a_unit_failed_does_not_set_it_aside()
             }
         }
     }
-    // The other says so, too: then it is set aside.
+    // The other owner reports a failure too: then it is set aside.
     for _ in 0..2 {
-        let said = campaign.fail(unit, lease.attempt, "honest", "it is so");
-        if let Some(event) = said {
+        let reported = campaign.fail(unit, lease.attempt, "honest", "it is so");
+        if let Some(event) = reported {
             assert!(matches!(event, CampaignEvent::UnitPoisoned { .. }), "{event:?}");
             return;
         }
@@ -1016,12 +1035,12 @@ fn an_owner_that_says_again_and_again_that_a_unit_failed_does_not_set_it_aside()
 }
 
 #[test]
-fn an_owner_of_whom_three_workers_were_convicted_is_out_also_for_the_next_coordinator() {
+fn an_owner_with_three_convicted_workers_is_excluded_even_after_a_restart() {
     let convicted = |campaign: &mut Campaign, name: &str| {
         let (worker, reason) = (name.to_owned(), "it lied".to_owned());
         campaign.apply(&CampaignEvent::WorkerQuarantined { worker, reason, widen: true });
     };
-    // As read from a ledger: none of its results is in force.
+    // As read from a ledger: none of its results is valid.
     let mut campaign = campaign(4, None, Settings::default());
     for name in ["liar-1", "liar-2", "liar-3", "liar-4"] {
         campaign.register_owner(name, "mallory");
@@ -1035,7 +1054,7 @@ fn an_owner_of_whom_three_workers_were_convicted_is_out_also_for_the_next_coordi
 }
 
 #[test]
-fn a_published_total_that_is_finished_is_not_opened_again() {
+fn a_finished_job_with_a_published_total_is_not_reopened() {
     let mut campaign = campaign(4, Some(4 * 8), Settings { audit: 0.0, ..Settings::default() });
     let mut now_ms = 1_000;
     let first = sync(&mut campaign, "a", &[], now_ms);
@@ -1046,8 +1065,8 @@ fn a_published_total_that_is_finished_is_not_opened_again() {
         job: JOB,
         state: nqueens::cluster::campaign::JobState::Finished,
     });
-    // Another answer to what it had counted, and a conviction for something else.
-    let other = hand_in(&mut campaign, &result(&first[0], first[0].units.start, "a", 2));
+    // A contradictory recount of its unit, and a conviction for something else.
+    let other = submit_result(&mut campaign, &result(&first[0], first[0].units.start, "a", 2));
     assert!(matches!(
         other,
         nqueens::cluster::campaign::ResultVerdict::Refused
@@ -1059,7 +1078,7 @@ fn a_published_total_that_is_finished_is_not_opened_again() {
 }
 
 #[test]
-fn workers_of_one_owner_that_all_have_a_unit_keep_no_other_owner_from_it() {
+fn workers_of_one_owner_that_all_hold_a_unit_do_not_block_other_owners() {
     let settings = Settings { lease_ms: 5_000, sync_ms: 1_000, ..Settings::default() };
     let patience_s = settings.patience_ms / 1_000;
     let mut campaign = campaign(1, Some(0), settings);
@@ -1078,25 +1097,25 @@ fn workers_of_one_owner_that_all_have_a_unit_keep_no_other_owner_from_it() {
             }
         }
     }
-    panic!("nobody else was given the unit: {:?}", campaign.progress(&JOB));
+    panic!("no other worker received the unit: {:?}", campaign.progress(&JOB));
 }
 
 #[test]
-fn a_recount_confirms_nothing_but_the_result_that_it_was_leased_for() {
+fn a_recount_confirms_only_the_result_that_it_was_leased_for() {
     let settings = Settings { full_check: 1.0, ..Settings::default() };
     let mut campaign = campaign(20, None, settings);
     let lease = sync(&mut campaign, "first", &[], 1_000).remove(0);
     let unit = lease.units.start;
     assert_eq!(
-        hand_in(&mut campaign, &result(&lease, unit, "first", 1)),
+        submit_result(&mut campaign, &result(&lease, unit, "first", 1)),
         nqueens::cluster::campaign::ResultVerdict::Accepted
     );
     let held = sync(&mut campaign, "second", &[], 2_000);
     let recount = held
         .iter()
         .find(|lease| lease.mirrored && lease.units.contains(&unit))
-        .expect("nobody else may");
-    // The first is sacrificed; a third that lies takes its place.
+        .expect("no other worker may");
+    // The first result is voided; a third worker that lies replaces it.
     let events = campaign.quarantine("first", "it was found out", true);
     events.iter().for_each(|event| campaign.apply(event));
     let third = sync(&mut campaign, "third", &[], 3_000);
@@ -1105,11 +1124,11 @@ fn a_recount_confirms_nothing_but_the_result_that_it_was_leased_for() {
         .find(|lease| !lease.mirrored && lease.units.contains(&unit))
         .expect("it is open");
     assert_eq!(
-        hand_in(&mut campaign, &result(third, unit, "third", 2)),
+        submit_result(&mut campaign, &result(third, unit, "third", 2)),
         nqueens::cluster::campaign::ResultVerdict::Accepted
     );
     assert_eq!(
-        hand_in(&mut campaign, &result(recount, unit, "second", 2)),
+        submit_result(&mut campaign, &result(recount, unit, "second", 2)),
         nqueens::cluster::campaign::ResultVerdict::StaleJob
     );
     assert_eq!(campaign.progress(&JOB).map(|progress| progress.checked), Some(0));

@@ -1,4 +1,5 @@
-//! Flags that are not on the command line come from variables and from a file, in the order that the README promises.
+//! Flags that are not on the command line are read from environment variables and from a file, with
+//! the precedence that the README documents.
 
 use crate::support::program;
 
@@ -11,7 +12,7 @@ fn object(output: &str) -> serde_json::Value {
 }
 
 #[test]
-fn the_command_line_goes_before_variables_and_those_before_the_file() {
+fn the_command_line_precedes_variables_and_variables_precede_the_file() {
     let scratch = Scratch::new("configured");
     let file = scratch.file("config.toml");
     fs::write(
@@ -48,7 +49,7 @@ fn the_command_line_goes_before_variables_and_those_before_the_file() {
 }
 
 #[test]
-fn config_show_says_where_each_value_comes_from() {
+fn config_show_names_the_source_of_each_value() {
     let scratch = Scratch::new("shown");
     let file = scratch.file("config.toml");
     fs::write(&file, "[worker]\nthreads = 2\ntoken = 'secret'\n").expect("written");
@@ -76,7 +77,7 @@ fn config_show_says_where_each_value_comes_from() {
 }
 
 #[test]
-fn a_file_that_cannot_be_used_is_refused_before_anything_runs() {
+fn an_invalid_file_is_refused_before_anything_runs() {
     let scratch = Scratch::new("unusable");
     let file = scratch.file("config.toml");
     let count = ["--config", &file, "count", "8"];
@@ -95,10 +96,10 @@ fn a_file_that_cannot_be_used_is_refused_before_anything_runs() {
 }
 
 #[test]
-fn a_file_that_cannot_be_used_keeps_nobody_from_help() {
+fn help_works_with_an_invalid_file() {
     let scratch = Scratch::new("helpful");
     let folder = scratch.path("nqueens");
-    fs::create_dir_all(&folder).expect("made");
+    fs::create_dir_all(&folder).expect("created");
     fs::write(folder.join("config.toml"), [b'n', 0xff]).expect("written");
     let run = |words: &[&str]| {
         let mut command = nqueens(words);

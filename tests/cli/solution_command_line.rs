@@ -1,5 +1,5 @@
-//! `solve`, `list`, `placements` and `greedy` keep the command line's contract: data on stdout, a summary or one line
-//! of complaint on stderr, documented exit codes, documented formats.
+//! `solve`, `list`, `placements` and `greedy` write data to stdout and a summary or a one-line
+//! error to stderr, and end with the documented exit codes.
 
 use crate::support::program;
 
@@ -13,14 +13,14 @@ use serde_json::{Value, json};
 
 use program::{Scratch, nqueens};
 
-/// The program, its exit code, stdout and stderr.
+/// Runs the program. Returns its exit code, stdout and stderr.
 fn run(arguments: &[&str]) -> (i32, String, String) {
     let Output { status, stdout, stderr } = program::run(arguments);
     let text = |bytes| String::from_utf8(bytes).expect("the program writes UTF-8");
     (status.code().expect("no signal ended it"), text(stdout), text(stderr))
 }
 
-/// What the program prints when all goes well.
+/// Runs the program, which must succeed, and returns what it prints.
 fn data(arguments: &[&str]) -> String {
     let (code, out, err) = run(arguments);
     assert_eq!(code, 0, "{arguments:?}: {err}");
@@ -28,8 +28,8 @@ fn data(arguments: &[&str]) -> String {
     out
 }
 
-/// The program ends with this code and one line on stderr that has these words.
-fn assert_ends(arguments: &[&str], code: i32, words: &[&str]) -> String {
+/// Asserts that the program ends with this exit code and one line on stderr that contains `words`.
+fn assert_exits(arguments: &[&str], code: i32, words: &[&str]) -> String {
     let (found, out, err) = run(arguments);
     assert_eq!(found, code, "{arguments:?}: {err}");
     assert_eq!(err.lines().count(), 1, "{arguments:?}: {err}");
@@ -54,7 +54,7 @@ fn the_formula_solves_a_million_queens() {
 }
 
 #[test]
-fn every_method_of_solve_prints_a_solution_or_how_it_ended() {
+fn every_method_of_solve_prints_a_solution_or_the_reason_for_none() {
     for method in ["formula", "backtracking", "local-search"] {
         for n in [1, 4, 5, 8, 13] {
             let text = data(&["solve", &n.to_string(), "--method", method]);
@@ -71,11 +71,11 @@ fn every_method_of_solve_prints_a_solution_or_how_it_ended() {
     for n in ["2", "3"] {
         for method in ["formula", "backtracking"] {
             let out =
-                assert_ends(&["solve", n, "--method", method], 3, &["no solution exists", method]);
+                assert_exits(&["solve", n, "--method", method], 3, &["no solution exists", method]);
             assert!(out.is_empty());
         }
         let words = ["does not prove", "best found", "local-search with seed 1", "moves tried"];
-        let out = assert_ends(&["solve", n, "--method", "local-search"], 4, &words);
+        let out = assert_exits(&["solve", n, "--method", "local-search"], 4, &words);
         assert_eq!(out.split_whitespace().filter(|word| *word == "-").count(), 1, "{out}");
     }
 }
@@ -118,16 +118,16 @@ fn json_of_solve_has_the_documented_fields() {
 }
 
 #[test]
-fn decided_squares_are_kept_and_impossible_ones_are_told() {
+fn decided_squares_are_kept_and_impossible_ones_are_reported() {
     for method in ["backtracking", "local-search"] {
         let text = data(&["solve", "8", "--place", "1,4", "--block", "2,2", "--method", method]);
         let columns: Vec<&str> = text.split_whitespace().collect();
         assert!(columns[0] == "4" && columns[1] != "2", "{method}: {text}");
     }
     // The only solutions are 2 4 1 3 and 3 1 4 2.
-    assert_ends(&["solve", "4", "--place", "1,1"], 3, &["no solution exists", "backtracking"]);
+    assert_exits(&["solve", "4", "--place", "1,1"], 3, &["no solution exists", "backtracking"]);
     for command in ["solve", "list"] {
-        assert_ends(
+        assert_exits(
             &[command, "8", "--place", "1,1 2,2"],
             3,
             &["no solution exists", "1,1 and 2,2 attack"],
@@ -138,7 +138,7 @@ fn decided_squares_are_kept_and_impossible_ones_are_told() {
 }
 
 #[test]
-fn brute_force_tells_what_it_tried_and_what_was_valid() {
+fn brute_force_reports_tried_and_valid_configurations() {
     let (code, out, err) = run(&["list", "4", "--method", "brute-force"]);
     assert_eq!((code, out.as_str()), (0, "2 4 1 3\n3 1 4 2\n"));
     assert!(err.contains("256 configurations tried, 2 valid"), "{err}");
@@ -186,7 +186,7 @@ fn every_method_lists_the_same_solutions() {
 }
 
 #[test]
-fn a_list_can_be_short_and_of_one_solution_an_orbit() {
+fn a_list_can_be_limited_and_reduced_to_one_solution_per_orbit() {
     let (code, out, err) = run(&["list", "8", "--limit", "3", "--format", "digits"]);
     assert_eq!((code, out.as_str()), (0, "15863724\n16837425\n17468253\n"));
     assert!(err.contains("3 valid") && err.contains("there may be more"), "{err}");
@@ -198,7 +198,7 @@ fn a_list_can_be_short_and_of_one_solution_an_orbit() {
     let last = last.expect("a summary");
     assert_eq!((&last["listed"], &last["complete"]), (&"5".into(), &false.into()));
     for n in ["2", "3"] {
-        assert!(assert_ends(&["list", n], 3, &["no solution exists"]).is_empty());
+        assert!(assert_exits(&["list", n], 3, &["no solution exists"]).is_empty());
     }
 }
 
@@ -228,7 +228,7 @@ fn every_format_is_as_documented() {
 }
 
 #[test]
-fn lists_are_told_apart_in_every_format() {
+fn solutions_of_a_list_are_separated_in_every_format() {
     let list = |format: &str| data(&["list", "4", "--format", format]);
     assert_eq!(list("csv"), "row1,row2,row3,row4\n2,4,1,3\n3,1,4,2\n");
     assert_eq!(
@@ -265,26 +265,26 @@ fn greedy_streams_the_columns_of_the_infinite_board() {
     let mut first = [0; 10];
     out.read_exact(&mut first).expect("ten bytes");
     assert_eq!(&first, b"1\n3\n5\n2\n4\n");
-    // A reader that has what it wanted is no failure.
+    // A reader that closes the pipe early is not an error.
     drop(out);
-    assert_eq!(child.wait().expect("a child of ours").code(), Some(0));
+    assert_eq!(child.wait().expect("our own child process").code(), Some(0));
 }
 
 #[test]
-fn the_conflict_graph_is_written_whole_or_not_at_all() {
+fn the_conflict_graph_is_written_completely_or_not_at_all() {
     let scratch = Scratch::new("graph");
     let file = scratch.file("queens.col");
     data(&["solve", "8", "--write-graph", &file]);
     let graph = fs::read_to_string(&file).expect("the graph was written");
     assert!(graph.contains("\np edge 64 728\n"), "{graph}");
     let nowhere = scratch.file("no/folder.col");
-    assert_ends(&["solve", "8", "--write-graph", &nowhere], 7, &["graph", "no/folder.col"]);
-    assert_ends(&["solve", "201", "--write-graph", &file], 2, &["n = 200"]);
+    assert_exits(&["solve", "8", "--write-graph", &nowhere], 7, &["graph", "no/folder.col"]);
+    assert_exits(&["solve", "201", "--write-graph", &file], 2, &["n = 200"]);
     assert_eq!(fs::read_dir(scratch.path("")).expect("readable").count(), 1);
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_failure() {
+fn a_closed_pipe_is_not_an_error() {
     let mut child = nqueens(&["list", "16"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -293,20 +293,20 @@ fn a_reader_that_goes_away_is_no_failure() {
     let mut line = String::new();
     BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("a line");
     assert_eq!(line, "1 3 5 2 13 9 14 12 15 6 16 7 4 11 8 10\n");
-    let output = child.wait_with_output().expect("a child of ours");
+    let output = child.wait_with_output().expect("our own child process");
     assert_eq!((output.status.code(), output.stderr), (Some(0), Vec::new()));
 }
 
-/// Ctrl-C.
+/// Sends SIGINT, as Ctrl-C does.
 #[cfg(unix)]
 fn interrupt(child: &std::process::Child) {
     let id = rustix::process::Pid::from_child(child);
-    rustix::process::kill_process(id, rustix::process::Signal::INT).expect("a child of ours");
+    rustix::process::kill_process(id, rustix::process::Signal::INT).expect("our own child process");
 }
 
 #[cfg(unix)]
 #[test]
-fn an_interrupted_list_ends_with_a_whole_line_and_says_so() {
+fn an_interrupted_list_ends_with_a_complete_line_and_exit_code_130() {
     let mut child = nqueens(&["list", "20"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -318,15 +318,15 @@ fn an_interrupted_list_ends_with_a_whole_line_and_says_so() {
     interrupt(&child);
     out.read_to_string(&mut text).expect("UTF-8");
     assert!(text.ends_with('\n') && text.lines().all(|line| line.split(' ').count() == 20));
-    let output = child.wait_with_output().expect("a child of ours");
-    let complaint = String::from_utf8(output.stderr).expect("UTF-8");
-    assert_eq!(output.status.code(), Some(130), "{complaint}");
-    assert!(complaint.contains("interrupted") && complaint.lines().count() == 1, "{complaint}");
+    let output = child.wait_with_output().expect("our own child process");
+    let message = String::from_utf8(output.stderr).expect("UTF-8");
+    assert_eq!(output.status.code(), Some(130), "{message}");
+    assert!(message.contains("interrupted") && message.lines().count() == 1, "{message}");
 }
 
 #[cfg(unix)]
 #[test]
-fn an_interrupted_search_prints_the_best_that_it_found() {
+fn an_interrupted_search_prints_its_best_placement() {
     let scratch = Scratch::new("interrupted");
     let file = scratch.file("queens.col");
     let moves = u64::MAX.to_string();
@@ -344,20 +344,20 @@ fn an_interrupted_search_prints_the_best_that_it_found() {
     .stderr(Stdio::piped())
     .spawn()
     .expect("the program starts");
-    // It listens for Ctrl-C before it writes the graph.
-    while !fs::exists(&file).expect("a folder of ours") {
+    // The handler for Ctrl-C is installed before the graph is written.
+    while !fs::exists(&file).expect("readable") {
         std::thread::yield_now();
     }
     interrupt(&child);
-    let output = child.wait_with_output().expect("a child of ours");
-    let complaint = String::from_utf8(output.stderr).expect("UTF-8");
-    assert_eq!(output.status.code(), Some(130), "{complaint}");
-    assert!(complaint.contains("interrupted; local-search with seed 1"), "{complaint}");
+    let output = child.wait_with_output().expect("our own child process");
+    let message = String::from_utf8(output.stderr).expect("UTF-8");
+    assert_eq!(output.status.code(), Some(130), "{message}");
+    assert!(message.contains("interrupted; local-search with seed 1"), "{message}");
     assert_eq!(String::from_utf8(output.stdout).expect("UTF-8").split_whitespace().count(), 3);
 }
 
 #[test]
-fn bad_input_is_one_clear_line() {
+fn invalid_input_is_reported_in_one_line() {
     let cases: [(&[&str], &[&str]); 22] = [
         (&["solve", "10000001"], &["10000001", "0 to 10000000"]),
         (&["solve", "-1"], &["-1", "whole number"]),
@@ -383,6 +383,6 @@ fn bad_input_is_one_clear_line() {
         (&["placements", "100001"], &["100001", "0 to 100000"]),
     ];
     for (arguments, words) in cases {
-        assert!(assert_ends(arguments, 2, words).is_empty());
+        assert!(assert_exits(arguments, 2, words).is_empty());
     }
 }

@@ -1,5 +1,5 @@
-//! `nqueens check` accepts the certificates that are kept and those that are written now, and refuses whatever does not
-//! prove what it says.
+//! `nqueens check` accepts the certificates of earlier versions and those written now, and refuses
+//! every file that does not prove its claim.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).expect("the program writes UTF-8")
 }
 
-/// A folder of its own for each test.
+/// A temporary folder, removed when it is dropped.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -43,27 +43,27 @@ impl Drop for Scratch {
     }
 }
 
-/// `--json` of check, which must accept.
+/// Returns the output of `check --json`, which must accept the file.
 fn accepted(path: &str) -> Value {
     let output = run(&["check", path, "--json"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     serde_json::from_slice(&output.stdout).expect("one JSON object")
 }
 
-/// check refuses with this code, and one line with this word.
+/// Asserts that `check` refuses the file with this exit code and one line that contains `word`.
 fn assert_refused(path: &str, code: i32, word: &str) {
     let output = run(&["check", path]);
-    let complaint = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(code), "{complaint}");
-    assert!(output.stdout.is_empty() && complaint.lines().count() == 1, "{complaint}");
-    assert!(complaint.contains(word), "{word}: {complaint}");
+    let message = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{message}");
+    assert!(output.stdout.is_empty() && message.lines().count() == 1, "{message}");
+    assert!(message.contains(word), "{word}: {message}");
 }
 
 fn kept(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/certificates").join(name)
 }
 
-/// The first solution of the engine, with its certificate.
+/// Returns the first solution and its certificate.
 fn certified(n: usize) -> (Option<Vec<usize>>, Vec<u8>) {
     let found = first::first_solution(n, first::Options::default(), &mut Unobserved, &mut |_| {});
     assert!(found.finished);
@@ -73,7 +73,8 @@ fn certified(n: usize) -> (Option<Vec<usize>>, Vec<u8>) {
     (found.solution, certificate.expect("the engine's certificates are accepted"))
 }
 
-/// The board sizes of the kept certificates of a kind, each accepted. Their names say which: kind-n.proof, or kind-n-what.proof.
+/// Returns the board sizes of the stored certificates of a kind, each of which must be accepted.
+/// They are named kind-n.proof or kind-n-what.proof.
 fn kept_sizes(prefix: &str, kind: Kind) -> Vec<usize> {
     let mut sizes = Vec::new();
     for entry in fs::read_dir(kept("")).expect("the folder of certificates") {
@@ -82,7 +83,7 @@ fn kept_sizes(prefix: &str, kind: Kind) -> Vec<usize> {
         let Some(rest) = name.strip_prefix(prefix) else { continue };
         let n = rest.split(['-', '.']).next().expect("a size");
         let certificate = fs::read(&path).expect("a readable file");
-        assert!(certificate.len() <= 1 << 20, "{name} is too large to be kept");
+        assert!(certificate.len() <= 1 << 20, "{name} is too large for the repository");
         let proved = proof::check(&certificate).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!((proved.kind, proved.n.to_string().as_str()), (kind, n));
         sizes.push(proved.n);
@@ -92,19 +93,20 @@ fn kept_sizes(prefix: &str, kind: Kind) -> Vec<usize> {
 }
 
 #[test]
-fn the_kept_certificates_prove_first_solutions() {
+fn stored_certificates_prove_first_solutions() {
     let sizes = kept_sizes("first-", Kind::First);
     assert!(sizes.contains(&62), "{sizes:?}");
 }
 
 #[test]
-fn the_kept_certificates_of_every_format_prove_most_beautiful_solutions() {
-    // With prices of the first kind, and of that which fills diagonals; from before there were full ones; a large one.
+fn stored_certificates_of_every_format_prove_most_beautiful_solutions() {
+    // With prices of the first kind; with prices that fill diagonals; from before records of full
+    // diagonals existed; and a large one.
     assert_eq!(kept_sizes("beautiful-", Kind::Beautiful), [13, 13, 80, 144]);
 }
 
 #[test]
-fn a_written_certificate_is_accepted_and_says_what_it_proves() {
+fn a_written_certificate_is_accepted_and_its_statement_is_printed() {
     let scratch = Scratch::new("written");
     for (n, code) in [("0", 0), ("1", 0), ("2", 3), ("3", 3), ("8", 0), ("26", 0)] {
         let path = scratch.path(&format!("{n}.proof"));
@@ -128,7 +130,7 @@ fn a_written_certificate_is_accepted_and_says_what_it_proves() {
 }
 
 #[test]
-fn what_is_no_certificate_is_unreadable_and_what_proves_nothing_is_refused() {
+fn invalid_files_are_unreadable_and_certificates_that_prove_nothing_are_refused() {
     let scratch = Scratch::new("refused");
     let path = scratch.path("file");
     assert_refused(&path, 7, "cannot be read");
@@ -142,8 +144,8 @@ fn what_is_no_certificate_is_unreadable_and_what_proves_nothing_is_refused() {
     altered[20] ^= 1;
     fs::write(&path, &altered).expect("a file");
     assert_refused(&path, 6, "checksum");
-    let (kind, n, proof) = proof::open(&certificate).expect("as it was made");
-    // Another solution under the same refutations.
+    let (kind, n, proof) = proof::open(&certificate).expect("intact");
+    // Another solution with the same refutations.
     let mirrored: Vec<u8> = solution.iter().map(|&column| (n - 1 - column) as u8).collect();
     let place = proof
         .windows(n)
@@ -159,10 +161,10 @@ fn what_is_no_certificate_is_unreadable_and_what_proves_nothing_is_refused() {
 }
 
 #[test]
-fn altered_certificates_of_the_engine_prove_the_same_or_nothing() {
+fn altered_certificates_prove_the_same_or_nothing() {
     for (n, mutations) in [(3, 500), (12, 2000), (16, 2000), (24, 500)] {
         let (solution, certificate) = certified(n);
-        let (kind, _, proof) = proof::open(&certificate).expect("as it was made");
+        let (kind, _, proof) = proof::open(&certificate).expect("intact");
         let seed = 62 + n as u64;
         let mut random = Rng::with_seed(seed);
         let mut refused = 0;
@@ -203,7 +205,7 @@ fn altered_certificates_of_the_engine_prove_the_same_or_nothing() {
 }
 
 #[test]
-fn a_run_goes_on_from_what_was_refuted_before() {
+fn a_run_resumes_from_earlier_refutations() {
     let scratch = Scratch::new("resume");
     let state = scratch.path("run");
     let stopped = run(&[
@@ -238,7 +240,7 @@ fn a_run_goes_on_from_what_was_refuted_before() {
 }
 
 #[test]
-fn a_most_beautiful_run_goes_on_from_what_was_proved_before() {
+fn a_most_beautiful_run_resumes_from_earlier_records() {
     let scratch = Scratch::new("resume-beautiful");
     let state = scratch.path("run");
     let stopped = run(&[
@@ -280,9 +282,9 @@ fn a_most_beautiful_run_goes_on_from_what_was_proved_before() {
     assert_eq!(ilp.status.code(), Some(2), "{}", text(&ilp.stderr));
 }
 
-/// Runs the program where no file can have a byte.
+/// Runs the program where no file can be written.
 #[cfg(unix)]
-fn run_without_disk(arguments: &[&str]) -> std::process::Output {
+fn run_without_disk_space(arguments: &[&str]) -> std::process::Output {
     let program = env!("CARGO_BIN_EXE_nqueens");
     let mut command = std::process::Command::new("sh");
     command.args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\"", program]).args(arguments);
@@ -291,35 +293,36 @@ fn run_without_disk(arguments: &[&str]) -> std::process::Output {
 
 #[cfg(unix)]
 #[test]
-fn a_file_that_cannot_be_written_at_last_does_not_hide_the_answer() {
+fn a_file_that_cannot_be_written_at_the_end_does_not_hide_the_answer() {
     let scratch = Scratch::new("unwritten");
     for command in ["first", "beautiful"] {
         for flag in ["--resume", "--certificate"] {
             let file = scratch.path(flag);
-            let output = run_without_disk(&[command, "12", flag, &file, "--quiet", "--json"]);
+            let output = run_without_disk_space(&[command, "12", flag, &file, "--quiet", "--json"]);
             assert_eq!(output.status.code(), Some(7), "{}", text(&output.stderr));
             let report: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
             assert_eq!((&report["proven"], &report["certificate"]), (&true.into(), &Value::Null));
             assert_eq!(report["solution"].as_array().map(Vec::len), Some(12));
-            let told = text(&output.stderr);
-            assert!(told.contains("cannot be written") && told.lines().count() == 1, "{told}");
+            let message = text(&output.stderr);
+            assert!(
+                message.contains("cannot be written") && message.lines().count() == 1,
+                "{message}"
+            );
         }
     }
 }
 
-/// The same, for any command.
-fn assert_ends(arguments: &[&str], code: i32, words: &[&str]) {
+/// Asserts that a command ends with this exit code and one line that contains `words`.
+fn assert_exits(arguments: &[&str], code: i32, words: &[&str]) {
     let output = run(arguments);
-    let complaint = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {complaint}");
-    assert!(
-        output.stdout.is_empty() && complaint.lines().count() == 1,
-        "{arguments:?}: {complaint}"
-    );
-    assert!(words.iter().all(|word| complaint.contains(word)), "{arguments:?}: {complaint}");
+    let message = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {message}");
+    assert!(output.stdout.is_empty() && message.lines().count() == 1, "{arguments:?}: {message}");
+    assert!(words.iter().all(|word| message.contains(word)), "{arguments:?}: {message}");
 }
 
-/// A certificate of 56 bytes: the checker is to try everything on the board of 128 rows, and has as long as it likes.
+/// Returns a certificate of 56 bytes that makes the checker search the whole board of 128 rows,
+/// with no work limit of its own.
 fn endless() -> Vec<u8> {
     let mut proof = vec![0xff; 9];
     proof.extend([0x01, 0, 0]);
@@ -327,41 +330,41 @@ fn endless() -> Vec<u8> {
 }
 
 #[test]
-fn what_asks_for_endless_work_ends_at_the_checkers_own_limit_and_is_neither_accepted_nor_refused() {
+fn a_certificate_of_unbounded_work_is_neither_accepted_nor_refused() {
     let scratch = Scratch::new("endless");
     let path = scratch.path("endless.proof");
     assert_eq!(endless().len(), 56);
     fs::write(&path, endless()).expect("a file");
-    assert_ends(&["check", &path, "--max-work", "20000"], 4, &["20 000 steps", "--max-work"]);
-    // What it takes is enough, and one step less is not.
+    assert_exits(&["check", &path, "--max-work", "20000"], 4, &["20 000 steps", "--max-work"]);
+    // Exactly the stated work is sufficient, and one step less is not.
     let good = scratch.path("good.proof");
     fs::write(&good, certified(10).1).expect("a file");
     let work = accepted(&good)["work"].as_str().expect("a number").to_owned();
     let less = (work.parse::<u64>().expect("a number") - 1).to_string();
     assert_eq!(run(&["check", &good, "--max-work", &work]).status.code(), Some(0));
     assert_eq!(run(&["check", &good, "--max-work", "unlimited"]).status.code(), Some(0));
-    assert_ends(&["check", &good, "--max-work", &less], 4, &["--max-work"]);
-    assert_ends(&["check", &good, "--max-work", "0"], 2, &["--max-work", "unlimited"]);
-    // So are the files of earlier runs, which stay as they are.
+    assert_exits(&["check", &good, "--max-work", &less], 4, &["--max-work"]);
+    assert_exits(&["check", &good, "--max-work", "0"], 2, &["--max-work", "unlimited"]);
+    // The same holds for the checkpoints of earlier runs, which are left unchanged.
     let state = scratch.path("first.state");
     let refuted = first::Refutations::from([(vec![0], Refutation::search())]);
     let bytes = first::resume::write(128, &refuted);
     fs::write(&state, &bytes).expect("a file");
     let resume = ["first", "128", "--resume", &state, "--max-work"];
-    assert_ends(&[&resume[..], &["20000"]].concat(), 4, &["20 000 steps", "--max-work", &state]);
+    assert_exits(&[&resume[..], &["20000"]].concat(), 4, &["20 000 steps", "--max-work", &state]);
     let timed = [&resume[..], &["unlimited", "--time-limit", "0.2s"]].concat();
-    assert_ends(&timed, 4, &["time limit", &state]);
+    assert_exits(&timed, 4, &["time limit", &state]);
     assert_eq!(fs::read(&state).expect("the file"), bytes);
     let state = scratch.path("beautiful.state");
     assert_eq!(run(&["beautiful", "12", "--resume", &state, "--quiet"]).status.code(), Some(0));
     let before = fs::read(&state).expect("the file");
-    assert_ends(
+    assert_exits(
         &["beautiful", "12", "--resume", &state, "--max-work", "1"],
         4,
         &["1 step;", "--max-work"],
     );
     assert_eq!(fs::read(&state).expect("the file"), before);
-    assert_ends(
+    assert_exits(
         &["first", "8", "--method", "cp", "--max-work", "9"],
         2,
         &["--max-work needs --method exact"],
@@ -369,7 +372,7 @@ fn what_asks_for_endless_work_ends_at_the_checkers_own_limit_and_is_neither_acce
 }
 
 #[test]
-fn a_step_of_a_newer_version_is_unreadable_and_not_refused() {
+fn an_unknown_step_is_unreadable_and_not_refused() {
     let scratch = Scratch::new("newer");
     let path = scratch.path("newer.proof");
     fs::write(&path, proof::seal(Kind::First, 8, &[9, 0, 9])).expect("a file");
@@ -380,7 +383,7 @@ fn a_step_of_a_newer_version_is_unreadable_and_not_refused() {
 
 #[cfg(unix)]
 #[test]
-fn what_is_no_file_or_too_large_is_one_clear_line() {
+fn a_file_that_is_irregular_or_too_large_is_reported_in_one_line() {
     let scratch = Scratch::new("no-files");
     let folder = scratch.path("folder");
     fs::create_dir_all(&folder).expect("a folder");
@@ -402,13 +405,13 @@ fn what_is_no_file_or_too_large_is_one_clear_line() {
             &["merge", file, "."],
             &["solve", "8", "--method", "ilp", "--weights", file],
         ] {
-            assert_ends(arguments, 7, &[word, file]);
+            assert_exits(arguments, 7, &[word, file]);
         }
-        // Engines of others are told in their words.
-        assert_ends(&["run-unit", file, "--index", "0", "--out", &folder], 42, &[word]);
+        // Input files of other solvers have error messages of their own.
+        assert_exits(&["run-unit", file, "--index", "0", "--out", &folder], 42, &[word]);
     }
-    // Results of parts, too.
+    // The same holds for the results of parts.
     let plan = scratch.path("plan");
     assert_eq!(run(&["plan", "8", "--out", &plan]).status.code(), Some(0));
-    assert_ends(&["merge", &plan, &folder], 7, &["regular file"]);
+    assert_exits(&["merge", &plan, &folder], 7, &["regular file"]);
 }

@@ -1,5 +1,5 @@
-//! The tables in `records/` hold as far as a short test can tell, and docs/records.md shows them.
-//! `UPDATE_EXPECT=1` writes that page again. `records/README.md` defines the columns.
+//! The tables in `records/` are correct as far as a short test can check, and docs/records.md shows
+//! them. `UPDATE_EXPECT=1` writes that page again. `records/README.md` defines the columns.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write as _};
@@ -192,8 +192,8 @@ fn check_count(row: &Row) -> Result<(), String> {
 fn check_proof(row: &Row) -> Result<bool, String> {
     match row.required("status")? {
         "open" => {
-            let said = ["placement", "fingerprint", "certificate_bytes", "certificate_sha256"];
-            if let Some(column) = said.into_iter().find(|column| row.cell(column).is_some()) {
+            let recorded = ["placement", "fingerprint", "certificate_bytes", "certificate_sha256"];
+            if let Some(column) = recorded.into_iter().find(|column| row.cell(column).is_some()) {
                 return Err(format!("an open size has a {column}"));
             }
             check_run(row, &["user_s"])?;
@@ -238,7 +238,7 @@ fn check_literature(row: &Row, known: Option<String>, found: &str) -> Result<(),
     match (row.cell("literature"), known) {
         (Some("equal"), Some(value)) if value == found => Ok(()),
         (Some("open") | None, None) => Ok(()),
-        (said, value) => Err(format!("literature is {said:?}, published {value:?}")),
+        (recorded, value) => Err(format!("literature is {recorded:?}, published {value:?}")),
     }
 }
 
@@ -352,7 +352,7 @@ fn every_count_is_the_published_one() {
 }
 
 #[test]
-fn every_first_solution_is_one_and_its_last_rows_are_the_first() {
+fn every_first_solution_is_a_solution_and_its_last_rows_are_the_first() {
     assert_sound("records/first.csv", FIRST, check_first);
 }
 
@@ -362,7 +362,7 @@ fn every_most_beautiful_solution_has_its_fingerprint() {
 }
 
 #[test]
-fn first_solutions_of_small_boards_are_found_again() {
+fn first_solutions_of_small_boards_are_reproduced() {
     let rows = rows(&read("records/first.csv"), FIRST).expect("a table");
     for n in 1..=SOLVED_AGAIN {
         let row = rows.iter().find(|row| row.number("n") == Ok(n)).expect("every small size");
@@ -381,7 +381,7 @@ fn first_solutions_of_small_boards_are_found_again() {
 }
 
 #[test]
-fn kept_certificates_are_those_of_the_records_and_claim_the_same() {
+fn stored_certificates_match_the_records() {
     let mut compared = 0;
     for (kind, header) in [(Kind::First, FIRST), (Kind::Beautiful, BEAUTIFUL)] {
         let table = rows(&read(&format!("records/{}.csv", kind.name())), header).expect("a table");
@@ -417,7 +417,7 @@ fn claimed(certificate: &[u8], n: usize) -> Vec<usize> {
 }
 
 #[test]
-fn a_wrong_row_is_found() {
+fn a_wrong_row_is_detected() {
     let right =
         "8,1 5 8 6 3 7 2 4,proven,equal,0.01,0.00,1,epyc,333e33b,2026-11-23,95,0123456789abcdef\n";
     let faults_of = |rows: &str| faults(&format!("{FIRST}\n{rows}"), FIRST, check_first);
@@ -448,7 +448,7 @@ fn a_wrong_row_is_found() {
         let row = right.replace(from, to);
         assert!(row != right && !faults_of(&row).is_empty(), "{row}");
     }
-    assert!(!faults_of(&format!("{right}{right}")).is_empty(), "a size stands twice");
+    assert!(!faults_of(&format!("{right}{right}")).is_empty(), "a size occurs twice");
 
     let right = "4,2 4 1 3,10 10 10 10,proven,equal,0.00,0.00,1,epyc,333e33b,2026-11-23,95,0123456789abcdef\n";
     let faults_of = |row: &str| faults(&format!("{BEAUTIFUL}\n{row}"), BEAUTIFUL, check_beautiful);
@@ -479,7 +479,8 @@ fn grouped(digits: &str) -> String {
     groups
 }
 
-/// A column of a table of the page: its name in the CSV file, its heading, and the format of a cell.
+/// A column of a table of the page: its name in the CSV file, its heading, and the format of a
+/// cell.
 type Column = (&'static str, &'static str, fn(&str) -> String);
 
 const PLAIN: fn(&str) -> String = str::to_string;
@@ -512,7 +513,7 @@ const PROOF_COLUMNS: [Column; 11] = [
 ];
 
 const INTRODUCTION: &str = "\
-<!-- Generated from records/*.csv: UPDATE_EXPECT=1 cargo test-cli records_hold -->
+<!-- Generated from records/*.csv: UPDATE_EXPECT=1 cargo test-cli records_are_correct -->
 
 # Records
 
@@ -587,7 +588,7 @@ fn page() -> String {
 }
 
 #[test]
-fn the_page_shows_the_tables() {
+fn the_documentation_page_shows_the_tables() {
     let page = page();
     if std::env::var_os("UPDATE_EXPECT").is_some_and(|value| value == "1") {
         fs::write(path("docs/records.md"), &page).expect("the page is written");
@@ -595,6 +596,6 @@ fn the_page_shows_the_tables() {
     let same = read("docs/records.md") == page;
     assert!(
         same,
-        "docs/records.md is not up to date; write it with UPDATE_EXPECT=1 cargo test-cli records_hold"
+        "docs/records.md is not up to date; write it with UPDATE_EXPECT=1 cargo test-cli records_are_correct"
     );
 }

@@ -1,5 +1,5 @@
-//! A total that contradicts the published one is never given out as an answer: every way to look at the job says that it is
-//! disputed.
+//! A total that contradicts the published one is never reported as an answer: every command and
+//! page shows that the job is disputed.
 
 use crate::support;
 
@@ -13,14 +13,14 @@ use serde_json::Value;
 use support::program::{assert_refused, text};
 use support::{Coordinator, Scratch, eventually, printed, run};
 
-/// The last line of JSON that a command prints.
+/// Returns the last line of JSON that a command prints.
 fn json(output: &Output) -> Value {
     let line = text(&output.stdout).lines().last().unwrap_or_default();
     serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {output:?}"))
 }
 
-/// Enters 93 solutions of 8 queens, one too many, each unit confirmed by the coordinator itself: as if every kernel were
-/// wrong in the same way.
+/// Records 93 solutions of 8 queens, one too many, each unit confirmed by the coordinator itself:
+/// as if every kernel were wrong in the same way.
 fn miscount(data: &str) -> JobHash {
     let ledger = format!("{data}/ledger.db");
     let shown: Value =
@@ -63,18 +63,18 @@ fn miscount(data: &str) -> JobHash {
             at_ms: 1_700_000_000_001,
         }));
     }
-    let mut file = CampaignFile::open(ledger.as_ref()).expect("nobody has it");
+    let mut file = CampaignFile::open(ledger.as_ref()).expect("no coordinator has it open");
     file.append(&entries).expect("the disk has room");
     job
 }
 
 #[test]
-fn a_total_that_contradicts_the_published_one_is_disputed_for_everybody() {
+fn a_total_that_contradicts_the_published_one_is_disputed_everywhere() {
     let scratch = Scratch::new("disputed");
     let metrics =
         std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("one");
-    let heard = scratch.file("heard");
-    let command = format!("echo \"$NQUEENS_NEWS_KIND: $NQUEENS_NEWS_TEXT\" >> '{heard}'");
+    let log = scratch.file("log");
+    let command = format!("echo \"$NQUEENS_NEWS_KIND: $NQUEENS_NEWS_TEXT\" >> '{log}'");
     let metrics = metrics.to_string();
     let arguments = ["--sync", "1s", "--notify-command", &command, "--metrics", &metrics];
     let mut coordinator = Coordinator::start(&scratch.path("data"), &arguments);
@@ -84,18 +84,18 @@ fn a_total_that_contradicts_the_published_one_is_disputed_for_everybody() {
     let job = miscount(&data).to_string();
     coordinator.restart();
 
-    // Whoever waits is told what is being done, and in the end that nothing more can be.
+    // A waiting client is told about the recounts, and finally that none is left.
     let waited = run(&["submit", "count", "8", "--wait", "--json", "--data", &data]);
     assert_eq!(waited.status.code(), Some(6), "{waited:?}");
     let report = json(&waited);
     assert_eq!((&report["state"], &report["published"]), (&"disputed".into(), &"differs".into()));
     assert_eq!(report["dispute_exhausted"], true);
     assert_eq!(report["units_audited"], report["units"]);
-    let complaint = text(&waited.stderr).lines().last().expect("a line").to_owned();
-    assert!(complaint.contains("the total 93 contradicts the published value 92"), "{complaint}");
-    assert!(complaint.contains("please report it"), "{complaint}");
+    let message = text(&waited.stderr).lines().last().expect("a line").to_owned();
+    assert!(message.contains("the total 93 contradicts the published value 92"), "{message}");
+    assert!(message.contains("please report it"), "{message}");
 
-    // Only who asks for that one job by name is told by the exit code.
+    // Only a request for that job by name reports it in the exit code.
     let named = run(&["status", &job[..8], "--data", &data]);
     assert_eq!(named.status.code(), Some(6), "{named:?}");
     for line in [
@@ -114,11 +114,11 @@ fn a_total_that_contradicts_the_published_one_is_disputed_for_everybody() {
     assert!(listed.contains("disputed") && listed.contains("no recount is left"), "{listed}");
     assert!(!listed.contains("93 solutions"), "{listed}");
 
-    let heard = eventually("news of both", || {
-        std::fs::read_to_string(&heard).ok().filter(|text| text.contains("stays disputed"))
+    let log = eventually("both notifications", || {
+        std::fs::read_to_string(&log).ok().filter(|text| text.contains("stays disputed"))
     });
-    assert!(heard.contains(&format!("disputed: job {job} is disputed: ")), "{heard}");
-    assert!(!heard.contains("finished"), "{heard}");
+    assert!(log.contains(&format!("disputed: job {job} is disputed: ")), "{log}");
+    assert!(!log.contains("finished"), "{log}");
     let scraped = eventually("metrics", || {
         let mut answer = ureq::get(format!("http://{metrics}/metrics")).call().ok()?;
         let text = answer.body_mut().read_to_string().ok()?;
@@ -129,14 +129,14 @@ fn a_total_that_contradicts_the_published_one_is_disputed_for_everybody() {
         assert!(scraped.contains(&format!("{line}{{job=\"{job}\"}} {value}")), "{scraped}");
     }
 
-    // The ledger knows it, too.
+    // The ledger has the dispute too.
     let ledger = format!("{data}/ledger.db");
     let shown = printed(&["ledger", "show", &ledger]);
     assert!(shown.contains("(disputed)") && shown.contains("93, disputed"), "{shown}");
     let exported = printed(&["ledger", "export", &ledger]);
     assert!(exported.contains(r#""state":"disputed""#), "{exported}");
 
-    // Operators may steer it, but not declare it right.
+    // Operators can control the job, but cannot declare it correct.
     let before = |command: &str| {
         let answer = json(&run(&[command, &job[..8], "--json", "--data", &data]));
         answer["before"].as_str().unwrap_or_default().to_owned()
@@ -152,7 +152,7 @@ fn a_total_that_contradicts_the_published_one_is_disputed_for_everybody() {
 }
 
 #[test]
-fn shares_that_are_none_are_refused() {
+fn invalid_shares_are_refused() {
     for command in [&["coordinator"][..], &["cluster", "8"]] {
         for flag in ["--audit", "--assurance"] {
             for share in ["2", "-0.1", "101%", "nan", "much"] {

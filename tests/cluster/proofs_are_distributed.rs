@@ -1,5 +1,5 @@
-//! First and most beautiful solutions on several workers: what is found is what one machine finds alone, with a
-//! certificate, whoever is killed meanwhile and whoever lies.
+//! First and most beautiful solutions on several workers: the result equals that of one machine,
+//! with a certificate, whichever processes are killed and whichever workers lie.
 
 use crate::support;
 
@@ -15,7 +15,7 @@ use support::{
 
 const FAST: [&str; 2] = ["--sync", "1s"];
 
-/// A worker in a process of its own.
+/// Starts a worker in its own process.
 fn worker(coordinator: &Coordinator, data: &Path, arguments: &[&str]) -> Process {
     let join = coordinator.address.to_string();
     let mut command = Command::new(NQUEENS);
@@ -30,17 +30,17 @@ fn object(text: &str) -> serde_json::Value {
     serde_json::from_str(text).expect("an object")
 }
 
-/// The first solution by one machine alone.
+/// Returns the first solution found by one machine.
 fn alone(n: &str) -> serde_json::Value {
     object(&printed(&["first", n, "--json", "--quiet"]))["solution"].take()
 }
 
-/// The fingerprint of a most beautiful solution by one machine alone.
+/// Returns the fingerprint of a most beautiful solution found by one machine.
 fn fingerprint(n: &str) -> serde_json::Value {
     object(&printed(&["beautiful", n, "--json", "--quiet"]))["fingerprint"].take()
 }
 
-/// One call of a worker that is made of the library.
+/// Makes one call as a worker.
 fn prove(
     coordinator: &Coordinator,
     worker: &str,
@@ -60,11 +60,11 @@ fn prove(
         heeds_full: true,
     };
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    let answer = runtime.block_on(async { coordinator.link().proving().prove(request).await });
+    let answer = runtime.block_on(async { coordinator.channel().proving().prove(request).await });
     answer.expect("an answer").into_inner()
 }
 
-/// The only proof.
+/// Returns the status of the only proof.
 fn proof(coordinator: &Coordinator) -> serde_json::Value {
     eventually("status", || {
         let output = run(&["status", "--json", "--data", coordinator.data()]);
@@ -74,7 +74,7 @@ fn proof(coordinator: &Coordinator) -> serde_json::Value {
 }
 
 #[test]
-fn two_workers_find_what_one_machine_finds_and_its_certificate_is_accepted() {
+fn two_workers_find_the_first_solution_and_its_certificate_is_accepted() {
     let scratch = Scratch::new("together");
     let data = scratch.path("data");
     drop(authority(&data));
@@ -93,8 +93,8 @@ fn two_workers_find_what_one_machine_finds_and_its_certificate_is_accepted() {
     let checked = object(&printed(&["check", &file, "--json"]));
     assert_eq!(checked["solution"], report["solution"]);
 
-    let told = printed(&["status", "--data", coordinator.data()]);
-    assert!(told.contains("first solution of 30 queens, finished"), "{told}");
+    let reported = printed(&["status", "--data", coordinator.data()]);
+    assert!(reported.contains("first solution of 30 queens, finished"), "{reported}");
     let listed = printed(&["jobs", "--data", coordinator.data()]);
     assert!(listed.contains("finished   first solution of 30 queens: 1 3 5 2 4 9 11"), "{listed}");
     let job = report["job"].as_str().expect("a name");
@@ -102,7 +102,7 @@ fn two_workers_find_what_one_machine_finds_and_its_certificate_is_accepted() {
 }
 
 #[test]
-fn two_workers_prove_the_most_beautiful_solution_and_both_are_of_use() {
+fn two_workers_prove_the_most_beautiful_solution_and_both_contribute() {
     let scratch = Scratch::new("beautiful");
     let data = scratch.path("data");
     drop(authority(&data));
@@ -111,7 +111,7 @@ fn two_workers_prove_the_most_beautiful_solution_and_both_are_of_use() {
         let token = printed(&["token", "create", "--data", coordinator.data()]);
         worker(&coordinator, &scratch.path(name), &["--name", name, "--token", token.trim()])
     });
-    // The proof takes one of them a second or two, so both must be there before it begins.
+    // The proof takes one worker a second or two, so both must be connected before it starts.
     eventually("second worker", || {
         let listed = printed(&["workers", "--json", "--data", coordinator.data()]);
         (listed.lines().count() == 2).then_some(())
@@ -143,21 +143,21 @@ fn two_workers_prove_the_most_beautiful_solution_and_both_are_of_use() {
         (&report["solution"], &"beautiful".into())
     );
 
-    let told = printed(&["status", "--data", coordinator.data()]);
-    assert!(told.contains("most beautiful solution of 84 queens, finished"), "{told}");
-    assert!(told.contains("fingerprint"), "{told}");
+    let reported = printed(&["status", "--data", coordinator.data()]);
+    assert!(reported.contains("most beautiful solution of 84 queens, finished"), "{reported}");
+    assert!(reported.contains("fingerprint"), "{reported}");
     let listed = printed(&["jobs", "--data", coordinator.data()]);
     assert!(listed.contains("finished   most beautiful solution of 84 queens: "), "{listed}");
 }
 
 #[test]
-fn a_worker_that_is_sent_home_gets_no_more_of_a_proof() {
+fn a_drained_worker_gets_no_more_tasks_of_a_proof() {
     let scratch = Scratch::new("sent-home");
     let coordinator = Coordinator::start(&scratch.path("data"), &FAST);
     printed(&["submit", "first", "30", "--data", coordinator.data()]);
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let start =
-        || runtime.block_on(async { Worker::new("weary", coordinator.link()).sync().await });
+        || runtime.block_on(async { Worker::new("weary", coordinator.channel()).sync().await });
     start().expect("it is known now");
     let mut number = 0;
     let mut ask = |worker: &str, holding: &[u64]| {
@@ -166,18 +166,18 @@ fn a_worker_that_is_sent_home_gets_no_more_of_a_proof() {
     };
     let task = eventually("task", || Some(ask("weary", &[]).tasks.first()?.task));
     printed(&["drain", "weary", "--data", coordinator.data()]);
-    // It may keep what it has, and what it gives back does not come again.
+    // It may keep its task; a task that it gives back is not leased to it again.
     let reply = ask("weary", &[task]);
     assert_eq!((reply.tasks.len(), reply.cancel.len(), reply.running_proofs), (0, 0, 1));
     let reply = ask("weary", &[]);
     assert_eq!((reply.tasks.len(), reply.running_proofs), (0, 0));
-    // One that has restarted is another.
+    // After a restart it is a new worker.
     start().expect("answered");
     assert_eq!(eventually("task", || Some(ask("weary", &[]).tasks.first()?.task)), task);
 }
 
 #[test]
-fn a_most_beautiful_proof_goes_on_when_the_coordinator_and_its_workers_are_killed() {
+fn a_most_beautiful_proof_resumes_when_the_coordinator_and_its_workers_are_killed() {
     let scratch = Scratch::new("beautiful-killed");
     let mut coordinator = Coordinator::start(&scratch.path("data"), &FAST);
     printed(&["submit", "beautiful", "84", "--data", coordinator.data()]);
@@ -190,7 +190,7 @@ fn a_most_beautiful_proof_goes_on_when_the_coordinator_and_its_workers_are_kille
         })
     };
     let seen = searched(&coordinator);
-    // While it is searched for, people are told how far it is.
+    // The status shows the progress of the search.
     if seen["proven"] != true {
         assert!(seen["level"]["cost"].as_u64() > Some(0), "{seen}");
         assert_eq!(seen["best"].as_array().expect("a board").len(), 84);
@@ -209,7 +209,7 @@ fn a_most_beautiful_proof_goes_on_when_the_coordinator_and_its_workers_are_kille
 }
 
 #[test]
-fn who_lies_about_a_part_is_found_out_and_changes_nothing() {
+fn a_lie_about_a_subtree_is_detected_and_changes_nothing() {
     let scratch = Scratch::new("beautiful-liar");
     let coordinator = Coordinator::start(&scratch.path("data"), &FAST);
     printed(&["submit", "beautiful", "84", "--data", coordinator.data()]);
@@ -242,7 +242,7 @@ fn who_lies_about_a_part_is_found_out_and_changes_nothing() {
             tree.pop();
             tree
         }
-        // There is a solution, so this is a lie, too.
+        // There is a solution, so this is a lie too.
         _ => Vec::new(),
     };
     number += 1;
@@ -288,7 +288,7 @@ fn most_beautiful_proofs_are_paused_resumed_and_cancelled_like_other_jobs() {
     let coordinator = Coordinator::start(&scratch.path("data"), &FAST);
     let data = ["--data", coordinator.data()];
     let with = |words: &[&str]| printed(&[words, &data[..]].concat());
-    // Nobody is there to search it.
+    // No worker is connected.
     let submitted = object(&with(&["submit", "beautiful", "112", "--json"]));
     assert_eq!((&submitted["known"], &submitted["state"]), (&false.into(), &"running".into()));
     let job = submitted["job"].as_str().expect("a name");
@@ -302,14 +302,14 @@ fn most_beautiful_proofs_are_paused_resumed_and_cancelled_like_other_jobs() {
         2,
         &["is cancelled; it cannot be paused"],
     );
-    // The first solution of as many queens is another job.
+    // The first solution of as many queens is a different job.
     let first = object(&with(&["submit", "first", "112", "--json"]));
     assert_ne!(first["job"], submitted["job"]);
     assert_refused(&[&["submit", "beautiful", "251"], &data[..]].concat(), 2, &["0 to 250"]);
     let nowhere = scratch.file("no/such/folder");
     let args = ["submit", "beautiful", "8", "--certificate", &nowhere];
     assert_refused(&[&args[..], &data[..]].concat(), 7, &["cannot be written"]);
-    // Small boards need nobody.
+    // Small boards need no worker.
     for n in ["0", "1", "2", "8"] {
         let file = scratch.file("certificate");
         let args = ["submit", "beautiful", n, "--certificate", &file, "--json"];
@@ -323,7 +323,7 @@ fn most_beautiful_proofs_are_paused_resumed_and_cancelled_like_other_jobs() {
 }
 
 #[test]
-fn what_an_earlier_coordinator_has_finished_is_checked_before_it_is_handed_out() {
+fn a_stored_certificate_is_checked_before_it_is_served() {
     let scratch = Scratch::new("again");
     let mut coordinator = Coordinator::start(&scratch.path("data"), &FAST);
     let submit = ["submit", "beautiful", "12", "--wait", "--json", "--data", coordinator.data()];
@@ -334,19 +334,22 @@ fn what_an_earlier_coordinator_has_finished_is_checked_before_it_is_handed_out()
     let again = object(&printed(&submit));
     assert_eq!((&again["state"], &again["solution"]), (&"finished".into(), &report["solution"]));
     assert_eq!(again["certificate_sha256"], report["certificate_sha256"]);
-    // Another's certificate in its place: right by itself, but it proves something else.
+    // The certificate of another proof in its place: valid by itself, but it proves something else.
     let other = scratch.file("other");
     printed(&["beautiful", "13", "--quiet", "--certificate", &other]);
     let job = report["job"].as_str().expect("a name");
     let place = scratch.path("data").join("proofs").join(job).join("certificate");
     std::fs::copy(&other, &place).expect("copied");
     coordinator.restart();
-    let told = eventually("verdict", || {
+    let reported = eventually("verdict", || {
         let proof = proof(&coordinator);
         (proof["state"] == "paused").then_some(proof)
     });
-    assert_eq!((&told["solution"], &told["proven"]), (&serde_json::Value::Null, &false.into()));
-    assert!(told["notes"].to_string().contains("fails its check"), "{told}");
+    assert_eq!(
+        (&reported["solution"], &reported["proven"]),
+        (&serde_json::Value::Null, &false.into())
+    );
+    assert!(reported["notes"].to_string().contains("fails its check"), "{reported}");
     printed(&["resume", job, "--data", coordinator.data()]);
     let proved = object(&printed(&submit));
     assert_eq!((&proved["state"], &proved["solution"]), (&"finished".into(), &report["solution"]));
@@ -354,7 +357,7 @@ fn what_an_earlier_coordinator_has_finished_is_checked_before_it_is_handed_out()
 }
 
 #[test]
-fn a_proof_goes_on_when_the_coordinator_and_its_workers_are_killed() {
+fn a_first_proof_resumes_when_the_coordinator_and_its_workers_are_killed() {
     let scratch = Scratch::new("killed");
     let mut coordinator = Coordinator::start(&scratch.path("data"), &FAST);
     printed(&["submit", "first", "44", "--data", coordinator.data()]);
@@ -381,7 +384,7 @@ fn a_proof_goes_on_when_the_coordinator_and_its_workers_are_killed() {
 
 #[cfg(unix)]
 #[test]
-fn a_coordinator_that_is_asked_to_stop_loses_nothing() {
+fn a_coordinator_that_stops_on_request_loses_no_refutation() {
     let scratch = Scratch::new("asked");
     let mut coordinator = Coordinator::start(&scratch.path("data"), &FAST);
     printed(&["submit", "first", "44", "--data", coordinator.data()]);
@@ -391,7 +394,7 @@ fn a_coordinator_that_is_asked_to_stop_loses_nothing() {
     };
     eventually("refuted prefixes", || (refuted(&coordinator) >= 3).then_some(()));
     one.kill();
-    // What it had handed in is still being checked.
+    // Submitted refutations are still being checked.
     let before = eventually("peace", || {
         let before = refuted(&coordinator);
         std::thread::sleep(std::time::Duration::from_millis(300));
@@ -406,7 +409,7 @@ fn a_coordinator_that_is_asked_to_stop_loses_nothing() {
 }
 
 #[test]
-fn who_lies_is_found_out_and_believed_no_more() {
+fn a_liar_is_detected_and_quarantined() {
     let scratch = Scratch::new("liar");
     let coordinator = Coordinator::start(&scratch.path("data"), &FAST);
     printed(&["submit", "first", "20", "--data", coordinator.data()]);
@@ -415,21 +418,22 @@ fn who_lies_is_found_out_and_believed_no_more() {
     };
     let lie =
         |task: &v1::Task, answer| v1::TaskAnswer { task: task.task, answer, ..Default::default() };
-    // Says that there is no completion, with something else than a refutation; says that there is one that is none.
+    // One reports that there is no completion, with a wrong refutation; the other reports a wrong
+    // completion.
     let refutation = v1::task_answer::Answer::Refutation(vec![3, 0, 0]);
     let attacked = v1::task_answer::Answer::Completion(v1::Columns { columns: (1..=20).collect() });
     for (name, answer) in [("refuter", refutation), ("completer", attacked)] {
         let task = call(name, 1, &[], vec![]).tasks.pop().expect("a task");
-        let query = TaskQuery::try_from(&task).expect("of a board");
+        let query = TaskQuery::try_from(&task).expect("a valid task");
         assert!(matches!(query, TaskQuery::Completion(query) if query.n == 20));
         call(name, 2, &[], vec![lie(&task, Some(answer))]);
         eventually("verdict", || {
             (!call(name, 3, &[], vec![]).quarantined.is_empty()).then_some(())
         });
-        let told = printed(&["workers", "--data", coordinator.data()]);
-        assert!(!told.is_empty());
+        let reported = printed(&["workers", "--data", coordinator.data()]);
+        assert!(!reported.is_empty());
     }
-    // Who says nothing is not waited for, and who gives up is not asked for ever.
+    // The tasks of a silent worker go to others, and a worker that gives up is not asked for ever.
     let idler = call("idler", 1, &[], vec![]).tasks.pop().expect("a task");
     call("idler", 2, &[idler.task], vec![lie(&idler, None)]);
 
@@ -440,7 +444,7 @@ fn who_lies_is_found_out_and_believed_no_more() {
     assert_eq!(report["solution"], alone("20"));
     let notes = report["notes"].to_string();
     assert!(notes.contains("refuter is in quarantine") && notes.contains("completer"), "{notes}");
-    // A lie about a proof makes all that its worker says doubtful.
+    // The proof stays finished, and a released worker is accepted again.
     let status = object(&printed(&["status", "--json", "--data", coordinator.data()]));
     assert_eq!(status["proofs"][0]["state"], "finished");
     printed(&["release", "refuter", "--data", coordinator.data()]);
@@ -466,7 +470,7 @@ fn proofs_are_paused_resumed_and_cancelled_like_other_jobs() {
         2,
         &["is cancelled; it cannot be paused"],
     );
-    // Whoever submits it again wants it.
+    // Submitting it again resumes it.
     let again = object(&with(&["submit", "first", "26", "--json"]));
     assert_eq!((&again["known"], &again["state"]), (&true.into(), &"running".into()));
     let unproved = scratch.file("unproved");
@@ -498,18 +502,18 @@ fn an_idle_worker_proves_before_it_ends() {
 }
 
 #[test]
-fn a_worker_of_a_newer_version_is_told_and_never_quarantined() {
+fn a_worker_of_a_newer_version_is_notified_and_never_quarantined() {
     let scratch = Scratch::new("newer");
     let coordinator = Coordinator::start(&scratch.path("data"), &FAST);
     printed(&["submit", "first", "20", "--data", coordinator.data()]);
     let call =
         |number, holding: &[u64], answers| prove(&coordinator, "newer", number, holding, answers);
-    // A step of a refutation that this version does not know.
+    // A refutation with a step that this version does not know.
     let task = call(1, &[], vec![]).tasks.pop().expect("a task");
     let answer = Some(v1::task_answer::Answer::Refutation(vec![200]));
     call(2, &[], vec![v1::TaskAnswer { task: task.task, answer, ..Default::default() }]);
     let mut number = 2;
-    let told = eventually("what it is told", || {
+    let reported = eventually("note about its version", || {
         number += 1;
         let reply = call(number, &[], vec![]);
         assert_eq!(reply.quarantined, "");
@@ -517,12 +521,12 @@ fn a_worker_of_a_newer_version_is_told_and_never_quarantined() {
     });
     let version = env!("CARGO_PKG_VERSION");
     assert!(
-        told.unreadable.contains("kind 200") && told.unreadable.contains(version),
+        reported.unreadable.contains("kind 200") && reported.unreadable.contains(version),
         "{}",
-        told.unreadable
+        reported.unreadable
     );
-    // It is asked for no more of this kind, however often it asks.
-    assert_eq!(told.tasks.len() + call(number + 1, &[], vec![]).tasks.len(), 0);
+    // It gets no more tasks of this kind, however often it asks.
+    assert_eq!(reported.tasks.len() + call(number + 1, &[], vec![]).tasks.len(), 0);
     let _honest = worker(&coordinator, &scratch.path("honest"), &[]);
     let report =
         printed(&["submit", "first", "20", "--wait", "--json", "--data", coordinator.data()]);

@@ -1,5 +1,5 @@
-//! A coordinator's clock that was set back makes certificates that were issued before begin in the future: they are
-//! replaced without people, and let in nobody meanwhile.
+//! After a coordinator's clock was set back, certificates issued before begin in the future. They
+//! are replaced without manual action, and allow nothing else meanwhile.
 
 use crate::support;
 
@@ -30,7 +30,7 @@ use tonic::{Code, Request, Response, Status};
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
-/// Credentials, as enrolment at that time gave them.
+/// Creates credentials as enrolment at that time does.
 fn credentials(authority: &Authority, name: &str, role: Role, at_ms: u64) -> Credentials {
     let name: Name = name.parse().expect("a name");
     let token =
@@ -41,9 +41,9 @@ fn credentials(authority: &Authority, name: &str, role: Role, at_ms: u64) -> Cre
         .expect("an answer")
 }
 
-/// A coordinator whose clock is a day behind, in this process.
+/// A coordinator in this process whose clock is a day behind.
 #[derive(Clone, Debug)]
-struct Behind {
+struct CoordinatorBehind {
     authority: Arc<Authority>,
     syncs: Arc<Mutex<Vec<Result<String, String>>>>,
     renewals: Arc<AtomicU32>,
@@ -53,18 +53,18 @@ fn day_before_ms() -> u64 {
     now_ms() - DAY_MS
 }
 
-impl TimeProvider for Behind {
+impl TimeProvider for CoordinatorBehind {
     fn current_time(&self) -> Option<UnixTime> {
         Some(UnixTime::since_unix_epoch(Duration::from_millis(day_before_ms())))
     }
 }
 
-fn shown<T>(request: &Request<T>) -> Option<Vec<u8>> {
+fn client_certificate<T>(request: &Request<T>) -> Option<Vec<u8>> {
     request.peer_certs()?.first().map(|der| der.to_vec())
 }
 
 #[tonic::async_trait]
-impl Work for Behind {
+impl Work for CoordinatorBehind {
     async fn listen(
         &self,
         _: Request<v1::ListenRequest>,
@@ -76,10 +76,13 @@ impl Work for Behind {
         &self,
         request: Request<v1::SyncRequest>,
     ) -> Result<Response<v1::SyncResponse>, Status> {
-        let known =
-            self.authority.authorize(shown(&request).as_deref(), Action::Sync, day_before_ms());
-        let said = known.as_ref().map(|who| who.name.to_string()).map_err(ToString::to_string);
-        self.syncs.lock().expect("no test panics with it").push(said);
+        let known = self.authority.authorize(
+            client_certificate(&request).as_deref(),
+            Action::Sync,
+            day_before_ms(),
+        );
+        let caller = known.as_ref().map(|who| who.name.to_string()).map_err(ToString::to_string);
+        self.syncs.lock().expect("no thread panicked").push(caller);
         match known {
             Ok(_) => {
                 Ok(Response::new(v1::SyncResponse { next_sync_ms: 100, ..Default::default() }))
@@ -105,12 +108,12 @@ impl Work for Behind {
 }
 
 #[tonic::async_trait]
-impl Enrolment for Behind {
+impl Enrolment for CoordinatorBehind {
     async fn enroll(
         &self,
         _request: Request<v1::EnrollRequest>,
     ) -> Result<Response<v1::EnrollResponse>, Status> {
-        Err(Status::unauthenticated("nobody is to enrol anew"))
+        Err(Status::unauthenticated("no worker should enrol again"))
     }
 
     async fn renew(
@@ -118,7 +121,7 @@ impl Enrolment for Behind {
         request: Request<v1::RenewRequest>,
     ) -> Result<Response<v1::EnrollResponse>, Status> {
         self.renewals.fetch_add(1, Ordering::Relaxed);
-        let shown = shown(&request).expect("a certificate");
+        let shown = client_certificate(&request).expect("a certificate");
         let issued = self.authority.renew(&shown, &request.get_ref().request, day_before_ms());
         let issued = issued.map_err(|error| Status::unauthenticated(error.to_string()))?;
         let (certificate_pem, authority_pem) = (issued.certificate_pem, issued.authority_pem);
@@ -126,8 +129,8 @@ impl Enrolment for Behind {
     }
 }
 
-impl Behind {
-    /// Serves behind the handshakes of a coordinator, which see the same clock.
+impl CoordinatorBehind {
+    /// Serves with the handshakes of a coordinator, which use the same clock.
     async fn serve(&self) -> String {
         let identity =
             Arc::new(ServerIdentity::new(&self.authority, day_before_ms()).expect("an identity"));
@@ -155,28 +158,32 @@ impl Behind {
 async fn a_worker_replaces_its_certificate_when_the_coordinators_clock_alone_was_set_back() {
     let scratch = Scratch::new("coordinators-clock");
     let authority = Arc::new(authority(&scratch.path("data")));
-    let home = scratch.path("worker");
+    let folder = scratch.path("worker");
     let before = credentials(&authority, "w", Role::Worker, now_ms());
-    assert_eq!(before.renewal(now_ms()), None, "by the worker's own clock all is well");
-    before.save(&home).expect("saved");
-    let behind = Behind { authority, syncs: Arc::default(), renewals: Arc::default() };
-    let join = behind.serve().await.parse().expect("an address");
+    assert_eq!(before.renewal(now_ms()), None, "by the worker's own clock it is valid");
+    before.save(&folder).expect("saved");
+    let coordinator =
+        CoordinatorBehind { authority, syncs: Arc::default(), renewals: Arc::default() };
+    let join = coordinator.serve().await.parse().expect("an address");
     let options = WorkerOptions {
         devices: DeviceChoice::These(vec![DeviceName::Cpu]),
         threads: 1.try_into().ok(),
         exit_when_idle: true,
-        ..WorkerOptions::new(join, home.clone())
+        ..WorkerOptions::new(join, folder.clone())
     };
     let worked = tokio::time::timeout(PATIENCE, worker::run(options, std::future::pending())).await;
-    worked.expect("it goes on by itself").expect("it ends well");
-    let syncs = behind.syncs.lock().expect("no test panics with it").clone();
+    worked.expect("it continues without help").expect("it ends without an error");
+    let syncs = coordinator.syncs.lock().expect("no thread panicked").clone();
     let is_refused =
         |sync: &Result<_, String>| sync.as_ref().is_err_and(|why| why.contains("not valid yet"));
     assert!(is_refused(&syncs[0]) && syncs.last() == Some(&Ok("w".into())), "{syncs:?}");
-    assert_eq!(behind.renewals.load(Ordering::Relaxed), 1);
-    let after = Credentials::load(&home).expect("kept");
+    assert_eq!(coordinator.renewals.load(Ordering::Relaxed), 1);
+    let after = Credentials::load(&folder).expect("kept");
     assert_ne!(after.certificate_pem(), before.certificate_pem());
-    behind.authority.authorize(Some(&der(&after)), Action::Sync, day_before_ms()).expect("valid");
+    coordinator
+        .authority
+        .authorize(Some(&der(&after)), Action::Sync, day_before_ms())
+        .expect("valid");
 }
 
 /// The certificate in DER.
@@ -185,7 +192,7 @@ fn der(credentials: &Credentials) -> Vec<u8> {
     CertificateDer::from_pem_slice(credentials.certificate_pem().as_bytes()).expect("PEM").to_vec()
 }
 
-/// A coordinator in a process of its own whose clock was set back by a day, after it had issued certificates.
+/// Starts a coordinator whose clock was set back by a day after it had issued certificates.
 fn set_back(data: &Path) -> (Authority, Coordinator) {
     let authority = authority(data);
     let operator = credentials(&authority, "local-operator", Role::Operator, now_ms() + DAY_MS);
@@ -194,41 +201,41 @@ fn set_back(data: &Path) -> (Authority, Coordinator) {
 }
 
 #[tokio::test]
-async fn certificates_that_are_not_valid_yet_are_replaced_and_let_in_nobody_meanwhile() {
+async fn certificates_that_are_not_valid_yet_allow_only_their_replacement() {
     let scratch = Scratch::new("set-back");
     let (authority, coordinator) = set_back(&scratch.path("data"));
     let pin = authority.fingerprint();
-    let link = |credentials: &Credentials| {
+    let channel = |credentials: &Credentials| {
         let security = Security::Tls(pin, Some(Box::new(credentials.clone())));
         Channel::new(&coordinator.address, &security, PATIENCE).expect("a channel")
     };
-    // Its own operator's is replaced when it starts.
-    let operator = coordinator.link().operations().status(v1::StatusRequest::default()).await;
-    operator.expect("whoever works on its machine is let in");
+    // Its own operator certificate is replaced when it starts.
+    let operator = coordinator.channel().operations().status(v1::StatusRequest::default()).await;
+    operator.expect("the local operator is authorised");
 
     let early = credentials(&authority, "early", Role::Worker, now_ms() + DAY_MS);
     assert!(matches!(early.renewal(now_ms()), Some(Renewal::ClockSetBack { .. })));
-    let refused = Worker::new("early", link(&early)).sync().await.expect_err("not valid yet");
+    let refused = Worker::new("early", channel(&early)).sync().await.expect_err("not valid yet");
     assert_eq!(
         (refused.code(), is_not_valid_yet(&refused)),
         (Code::Unavailable, true),
         "{refused:?}"
     );
-    let home = scratch.path("early");
-    let renewed = renew(&coordinator.address, &early, &home, PATIENCE).await.expect("renewed");
-    Worker::new("early", link(&renewed)).sync().await.expect("let in");
+    let folder = scratch.path("early");
+    let renewed = renew(&coordinator.address, &early, &folder, PATIENCE).await.expect("renewed");
+    Worker::new("early", channel(&renewed)).sync().await.expect("authorised");
 
-    // One that was revoked stays so.
+    // A revoked certificate stays revoked.
     let revoked = credentials(&authority, "revoked", Role::Worker, now_ms() + DAY_MS);
     authority.revoke(revoked.name(), now_ms()).expect("revoked");
     let request = v1::RenewRequest { peer: peer(), request: Vec::new() };
-    let refused = link(&revoked).enrolment().renew(request).await.expect_err("revoked");
+    let refused = channel(&revoked).enrolment().renew(request).await.expect_err("revoked");
     assert_eq!(refused.code(), Code::Unauthenticated, "{refused:?}");
     assert!(!is_not_valid_yet(&refused));
 }
 
 #[tokio::test]
-async fn a_person_elsewhere_is_told_to_give_the_command_again() {
+async fn a_remote_operator_is_asked_to_repeat_the_command() {
     let scratch = Scratch::new("person");
     let (authority, coordinator) = set_back(&scratch.path("data"));
     let folder = scratch.path("viewer");
@@ -237,28 +244,29 @@ async fn a_person_elsewhere_is_told_to_give_the_command_again() {
         .expect("saved");
     let address = coordinator.address.to_string();
     let command =
-        ["jobs", "--coordinator", &address, "--credentials", folder.to_str().expect("plain")];
+        ["jobs", "--coordinator", &address, "--credentials", folder.to_str().expect("UTF-8")];
     let first = run(&command);
-    let said = String::from_utf8_lossy(&first.stderr).into_owned();
-    assert_eq!((first.status.code(), said.lines().count()), (Some(8), 1), "{said}");
-    assert!(said.contains("set back") && said.contains("again"), "{said}");
+    let message = String::from_utf8_lossy(&first.stderr).into_owned();
+    assert_eq!((first.status.code(), message.lines().count()), (Some(8), 1), "{message}");
+    assert!(message.contains("set back") && message.contains("again"), "{message}");
     assert_eq!(run(&command).status.code(), Some(0));
 }
 
 #[test]
-fn a_worker_on_a_machine_whose_clock_was_set_back_too_says_so_and_works() {
+fn a_worker_whose_own_clock_was_set_back_reports_it_and_works() {
     let scratch = Scratch::new("both");
     let (authority, coordinator) = set_back(&scratch.path("data"));
-    let home = scratch.path("worker");
-    credentials(&authority, "w", Role::Worker, now_ms() + DAY_MS).save(&home).expect("saved");
-    let (address, home) = (coordinator.address.to_string(), home.to_str().expect("plain"));
+    let folder = scratch.path("worker");
+    credentials(&authority, "w", Role::Worker, now_ms() + DAY_MS).save(&folder).expect("saved");
+    let (address, folder) = (coordinator.address.to_string(), folder.to_str().expect("UTF-8"));
     let fixed =
         ["worker", "--device", "cpu", "--threads", "1", "--exit-when-idle", "--log-level", "warn"];
-    let worked = run(&[&fixed[..], &["--join", &address, "--data", home]].concat());
-    let said = String::from_utf8_lossy(&worked.stderr).into_owned();
-    assert_eq!(worked.status.code(), Some(0), "{said}");
+    let worked = run(&[&fixed[..], &["--join", &address, "--data", folder]].concat());
+    let message = String::from_utf8_lossy(&worked.stderr).into_owned();
+    assert_eq!(worked.status.code(), Some(0), "{message}");
     assert!(
-        said.contains("the clock was set back by at least 2") && said.contains(" h: the cert"),
-        "{said}"
+        message.contains("the clock was set back by at least 2")
+            && message.contains(" h: the cert"),
+        "{message}"
     );
 }

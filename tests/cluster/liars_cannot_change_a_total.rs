@@ -1,8 +1,8 @@
-//! Campaigns with adversaries, simulated: whoever lies, and however, no total is wrong unless several owners lie together,
-//! and then no more often than is stated.
+//! Simulated campaigns with adversaries: however they lie, no total is wrong unless several owners
+//! collude, and then no more often than documented.
 //!
-//! A failing case prints its cell and its seed; `NQUEENS_CELL='…' NQUEENS_SEED=n` replays it. `NQUEENS_CAMPAIGNS=10000` runs as many of each cell as the
-//! table in docs/trust.md.
+//! A failing case prints its cell and its seed; `NQUEENS_CELL='…' NQUEENS_SEED=n` replays it.
+//! `NQUEENS_CAMPAIGNS=10000` runs as many campaigns of each cell as the table in docs/trust.md.
 
 use crate::simulation;
 
@@ -32,17 +32,18 @@ fn scenario(seed: u64, crowd: Crowd, strategy: Strategy, published: bool) -> Sce
     }
 }
 
-/// What came of the campaigns of a cell.
+/// The outcome of the campaigns of a cell.
 struct Cell {
     campaigns: u64,
     wrong: u64,
     unfinished: u64,
-    /// Recounts, by whomever, in shares of the counting.
+    /// The cost of all recounts, relative to that of counting.
     extra: f64,
     outcomes: Vec<Outcome>,
 }
 
-/// Runs a cell's campaigns and prints its row: name, campaigns, wrong totals, jobs that did not end, recounts.
+/// Runs a cell's campaigns and prints its row: name, campaigns, wrong totals, jobs that did not
+/// finish, recounts.
 fn cell(name: &str, usual: u64, make: impl Fn(u64) -> Scenario + Sync) -> Cell {
     let mut cell = Cell { campaigns: 0, wrong: 0, unfinished: 0, extra: 0.0, outcomes: Vec::new() };
     if std::env::var("NQUEENS_CELL").is_ok_and(|wanted| wanted != name) {
@@ -59,26 +60,22 @@ fn cell(name: &str, usual: u64, make: impl Fn(u64) -> Scenario + Sync) -> Cell {
             assert_ne!(strategy, Strategy::Honest, "{name}: NQUEENS_SEED={seed}: {worker}");
         }
         let ended = outcome.state == JobState::Finished;
-        let complaint = match (ended, outcome.right) {
-            (false, _) => Some(format!("did not end: {}", world.describe())),
+        let problem = match (ended, outcome.right) {
+            (false, _) => Some(format!("did not finish: {}", world.describe())),
             (true, false) => Some("ended wrong".to_owned()),
             (true, true) => None,
         };
         let extra = (outcome.recounted + outcome.audited) / units;
-        (
-            outcome,
-            extra,
-            complaint.map(|complaint| format!("{name}: NQUEENS_SEED={seed} {complaint}")),
-        )
+        (outcome, extra, problem.map(|problem| format!("{name}: NQUEENS_SEED={seed} {problem}")))
     };
-    for (outcome, extra, complaint) in of_each_seed(&seeds, run) {
+    for (outcome, extra, problem) in of_each_seed(&seeds, run) {
         cell.campaigns += 1;
         cell.unfinished += u64::from(outcome.state != JobState::Finished);
         cell.wrong += u64::from(outcome.state == JobState::Finished && !outcome.right);
         cell.extra += extra / seeds.len() as f64;
-        // Where many are expected to, the first say enough.
-        if let Some(complaint) = complaint.filter(|_| cell.wrong + cell.unfinished <= 3) {
-            let _ = writeln!(std::io::stderr(), "{complaint}");
+        // Where many wrong totals are expected, the first ones suffice.
+        if let Some(problem) = problem.filter(|_| cell.wrong + cell.unfinished <= 3) {
+            let _ = writeln!(std::io::stderr(), "{problem}");
         }
         cell.outcomes.push(outcome);
     }
@@ -104,12 +101,12 @@ impl std::fmt::Display for Crowd {
 }
 
 #[test]
-fn no_strategy_of_a_single_owner_makes_a_total_wrong() {
+fn no_single_owner_can_make_a_total_wrong() {
     let crowds = [
         crowd(1, 1, 1, 0.5),
         crowd(2, 1, 1, 0.3),
         crowd(2, 1, 1, 0.6),
-        // One token, many workers.
+        // One token for many workers.
         crowd(2, 1, 6, 0.6),
         crowd(8, 1, 1, 0.1),
         crowd(49, 1, 3, 0.2),
@@ -126,7 +123,7 @@ fn no_strategy_of_a_single_owner_makes_a_total_wrong() {
     }
 }
 
-/// Three honest owners, a job of so many units.
+/// Creates three honest owners and a job of so many units.
 fn honest(seed: u64, units: u64, published: bool, assurance: Option<f64>) -> Scenario {
     let mut scenario = scenario(seed, crowd(3, 0, 1, 0.0), Strategy::Honest, published);
     scenario.units = units;
@@ -136,7 +133,7 @@ fn honest(seed: u64, units: u64, published: bool, assurance: Option<f64>) -> Sce
 }
 
 #[test]
-fn what_is_checked_of_honest_owners_costs_what_is_documented() {
+fn checks_of_honest_owners_cost_what_is_documented() {
     let rows = [
         ("published", true, None, [(64, 0.10), (640, 0.06), (6400, 0.05)]),
         ("not published", false, None, [(64, 1.30), (640, 1.15), (6400, 1.10)]),
@@ -155,12 +152,12 @@ fn what_is_checked_of_honest_owners_costs_what_is_documented() {
     }
 }
 
-/// The crowds of those that lie together: with few and with many tokens.
+/// The groups of colluding owners: with few and with many tokens.
 const COLLUDING: [Crowd; 4] =
     [crowd(1, 2, 1, 0.6), crowd(2, 2, 1, 0.4), crowd(4, 4, 1, 0.3), crowd(8, 12, 1, 0.6)];
 
 #[test]
-fn no_owners_that_lie_together_contradict_a_published_total() {
+fn colluding_owners_cannot_make_a_published_total_wrong() {
     for strategy in [
         Strategy::Colluding,
         Strategy::ColludingPolling,
@@ -176,9 +173,10 @@ fn no_owners_that_lie_together_contradict_a_published_total() {
     }
 }
 
-/// The most that is stated for one lie of owners that lie together: its checker is drawn among the others of them, and
-/// no audit sees it. Shares are of the units that were counted, or of workers as long as none has counted much.
-fn stands(crowd: Crowd, settings: &Settings) -> f64 {
+/// Returns the documented upper bound of the probability that one lie of colluding owners succeeds:
+/// its checker is drawn among their other workers, and no audit sees it. Shares are those of the
+/// counted units, or of workers as long as none has counted much.
+fn success_probability(crowd: Crowd, settings: &Settings) -> f64 {
     let of = |share: f64| {
         let own = share / crowd.liars as f64;
         (share - own) / (1.0 - own)
@@ -188,18 +186,20 @@ fn stands(crowd: Crowd, settings: &Settings) -> f64 {
 }
 
 #[test]
-fn owners_that_lie_together_succeed_no_more_often_than_is_stated() {
+fn colluding_owners_succeed_no_more_often_than_documented() {
     for strategy in [Strategy::ColludingOnce, Strategy::Colluding, Strategy::ColludingPolling] {
         for crowd in COLLUDING {
             let name = format!("{strategy:?}, {crowd}, published: false");
             let cell = cell(&name, 50, |seed| scenario(seed, crowd, strategy, false));
-            let stands = stands(crowd, &Settings::default());
-            // Whoever is found takes all that it said with it; the others may stand all the same.
-            let found = |&lies: &u64| 1.0 - stands.powi(lies as i32);
+            let success_probability = success_probability(crowd, &Settings::default());
+            // A convicted liar takes all its results with it; the other lies may still succeed.
+            let found = |&lies: &u64| 1.0 - success_probability.powi(lies as i32);
             let wrong = |outcome: &Outcome| 1.0 - outcome.lies.values().map(found).product::<f64>();
             let stated: f64 = cell.outcomes.iter().map(wrong).sum();
-            let _ =
-                writeln!(std::io::stderr(), "stated: {stated:.1} wrong, {stands:.3} for one lie");
+            let _ = writeln!(
+                std::io::stderr(),
+                "stated: {stated:.1} wrong, {success_probability:.3} for one lie"
+            );
             assert_eq!(cell.unfinished, 0, "{name}");
             // Five standard deviations of so many draws.
             let most = stated + 5.0 * stated.max(1.0).sqrt();
@@ -209,7 +209,7 @@ fn owners_that_lie_together_succeed_no_more_often_than_is_stated() {
 }
 
 #[test]
-fn a_lone_owner_is_found_as_often_as_its_report_says() {
+fn a_single_owner_is_detected_as_often_as_its_report_states() {
     let lone = crowd(0, 1, 1, 1.0);
     for (published, assurance) in
         [(true, None), (false, None), (false, Some(0.5)), (false, Some(1.0))]
@@ -220,13 +220,13 @@ fn a_lone_owner_is_found_as_often_as_its_report_says() {
             scenario.settings.assurance = assurance;
             scenario
         });
-        // Whoever was found counts nothing more, and there is nobody else.
+        // A convicted liar counts nothing more, and there is no other worker.
         let unfinished = cell.outcomes.iter().filter(|outcome| outcome.state != JobState::Finished);
         unfinished
             .for_each(|outcome| assert!(!outcome.quarantined.is_empty(), "{name}: {outcome:?}"));
         let finished =
             || cell.outcomes.iter().filter(|outcome| outcome.state == JobState::Finished);
-        // What the reports of those that were not found say is true of all.
+        // The assurance in the reports of undetected campaigns holds for all campaigns.
         let missed = finished().map(|outcome| 1.0 - outcome.assurance).sum::<f64>()
             * cell.campaigns as f64
             / finished().count().max(1) as f64;

@@ -1,9 +1,10 @@
-//! Real coordinators and workers, each in a process of its own, while processes are killed and the network misbehaves:
-//! the total is right, and no unit is lost or counted twice.
+//! Real coordinators and workers in separate processes, while processes are killed and the network
+//! fails: the total is correct, and no unit is lost or counted twice.
 //!
-//! What is random follows a seed that is printed; `NQUEENS_SEED=n` replays it, as far as processes can be replayed.
+//! Random choices follow a seed that is printed; `NQUEENS_SEED=n` replays it, as far as processes
+//! can be replayed.
 
-// The seed, and what was skipped, are for whoever reads the log.
+// The seed and the skipped tests are printed for the reader of the log.
 #![allow(clippy::print_stdout)]
 
 use crate::support;
@@ -31,7 +32,7 @@ fn random() -> fastrand::Rng {
     fastrand::Rng::with_seed(seed)
 }
 
-/// A worker in a process of its own.
+/// Starts a worker in its own process.
 fn worker(data: &Path, join: &str, arguments: &[&str]) -> Process {
     let mut command = Command::new(NQUEENS);
     command
@@ -47,12 +48,12 @@ fn status(coordinator: &Coordinator) -> Option<serde_json::Value> {
     Some(status["jobs"].as_array()?.last()?.clone())
 }
 
-/// Units that are done, once that is known.
+/// Waits for the status, and returns the number of completed units.
 fn done(coordinator: &Coordinator) -> u64 {
     eventually("status", || status(coordinator)?["units_done"].as_u64())
 }
 
-/// Units of all jobs that are done.
+/// Returns the number of completed units of all jobs.
 fn all_done(coordinator: &Coordinator) -> u64 {
     let output = run(&["jobs", "--data", coordinator.data(), "--json"]);
     let jobs = String::from_utf8(output.stdout).expect("text");
@@ -61,7 +62,7 @@ fn all_done(coordinator: &Coordinator) -> u64 {
     jobs.lines().filter_map(units).sum()
 }
 
-/// Waits for the end of the job, and for what it found.
+/// Waits until the job is finished and returns its status.
 fn finished(coordinator: &Coordinator) -> serde_json::Value {
     eventually("end of the job", || {
         let job = status(coordinator)?;
@@ -69,16 +70,16 @@ fn finished(coordinator: &Coordinator) -> serde_json::Value {
     })
 }
 
-/// What the ledger itself says, with every sum made anew.
+/// Stops the coordinator and verifies all sums of its ledger.
 fn audit(coordinator: &mut Coordinator) {
     coordinator.process.kill();
     let ledger = format!("{}/ledger.db", coordinator.data());
-    let said = printed(&["ledger", "check", &ledger]);
-    assert!(said.contains("checksums, residues and running totals agree"), "{said}");
+    let report = printed(&["ledger", "check", &ledger]);
+    assert!(report.contains("checksums, residues and running totals agree"), "{report}");
 }
 
 #[test]
-fn three_kinds_of_workers_with_tls_count_two_jobs_at_once_and_the_report_says_how() {
+fn three_kinds_of_workers_with_tls_count_two_jobs_at_once_and_the_report_shows_their_shares() {
     let scratch = Scratch::new("three");
     let data = scratch.path("data");
     drop(authority(&data));
@@ -107,7 +108,7 @@ fn three_kinds_of_workers_with_tls_count_two_jobs_at_once_and_the_report_says_ho
     };
     let mut workers = Vec::new();
     if cfg!(feature = "gpu") && !find_every_device().is_empty() {
-        // The slowest to start has the first units, and the others confirm them.
+        // The worker that starts slowest gets the first units, and the others confirm them.
         workers.push(("gpu", start("gpu", &["--device", "gpu"])));
         eventually("unit from the GPU", || (all_done(&coordinator) > 0).then_some(()));
     } else {
@@ -131,7 +132,8 @@ fn three_kinds_of_workers_with_tls_count_two_jobs_at_once_and_the_report_says_ho
         printed(&["count", "12", "--place", "1,2 4,5", "--block", "12,12", "--json", "--quiet"]);
     let alone: serde_json::Value = serde_json::from_str(&alone).expect("an object");
     assert_eq!(some["solutions"], alone["solutions"]);
-    // Some of each of the first units of each worker were counted again by another, or by the coordinator.
+    // Some of the first units of each worker were recounted by another worker or by the
+    // coordinator.
     assert!(all["recounts_agreed"].as_u64() >= Some(10), "{all}");
     assert_eq!(all["recounts_differed"], 0, "{all}");
     let report = printed(&["status", "--data", coordinator.data()]);
@@ -153,7 +155,8 @@ fn three_kinds_of_workers_with_tls_count_two_jobs_at_once_and_the_report_says_ho
     audit(&mut coordinator);
 }
 
-/// Counts n = 17 with two workers while `disturb` is called again and again, at random moments spread over the campaign.
+/// Counts n = 17 with two workers while `disturb` is called repeatedly, at random moments spread
+/// over the campaign.
 fn disturbed(
     name: &str,
     mut disturb: impl FnMut(&mut Coordinator, &mut [Process; 2], u64, &mut fastrand::Rng),
@@ -170,7 +173,7 @@ fn disturbed(
         std::thread::sleep(Duration::from_millis(random.u64(..150)));
         disturb(&mut coordinator, &mut workers, time, &mut random);
         for (number, worker) in workers.iter_mut().enumerate() {
-            if worker.0.try_wait().expect("ours").is_some() {
+            if worker.0.try_wait().expect("our own child process").is_some() {
                 *worker = restarted(&scratch, &coordinator, number);
             }
         }
@@ -196,7 +199,7 @@ fn a_coordinator_that_is_killed_twenty_times_loses_nothing() {
 }
 
 #[test]
-fn workers_that_are_killed_twenty_times_cost_time_only() {
+fn workers_that_are_killed_twenty_times_lose_nothing() {
     disturbed("killed-workers", |_, workers, _, random| workers[random.usize(..2)].kill());
 }
 
@@ -215,7 +218,7 @@ fn coordinator_and_workers_that_are_killed_in_turn_lose_nothing() {
     });
 }
 
-/// A way to the coordinator on which each connection fares badly in one of several ways.
+/// Starts a proxy to the coordinator on which each connection fails in one of several ways.
 async fn bad_network(to: SocketAddr, mut random: fastrand::Rng) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("bound");
@@ -224,17 +227,18 @@ async fn bad_network(to: SocketAddr, mut random: fastrand::Rng) -> SocketAddr {
             let mut random = random.fork();
             tokio::spawn(async move {
                 match random.u8(..4) {
-                    // It is cut off at some byte, which may be after the request and before the reply.
+                    // The connection is cut after some bytes, which may be between the request and
+                    // the reply.
                     0 => {
                         let (up, down) = (random.u64(..6000), random.u64(..2000));
                         carry(near, to, up, down, Duration::ZERO).await;
                     }
-                    // It is slow.
+                    // The connection is slow.
                     1 => {
                         carry(near, to, u64::MAX, u64::MAX, Duration::from_millis(random.u64(..60)))
                             .await
                     }
-                    // Somebody answers the call and then says nothing, for ever.
+                    // The connection is accepted and then silent for ever.
                     2 => {
                         tokio::time::sleep(PATIENCE).await;
                         drop(near);
@@ -247,7 +251,7 @@ async fn bad_network(to: SocketAddr, mut random: fastrand::Rng) -> SocketAddr {
     address
 }
 
-/// Carries bytes both ways until so many went up or down, each piece after a delay.
+/// Carries bytes both ways until this many went up or down, each piece after a delay.
 async fn carry(near: TcpStream, to: SocketAddr, up: u64, down: u64, delay: Duration) {
     let Ok(far) = TcpStream::connect(to).await else { return };
     let ((near_in, near_out), (far_in, far_out)) = (near.into_split(), far.into_split());
@@ -279,11 +283,11 @@ async fn pump(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_network_that_drops_delays_and_goes_silent_changes_no_count() {
+async fn a_network_that_drops_delays_and_stalls_changes_no_count() {
     let mut random = random();
     let scratch = Scratch::new("network");
     let mut coordinator = Coordinator::start(&scratch.path("data"), &FAST);
-    submit(&coordinator.link(), 13, 0).await;
+    submit(&coordinator.channel(), 13, 0).await;
     let to: SocketAddr = coordinator.address.to_string().parse().expect("an address");
     let join = bad_network(to, random.fork()).await.to_string();
     let arguments = ["--kernel", "scalar", "--threads", "1", "--deadline", "1s"];
@@ -305,21 +309,25 @@ async fn a_network_that_drops_delays_and_goes_silent_changes_no_count() {
 
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread")]
-async fn an_expired_worker_that_returns_late_changes_nothing() {
+async fn a_worker_that_returns_after_its_lease_expired_changes_nothing() {
     use rustix::process::{Pid, Signal, kill_process};
     let scratch = Scratch::new("late");
     let coordinator = Coordinator::start(&scratch.path("data"), &["--sync", "1s", "--lease", "2s"]);
-    let link: Channel = coordinator.link();
-    submit(&link, 17, 0).await;
+    let channel: Channel = coordinator.channel();
+    submit(&channel, 17, 0).await;
     let join = coordinator.address.to_string();
     let arguments = ["--kernel", "scalar", "--threads", "1"];
     let late =
         worker(&scratch.path("late"), &join, &[&arguments[..], &["--name", "late"]].concat());
     let pid = Pid::from_raw(late.0.id().try_into().expect("a pid")).expect("a pid");
-    // It has units in hand and goes to sleep.
+    // The worker holds units and is suspended.
     loop {
-        let workers =
-            link.operations().workers(v1::WorkersRequest {}).await.expect("told").into_inner();
+        let workers = channel
+            .operations()
+            .workers(v1::WorkersRequest {})
+            .await
+            .expect("answered")
+            .into_inner();
         if workers.workers.iter().any(|worker| worker.held > 0)
             && coordinator.last_job().await.done > 0
         {
@@ -348,12 +356,12 @@ async fn an_expired_worker_that_returns_late_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_count_by_many_is_the_count_by_one() {
+async fn a_count_by_many_workers_equals_the_count_by_one() {
     let scratch = Scratch::new("many");
     let coordinator = Coordinator::start(&scratch.path("data"), &FAST);
-    let link = coordinator.link();
+    let channel = coordinator.channel();
     for (n, known) in [(1, 1), (2, 0), (6, 4), (11, 2680)] {
-        submit(&link, n, 0).await;
+        submit(&channel, n, 0).await;
         let join = coordinator.address.to_string();
         let mut process = worker(&scratch.path("w"), &join, &["--exit-when-idle"]);
         let code = tokio::task::spawn_blocking(move || process.wait("end of an idle worker")).await;
@@ -365,7 +373,7 @@ async fn a_count_by_many_is_the_count_by_one() {
 
 #[cfg(unix)]
 #[test]
-fn a_worker_that_is_told_twice_to_stop_ends_at_once() {
+fn a_second_stop_signal_ends_a_worker_at_once() {
     let scratch = Scratch::new("twice");
     let mut coordinator = Coordinator::start(&scratch.path("data"), &FAST);
     printed(&["submit", "count", "19", "--data", coordinator.data()]);
@@ -373,11 +381,11 @@ fn a_worker_that_is_told_twice_to_stop_ends_at_once() {
     let arguments = ["--kernel", "scalar", "--threads", "1", "--drain-timeout", "1h"];
     let mut worker = worker(&scratch.path("w"), &join, &arguments);
     eventually("a unit that is done", || (done(&coordinator) > 0).then_some(()));
-    // What it counts now it cannot hand in, so that it would wait for an hour.
+    // It cannot submit what it counts now, so it would wait for an hour.
     coordinator.process.kill();
     let ended = || {
         worker.terminate();
-        worker.0.try_wait().expect("ours")
+        worker.0.try_wait().expect("our own child process")
     };
     assert_eq!(eventually("end of the worker", ended).code(), Some(130));
 }

@@ -1,6 +1,6 @@
-//! A coordinator under attack by connections: whoever has a certificate and whoever works on its machine get through, and
-//! who says nothing is not listened to for long. The attackers have many addresses, so these tests are for Linux, where all
-//! of 127.0.0.0/8 is this machine.
+//! A coordinator under attack by many connections: certified workers and local commands get
+//! through, and silent connections time out. The attackers have many addresses, so these tests are
+//! for Linux, where all of 127.0.0.0/8 is local.
 #![cfg(target_os = "linux")]
 
 use crate::support;
@@ -27,17 +27,17 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-/// The preface of HTTP/2 and a frame of settings without any.
+/// The HTTP/2 preface and an empty SETTINGS frame.
 const BEGIN: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 
 /// A coordinator in this process.
-struct Serving {
+struct RunningCoordinator {
     address: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
     task: JoinHandle<()>,
 }
 
-impl Serving {
+impl RunningCoordinator {
     async fn start(data: &Path, connections: ConnectionLimits) -> Self {
         let options = CoordinatorOptions {
             data: data.to_owned(),
@@ -51,18 +51,18 @@ impl Serving {
             connections,
         };
         let (stop, stopped) = oneshot::channel::<()>();
-        let (tell, told) = oneshot::channel();
+        let (sender, receiver) = oneshot::channel();
         let task = tokio::spawn(async move {
             let until = async move { drop(stopped.await) };
             let served = coordinator::serve(options, until, move |listening| {
-                let _ = tell.send(listening.address);
+                let _ = sender.send(listening.address);
             });
             served.await.expect("it serves");
         });
-        Self { address: told.await.expect("it listens"), stop: Some(stop), task }
+        Self { address: receiver.await.expect("it listens"), stop: Some(stop), task }
     }
 
-    fn link(&self, pin: Fingerprint, credentials: Option<Credentials>) -> Channel {
+    fn channel(&self, pin: Fingerprint, credentials: Option<Credentials>) -> Channel {
         let security = Security::Tls(pin, credentials.map(Box::new));
         Channel::new(&self.to(), &security, PATIENCE).expect("a channel")
     }
@@ -72,13 +72,14 @@ impl Serving {
     }
 
     async fn end(mut self) {
-        let _ = self.stop.take().expect("not yet").send(());
+        let _ = self.stop.take().expect("not stopped yet").send(());
         self.task.await.expect("it ends");
     }
 }
 
-/// Limits a tenth of what the attackers hold, with so much time that time does not help.
-fn small(is_local: fn(IpAddr) -> bool) -> ConnectionLimits {
+/// Limits of a tenth of the connections that the attackers hold, with time limits too long to
+/// matter.
+fn small_limits(is_local: fn(IpAddr) -> bool) -> ConnectionLimits {
     let pool = PoolLimits { total: 24, per_key: 8, local: 24 };
     ConnectionLimits {
         handshakes: pool,
@@ -96,7 +97,7 @@ async fn connect(to: SocketAddr, last: u8) -> io::Result<TcpStream> {
     socket.connect(to).await
 }
 
-async fn shake_hands(
+async fn tls_handshake(
     to: SocketAddr,
     last: u8,
     pin: Fingerprint,
@@ -107,21 +108,24 @@ async fn shake_hands(
     TlsConnector::from(Arc::new(config)).connect(name, connect(to, last).await?).await
 }
 
-/// Connections that are held: from each of eight addresses sixteen that shook hands and say nothing, and as many that do
-/// not even shake hands.
-async fn hold(to: SocketAddr, pin: Fingerprint) -> (Vec<TlsStream<TcpStream>>, Vec<TcpStream>) {
-    let (mut shaken, mut bare) = (Vec::new(), Vec::new());
+/// Opens connections and holds them: from each of eight addresses, sixteen that finish the TLS
+/// handshake and are silent, and as many that do not even start it.
+async fn hold_connections(
+    to: SocketAddr,
+    pin: Fingerprint,
+) -> (Vec<TlsStream<TcpStream>>, Vec<TcpStream>) {
+    let (mut handshaken, mut bare) = (Vec::new(), Vec::new());
     for _ in 0..16 {
         for last in 2..10 {
-            shaken.extend(shake_hands(to, last, pin, None).await);
+            handshaken.extend(tls_handshake(to, last, pin, None).await);
             bare.extend(connect(to, last).await);
         }
     }
-    (shaken, bare)
+    (handshaken, bare)
 }
 
-/// Goes on connecting, from the same addresses, and holds what it has.
-fn go_on(to: SocketAddr) -> JoinSet<()> {
+/// Keeps opening connections from the same addresses, and holds some of them.
+fn keep_connecting(to: SocketAddr) -> JoinSet<()> {
     let mut attackers = JoinSet::new();
     for last in 2..10 {
         attackers.spawn(async move {
@@ -141,8 +145,8 @@ fn go_on(to: SocketAddr) -> JoinSet<()> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn held_connections_keep_out_no_certified_worker_no_local_command_and_nobody_with_a_token() {
-    // All attackers are of other machines and we are of this one; all are of other machines; all are of this one.
+async fn held_connections_block_no_certified_worker_no_local_command_and_no_enrolment() {
+    // All attackers are remote and the legitimate clients local; all are remote; all are local.
     let who: [fn(IpAddr) -> bool; 3] = [
         |address| address == IpAddr::from([127, 0, 0, 1]),
         |_| false,
@@ -151,30 +155,32 @@ async fn held_connections_keep_out_no_certified_worker_no_local_command_and_nobo
     for (case, is_local) in who.into_iter().enumerate() {
         let scratch = Scratch::new("held");
         let data = scratch.path("data");
-        let ours = authority(&data);
-        let pin = ours.fingerprint();
-        let serving = Serving::start(&data, small(is_local)).await;
-        let mut before =
-            Worker::new("w1", serving.link(pin, Some(credentials(&ours, "w1", Role::Worker))));
+        let authority = authority(&data);
+        let pin = authority.fingerprint();
+        let serving = RunningCoordinator::start(&data, small_limits(is_local)).await;
+        let mut before = Worker::new(
+            "w1",
+            serving.channel(pin, Some(credentials(&authority, "w1", Role::Worker))),
+        );
         before.sync().await.expect("answered");
 
-        let held = hold(serving.address, pin).await;
-        let attackers = go_on(serving.address);
+        let held = hold_connections(serving.address, pin).await;
+        let attackers = keep_connecting(serving.address);
 
         before
             .sync()
             .await
-            .unwrap_or_else(|error| panic!("case {case}: it was here before: {error}"));
+            .unwrap_or_else(|error| panic!("case {case}: it was connected before: {error}"));
         for number in 0..4 {
             let name = format!("new-{number}");
-            let link = serving.link(pin, Some(credentials(&ours, &name, Role::Worker)));
-            let synced = Worker::new(&name, link).sync().await;
+            let channel = serving.channel(pin, Some(credentials(&authority, &name, Role::Worker)));
+            let synced = Worker::new(&name, channel).sync().await;
             synced.unwrap_or_else(|error| panic!("case {case}, {name}: {error}"));
         }
         let command = {
             let data = data.clone();
             tokio::task::spawn_blocking(move || {
-                support::run(&["status", "--data", data.to_str().expect("plain")])
+                support::run(&["status", "--data", data.to_str().expect("UTF-8")])
             })
         };
         let output = command.await.expect("it ran");
@@ -184,8 +190,9 @@ async fn held_connections_keep_out_no_certified_worker_no_local_command_and_nobo
             String::from_utf8_lossy(&output.stderr)
         );
         let one = 1.try_into().expect("one");
-        let token =
-            ours.create_token(Role::Worker, one, 60_000, coordinator::now_ms()).expect("a token");
+        let token = authority
+            .create_token(Role::Worker, one, 60_000, coordinator::now_ms())
+            .expect("a token");
         let name = "enrolled".parse().expect("a name");
         let enrolled =
             enrol(&serving.to(), &token, &name, &scratch.path("enrolled"), PATIENCE).await;
@@ -202,44 +209,45 @@ async fn is_closed(mut stream: impl AsyncReadExt + Unpin) -> bool {
     tokio::time::timeout(PATIENCE, read).await.is_ok()
 }
 
-/// Whether it is open still after several times the time that a stranger has.
+/// Returns whether the connection is still open after several times the limit for anonymous ones.
 async fn is_open(mut stream: impl AsyncReadExt + Unpin) -> bool {
     let read = async { while matches!(stream.read(&mut [0; 1024]).await, Ok(1..)) {} };
     tokio::time::timeout(Duration::from_millis(1500), read).await.is_err()
 }
 
-fn short() -> ConnectionLimits {
+fn short_time_limit() -> ConnectionLimits {
     let time = Duration::from_millis(300);
     ConnectionLimits { time_limit: time, after_enrolment: time, ..ConnectionLimits::default() }
 }
 
 #[tokio::test]
-async fn a_connection_without_a_certificate_has_a_moment_for_a_call_that_is_allowed() {
+async fn an_anonymous_connection_has_a_short_time_limit_for_an_allowed_call() {
     let scratch = Scratch::new("moment");
     let data = scratch.path("data");
-    let ours = authority(&data);
-    let pin = ours.fingerprint();
-    let serving = Serving::start(&data, short()).await;
-    let worker = credentials(&ours, "w", Role::Worker);
+    let authority = authority(&data);
+    let pin = authority.fingerprint();
+    let serving = RunningCoordinator::start(&data, short_time_limit()).await;
+    let worker = credentials(&authority, "w", Role::Worker);
 
-    // One that does not shake hands, one that shakes hands and is silent, one that sends the preface and is silent.
+    // No TLS handshake; a handshake and silence; the HTTP/2 preface and silence.
     assert!(is_closed(connect(serving.address, 1).await.expect("it listens")).await);
     assert!(
-        is_closed(shake_hands(serving.address, 1, pin, None).await.expect("a handshake")).await
+        is_closed(tls_handshake(serving.address, 1, pin, None).await.expect("a handshake")).await
     );
-    let mut begun = shake_hands(serving.address, 1, pin, None).await.expect("a handshake");
+    let mut begun = tls_handshake(serving.address, 1, pin, None).await.expect("a handshake");
     begun.write_all(BEGIN).await.expect("taken");
     assert!(is_closed(begun).await);
-    // Who shows a certificate must send the preface, and may then be silent.
-    let shown = shake_hands(serving.address, 1, pin, Some(&worker)).await.expect("a handshake");
+    // A certified peer must send the preface, and may then be silent.
+    let shown = tls_handshake(serving.address, 1, pin, Some(&worker)).await.expect("a handshake");
     assert!(is_closed(shown).await);
-    let mut begun = shake_hands(serving.address, 1, pin, Some(&worker)).await.expect("a handshake");
+    let mut begun =
+        tls_handshake(serving.address, 1, pin, Some(&worker)).await.expect("a handshake");
     begun.write_all(BEGIN).await.expect("taken");
     assert!(is_open(begun).await);
     serving.end().await;
 }
 
-/// Makes a call, as gRPC has it. The answer's headers, if the connection lives so long.
+/// Makes a gRPC call. Returns the response headers, if the connection stays open that long.
 async fn call(
     sender: &mut h2::client::SendRequest<axum::body::Bytes>,
     method: &str,
@@ -255,28 +263,28 @@ async fn call(
     let mut ready = sender.clone().ready().await.ok()?;
     let (answer, mut body) = ready.send_request(request, false).ok()?;
     let mut bytes = vec![0];
-    bytes.extend(u32::try_from(message.encoded_len()).expect("short").to_be_bytes());
+    bytes.extend(u32::try_from(message.encoded_len()).expect("a short message").to_be_bytes());
     bytes.extend(message.encode_to_vec());
     body.send_data(bytes.into(), true).ok()?;
     Some(answer.await.ok()?.headers().clone())
 }
 
 #[tokio::test]
-async fn calls_that_are_refused_win_a_stranger_no_time_and_an_enrolment_wins_little() {
+async fn refused_calls_do_not_extend_the_time_limit_and_an_enrolment_extends_it_little() {
     let scratch = Scratch::new("refused");
     let data = scratch.path("data");
-    let ours = authority(&data);
-    let pin = ours.fingerprint();
-    let serving = Serving::start(&data, short()).await;
+    let authority = authority(&data);
+    let pin = authority.fingerprint();
+    let serving = RunningCoordinator::start(&data, short_time_limit()).await;
 
-    let stream = shake_hands(serving.address, 1, pin, None).await.expect("a handshake");
+    let stream = tls_handshake(serving.address, 1, pin, None).await.expect("a handshake");
     let (mut sender, connection) = h2::client::handshake(stream).await.expect("HTTP/2");
     let calls = async {
         let mut refused = 0;
         while let Some(headers) =
             call(&mut sender, "Operations/Status", &v1::StatusRequest::default()).await
         {
-            // Without credentials; and, after the first of them, too many.
+            // Without credentials; and, after the first calls, over the limit.
             let code = headers.get("grpc-status").expect("refused at once");
             assert!(code == "16" || code == "8", "{code:?}");
             refused += 1;
@@ -290,7 +298,7 @@ async fn calls_that_are_refused_win_a_stranger_no_time_and_an_enrolment_wins_lit
 
     let one = 1.try_into().expect("one");
     let token =
-        ours.create_token(Role::Worker, one, 60_000, coordinator::now_ms()).expect("a token");
+        authority.create_token(Role::Worker, one, 60_000, coordinator::now_ms()).expect("a token");
     let name = "enrolled".parse().expect("a name");
     let key = KeyRequest::new(&name).expect("a key");
     let request = v1::EnrollRequest {
@@ -299,13 +307,13 @@ async fn calls_that_are_refused_win_a_stranger_no_time_and_an_enrolment_wins_lit
         name: name.to_string(),
         request: key.request().to_vec(),
     };
-    let stream = shake_hands(serving.address, 1, pin, None).await.expect("a handshake");
+    let stream = tls_handshake(serving.address, 1, pin, None).await.expect("a handshake");
     let (mut sender, connection) = h2::client::handshake(stream).await.expect("HTTP/2");
     let enrolment = async {
         let headers = call(&mut sender, "Enrolment/Enroll", &request).await.expect("an answer");
-        // That of a call that went well stands behind its message.
+        // The status of a successful call comes after its message.
         assert!(headers.get("grpc-status").is_none(), "{headers:?}");
-        // The sender is held, so the client does not close the connection.
+        // The sender is kept, so that the client does not close the connection.
         std::future::pending::<()>().await;
     };
     let closed = async {
@@ -319,9 +327,9 @@ async fn calls_that_are_refused_win_a_stranger_no_time_and_an_enrolment_wins_lit
 }
 
 #[tokio::test]
-async fn without_tls_a_connection_has_a_moment_for_its_preface() {
+async fn without_tls_a_connection_has_a_short_time_limit_for_its_preface() {
     let scratch = Scratch::new("plain");
-    let serving = Serving::start(&scratch.path("data"), short()).await;
+    let serving = RunningCoordinator::start(&scratch.path("data"), short_time_limit()).await;
     assert!(is_closed(connect(serving.address, 1).await.expect("it listens")).await);
     let mut half = connect(serving.address, 1).await.expect("it listens");
     half.write_all(&BEGIN[..20]).await.expect("taken");
@@ -329,13 +337,13 @@ async fn without_tls_a_connection_has_a_moment_for_its_preface() {
     let mut begun = connect(serving.address, 1).await.expect("it listens");
     begun.write_all(BEGIN).await.expect("taken");
     assert!(is_open(begun).await);
-    let link = Channel::new(&serving.to(), &Security::Plain, PATIENCE).expect("a channel");
-    link.operations().status(v1::StatusRequest::default()).await.expect("told");
+    let channel = Channel::new(&serving.to(), &Security::Plain, PATIENCE).expect("a channel");
+    channel.operations().status(v1::StatusRequest::default()).await.expect("answered");
     serving.end().await;
 }
 
-/// Starts a coordinator whose shell says something first; it is in `data`.
-fn under(shell: &str, data: &Path) -> Process {
+/// Starts a coordinator in `data` from a shell that runs a command first.
+fn start_after(shell: &str, data: &Path) -> Process {
     let mut command = Command::new("sh");
     command.args(["-c", &format!("{shell}; exec \"$0\" \"$@\""), support::NQUEENS, "coordinator"]);
     command.args(["--listen", "127.0.0.1:0", "--data"]).arg(data).args(["--log-level", "warn"]);
@@ -346,26 +354,25 @@ fn under(shell: &str, data: &Path) -> Process {
 }
 
 #[test]
-fn a_coordinator_may_open_as_many_files_as_the_system_allows_and_says_if_they_are_few() {
+fn a_coordinator_raises_its_file_limit_and_warns_if_it_is_low() {
     let scratch = Scratch::new("files");
-    let mut process = under("ulimit -Sn 256", &scratch.path("many"));
+    let mut process = start_after("ulimit -Sn 256", &scratch.path("many"));
     let limits =
         std::fs::read_to_string(format!("/proc/{}/limits", process.0.id())).expect("it runs");
-    let line = limits.lines().find(|line| line.starts_with("Max open files")).expect("there");
+    let line = limits.lines().find(|line| line.starts_with("Max open files")).expect("it exists");
     let words: Vec<&str> = line.split_whitespace().collect();
     assert!(words[3] == words[4] && words[3] != "256", "{line}");
     process.kill();
 
     let data = scratch.path("few");
     authority(&data);
-    let mut process = under("ulimit -n 2000", &data);
-    // It serves, and there is room for whoever works on this machine.
+    let mut process = start_after("ulimit -n 2000", &data);
+    // It serves, and there is capacity for local clients.
     let operator = Credentials::load(&operator_folder(&data)).expect("made at its start");
     assert_eq!(operator.role(), Role::Operator);
-    support::printed(&["status", "--data", data.to_str().expect("plain")]);
+    support::printed(&["status", "--data", data.to_str().expect("UTF-8")]);
     process.kill();
-    let mut said = String::new();
-    io::Read::read_to_string(&mut process.0.stderr.take().expect("piped"), &mut said)
-        .expect("read");
-    assert!(said.contains("may open 2000 files"), "{said}");
+    let mut log = String::new();
+    io::Read::read_to_string(&mut process.0.stderr.take().expect("piped"), &mut log).expect("read");
+    assert!(log.contains("may open 2000 files"), "{log}");
 }

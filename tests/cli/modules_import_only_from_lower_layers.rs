@@ -34,8 +34,8 @@ const LAYERS: [(&str, u32); 24] = [
     ("cli", 6),
 ];
 
-/// The imports that are allowed within a layer: weights of symmetry cases are in
-/// the tally's thirds, and reports are made of the protocol's messages.
+/// The imports that are allowed within a layer: weights of symmetry cases are in the tally's
+/// thirds, and reports are made from the protocol's messages.
 const NEIGHBOURS: [(&str, &str); 2] = [("decomposition", "tally"), ("report", "cluster::protocol")];
 
 fn layer(module: &str) -> u32 {
@@ -48,9 +48,9 @@ fn layer(module: &str) -> u32 {
 }
 
 /// Returns the modules that a source file names, `depth` modules below the crate's root: what
-/// stands behind `crate::`, and behind as many `super::` as lead to the root. The root itself
-/// counts as a module, since all modules can be reached through it: `*`, `self`, `crate as …`.
-/// Comments and literals are no tokens of interest.
+/// follows `crate::`, or as many `super::` as lead to the root. The root itself counts as a module,
+/// since all modules can be reached through it: `*`, `self`, `crate as …`. Comments and literals
+/// are ignored.
 fn modules_named_in(source: &str, depth: usize) -> Vec<String> {
     let mut modules = Vec::new();
     read_module(source.parse().expect("the sources are Rust"), depth, &mut modules);
@@ -60,17 +60,17 @@ fn modules_named_in(source: &str, depth: usize) -> Vec<String> {
 fn read_module(tokens: TokenStream, depth: usize, modules: &mut Vec<String>) {
     let tokens: Vec<TokenTree> = tokens.into_iter().collect();
     let mut rest = tokens.as_slice();
-    while let Some((token, behind)) = rest.split_first() {
-        rest = behind;
+    while let Some((token, after)) = rest.split_first() {
+        rest = after;
         match token {
             TokenTree::Ident(word) if word == "mod" => {
-                if let [TokenTree::Ident(_), TokenTree::Group(body), behind @ ..] = rest {
+                if let [TokenTree::Ident(_), TokenTree::Group(body), after @ ..] = rest {
                     read_module(body.stream(), depth + 1, modules);
-                    rest = behind;
+                    rest = after;
                 }
             }
             TokenTree::Ident(word) if word == "crate" => match after_colons(rest) {
-                Some(behind) => read_root_path(behind, modules),
+                Some(after) => read_root_path(after, modules),
                 None if rest.first().is_some_and(|t| t.to_string() == "as") => {
                     modules.push("crate".into())
                 }
@@ -78,21 +78,21 @@ fn read_module(tokens: TokenStream, depth: usize, modules: &mut Vec<String>) {
             },
             TokenTree::Ident(word) if word == "super" => {
                 let mut base = depth.checked_sub(1).expect("no module is above the root");
-                while let Some([TokenTree::Ident(word), behind @ ..]) = after_colons(rest) {
+                while let Some([TokenTree::Ident(word), after @ ..]) = after_colons(rest) {
                     if word != "super" {
                         break;
                     }
                     base = base.checked_sub(1).expect("no module is above the root");
-                    rest = behind;
+                    rest = after;
                 }
                 match after_colons(rest) {
-                    Some(behind) if base == 0 => read_root_path(behind, modules),
+                    Some(after) if base == 0 => read_root_path(after, modules),
                     None if base == 0 && rest.first().is_some_and(|t| t.to_string() == "as") => {
                         modules.push("super".into());
                     }
-                    Some([TokenTree::Group(group), behind @ ..]) => {
+                    Some([TokenTree::Group(group), after @ ..]) => {
                         read_module(group.stream(), base, modules);
-                        rest = behind;
+                        rest = after;
                     }
                     _ => {}
                 }
@@ -106,10 +106,10 @@ fn read_module(tokens: TokenStream, depth: usize, modules: &mut Vec<String>) {
 /// Returns the tokens after `::`, if that comes next.
 fn after_colons(tokens: &[TokenTree]) -> Option<&[TokenTree]> {
     match tokens {
-        [TokenTree::Punct(a), TokenTree::Punct(b), behind @ ..]
+        [TokenTree::Punct(a), TokenTree::Punct(b), after @ ..]
             if a.as_char() == ':' && b.as_char() == ':' =>
         {
-            Some(behind)
+            Some(after)
         }
         _ => None,
     }
@@ -127,8 +127,8 @@ fn read_root_path(path: &[TokenTree], modules: &mut Vec<String>) {
         // This module is divided into layered modules.
         Some(head) if head.to_string() == "cluster" => {
             let mut inner = Vec::new();
-            if let Some(behind) = after_colons(&path[1..]) {
-                read_root_path(behind, &mut inner);
+            if let Some(after) = after_colons(&path[1..]) {
+                read_root_path(after, &mut inner);
             }
             modules.extend(inner.into_iter().map(|module| format!("cluster::{module}")));
         }
@@ -188,11 +188,11 @@ fn no_module_imports_from_its_own_layer_or_above() {
             assert!(may_import(module, &named), "{} imports from {named}", inside.display());
         }
     }
-    assert!(imports > 20, "only {imports} imports were found: the reader is broken");
+    assert!(imports > 20, "only {imports} imports were found: the parser is wrong");
 }
 
 #[test]
-fn the_reader_finds_every_way_to_name_a_module() {
+fn the_parser_finds_every_way_to_name_a_module() {
     let cases: [(&str, &[&str]); 10] = [
         (
             "use crate::board::{Piece, Square}; use crate::cluster::{net, worker::run};",
@@ -223,7 +223,7 @@ fn the_reader_finds_every_way_to_name_a_module() {
 }
 
 #[test]
-fn the_reader_ignores_comments_and_literals() {
+fn the_parser_ignores_comments_and_literals() {
     let source = "//! crate::a\n/// crate::b\n/* crate::c /* crate::d */ */\n\
                   fn f() { \"https://x\"; g(\"crate::e\", r#\"\"crate::f\"#); } // crate::g\n\
                   const LINK: &str = \"//\"; use crate::board;";
@@ -231,7 +231,7 @@ fn the_reader_ignores_comments_and_literals() {
 }
 
 #[test]
-fn a_file_is_as_deep_as_its_module() {
+fn the_depth_of_a_file_is_that_of_its_module() {
     let cases = [("lib.rs", 0), ("known.rs", 1), ("kernel/mod.rs", 1), ("kernel/scalar.rs", 2)];
     for (file, modules) in cases {
         assert_eq!(depth(Path::new(file)), modules, "{file}");
@@ -239,7 +239,7 @@ fn a_file_is_as_deep_as_its_module() {
 }
 
 #[test]
-fn upward_and_sideways_imports_are_told_apart_from_downward_ones() {
+fn upward_and_sideways_imports_are_distinguished_from_downward_ones() {
     assert!(
         may_import("cli", "engine")
             && may_import("kernel", "tally")
@@ -254,6 +254,6 @@ fn upward_and_sideways_imports_are_told_apart_from_downward_ones() {
 
 #[test]
 #[should_panic(expected = "is in no layer")]
-fn a_new_module_must_be_given_a_layer() {
+fn a_module_without_a_layer_is_an_error() {
     layer("util");
 }

@@ -1,4 +1,5 @@
-//! A real coordinator, in a process of its own: what it lets in, what it refuses, and that what it acknowledged is there.
+//! A real coordinator in its own process: what it authorises and refuses, and that what it
+//! acknowledged is durable.
 
 use crate::support;
 
@@ -16,14 +17,14 @@ use tonic::Code;
 
 const FAST: [&str; 4] = ["--sync", "1s", "--lease", "5s"];
 
-/// The codes of every call of the protocol, in a fixed order.
-async fn codes(link: &Channel) -> Vec<(&'static str, Code)> {
+/// Returns the result code of every call of the protocol, in a fixed order.
+async fn result_codes(channel: &Channel) -> Vec<(&'static str, Code)> {
     fn code<T>(answer: Result<T, tonic::Status>) -> Code {
         answer.err().map_or(Code::Ok, |status| status.code())
     }
     let some = || "nobody".to_owned();
     let (mut work, mut operations, mut enrolment) =
-        (link.work(), link.operations(), link.enrolment());
+        (channel.work(), channel.operations(), channel.enrolment());
     let sync = v1::SyncRequest { peer: peer(), ..Default::default() };
     let complete = v1::CompleteRequest { peer: peer(), ..Default::default() };
     let fail = v1::FailRequest { peer: peer(), job: vec![0; 16], ..Default::default() };
@@ -57,13 +58,13 @@ async fn codes(link: &Channel) -> Vec<(&'static str, Code)> {
 }
 
 #[tokio::test]
-async fn each_role_gets_its_calls_and_strangers_get_nothing() {
+async fn each_role_has_its_calls_and_unauthenticated_callers_have_none() {
     let scratch = Scratch::new("roles");
     let (data, other) = (scratch.path("data"), scratch.path("other"));
-    let (ours, strange) = (authority(&data), authority(&other));
+    let (authority, foreign) = (authority(&data), authority(&other));
     let coordinator = Coordinator::start(&data, &[]);
-    let pin = ours.fingerprint();
-    let link = |credentials| {
+    let pin = authority.fingerprint();
+    let channel = |credentials| {
         let security = Security::Tls(pin, Some(Box::new(credentials)));
         Channel::new(&coordinator.address, &security, PATIENCE).expect("a channel")
     };
@@ -72,61 +73,64 @@ async fn each_role_gets_its_calls_and_strangers_get_nothing() {
     for (role, expected) in [
         (Role::Worker, [ok, ok, ok, ok, no, no, no, no, no, no, no, no, no, no, bad]),
         (Role::Viewer, [no, no, no, no, ok, ok, ok, ok, gone, gone, no, no, no, no, bad]),
-        // A job that begins with 0 may be there by chance: then it is paused.
+        // A job whose name begins with 0 may exist by chance: then it is paused.
         (Role::Operator, [no, no, no, no, ok, ok, ok, ok, gone, gone, ok, gone, gone, gone, bad]),
     ] {
-        let link = link(credentials(&ours, role.name(), role));
-        for ((call, code), expected) in codes(&link).await.into_iter().zip(expected) {
+        let channel = channel(credentials(&authority, role.name(), role));
+        for ((call, code), expected) in result_codes(&channel).await.into_iter().zip(expected) {
             assert!(
                 code == expected || (call == "set state" && code == ok),
                 "{role} {call}: {code:?}"
             );
         }
     }
-    // Without a certificate, every call is refused alike; with one of another authority there is no connection.
-    let nobody =
+    // Without a certificate, every call is refused in the same way; with a certificate of another
+    // authority, the connection fails.
+    let anonymous =
         Channel::new(&coordinator.address, &Security::Tls(pin, None), PATIENCE).expect("a channel");
-    for (call, code) in codes(&nobody).await {
+    for (call, code) in result_codes(&anonymous).await {
         assert_eq!(code, Code::Unauthenticated, "{call}");
     }
-    let stranger = link(credentials(&strange, "w", Role::Worker));
-    for (call, code) in codes(&stranger).await {
+    let foreign_worker = channel(credentials(&foreign, "w", Role::Worker));
+    for (call, code) in result_codes(&foreign_worker).await {
         assert!(![ok, no, gone, bad].contains(&code), "{call}: {code:?}");
     }
-    // Without TLS there is no conversation.
+    // Without TLS, the connection fails.
     let plain = Channel::new(&coordinator.address, &Security::Plain, PATIENCE).expect("a channel");
-    assert!(codes(&plain).await.iter().all(|(_, code)| ![ok, no, gone, bad].contains(code)));
-    // A revoked worker is out at its next call.
-    let worker = link(credentials(&ours, "w9", Role::Worker));
-    assert_eq!(codes(&worker).await[0].1, ok);
+    assert!(result_codes(&plain).await.iter().all(|(_, code)| ![ok, no, gone, bad].contains(code)));
+    // A revoked worker is refused from its next call on.
+    let worker = channel(credentials(&authority, "w9", Role::Worker));
+    assert_eq!(result_codes(&worker).await[0].1, ok);
     printed(&["revoke", "--data", coordinator.data(), "w9"]);
-    assert_eq!(codes(&worker).await[0].1, Code::Unauthenticated);
+    assert_eq!(result_codes(&worker).await[0].1, Code::Unauthenticated);
 }
 
 #[tokio::test]
-async fn a_name_in_a_message_is_not_believed_where_a_certificate_says_another() {
+async fn the_name_in_the_certificate_overrides_the_name_in_a_message() {
     let scratch = Scratch::new("names");
     let data = scratch.path("data");
-    let ours = authority(&data);
+    let authority = authority(&data);
     let coordinator = Coordinator::start(&data, &[]);
-    let security =
-        Security::Tls(ours.fingerprint(), Some(Box::new(credentials(&ours, "w1", Role::Worker))));
-    let link = Channel::new(&coordinator.address, &security, PATIENCE).expect("a channel");
-    let mut worker = Worker::new("somebody-else", link);
+    let security = Security::Tls(
+        authority.fingerprint(),
+        Some(Box::new(credentials(&authority, "w1", Role::Worker))),
+    );
+    let channel = Channel::new(&coordinator.address, &security, PATIENCE).expect("a channel");
+    let mut worker = Worker::new("somebody-else", channel);
     worker.sync().await.expect("answered");
-    let answer = coordinator.link().operations().workers(v1::WorkersRequest {}).await;
-    let workers = answer.expect("told").into_inner().workers;
+    let answer = coordinator.channel().operations().workers(v1::WorkersRequest {}).await;
+    let workers = answer.expect("answered").into_inner().workers;
     assert_eq!(workers.iter().map(|w| &w.name[..]).collect::<Vec<_>>(), ["w1"]);
 }
 
 #[tokio::test]
-async fn another_version_is_told_what_to_install_and_unknown_fields_are_ignored() {
+async fn another_version_gets_an_error_that_says_what_to_install_and_unknown_fields_are_ignored() {
     let scratch = Scratch::new("versions");
     let coordinator = Coordinator::start(&scratch.path("data"), &[]);
-    let worker = Worker::new("w", coordinator.link());
+    let worker = Worker::new("w", coordinator.channel());
     let newer = v1::Peer { protocol: 2, build: "7.0.0".into() };
     let request = v1::SyncRequest { peer: Some(newer), ..worker.sync_request() };
-    let refused = coordinator.link().work().sync(request).await.expect_err("another version");
+    let refused = coordinator.channel().work().sync(request).await.expect_err("another version");
     assert_eq!(refused.code(), Code::FailedPrecondition);
     assert!(
         refused
@@ -134,64 +138,64 @@ async fn another_version_is_told_what_to_install_and_unknown_fields_are_ignored(
             .contains(&format!("install nqueens {}", nqueens::cluster::protocol::BUILD)),
         "{refused:?}"
     );
-    // A message of tomorrow: the same with one more field.
+    // A message of a later version: the same with one more field.
     let mut bytes = worker.sync_request().encode_to_vec();
     bytes.extend([0xc2, 0x3e, 3, b'n', b'e', b'w']);
     let tomorrow = v1::SyncRequest::decode(&bytes[..]).expect("a message");
-    coordinator.link().work().sync(tomorrow).await.expect("it goes on");
+    coordinator.channel().work().sync(tomorrow).await.expect("it is accepted");
 }
 
 #[tokio::test]
 async fn messages_beyond_a_limit_are_refused_and_change_nothing() {
     let scratch = Scratch::new("limits");
     let coordinator = Coordinator::start(&scratch.path("data"), &[]);
-    let link = coordinator.link();
-    submit(&link, 8, 0).await;
-    let mut worker = Worker::new("w", link.clone());
+    let channel = coordinator.channel();
+    submit(&channel, 8, 0).await;
+    let mut worker = Worker::new("w", channel.clone());
     worker.sync().await.expect("answered");
     let lease = worker.held[0].clone();
     let good = worker.count(&lease, lease.units.start);
     let refused = worker.complete(&vec![good.clone(); 1025]).await.expect_err("too many");
     assert_eq!(refused.code(), Code::ResourceExhausted, "{refused:?}");
     let many = v1::SyncRequest { kernels: vec!["k".repeat(200); 20_000], ..worker.sync_request() };
-    let refused = link.work().sync(many).await.expect_err("too long");
+    let refused = channel.work().sync(many).await.expect_err("too long");
     assert_eq!(refused.code(), Code::OutOfRange, "{refused:?}");
     let mut half = nqueens::cluster::protocol::messages::result(&good);
     half.tally = None;
     let request = v1::CompleteRequest { peer: peer(), worker: "w".into(), results: vec![half] };
     assert_eq!(
-        link.work().complete(request).await.expect_err("no tally").code(),
+        channel.work().complete(request).await.expect_err("no tally").code(),
         Code::InvalidArgument
     );
     let request = v1::SubmitRequest { piece: "queen".into(), n: 33, ..Default::default() };
     assert_eq!(
-        link.operations().submit(request).await.expect_err("too large").code(),
+        channel.operations().submit(request).await.expect_err("too large").code(),
         Code::InvalidArgument
     );
     assert_eq!(coordinator.last_job().await.done, 0);
 }
 
 #[tokio::test]
-async fn a_caller_that_calls_without_end_is_slowed_down() {
+async fn an_excessive_caller_is_rate_limited() {
     let scratch = Scratch::new("quota");
     let coordinator = Coordinator::start(&scratch.path("data"), &[]);
-    let (worker, link) = (Worker::new("w", coordinator.link()), coordinator.link());
+    let (worker, channel) = (Worker::new("w", coordinator.channel()), coordinator.channel());
     let mut refused = 0;
     for _ in 0..1500 {
-        let answer = link.work().sync(worker.sync_request()).await;
+        let answer = channel.work().sync(worker.sync_request()).await;
         refused += u32::from(answer.is_err_and(|status| status.code() == Code::ResourceExhausted));
     }
     assert!(refused > 0);
-    // Others are not.
-    Worker::new("v", coordinator.link()).sync().await.expect("answered");
+    // Other callers are not slowed down.
+    Worker::new("v", coordinator.channel()).sync().await.expect("answered");
 }
 
 #[tokio::test]
-async fn what_was_acknowledged_is_there_after_a_kill_and_a_lost_reply_changes_nothing() {
+async fn acknowledged_results_survive_a_kill_and_a_lost_reply_changes_nothing() {
     let scratch = Scratch::new("kill");
     let mut coordinator = Coordinator::start(&scratch.path("data"), &FAST);
-    submit(&coordinator.link(), 9, 0).await;
-    let mut worker = Worker::new("w", coordinator.link());
+    submit(&coordinator.channel(), 9, 0).await;
+    let mut worker = Worker::new("w", coordinator.channel());
     let mut acknowledged = 0;
     while coordinator.last_job().await.done < coordinator.last_job().await.units {
         if worker.sync().await.expect("answered") == 0 {
@@ -201,11 +205,12 @@ async fn what_was_acknowledged_is_there_after_a_kill_and_a_lost_reply_changes_no
         let lease = worker.held.remove(0);
         let results: Vec<_> = lease.units.clone().map(|unit| worker.count(&lease, unit)).collect();
         let before = coordinator.last_job().await.done;
-        // The reply is lost with the coordinator, right after it was sent; the worker sends all of it again.
+        // The coordinator is killed right after its reply; the worker sends all results again.
         let first = worker.complete(&results).await.expect("answered");
         coordinator.restart();
-        worker.link = coordinator.link();
-        // Until it has synced, the new coordinator does not know what it counts with, and takes nothing from it.
+        worker.channel = coordinator.channel();
+        // Until the worker has synced, the new coordinator does not know its kernels, and refuses
+        // its results.
         let early = worker.complete(&results).await.expect_err("it is not known");
         assert_eq!(early.code(), Code::Unavailable, "{early:?}");
         worker.held.insert(0, lease);
@@ -226,14 +231,14 @@ async fn what_was_acknowledged_is_there_after_a_kill_and_a_lost_reply_changes_no
 }
 
 #[tokio::test]
-async fn jobs_go_by_priority_then_age_and_people_can_stop_them() {
+async fn jobs_run_by_priority_then_age_and_operators_can_stop_them() {
     let scratch = Scratch::new("priority");
     let coordinator = Coordinator::start(&scratch.path("data"), &FAST);
-    let (link, data) = (coordinator.link(), coordinator.data());
-    let old = submit(&link, 8, 0).await;
-    let young = submit(&link, 9, 0).await;
-    let urgent = submit(&link, 10, 5).await;
-    let mut worker = Worker::new("w", link.clone());
+    let (channel, data) = (coordinator.channel(), coordinator.data());
+    let old = submit(&channel, 8, 0).await;
+    let young = submit(&channel, 9, 0).await;
+    let urgent = submit(&channel, 10, 5).await;
+    let mut worker = Worker::new("w", channel.clone());
     let first_job = async |worker: &mut Worker| {
         worker.boot += 1;
         worker.held.clear();
@@ -247,20 +252,20 @@ async fn jobs_go_by_priority_then_age_and_people_can_stop_them() {
     assert_eq!(first_job(&mut worker).await, Some(old.clone()));
     assert!(printed(&["cancel", &old, "--data", data]).contains("is cancelled"));
     assert_eq!(first_job(&mut worker).await, Some(young.clone()));
-    // Its result comes too late, and nothing happens.
+    // A result that arrives after the job was cancelled changes nothing.
     assert!(
         printed(&["resume", &urgent[..8], "--data", data]).contains("is running; it was paused")
     );
     assert_eq!(first_job(&mut worker).await, Some(urgent));
     let refused = run(&["pause", &old, "--data", data]);
-    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(refused.status.code() == Some(2) && said.lines().count() == 1, "{said}");
-    // Whoever submits it again wants it.
-    assert_eq!(submit(&link, 8, 0).await, old);
+    let message = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(refused.status.code() == Some(2) && message.lines().count() == 1, "{message}");
+    // Submitting it again resumes it.
+    assert_eq!(submit(&channel, 8, 0).await, old);
     let report = printed(&["status", &old, "--data", data, "--json"]);
     let report: serde_json::Value = serde_json::from_str(&report).expect("an object");
     assert_eq!(report["jobs"][0]["state"], "running");
-    // A drained worker gets nothing more until it restarts.
+    // A drained worker gets no leases until it restarts.
     worker.sync().await.expect("answered");
     printed(&["drain", "w", "--data", data]);
     worker.held.clear();
@@ -270,49 +275,49 @@ async fn jobs_go_by_priority_then_age_and_people_can_stop_them() {
 }
 
 #[tokio::test]
-async fn a_drained_worker_gets_nothing_from_a_coordinator_that_restarts_until_it_restarts_itself() {
+async fn a_drain_survives_a_restart_of_the_coordinator_until_the_worker_restarts() {
     let scratch = Scratch::new("drained");
     let mut coordinator = Coordinator::start(&scratch.path("data"), &FAST);
-    submit(&coordinator.link(), 10, 0).await;
-    let mut workers = ["weary", "other"].map(|name| Worker::new(name, coordinator.link()));
+    submit(&coordinator.channel(), 10, 0).await;
+    let mut workers = ["weary", "other"].map(|name| Worker::new(name, coordinator.channel()));
     for worker in &mut workers {
         assert!(worker.sync().await.expect("answered") > 0);
         worker.held.clear();
     }
-    let [mut weary, mut other] = workers;
+    let [mut drained, mut other] = workers;
     printed(&["drain", "weary", "--data", coordinator.data()]);
-    assert_eq!(weary.sync().await.expect("answered"), 0);
+    assert_eq!(drained.sync().await.expect("answered"), 0);
     for _ in 0..2 {
         coordinator.restart();
-        (weary.link, other.link) = (coordinator.link(), coordinator.link());
-        assert_eq!(weary.sync().await.expect("answered"), 0);
-        assert!(other.sync().await.expect("answered") > 0, "nobody else is meant");
+        (drained.channel, other.channel) = (coordinator.channel(), coordinator.channel());
+        assert_eq!(drained.sync().await.expect("answered"), 0);
+        assert!(other.sync().await.expect("answered") > 0, "only that worker is drained");
         other.held.clear();
     }
-    let shown = coordinator.link().operations().workers(v1::WorkersRequest {}).await;
-    let shown = shown.expect("told").into_inner().workers;
+    let shown = coordinator.channel().operations().workers(v1::WorkersRequest {}).await;
+    let shown = shown.expect("answered").into_inner().workers;
     let draining: Vec<&str> = shown.iter().filter(|w| w.draining).map(|w| &w.name[..]).collect();
     assert_eq!(draining, ["weary"]);
-    // Its restart ends that, whether or not the coordinator was there to see it.
+    // Its restart ends the drain, whether or not the coordinator was running then.
     coordinator.restart();
-    weary.link = coordinator.link();
-    weary.boot = weary.boot.wrapping_add(1);
-    assert!(weary.sync().await.expect("answered") > 0);
-    weary.held.clear();
+    drained.channel = coordinator.channel();
+    drained.boot = drained.boot.wrapping_add(1);
+    assert!(drained.sync().await.expect("answered") > 0);
+    drained.held.clear();
     coordinator.restart();
-    weary.link = coordinator.link();
-    assert!(weary.sync().await.expect("answered") > 0, "it was drained long ago, in another life");
+    drained.channel = coordinator.channel();
+    assert!(drained.sync().await.expect("answered") > 0, "the drain ended with its restart");
 }
 
 #[tokio::test]
-async fn a_unit_that_nobody_can_count_is_set_aside_and_shown_and_the_rest_goes_on() {
+async fn a_unit_that_always_fails_is_set_aside_and_reported_and_the_rest_is_counted() {
     let scratch = Scratch::new("poison");
     let coordinator = Coordinator::start(&scratch.path("data"), &FAST);
-    let link = coordinator.link();
-    let job = submit(&link, 8, 0).await;
+    let channel = coordinator.channel();
+    let job = submit(&channel, 8, 0).await;
     let bytes: Vec<u8> =
         (0..16).map(|i| u8::from_str_radix(&job[2 * i..2 * i + 2], 16).expect("hex")).collect();
-    let mut workers = [Worker::new("a", link.clone()), Worker::new("b", link.clone())];
+    let mut workers = [Worker::new("a", channel.clone()), Worker::new("b", channel.clone())];
     let fail = |worker: &str, attempt: u64| v1::FailRequest {
         peer: peer(),
         worker: worker.to_owned(),
@@ -324,14 +329,14 @@ async fn a_unit_that_nobody_can_count_is_set_aside_and_shown_and_the_rest_goes_o
     };
     let mut failures = 0;
     for turn in 0..100 {
-        // Who was not asked to count it is not heard.
-        link.work().fail(fail("a", 1)).await.expect("answered");
-        link.work().fail(fail("b", 2)).await.expect("answered");
+        // A failure report of a worker without a lease of the unit is ignored.
+        channel.work().fail(fail("a", 1)).await.expect("answered");
+        channel.work().fail(fail("b", 2)).await.expect("answered");
         let worker = &mut workers[turn % 2];
         worker.held.clear();
         worker.sync().await.expect("answered");
         if let Some(lease) = worker.held.iter().find(|lease| lease.units.contains(&3)) {
-            link.work().fail(fail(&worker.name, lease.attempt)).await.expect("answered");
+            channel.work().fail(fail(&worker.name, lease.attempt)).await.expect("answered");
             failures += 1;
         }
         worker.held.clear();
@@ -342,7 +347,7 @@ async fn a_unit_that_nobody_can_count_is_set_aside_and_shown_and_the_rest_goes_o
     }
     assert_eq!(failures, 5);
     assert_eq!(coordinator.last_job().await.poisoned, 1);
-    // Everything else is counted.
+    // Every other unit is counted.
     while coordinator.last_job().await.done + 1 < coordinator.last_job().await.units {
         for worker in &mut workers {
             worker.sync().await.expect("answered");
@@ -365,16 +370,16 @@ async fn a_unit_that_nobody_can_count_is_set_aside_and_shown_and_the_rest_goes_o
 }
 
 #[tokio::test]
-async fn liars_are_quarantined_and_named_and_the_total_is_right() {
-    /// Another count that its own residues confirm.
-    fn plus(completion: &mut nqueens::cluster::campaign::UnitResult, more: u64) {
+async fn liars_are_quarantined_and_named_and_the_total_is_correct() {
+    /// Adds completions that the result's own residues confirm.
+    fn add_completions(completion: &mut nqueens::cluster::campaign::UnitResult, more: u64) {
         completion.parts.add(24, more, Residues::of(more.into()), 0u64).expect("small");
         completion.tally = completion.parts.total().expect("agrees");
         completion.sub_sums[0] += 24 * u128::from(more);
     }
     type Lie = fn(&mut nqueens::cluster::campaign::UnitResult);
     let lies: [(&str, Lie); 4] = [
-        ("plus-one", |completion| plus(completion, 1)),
+        ("plus-one", |completion| add_completions(completion, 1)),
         ("zeros", |completion| {
             completion.parts = Parts::default();
             completion.tally = completion.parts.total().expect("nothing");
@@ -382,7 +387,7 @@ async fn liars_are_quarantined_and_named_and_the_total_is_right() {
         }),
         ("one-in-ten", |completion| {
             if completion.unit.unit % 10 == 0 {
-                plus(completion, 2);
+                add_completions(completion, 2);
             }
         }),
         ("wrong-residues", |completion| {
@@ -393,10 +398,10 @@ async fn liars_are_quarantined_and_named_and_the_total_is_right() {
     for (name, lie) in lies {
         let scratch = Scratch::new("liars");
         let coordinator = Coordinator::start(&scratch.path("data"), &FAST);
-        let link = coordinator.link();
-        submit(&link, 9, 0).await;
+        let channel = coordinator.channel();
+        submit(&channel, 9, 0).await;
         let (mut liar, mut honest) =
-            (Worker::new(name, link.clone()), Worker::new("honest", link.clone()));
+            (Worker::new(name, channel.clone()), Worker::new("honest", channel.clone()));
         let mut caught = false;
         loop {
             liar.sync().await.expect("answered");
@@ -405,7 +410,7 @@ async fn liars_are_quarantined_and_named_and_the_total_is_right() {
                 .iter()
                 .any(|v| matches!(v, v1::Verdict::Refused | v1::Verdict::Quarantined));
             let running =
-                link.work().sync(honest.sync_request()).await.expect("answered").into_inner();
+                channel.work().sync(honest.sync_request()).await.expect("answered").into_inner();
             if running.running_jobs == 0 {
                 break;
             }
@@ -415,8 +420,12 @@ async fn liars_are_quarantined_and_named_and_the_total_is_right() {
         }
         let job = coordinator.last_job().await;
         assert_eq!(solutions(&job), 352, "{name}");
-        let answer =
-            link.operations().workers(v1::WorkersRequest {}).await.expect("told").into_inner();
+        let answer = channel
+            .operations()
+            .workers(v1::WorkersRequest {})
+            .await
+            .expect("answered")
+            .into_inner();
         let quarantined: Vec<&str> = answer
             .workers
             .iter()
@@ -427,7 +436,7 @@ async fn liars_are_quarantined_and_named_and_the_total_is_right() {
         let report = printed(&["status", "--data", coordinator.data()]);
         assert!(report.contains(&format!("{name} is in quarantine: ")), "{report}");
         assert!(report.contains("352, agrees with OEIS A000170"), "{report}");
-        // What it counted and nobody confirmed was taken back, and it gets nothing more.
+        // Its unconfirmed results were voided, and it gets no more leases.
         assert!(caught || liar.sync().await.expect("answered") == 0);
         printed(&["release", name, "--data", coordinator.data()]);
     }
@@ -435,18 +444,18 @@ async fn liars_are_quarantined_and_named_and_the_total_is_right() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_full_disk_is_not_acknowledged_is_said_and_is_no_end() {
+async fn a_full_disk_is_reported_acknowledges_nothing_and_does_not_stop_the_coordinator() {
     use rustix::process::{Pid, Resource, Rlimit, prlimit};
     let scratch = Scratch::new("full");
     let mut coordinator = Coordinator::start(&scratch.path("data"), &FAST);
-    let link = coordinator.link();
-    submit(&link, 9, 0).await;
-    let mut worker = Worker::new("w", link.clone());
+    let channel = coordinator.channel();
+    submit(&channel, 9, 0).await;
+    let mut worker = Worker::new("w", channel.clone());
     worker.sync().await.expect("answered");
     let pid = Pid::from_raw(coordinator.process.0.id().try_into().expect("a pid"));
     let room = |bytes: Option<u64>| {
         let limit = Rlimit { current: bytes, maximum: None };
-        prlimit(pid, Resource::Fsize, limit).expect("ours");
+        prlimit(pid, Resource::Fsize, limit).expect("permitted");
     };
     room(Some(1));
     let lease = worker.held[0].clone();
@@ -457,7 +466,7 @@ async fn a_full_disk_is_not_acknowledged_is_said_and_is_no_end() {
     assert!(report.contains("problem     nothing is acknowledged: ledger"), "{report}");
     assert_eq!(coordinator.last_job().await.done, 0);
     room(None);
-    // The same results again, as a worker's outbox does: now they are taken, once.
+    // The worker's outbox sends the same results again: now they are accepted, once.
     let mut verdicts = None;
     for _ in 0..100 {
         verdicts = worker.complete(&results).await.ok();
@@ -479,8 +488,8 @@ async fn a_ledger_has_one_coordinator_and_a_damaged_one_is_refused_in_one_line()
     let scratch = Scratch::new("damage");
     let data = scratch.path("data");
     let mut coordinator = Coordinator::start(&data, &FAST);
-    submit(&coordinator.link(), 8, 0).await;
-    let mut worker = Worker::new("w", coordinator.link());
+    submit(&coordinator.channel(), 8, 0).await;
+    let mut worker = Worker::new("w", coordinator.channel());
     worker.sync().await.expect("answered");
     worker.work(|_| ()).await.expect("answered");
     let second = || {
@@ -489,34 +498,34 @@ async fn a_ledger_has_one_coordinator_and_a_damaged_one_is_refused_in_one_line()
             "--listen",
             "127.0.0.1:0",
             "--data",
-            data.to_str().expect("plain"),
+            data.to_str().expect("UTF-8"),
         ]);
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(said.lines().count(), 1, "{said}");
-        (output.status.code(), said)
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(message.lines().count(), 1, "{message}");
+        (output.status.code(), message)
     };
-    let (code, said) = second();
-    assert!(code == Some(7) && said.contains("is in use by another process"), "{said}");
-    // At its end all that was in the journal goes into the file.
+    let (code, message) = second();
+    assert!(code == Some(7) && message.contains("is in use by another process"), "{message}");
+    // When it stops, the journal is merged into the file.
     coordinator.process.terminate();
     coordinator.process.wait("end of the coordinator");
     let ledger = data.join("ledger.db");
-    printed(&["ledger", "check", ledger.to_str().expect("plain")]);
+    printed(&["ledger", "check", ledger.to_str().expect("UTF-8")]);
     let good = std::fs::read(&ledger).expect("a file");
     let mut bad = good.clone();
-    // In the middle of an entry, not in a page that is free.
+    // In the middle of an entry, not in a free page.
     let word = b"unit_done";
     let at = bad.windows(word.len()).position(|bytes| bytes == word).expect("a unit that is done");
     bad[at + 40] ^= 1;
     for bytes in [&bad[..], &good[..good.len() / 2]] {
-        std::fs::write(&ledger, bytes).expect("ours");
-        let (code, said) = second();
-        assert!(code == Some(7) || code == Some(6), "{code:?} {said}");
+        std::fs::write(&ledger, bytes).expect("permitted");
+        let (code, message) = second();
+        assert!(code == Some(7) || code == Some(6), "{code:?} {message}");
     }
 }
 
 #[test]
-fn a_coordinator_stops_when_it_is_asked_to() {
+fn a_coordinator_stops_on_request() {
     let scratch = Scratch::new("stop");
     let data = scratch.path("data");
     let mut coordinator = Coordinator::start(&data, &[]);
@@ -527,12 +536,12 @@ fn a_coordinator_stops_when_it_is_asked_to() {
         assert!(!data.join("address.json").exists());
     }
     let output = run(&["jobs", "--data", coordinator.data()]);
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.code() == Some(8) && said.lines().count() == 1, "{said}");
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(8) && message.lines().count() == 1, "{message}");
 }
 
 #[test]
-fn prometheus_finds_what_it_asks_for() {
+fn metrics_are_served_to_prometheus() {
     use std::io::{Read, Write};
     let scratch = Scratch::new("metrics");
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -554,9 +563,9 @@ async fn a_worker_cannot_grant_itself_a_recount_of_its_own_results() {
     for lies in [false, true] {
         let scratch = Scratch::new("forged");
         let coordinator = Coordinator::start(&scratch.path("data"), &FAST);
-        let link = coordinator.link();
-        submit(&link, 9, 0).await;
-        let mut forger = Worker::new("forger", link.clone());
+        let channel = coordinator.channel();
+        submit(&channel, 9, 0).await;
+        let mut forger = Worker::new("forger", channel.clone());
         forger.kernels.push("another".into());
         let tamper = |result: &mut nqueens::cluster::campaign::UnitResult| {
             if lies {
@@ -565,22 +574,23 @@ async fn a_worker_cannot_grant_itself_a_recount_of_its_own_results() {
                 result.sub_sums.clear();
             }
         };
-        let mut told = Vec::new();
+        let mut leased = Vec::new();
         while forger.sync().await.expect("answered") > 0 {
             let leases = forger.held.clone();
             assert!(leases.iter().all(|lease| !lease.mirrored), "it is alone");
             forger.work(tamper).await.expect("answered");
-            told.extend(leases);
+            leased.extend(leases);
         }
-        // It says that it was asked to count them again, in numbers old and new, and "agrees" as another kernel.
-        let coming = told.last().expect("a lease").attempt + 1;
-        for attempt in [told[0].attempt, coming, u64::MAX] {
+        // It claims recount leases for these units, with old and new numbers, and agrees under
+        // another kernel's name.
+        let coming = leased.last().expect("a lease").attempt + 1;
+        for attempt in [leased[0].attempt, coming, u64::MAX] {
             let forge = |lease: &nqueens::cluster::campaign::Assignment| {
                 nqueens::cluster::campaign::Assignment { attempt, mirrored: true, ..lease.clone() }
             };
-            forger.held = told.iter().map(forge).collect();
+            forger.held = leased.iter().map(forge).collect();
             forger.sync().await.expect("answered");
-            for lease in &told {
+            for lease in &leased {
                 for unit in lease.units.clone() {
                     let mut again = forger.count(lease, unit);
                     again.attempt = attempt;
@@ -603,32 +613,35 @@ async fn a_worker_cannot_grant_itself_a_recount_of_its_own_results() {
             let of_forger = by.iter().filter(|source| source["worker"] == "forger");
             of_forger.map(|source| source[what].as_u64().expect("a number")).sum()
         };
-        // The coordinator looks itself at what a new owner counts, and takes back all that a liar has counted.
+        // The coordinator audits a new owner itself, and voids all results of a liar.
         assert_eq!((its("verified_of_others"), its("units") == 0), (0, lies), "{report}");
-        let mut honest = Worker::new("honest", link.clone());
+        let mut honest = Worker::new("honest", channel.clone());
         honest.work_until_done().await;
         assert_eq!(solutions(&coordinator.last_job().await), 352);
     }
 }
 
 #[tokio::test]
-async fn a_worker_that_listens_is_told_that_a_recount_is_kept_for_it() {
+async fn a_listening_worker_is_notified_of_a_reserved_recount() {
     let scratch = Scratch::new("listens");
-    // Nobody syncs because it is time.
+    // No worker syncs because of the time.
     let coordinator =
         Coordinator::start(&scratch.path("data"), &["--sync", "600s", "--lease", "1200s"]);
-    let link = coordinator.link();
-    // Far more than this test counts.
-    submit(&link, 16, 0).await;
-    let (mut one, mut two) = (Worker::new("one", link.clone()), Worker::new("two", link.clone()));
+    let channel = coordinator.channel();
+    // Far more units than this test counts.
+    submit(&channel, 16, 0).await;
+    let (mut one, mut two) =
+        (Worker::new("one", channel.clone()), Worker::new("two", channel.clone()));
     assert!(one.sync().await.expect("answered") > 0 && two.sync().await.expect("answered") > 0);
     let listening = {
-        let mut work = link.work();
-        // Longer than an answer may wait: it comes because there is something to say, or says that there is not.
+        let mut work = channel.work();
+        // Longer than a call may wait: it returns when there is a recount, or reports that there is
+        // none.
         let request = v1::ListenRequest { peer: peer(), worker: "two".into(), wait_ms: 600_000 };
         tokio::spawn(async move { work.listen(request).await.expect("answered").into_inner() })
     };
-    // What "one" counts nobody but "two" and the coordinator can check; all that a new owner counts is checked.
+    // Only "two" and the coordinator can check what "one" counts; all units of a new owner are
+    // checked.
     while !listening.is_finished() {
         one.held.truncate(1);
         one.held.iter_mut().for_each(|lease| lease.units.end = lease.units.start + 1);
@@ -640,12 +653,12 @@ async fn a_worker_that_listens_is_told_that_a_recount_is_kept_for_it() {
 }
 
 #[tokio::test]
-async fn a_result_that_is_larger_than_any_can_be_blocks_nobody() {
+async fn an_impossibly_large_result_does_not_block_others() {
     let scratch = Scratch::new("huge");
     let coordinator = Coordinator::start(&scratch.path("data"), &FAST);
-    let link = coordinator.link();
-    submit(&link, 8, 0).await;
-    let mut liar = Worker::new("liar", link.clone());
+    let channel = coordinator.channel();
+    submit(&channel, 8, 0).await;
+    let mut liar = Worker::new("liar", channel.clone());
     liar.sync().await.expect("answered");
     let verdicts = liar
         .work(|completion| {
@@ -654,97 +667,98 @@ async fn a_result_that_is_larger_than_any_can_be_blocks_nobody() {
         })
         .await;
     assert!(verdicts.expect("answered").contains(&v1::Verdict::Refused));
-    let [mut a, mut b] = ["a", "b"].map(|name| Worker::new(name, link.clone()));
+    let [mut a, mut b] = ["a", "b"].map(|name| Worker::new(name, channel.clone()));
     tokio::join!(a.work_until_done(), b.work_until_done());
     assert_eq!(solutions(&coordinator.last_job().await), 92);
 }
 
 #[tokio::test]
-async fn screens_are_told_the_units_the_history_and_what_has_happened_also_after_a_restart() {
+async fn unit_maps_history_and_events_are_available_even_after_a_restart() {
     let scratch = Scratch::new("screens");
     let mut coordinator = Coordinator::start(&scratch.path("data"), &FAST);
-    let link = coordinator.link();
-    let job = submit(&link, 10, 0).await;
-    let map = async |link: &Channel, version| {
+    let channel = coordinator.channel();
+    let job = submit(&channel, 10, 0).await;
+    let map = async |channel: &Channel, version| {
         let request = v1::UnitMapRequest { job: job.clone(), version };
-        link.operations().unit_map(request).await.expect("told").into_inner()
+        channel.operations().unit_map(request).await.expect("answered").into_inner()
     };
-    let fresh = map(&link, 0).await;
+    let fresh = map(&channel, 0).await;
     assert_eq!((fresh.units_per_cell, fresh.done.len() as u64), (1, fresh.units));
     assert!(fresh.done.iter().chain(&fresh.leased).all(|&share| share == 0));
-    let again = map(&link, fresh.version).await;
+    let again = map(&channel, fresh.version).await;
     assert!(again.done.is_empty() && again.version == fresh.version, "nothing is sent twice");
 
-    // One of several leases is counted; what is leased is seen as such.
-    let mut worker = Worker::new("w", coordinator.link());
+    // One of several leases is counted; leased units are shown as such.
+    let mut worker = Worker::new("w", coordinator.channel());
     worker.sync().await.expect("answered");
-    let leased = map(&link, fresh.version).await;
-    let in_hand: u64 = worker.held.iter().map(|lease| lease.units.end - lease.units.start).sum();
-    assert_eq!(leased.leased.iter().filter(|&&share| share == 255).count() as u64, in_hand);
+    let leased = map(&channel, fresh.version).await;
+    let leased_units: u64 =
+        worker.held.iter().map(|lease| lease.units.end - lease.units.start).sum();
+    assert_eq!(leased.leased.iter().filter(|&&share| share == 255).count() as u64, leased_units);
     let counted: Vec<u64> = worker.held.iter().flat_map(|lease| lease.units.clone()).collect();
     worker.work(|_| ()).await.expect("answered");
     let request = v1::SetJobStateRequest { job: job.clone(), state: v1::JobState::Paused.into() };
-    link.operations().set_job_state(request).await.expect("paused");
-    let before = map(&link, 0).await;
+    channel.operations().set_job_state(request).await.expect("paused");
+    let before = map(&channel, 0).await;
     let done = |map: &v1::UnitMapResponse| -> Vec<u64> {
         (0..).zip(&map.done).filter(|(_, share)| **share == 255).map(|(unit, _)| unit).collect()
     };
     assert_eq!(done(&before), counted);
 
-    let history = async |link: &Channel| {
+    let history = async |channel: &Channel| {
         let request = v1::HistoryRequest { job: job.clone(), after_ms: 0 };
-        link.operations().history(request).await.expect("told").into_inner().points
+        channel.operations().history(request).await.expect("answered").into_inner().points
     };
-    let events = async |link: &Channel, after| {
-        let answer = link.operations().events(v1::EventsRequest { after }).await;
-        answer.expect("told").into_inner().events
+    let events = async |channel: &Channel, after| {
+        let answer = channel.operations().events(v1::EventsRequest { after }).await;
+        answer.expect("answered").into_inner().events
     };
     let kinds = |events: &[v1::Event]| events.iter().map(v1::Event::kind).collect::<Vec<_>>();
     use v1::EventKind::{Joined, Started, State, Submitted};
-    let first = events(&link, 0).await;
+    let first = events(&channel, 0).await;
     assert_eq!(kinds(&first), [Started, Submitted, Joined, State]);
     assert!(first[3].text.ends_with("is paused, by operator"), "{}", first[3].text);
     let last = first[3].number;
-    assert!(events(&link, last).await.is_empty());
+    assert!(events(&channel, last).await.is_empty());
 
     coordinator.restart();
-    let link = coordinator.link();
-    let after = map(&link, before.version).await;
+    let channel = coordinator.channel();
+    let after = map(&channel, before.version).await;
     assert_eq!(
         (done(&after), after.leased.iter().all(|&share| share == 0)),
         (counted.clone(), true)
     );
-    let points = history(&link).await;
+    let points = history(&channel).await;
     assert_eq!(points.last().expect("the past").done, counted.len() as u64);
     assert!(points.windows(2).all(|two| two[0].at_ms < two[1].at_ms && two[0].done <= two[1].done));
-    let second = events(&link, last).await;
+    let second = events(&channel, last).await;
     assert_eq!(kinds(&second), [Submitted, State, Started]);
 
     for (job, code) in [("", Code::Ok), ("xyz", Code::NotFound)] {
         let request = v1::UnitMapRequest { job: job.to_owned(), version: 0 };
-        let answer = link.operations().unit_map(request).await;
+        let answer = channel.operations().unit_map(request).await;
         assert_eq!(answer.err().map_or(Code::Ok, |status| status.code()), code, "'{job}'");
     }
 }
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn on_a_full_disk_a_coordinator_starts_reads_and_says_so_and_writes_once_there_is_room() {
+async fn on_a_full_disk_a_coordinator_starts_reads_and_reports_it_and_writes_once_there_is_space() {
     use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
     use std::process::{Command, Stdio};
     use support::Process;
-    // After a kill SQLite's journal is there, after a stop it is not.
+    // After a kill, SQLite's journal exists; after a stop, it does not.
     for killed in [true, false] {
         let scratch = Scratch::new("full");
         let data = scratch.path("data");
-        let ours = authority(&data);
+        let authority = authority(&data);
         let mut coordinator = Coordinator::start(&data, &FAST);
-        let job = submit(&coordinator.link(), 8, 0).await;
-        let held = Box::new(credentials(&ours, "w", Role::Worker));
-        let security = Security::Tls(ours.fingerprint(), Some(held));
+        let job = submit(&coordinator.channel(), 8, 0).await;
+        let held = Box::new(credentials(&authority, "w", Role::Worker));
+        let security = Security::Tls(authority.fingerprint(), Some(held));
         let address = coordinator.address.clone();
-        let worker_link = || Channel::new(&address, &security, PATIENCE).expect("a channel");
-        let mut worker = Worker::new("w", worker_link());
+        let worker_channel = || Channel::new(&address, &security, PATIENCE).expect("a channel");
+        let mut worker = Worker::new("w", worker_channel());
         worker.sync().await.expect("answered");
         let lease = worker.held[0].clone();
         let done = [worker.count(&lease, lease.units.start)];
@@ -757,7 +771,7 @@ async fn on_a_full_disk_a_coordinator_starts_reads_and_says_so_and_writes_once_t
             }
         }
 
-        // No file takes a byte more, until the limit is lifted.
+        // No file may grow until the limit is lifted.
         let mut command = Command::new("sh");
         command.args(["-c", "trap '' XFSZ; ulimit -S -f 0; exec \"$0\" \"$@\"", support::NQUEENS]);
         command
@@ -769,33 +783,34 @@ async fn on_a_full_disk_a_coordinator_starts_reads_and_says_so_and_writes_once_t
             .stdin(Stdio::null())
             .stdout(Stdio::null());
         coordinator.process = Process(command.stderr(Stdio::piped()).spawn().expect("a shell"));
-        let link = coordinator.link();
-        let status = async || link.operations().status(v1::StatusRequest::default()).await;
+        let channel = coordinator.channel();
+        let status = async || channel.operations().status(v1::StatusRequest::default()).await;
         let began = std::time::Instant::now();
-        let told = loop {
+        let reported = loop {
             match status().await {
-                Ok(told) => break told.into_inner(),
+                Ok(reported) => break reported.into_inner(),
                 Err(error) => assert!(began.elapsed() < PATIENCE, "killed {killed}: {error}"),
             }
-            let ended = coordinator.process.0.try_wait().expect("ours");
+            let ended = coordinator.process.0.try_wait().expect("our own child process");
             assert!(ended.is_none(), "killed {killed}: it ended with {ended:?}");
             tokio::time::sleep(Duration::from_millis(50)).await;
         };
         for what in ["ledger.db", "address.json"] {
-            assert!(told.trouble.contains(what), "killed {killed}: {}", told.trouble);
+            assert!(reported.trouble.contains(what), "killed {killed}: {}", reported.trouble);
         }
-        assert_eq!((told.jobs.len(), told.jobs[0].done), (1, 1), "killed {killed}");
+        assert_eq!((reported.jobs.len(), reported.jobs[0].done), (1, 1), "killed {killed}");
         let map = v1::UnitMapRequest { job: job.clone(), version: 0 };
-        let map = link.operations().unit_map(map).await.expect("told").into_inner();
-        assert_eq!(map.units, told.jobs[0].units);
-        worker.link = worker_link();
+        let map = channel.operations().unit_map(map).await.expect("answered").into_inner();
+        assert_eq!(map.units, reported.jobs[0].units);
+        worker.channel = worker_channel();
         let new = worker.count(&lease, lease.units.start + 1);
         worker.sync().await.expect("answered");
         let unwritten =
             worker.complete(std::slice::from_ref(&new)).await.expect_err("nothing is acknowledged");
         assert_eq!(unwritten.code(), Code::Unavailable, "{unwritten:?}");
         let more = v1::SubmitRequest { piece: "queen".into(), n: 9, ..Default::default() };
-        let unwritten = link.operations().submit(more).await.expect_err("nothing is acknowledged");
+        let unwritten =
+            channel.operations().submit(more).await.expect_err("nothing is acknowledged");
         assert_eq!(unwritten.code(), Code::Unavailable);
 
         let pid = Pid::from_raw(coordinator.process.0.id().try_into().expect("a pid"));
@@ -803,13 +818,13 @@ async fn on_a_full_disk_a_coordinator_starts_reads_and_says_so_and_writes_once_t
         let lifted = Rlimit { current: maximum, maximum };
         prlimit(pid, Resource::Fsize, lifted).expect("there is room again");
         let began = std::time::Instant::now();
-        while !status().await.expect("told").into_inner().trouble.is_empty() {
-            assert!(began.elapsed() < PATIENCE, "killed {killed}: it is still in trouble");
+        while !status().await.expect("answered").into_inner().trouble.is_empty() {
+            assert!(began.elapsed() < PATIENCE, "killed {killed}: it still reports a problem");
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         let verdict = loop {
             match worker.complete(std::slice::from_ref(&new)).await {
-                // What it knew of workers is gone once it has read its ledger anew.
+                // After it has read its ledger again, it knows no workers.
                 Err(status) if status.message().contains("sync first") => {
                     worker.sync().await.expect("answered")
                 }

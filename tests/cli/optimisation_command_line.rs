@@ -1,4 +1,4 @@
-//! The commands of integer and constraint programming keep their contract.
+//! The commands for integer and constraint programming keep their contract.
 
 use crate::support::program;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use program::{Scratch, assert_refused, run, text};
 
-/// One JSON object on stdout, and this exit code.
+/// Runs a command that must print one JSON object and end with this exit code.
 fn object(arguments: &[&str], code: i32) -> Value {
     let output = run(arguments);
     assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", text(&output.stderr));
@@ -35,7 +35,7 @@ fn the_first_solution_is_printed_by_every_method() {
 }
 
 #[test]
-fn the_first_completion_of_a_board_is_found() {
+fn the_first_completion_of_a_board_is_printed() {
     let report = object(&["first", "8", "--place", "3,1", "--json", "--quiet"], 0);
     assert_eq!((&report["solution"][2], &report["placed"]), (&json!(1), &json!([[3, 1]])));
     assert_eq!(text(&run(&["first", "8", "--from", "2 4"]).stdout), "2 4 6 8 3 1 7 5\n");
@@ -44,7 +44,7 @@ fn the_first_completion_of_a_board_is_found() {
 }
 
 #[test]
-fn a_range_of_boards_is_a_table_or_a_line_of_json_each() {
+fn a_range_of_boards_is_printed_as_a_table_or_as_json_lines() {
     let output = run(&["first", "1..6", "--quiet"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let lines: Vec<&str> = text(&output.stdout).lines().collect();
@@ -82,7 +82,7 @@ fn without_a_solution_the_exit_code_is_3() {
 }
 
 #[test]
-fn a_run_that_is_cut_short_says_that_nothing_is_proven() {
+fn an_interrupted_run_reports_that_nothing_is_proven() {
     for arguments in [
         &["first", "60", "--method", "ilp-iter", "--time-limit", "0.001s", "--quiet", "--json"][..],
         &["first", "60", "--method", "cp", "--time-limit", "0.001s", "--quiet", "--json"],
@@ -100,7 +100,7 @@ fn a_run_that_is_cut_short_says_that_nothing_is_proven() {
 }
 
 #[test]
-fn the_most_beautiful_solution_has_its_fingerprint() {
+fn the_most_beautiful_solution_is_printed_with_its_fingerprint() {
     let report = object(&["beautiful", "8", "--json", "--quiet"], 0);
     assert_eq!(report["fingerprint"], json!([58, 58, 50, 50, 34, 34, 26, 26]));
     assert_eq!(report["proven"], true);
@@ -108,7 +108,7 @@ fn the_most_beautiful_solution_has_its_fingerprint() {
 }
 
 #[test]
-fn beauty_has_norms_symmetry_and_all_its_optima() {
+fn beautiful_supports_norms_symmetry_and_all_optima() {
     let report = object(&["beautiful", "12", "--norm", "manhattan", "--json", "--quiet"], 0);
     assert_eq!((&report["norm"], &report["proven"]), (&"manhattan".into(), &true.into()));
     let symmetric = object(&["beautiful", "16", "--symmetric", "--json", "--quiet"], 0);
@@ -149,7 +149,7 @@ fn the_most_beautiful_solution_has_a_certificate_and_pictures() {
     assert!(text(&streamed.stdout).contains("rings of equal"), "{}", text(&streamed.stdout));
     let refused = ["beautiful", "8", "--certificate", &scratch.file("no/b.proof")];
     assert_refused(&refused, 7, &["cannot be written"]);
-    // Nothing is left where nothing was proved.
+    // No file is written if nothing was proved.
     let cut = [
         "beautiful",
         "60",
@@ -164,7 +164,7 @@ fn the_most_beautiful_solution_has_a_certificate_and_pictures() {
 }
 
 #[test]
-fn one_programme_answers_with_objective_cuts_and_decided_squares() {
+fn an_integer_program_has_objective_cuts_and_decided_squares() {
     for formulation in ["borders", "diagonals"] {
         let largest =
             object(&["solve", "3", "--maximize", "--formulation", formulation, "--json"], 0);
@@ -193,7 +193,7 @@ fn one_programme_answers_with_objective_cuts_and_decided_squares() {
 }
 
 #[test]
-fn weights_are_read_from_a_file_and_models_are_written_to_one() {
+fn weights_are_read_from_files_and_models_are_written_to_files() {
     let scratch = Scratch::new("files");
     let weights = scratch.file("weights.csv");
     fs::write(&weights, "0,0,1,0\n0,0,0,0\n0,0,0,0\n0,0,0,0\n").expect("a file");
@@ -226,7 +226,7 @@ fn weights_are_read_from_a_file_and_models_are_written_to_one() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_in_one_line() {
+fn invalid_requests_are_refused_in_one_line() {
     for (arguments, words) in [
         (&["first", "8", "--method", "magic"][..], &["magic", "lex-dfs"][..]),
         (&["first", "14", "--method", "ilp-weights", "--quiet"], &["n = 13", "another method"]),
@@ -266,7 +266,7 @@ fn what_cannot_be_is_refused_in_one_line() {
 
 #[cfg(not(feature = "highs"))]
 #[test]
-fn a_solver_that_is_not_built_in_is_refused_with_the_way_to_build_it() {
+fn a_solver_that_is_not_built_in_is_refused_with_the_feature_to_build_it() {
     assert_refused(
         &["first", "8", "--method", "ilp-iter", "--solver", "highs"],
         5,
@@ -277,7 +277,7 @@ fn a_solver_that_is_not_built_in_is_refused_with_the_way_to_build_it() {
 }
 
 #[test]
-fn lists_by_programmes_and_by_constraints_are_those_of_search() {
+fn lists_by_integer_and_constraint_programming_equal_those_of_search() {
     let sorted = |method: &str, piece: &str| {
         let output = run(&["list", "5", "--method", method, "--piece", piece, "--quiet"]);
         assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));

@@ -1,4 +1,5 @@
-//! Both ends of a connection know each other: real handshakes over the loopback, with rustls and with gRPC.
+//! Both ends of a TLS connection authenticate each other: real handshakes over loopback, with
+//! rustls and with gRPC.
 
 use std::io;
 use std::net::SocketAddr;
@@ -31,19 +32,19 @@ use tonic_health::pb::health_client::HealthClient;
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
-/// rustls reads the clock by itself.
+/// Returns the current time, since rustls reads the clock by itself.
 fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970");
-    u64::try_from(since.as_millis()).expect("a few more years")
+    u64::try_from(since.as_millis()).expect("before the year 584 million")
 }
 
-/// An authority in a folder of its own.
-struct Made {
+/// An authority in a temporary folder.
+struct TestAuthority {
     authority: Arc<Authority>,
     folder: PathBuf,
 }
 
-impl Made {
+impl TestAuthority {
     fn new() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -75,7 +76,7 @@ impl Made {
         identity.config(&self.authority).expect("a configuration")
     }
 
-    /// A server that says to each caller whether it may sync.
+    /// Starts a server that replies to each caller whether it may sync.
     async fn serve(&self, config: ServerConfig) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("bound");
@@ -100,13 +101,13 @@ impl Made {
     }
 }
 
-impl Drop for Made {
+impl Drop for TestAuthority {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 
-/// What the server says, or why there is no conversation.
+/// Returns the server's reply, or the error that ended the connection.
 async fn call(address: SocketAddr, name: &str, config: ClientConfig) -> io::Result<String> {
     let talk = async {
         let stream = TcpStream::connect(address).await?;
@@ -124,73 +125,70 @@ fn config(pin: Fingerprint, credentials: Option<&Credentials>) -> ClientConfig {
 }
 
 fn assert_refused(answer: &io::Result<String>, word: &str) {
-    let error = answer.as_ref().expect_err("no conversation").to_string();
-    assert!(error.contains(word), "'{word}' is not in: {error}");
+    let error = answer.as_ref().expect_err("a refused connection").to_string();
+    assert!(error.contains(word), "'{word}' is missing in: {error}");
 }
 
 #[tokio::test]
 async fn a_worker_with_its_certificate_is_known_by_name_under_every_name_of_the_server() {
-    let made = Made::new();
-    let worker = made.credentials("a", Role::Worker, now_ms());
-    let address = made.serve(made.server_config(now_ms())).await;
+    let setup = TestAuthority::new();
+    let worker = setup.credentials("a", Role::Worker, now_ms());
+    let address = setup.serve(setup.server_config(now_ms())).await;
     for name in ["localhost", "127.0.0.1", "::1", "coordinator.test"] {
-        let answer = call(address, name, config(made.pin(), Some(&worker))).await;
-        assert_eq!(answer.expect("a conversation"), "welcome a", "{name}");
+        let answer = call(address, name, config(setup.pin(), Some(&worker))).await;
+        assert_eq!(answer.expect("a reply"), "welcome a", "{name}");
     }
     assert_refused(
-        &call(address, "another.test", config(made.pin(), Some(&worker))).await,
+        &call(address, "another.test", config(setup.pin(), Some(&worker))).await,
         "not valid for name",
     );
 }
 
 #[tokio::test]
-async fn who_has_no_certificate_reaches_the_handlers_and_is_refused_there() {
-    let made = Made::new();
-    let address = made.serve(made.server_config(now_ms())).await;
-    let answer =
-        call(address, "localhost", config(made.pin(), None)).await.expect("a conversation");
+async fn callers_without_a_valid_certificate_are_refused_by_the_handlers() {
+    let setup = TestAuthority::new();
+    let address = setup.serve(setup.server_config(now_ms())).await;
+    let answer = call(address, "localhost", config(setup.pin(), None)).await.expect("a reply");
     assert!(answer.contains("no client certificate was presented"), "{answer}");
-    let viewer = made.credentials("v", Role::Viewer, now_ms());
-    let answer = call(address, "localhost", config(made.pin(), Some(&viewer)))
-        .await
-        .expect("a conversation");
+    let viewer = setup.credentials("v", Role::Viewer, now_ms());
+    let answer =
+        call(address, "localhost", config(setup.pin(), Some(&viewer))).await.expect("a reply");
     assert_eq!(answer, "the role viewer may not sync");
-    let worker = made.credentials("a", Role::Worker, now_ms());
-    made.authority.revoke(worker.name(), now_ms()).expect("revoked");
-    let answer = call(address, "localhost", config(made.pin(), Some(&worker)))
-        .await
-        .expect("a conversation");
+    let worker = setup.credentials("a", Role::Worker, now_ms());
+    setup.authority.revoke(worker.name(), now_ms()).expect("revoked");
+    let answer =
+        call(address, "localhost", config(setup.pin(), Some(&worker))).await.expect("a reply");
     assert_eq!(answer, "the client certificate was revoked");
 }
 
 #[tokio::test]
 async fn expired_certificates_and_those_of_another_authority_end_the_handshake() {
-    let (made, another) = (Made::new(), Made::new());
-    let address = made.serve(made.server_config(now_ms())).await;
-    let expired = made.credentials("old", Role::Worker, now_ms() - 8 * DAY_MS);
+    let (setup, another) = (TestAuthority::new(), TestAuthority::new());
+    let address = setup.serve(setup.server_config(now_ms())).await;
+    let expired = setup.credentials("old", Role::Worker, now_ms() - 8 * DAY_MS);
     assert_refused(
-        &call(address, "localhost", config(made.pin(), Some(&expired))).await,
+        &call(address, "localhost", config(setup.pin(), Some(&expired))).await,
         "CertificateExpired",
     );
-    let strange = another.credentials("a", Role::Worker, now_ms());
-    let answer = call(address, "localhost", config(made.pin(), Some(&strange))).await;
+    let foreign = another.credentials("a", Role::Worker, now_ms());
+    let answer = call(address, "localhost", config(setup.pin(), Some(&foreign))).await;
     assert!(answer.is_err(), "{answer:?}");
 }
 
 #[tokio::test]
 async fn on_first_contact_only_the_authority_of_the_token_is_trusted() {
-    let (made, another) = (Made::new(), Made::new());
-    let token = made
+    let (setup, another) = (TestAuthority::new(), TestAuthority::new());
+    let token = setup
         .authority
         .create_token(Role::Worker, NonZeroU32::MIN, DAY_MS, now_ms())
         .expect("a token");
-    let address = made.serve(made.server_config(now_ms())).await;
+    let address = setup.serve(setup.server_config(now_ms())).await;
     assert!(call(address, "localhost", config(token.authority(), None)).await.is_ok());
     let wrong = call(address, "localhost", config(another.pin(), None)).await;
     assert_refused(&wrong, "its authority differs");
 }
 
-/// Shows a chain with a key, whether or not they belong together.
+/// Presents a certificate chain with a key, whether or not they match.
 #[derive(Debug)]
 struct Impostor(Arc<CertifiedKey>);
 
@@ -214,30 +212,30 @@ fn impostor(chain_pem: &str, key_pem: &str) -> ServerConfig {
 }
 
 #[tokio::test]
-async fn no_impostor_is_taken_for_the_coordinator() {
-    let (made, another) = (Made::new(), Made::new());
-    let real = ServerIdentity::new(&made.authority, now_ms()).expect("an identity");
+async fn impostors_are_not_accepted_as_the_coordinator() {
+    let (setup, another) = (TestAuthority::new(), TestAuthority::new());
+    let real = ServerIdentity::new(&setup.authority, now_ms()).expect("an identity");
     let (real_chain, real_key) = real.chain_and_key_pem();
-    let strange = ServerIdentity::new(&another.authority, now_ms()).expect("an identity");
-    let (strange_chain, strange_key) = strange.chain_and_key_pem();
-    let worker = made.credentials("a", Role::Worker, now_ms());
-    let with_authority = |chain: &str| format!("{chain}{}", made.authority.certificate_pem());
+    let foreign = ServerIdentity::new(&another.authority, now_ms()).expect("an identity");
+    let (foreign_chain, foreign_key) = foreign.chain_and_key_pem();
+    let worker = setup.credentials("a", Role::Worker, now_ms());
+    let with_authority = |chain: &str| format!("{chain}{}", setup.authority.certificate_pem());
 
     let own = call(
-        made.serve(impostor(&real_chain, &real_key)).await,
+        setup.serve(impostor(&real_chain, &real_key)).await,
         "localhost",
-        config(made.pin(), None),
+        config(setup.pin(), None),
     )
     .await;
     assert!(own.is_ok(), "{own:?}");
     for (what, chain, key) in [
-        ("another authority's server", strange_chain.clone(), &strange_key),
+        ("another authority's server", foreign_chain.clone(), &foreign_key),
         (
             "the same with our authority's certificate beside it",
-            with_authority(&strange_chain),
-            &strange_key,
+            with_authority(&foreign_chain),
+            &foreign_key,
         ),
-        ("the real chain without its key", real_chain.clone(), &strange_key),
+        ("the real chain without its key", real_chain.clone(), &foreign_key),
         (
             "a worker's certificate as a server's",
             with_authority(worker.certificate_pem()),
@@ -245,45 +243,45 @@ async fn no_impostor_is_taken_for_the_coordinator() {
         ),
         (
             "the authority's certificate as a server's",
-            made.authority.certificate_pem().repeat(2),
-            &strange_key,
+            setup.authority.certificate_pem().repeat(2),
+            &foreign_key,
         ),
     ] {
-        let address = made.serve(impostor(&chain, key)).await;
-        let answer = call(address, "localhost", config(made.pin(), None)).await;
+        let address = setup.serve(impostor(&chain, key)).await;
+        let answer = call(address, "localhost", config(setup.pin(), None)).await;
         assert!(answer.is_err(), "{what}: {answer:?}");
     }
 }
 
 #[tokio::test]
-async fn an_expired_server_is_refused_and_one_near_its_end_is_renewed_while_it_serves() {
-    let made = Made::new();
+async fn an_expired_server_certificate_is_refused_and_one_near_expiry_is_renewed_while_serving() {
+    let setup = TestAuthority::new();
     let long_ago_ms = now_ms() - 91 * DAY_MS;
     let identity =
-        Arc::new(ServerIdentity::new(&made.authority, long_ago_ms).expect("an identity"));
+        Arc::new(ServerIdentity::new(&setup.authority, long_ago_ms).expect("an identity"));
     let address =
-        made.serve(Arc::clone(&identity).config(&made.authority).expect("a configuration")).await;
-    assert_refused(&call(address, "localhost", config(made.pin(), None)).await, "expired");
-    let renew = |now_ms| identity.renew_if_due(&made.authority, now_ms).expect("renewed");
+        setup.serve(Arc::clone(&identity).config(&setup.authority).expect("a configuration")).await;
+    assert_refused(&call(address, "localhost", config(setup.pin(), None)).await, "expired");
+    let renew = |now_ms| identity.renew_if_due(&setup.authority, now_ms).expect("renewed");
     assert_eq!(renew(long_ago_ms + 59 * DAY_MS), None);
     assert_eq!((renew(now_ms()), renew(now_ms())), (Some(Renewal::Due), None));
-    call(address, "localhost", config(made.pin(), None)).await.expect("a conversation");
+    call(address, "localhost", config(setup.pin(), None)).await.expect("a reply");
 
-    made.authority.add_server_names(&["new.test".into()], now_ms()).expect("a name");
+    setup.authority.add_server_names(&["new.test".into()], now_ms()).expect("a name");
     assert_eq!(renew(now_ms()), Some(Renewal::Due));
-    call(address, "new.test", config(made.pin(), None)).await.expect("a conversation");
+    call(address, "new.test", config(setup.pin(), None)).await.expect("a reply");
 }
 
 #[tokio::test]
 async fn a_server_whose_clock_was_set_back_replaces_its_certificate() {
-    let made = Made::new();
+    let setup = TestAuthority::new();
     let ahead_ms = now_ms() + 3 * DAY_MS;
-    let identity = Arc::new(ServerIdentity::new(&made.authority, ahead_ms).expect("an identity"));
+    let identity = Arc::new(ServerIdentity::new(&setup.authority, ahead_ms).expect("an identity"));
     let address =
-        made.serve(Arc::clone(&identity).config(&made.authority).expect("a configuration")).await;
-    assert_refused(&call(address, "localhost", config(made.pin(), None)).await, "not valid yet");
-    let renew = |now_ms| identity.renew_if_due(&made.authority, now_ms).expect("renewed");
-    // It is dated back by a day.
+        setup.serve(Arc::clone(&identity).config(&setup.authority).expect("a configuration")).await;
+    assert_refused(&call(address, "localhost", config(setup.pin(), None)).await, "not valid yet");
+    let renew = |now_ms| identity.renew_if_due(&setup.authority, now_ms).expect("renewed");
+    // Now it is backdated by a day.
     assert_eq!(renew(ahead_ms - DAY_MS), None);
     match renew(now_ms()) {
         Some(Renewal::ClockSetBack { by_ms }) => {
@@ -292,28 +290,27 @@ async fn a_server_whose_clock_was_set_back_replaces_its_certificate() {
         other => panic!("{other:?}"),
     }
     assert_eq!(renew(now_ms()), None);
-    call(address, "localhost", config(made.pin(), None)).await.expect("a conversation");
+    call(address, "localhost", config(setup.pin(), None)).await.expect("a reply");
 }
 
 #[tokio::test]
-async fn a_certificate_that_is_not_valid_yet_gets_as_far_as_the_handlers_and_a_strangers_does_not()
-{
-    let (made, another) = (Made::new(), Made::new());
-    let address = made.serve(made.server_config(now_ms())).await;
+async fn a_certificate_that_is_not_valid_yet_reaches_the_handlers_and_a_foreign_one_does_not() {
+    let (setup, another) = (TestAuthority::new(), TestAuthority::new());
+    let address = setup.serve(setup.server_config(now_ms())).await;
     let ahead_ms = now_ms() + DAY_MS;
-    let early = made.credentials("early", Role::Worker, ahead_ms);
+    let early = setup.credentials("early", Role::Worker, ahead_ms);
     let answer =
-        call(address, "localhost", config(made.pin(), Some(&early))).await.expect("a conversation");
+        call(address, "localhost", config(setup.pin(), Some(&early))).await.expect("a reply");
     assert!(answer.contains("not valid yet"), "{answer}");
-    let strange = another.credentials("early", Role::Worker, ahead_ms);
-    let answer = call(address, "localhost", config(made.pin(), Some(&strange))).await;
+    let foreign = another.credentials("early", Role::Worker, ahead_ms);
+    let answer = call(address, "localhost", config(setup.pin(), Some(&foreign))).await;
     assert!(answer.is_err(), "{answer:?}");
 
-    // Somebody makes a certificate: by an authority of the same name, and of no authority at all.
+    // A forged certificate: by an authority of the same name, and by none.
     let issuer = |certificate: &CertificateDer<'static>, key: KeyPair| {
         Issuer::from_ca_cert_der(certificate, key).expect("it reads as one")
     };
-    let forged = issuer(made.authority.certificate(), KeyPair::generate().expect("a key"));
+    let forged = issuer(setup.authority.certificate(), KeyPair::generate().expect("a key"));
     let (key, own) = (KeyPair::generate().expect("a key"), KeyPair::generate().expect("a key"));
     let mut params = CertificateParams::default();
     params.distinguished_name.push(DnType::CommonName, "early");
@@ -330,7 +327,7 @@ async fn a_certificate_that_is_not_valid_yet_gets_as_far_as_the_handlers_and_a_s
         let builder = builder.with_protocol_versions(&[&rustls::version::TLS13]).expect("TLS 1.3");
         let builder = builder
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(PinnedAuthority::new(made.pin())));
+            .with_custom_certificate_verifier(Arc::new(PinnedAuthority::new(setup.pin())));
         let mut config = builder.with_client_auth_cert(vec![certificate], key).expect("they fit");
         config.alpn_protocols = vec![b"h2".to_vec()];
         let answer = call(address, "localhost", config).await;
@@ -338,7 +335,7 @@ async fn a_certificate_that_is_not_valid_yet_gets_as_far_as_the_handlers_and_a_s
     }
 }
 
-/// Lets workers through to the service behind, as a handler would.
+/// Passes workers to the inner service, as a handler would.
 fn only_workers(
     authority: &Arc<Authority>,
 ) -> impl Fn(tonic::Request<()>) -> Result<tonic::Request<()>, tonic::Status>
@@ -360,19 +357,19 @@ fn only_workers(
     }
 }
 
-/// gRPC's health service by tonic: with TLS of its own, or behind the handshakes of `config`.
-async fn serve_grpc(made: &Made, config: Option<ServerConfig>) -> SocketAddr {
+/// Starts gRPC's health service by tonic: with its own TLS, or with the handshakes of `config`.
+async fn serve_grpc(setup: &TestAuthority, config: Option<ServerConfig>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("bound");
-    let workers = InterceptorLayer::new(only_workers(&made.authority));
+    let workers = InterceptorLayer::new(only_workers(&setup.authority));
     let (_, health) = tonic_health::server::health_reporter();
     let Some(config) = config else {
-        let identity = ServerIdentity::new(&made.authority, now_ms()).expect("an identity");
+        let identity = ServerIdentity::new(&setup.authority, now_ms()).expect("an identity");
         let (chain, key) = identity.chain_and_key_pem();
         let tls = ServerTlsConfig::new()
             .identity(Identity::from_pem(chain, key))
             .client_auth_optional(true);
-        let tls = tls.client_ca_root(Certificate::from_pem(made.authority.certificate_pem()));
+        let tls = tls.client_ca_root(Certificate::from_pem(setup.authority.certificate_pem()));
         let server = Server::builder().tls_config(tls).expect("a configuration");
         let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
         tokio::spawn(async {
@@ -397,7 +394,7 @@ async fn serve_grpc(made: &Made, config: Option<ServerConfig>) -> SocketAddr {
     address
 }
 
-/// The answer of the health service to a call by tonic.
+/// Calls the health service by tonic.
 async fn check(
     address: SocketAddr,
     pin: Fingerprint,
@@ -412,10 +409,10 @@ async fn check(
         Endpoint::from_shared(format!("https://localhost:{}", address.port())).expect("an address");
     let endpoint =
         endpoint.tls_config_with_verifier(tls, Arc::new(PinnedAuthority::new(pin))).expect("TLS");
-    ask(endpoint).await
+    call_health(endpoint).await
 }
 
-async fn ask(endpoint: Endpoint) -> Result<(), String> {
+async fn call_health(endpoint: Endpoint) -> Result<(), String> {
     let channel =
         endpoint.timeout(Duration::from_secs(20)).connect().await.map_err(|e| format!("{e:?}"))?;
     let answer = HealthClient::new(channel).check(HealthCheckRequest::default()).await;
@@ -423,49 +420,49 @@ async fn ask(endpoint: Endpoint) -> Result<(), String> {
 }
 
 #[tokio::test]
-async fn grpc_sees_who_calls_with_tls_of_its_own_or_ours() {
-    let (made, another) = (Made::new(), Made::new());
-    let worker = made.credentials("a", Role::Worker, now_ms());
-    let viewer = made.credentials("v", Role::Viewer, now_ms());
-    let strange = another.credentials("a", Role::Worker, now_ms());
+async fn grpc_identifies_callers_with_its_own_tls_or_ours() {
+    let (setup, another) = (TestAuthority::new(), TestAuthority::new());
+    let worker = setup.credentials("a", Role::Worker, now_ms());
+    let viewer = setup.credentials("v", Role::Viewer, now_ms());
+    let foreign = another.credentials("a", Role::Worker, now_ms());
     for ours in [false, true] {
-        let config = ours.then(|| made.server_config(now_ms()));
-        let address = serve_grpc(&made, config).await;
-        check(address, made.pin(), Some(&worker)).await.expect("a worker");
+        let config = ours.then(|| setup.server_config(now_ms()));
+        let address = serve_grpc(&setup, config).await;
+        check(address, setup.pin(), Some(&worker)).await.expect("a worker");
         // With the authority's certificate in place of its fingerprint.
         let tls = ClientTlsConfig::new()
             .ca_certificate(Certificate::from_pem(worker.authority_pem()))
             .identity(Identity::from_pem(worker.certificate_pem(), worker.key_pem()));
         let endpoint = Endpoint::from_shared(format!("https://localhost:{}", address.port()))
             .expect("an address");
-        ask(endpoint.tls_config(tls).expect("TLS")).await.expect("a worker");
+        call_health(endpoint.tls_config(tls).expect("TLS")).await.expect("a worker");
 
-        let refused = check(address, made.pin(), Some(&viewer)).await.expect_err("a viewer");
+        let refused = check(address, setup.pin(), Some(&viewer)).await.expect_err("a viewer");
         assert!(refused.contains("PermissionDenied"), "{refused}");
-        let refused = check(address, made.pin(), None).await.expect_err("nobody");
+        let refused = check(address, setup.pin(), None).await.expect_err("no certificate");
         assert!(refused.contains("Unauthenticated"), "{refused}");
-        assert!(check(address, made.pin(), Some(&strange)).await.is_err());
+        assert!(check(address, setup.pin(), Some(&foreign)).await.is_err());
         let refused = check(address, another.pin(), None).await.expect_err("the wrong coordinator");
         assert!(refused.contains("its authority differs"), "{refused}");
     }
 }
 
 #[tokio::test]
-async fn a_connection_that_is_open_is_refused_from_the_next_call_after_a_revocation() {
-    let made = Made::new();
-    let worker = made.credentials("a", Role::Worker, now_ms());
-    let address = serve_grpc(&made, Some(made.server_config(now_ms()))).await;
+async fn a_revocation_applies_to_the_next_call_on_an_open_connection() {
+    let setup = TestAuthority::new();
+    let worker = setup.credentials("a", Role::Worker, now_ms());
+    let address = serve_grpc(&setup, Some(setup.server_config(now_ms()))).await;
     let identity = Identity::from_pem(worker.certificate_pem(), worker.key_pem());
     let tls = ClientTlsConfig::new().identity(identity);
     let endpoint =
         Endpoint::from_shared(format!("https://localhost:{}", address.port())).expect("an address");
     let endpoint = endpoint
-        .tls_config_with_verifier(tls, Arc::new(PinnedAuthority::new(made.pin())))
+        .tls_config_with_verifier(tls, Arc::new(PinnedAuthority::new(setup.pin())))
         .expect("TLS");
     let mut client = HealthClient::new(endpoint.connect().await.expect("a connection"));
-    client.check(HealthCheckRequest::default()).await.expect("let in");
-    // By another process.
-    let elsewhere = Authority::open(&made.folder).expect("opens");
+    client.check(HealthCheckRequest::default()).await.expect("authorised");
+    // Revoked by another process.
+    let elsewhere = Authority::open(&setup.folder).expect("opens");
     elsewhere.revoke(worker.name(), now_ms()).expect("revoked");
     let refused = client.check(HealthCheckRequest::default()).await.expect_err("refused");
     assert_eq!(refused.code(), tonic::Code::Unauthenticated, "{refused:?}");

@@ -1,5 +1,5 @@
-//! A coordinator lets in who shows a certificate of its own that is live, for what its role may do; everything else
-//! gets nothing.
+//! A coordinator authorises only live certificates that it has issued, and only for what their role
+//! may do.
 
 use std::fs;
 use std::num::NonZeroU32;
@@ -23,7 +23,7 @@ const MINUTE_MS: u64 = 60 * SECOND_MS;
 const HOUR_MS: u64 = 60 * MINUTE_MS;
 const DAY_MS: u64 = 24 * HOUR_MS;
 
-/// A folder of its own for each test.
+/// A temporary folder, removed when it is dropped.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -48,7 +48,7 @@ impl Drop for Folder {
     }
 }
 
-fn made(folder: &Folder) -> Authority {
+fn new_authority(folder: &Folder) -> Authority {
     Authority::init(&folder.path("authority"), &[], NOW_MS).expect("an authority")
 }
 
@@ -78,9 +78,9 @@ fn certificate(issued: &Issued) -> CertificateDer<'static> {
 }
 
 #[test]
-fn a_token_buys_as_many_certificates_as_it_has_uses() {
+fn a_token_is_exchanged_for_as_many_certificates_as_it_has_uses() {
     let folder = Folder::new();
-    let authority = made(&folder);
+    let authority = new_authority(&folder);
     for uses in [1, 3] {
         let token = token(&authority, Role::Worker, uses);
         for use_ in 0..uses {
@@ -101,11 +101,11 @@ fn a_token_buys_as_many_certificates_as_it_has_uses() {
 }
 
 #[test]
-fn of_many_at_once_as_many_enrol_as_the_token_has_uses() {
+fn concurrent_enrolments_cannot_exceed_the_uses_of_a_token() {
     let folder = Folder::new();
-    let authority = made(&folder);
+    let authority = new_authority(&folder);
     let token = token(&authority, Role::Worker, 3);
-    // As if by another process, each with what it has read before.
+    // As if by other processes, each with its own copy of the registry.
     let others: Vec<Authority> =
         (0..2).map(|_| Authority::open(&folder.path("authority")).expect("opens")).collect();
     let succeeded: usize = std::thread::scope(|scope| {
@@ -126,9 +126,9 @@ fn of_many_at_once_as_many_enrol_as_the_token_has_uses() {
 }
 
 #[test]
-fn a_token_is_good_until_it_expires() {
+fn a_token_is_valid_until_it_expires() {
     let folder = Folder::new();
-    let authority = made(&folder);
+    let authority = new_authority(&folder);
     let token = token(&authority, Role::Worker, 2);
     authority
         .enroll(&token, &name("a"), &request(), NOW_MS + HOUR_MS - 1)
@@ -140,9 +140,9 @@ fn a_token_is_good_until_it_expires() {
 }
 
 #[test]
-fn a_wrong_secret_or_fingerprint_buys_nothing_and_writes_nothing() {
+fn a_wrong_secret_or_fingerprint_is_refused_and_writes_nothing() {
     let (folder, another_folder) = (Folder::new(), Folder::new());
-    let (authority, another) = (made(&folder), made(&another_folder));
+    let (authority, another) = (new_authority(&folder), new_authority(&another_folder));
     let text = token(&authority, Role::Operator, 1).to_string();
     let register = || fs::read(folder.path("authority/register")).expect("readable");
     let before = register();
@@ -169,9 +169,9 @@ fn a_wrong_secret_or_fingerprint_buys_nothing_and_writes_nothing() {
 }
 
 #[test]
-fn a_revoked_token_buys_nothing() {
+fn a_revoked_token_is_refused() {
     let folder = Folder::new();
-    let authority = made(&folder);
+    let authority = new_authority(&folder);
     let token = token(&authority, Role::Worker, 5);
     authority.revoke_token(token.id(), NOW_MS).expect("revoked");
     let refused = authority.enroll(&token, &name("a"), &request(), NOW_MS);
@@ -183,28 +183,28 @@ fn a_revoked_token_buys_nothing() {
 }
 
 #[test]
-fn an_answer_that_was_lost_is_given_again_to_the_same_key_without_another_use() {
+fn a_lost_answer_is_repeated_for_the_same_key_without_another_use() {
     let folder = Folder::new();
-    let authority = made(&folder);
+    let authority = new_authority(&folder);
     let token = token(&authority, Role::Worker, 2);
     let request_a = request();
     let lost = authority.enroll(&token, &name("a"), &request_a, NOW_MS).expect("enrolled");
     let found =
-        authority.enroll(&token, &name("a"), &request_a, NOW_MS + MINUTE_MS).expect("once more");
+        authority.enroll(&token, &name("a"), &request_a, NOW_MS + MINUTE_MS).expect("issued again");
     assert_ne!(lost.identity.serial, found.identity.serial);
     assert!(matches!(authority.identify(&certificate(&lost), NOW_MS), Err(AccessError::Unknown)));
     assert_eq!(authority.tokens().expect("readable")[0].1.uses_left, 1);
 
-    // Once it was renewed, the first key is of no use any more.
+    // After a renewal, the first key is no longer valid.
     authority.renew(&certificate(&found), &request(), NOW_MS).expect("renewed");
     let refused = authority.enroll(&token, &name("a"), &request_a, NOW_MS);
     assert!(matches!(refused, Err(EnrollError::NameInUse(_))), "{refused:?}");
 }
 
 #[test]
-fn of_a_request_only_the_public_key_counts() {
+fn only_the_public_key_of_a_request_is_used() {
     let folder = Folder::new();
-    let authority = made(&folder);
+    let authority = new_authority(&folder);
     let key = KeyPair::generate().expect("a key");
     let mut greedy = CertificateParams::new(vec!["localhost".into()]).expect("names");
     greedy.distinguished_name.push(DnType::CommonName, "boss");
@@ -222,14 +222,14 @@ fn of_a_request_only_the_public_key_counts() {
         x509_parser::certificate::X509Certificate::from_der(&bytes).expect("a certificate");
     assert_eq!(read.subject().to_string(), "CN=small");
     assert!(!read.is_ca());
-    let usage = read.extended_key_usage().expect("readable").expect("there").value;
+    let usage = read.extended_key_usage().expect("readable").expect("it exists").value;
     assert!(usage.client_auth && !usage.server_auth && !usage.any);
     let names =
-        &read.subject_alternative_name().expect("readable").expect("there").value.general_names;
+        &read.subject_alternative_name().expect("readable").expect("it exists").value.general_names;
     assert_eq!(names.len(), 1);
     assert_eq!(names[0].to_string(), "URI(nqueens:role:worker)");
 
-    // A renewal gives no other name or role either.
+    // A renewal does not change the name or the role either.
     let renewed = authority.renew(&bytes, request.der(), NOW_MS).expect("renewed");
     assert_eq!((renewed.identity.name.as_str(), renewed.identity.role), ("small", Role::Worker));
 }
@@ -237,11 +237,11 @@ fn of_a_request_only_the_public_key_counts() {
 #[test]
 fn a_request_that_is_damaged_or_signed_by_another_key_is_refused_and_uses_nothing() {
     let folder = Folder::new();
-    let authority = made(&folder);
+    let authority = new_authority(&folder);
     let token = token(&authority, Role::Worker, 1);
     let good = request();
-    // The part that is signed, and the signature; how the parser takes the tag of the algorithm between them is
-    // of no consequence.
+    // The signed part, and the signature; how the parser reads the tag of the algorithm between
+    // them does not matter.
     let signed_end = 3 + 2 + usize::from(good[4]);
     assert_eq!((&good[..2], good[3]), (&[0x30, 0x81][..], 0x30), "a request of that size");
     for at in (0..signed_end).chain(signed_end + 12..good.len()) {
@@ -262,9 +262,9 @@ fn a_request_that_is_damaged_or_signed_by_another_key_is_refused_and_uses_nothin
 }
 
 #[test]
-fn a_name_in_use_is_free_once_it_is_revoked_or_has_expired() {
+fn a_name_is_free_again_once_it_is_revoked_or_has_expired() {
     let folder = Folder::new();
-    let authority = made(&folder);
+    let authority = new_authority(&folder);
     enrolled(&authority, "a", Role::Worker);
     let token = token(&authority, Role::Operator, 2);
     let refused = authority.enroll(&token, &name("a"), &request(), NOW_MS);
@@ -280,34 +280,34 @@ fn a_name_in_use_is_free_once_it_is_revoked_or_has_expired() {
 }
 
 #[test]
-fn a_revoked_certificate_is_refused_at_once_also_by_another_process() {
+fn a_revoked_certificate_is_refused_at_once_even_by_another_process() {
     let folder = Folder::new();
-    let authority = made(&folder);
-    let serving = Authority::open(&folder.path("authority")).expect("opens");
+    let authority = new_authority(&folder);
+    let running = Authority::open(&folder.path("authority")).expect("opens");
     let token = token(&authority, Role::Worker, 2);
     let first = authority.enroll(&token, &name("a"), &request(), NOW_MS).expect("enrolled");
     let renewed = authority.renew(&certificate(&first), &request(), NOW_MS).expect("renewed");
     let other = enrolled(&authority, "b", Role::Worker);
     for issued in [&first, &renewed, &other] {
-        serving.authorize(Some(&certificate(issued)), Action::Sync, NOW_MS).expect("let in");
+        running.authorize(Some(&certificate(issued)), Action::Sync, NOW_MS).expect("authorised");
     }
 
     let revoked = authority.revoke(&name("a"), NOW_MS).expect("revoked");
     assert_eq!((revoked.certificates, revoked.tokens.as_slice()), (2, &[token.id()][..]));
     for issued in [&first, &renewed] {
-        let refused = serving.authorize(Some(&certificate(issued)), Action::Sync, NOW_MS);
+        let refused = running.authorize(Some(&certificate(issued)), Action::Sync, NOW_MS);
         assert!(matches!(refused, Err(AccessError::Revoked)), "{refused:?}");
-        let refused = serving.renew(&certificate(issued), &request(), NOW_MS);
+        let refused = running.renew(&certificate(issued), &request(), NOW_MS);
         assert!(matches!(refused, Err(EnrollError::Access(AccessError::Revoked))), "{refused:?}");
     }
-    serving.identify(&certificate(&other), NOW_MS).expect("another's");
+    running.identify(&certificate(&other), NOW_MS).expect("another's");
     assert!(matches!(authority.revoke(&name("a"), NOW_MS), Err(AuthorityError::NoSuchName(_))));
 }
 
 #[test]
-fn a_certificate_is_valid_for_a_week_and_from_five_minutes_before() {
+fn a_certificate_is_valid_for_a_week_and_backdated_by_five_minutes() {
     let folder = Folder::new();
-    let authority = made(&folder);
+    let authority = new_authority(&folder);
     let issued = enrolled(&authority, "a", Role::Worker);
     assert_eq!(issued.identity.not_after_ms, NOW_MS + 7 * DAY_MS);
     let at = |now_ms| authority.identify(&certificate(&issued), now_ms);
@@ -323,16 +323,16 @@ fn a_certificate_is_valid_for_a_week_and_from_five_minutes_before() {
 }
 
 #[test]
-fn a_certificate_that_is_not_valid_yet_is_good_for_its_renewal_alone() {
+fn a_certificate_that_is_not_valid_yet_allows_only_its_renewal() {
     let (folder, another_folder) = (Folder::new(), Folder::new());
-    let (authority, another) = (made(&folder), made(&another_folder));
+    let (authority, another) = (new_authority(&folder), new_authority(&another_folder));
     let early_ms = NOW_MS - DAY_MS;
     for role in Role::ALL {
         let issued = enrolled(&authority, role.name(), role);
         for action in Action::ALL {
             let answer = authority.authorize(Some(&certificate(&issued)), action, early_ms);
             match action {
-                Action::Renew => assert_eq!(answer.expect("let in"), issued.identity),
+                Action::Renew => assert_eq!(answer.expect("authorised"), issued.identity),
                 _ => assert!(
                     matches!(answer, Err(AccessError::NotYetValid)),
                     "{role} {action}: {answer:?}"
@@ -349,27 +349,28 @@ fn a_certificate_that_is_not_valid_yet_is_good_for_its_renewal_alone() {
         );
     }
 
-    // Whoever has been shut out is so at any time.
+    // A revoked certificate is refused at any time.
     let revoked = enrolled(&authority, "r", Role::Worker);
     authority.revoke(&name("r"), early_ms).expect("revoked");
     let replaced = enrolled(&authority, "s", Role::Worker);
     let next = authority.renew(&certificate(&replaced), &request(), NOW_MS).expect("renewed");
     authority.renew(&certificate(&next), &request(), early_ms).expect("renewed");
-    let strange = enrolled(&another, "w", Role::Worker);
+    let foreign = enrolled(&another, "w", Role::Worker);
     let mut changed = certificate(&enrolled(&authority, "c", Role::Worker)).to_vec();
     *changed.last_mut().expect("bytes") ^= 1;
     for (what, shown) in [
         ("revoked", certificate(&revoked)),
         ("replaced", certificate(&replaced)),
-        ("of another authority", certificate(&strange)),
+        ("of another authority", certificate(&foreign)),
         ("changed", changed.into()),
     ] {
         let refused = authority.renew(&shown, &request(), early_ms);
         let unknown = AccessError::Unknown.to_string();
-        let said = refused.expect_err(what).to_string();
+        let message = refused.expect_err(what).to_string();
         assert!(
-            said == unknown || (what == "revoked" && said == AccessError::Revoked.to_string()),
-            "{what}: {said}"
+            message == unknown
+                || (what == "revoked" && message == AccessError::Revoked.to_string()),
+            "{what}: {message}"
         );
         assert!(authority.authorize(Some(&shown), Action::Renew, early_ms).is_err(), "{what}");
     }
@@ -378,12 +379,12 @@ fn a_certificate_that_is_not_valid_yet_is_good_for_its_renewal_alone() {
 #[test]
 fn a_certificate_of_another_authority_is_unknown() {
     let (folder, another_folder) = (Folder::new(), Folder::new());
-    let (authority, another) = (made(&folder), made(&another_folder));
-    let strange = enrolled(&another, "a", Role::Operator);
+    let (authority, another) = (new_authority(&folder), new_authority(&another_folder));
+    let foreign = enrolled(&another, "a", Role::Operator);
     enrolled(&authority, "a", Role::Operator);
-    let refused = authority.identify(&certificate(&strange), NOW_MS);
+    let refused = authority.identify(&certificate(&foreign), NOW_MS);
     assert!(matches!(refused, Err(AccessError::Unknown)), "{refused:?}");
-    // Neither is the authority's own, nor bytes that are none.
+    // Neither is the authority's own certificate, nor arbitrary bytes.
     for bytes in [&der(authority.certificate_pem())[..], &[], &[0x30; 100]] {
         assert!(matches!(authority.identify(bytes, NOW_MS), Err(AccessError::Unknown)));
     }
@@ -393,9 +394,9 @@ fn a_certificate_of_another_authority_is_unknown() {
 }
 
 #[test]
-fn every_call_is_let_in_by_role_and_never_without_a_certificate() {
+fn every_call_is_authorised_by_role_and_never_without_a_certificate() {
     let folder = Folder::new();
-    let authority = made(&folder);
+    let authority = new_authority(&folder);
     for role in Role::ALL {
         let issued = enrolled(&authority, role.name(), role);
         for action in Action::ALL {
@@ -418,7 +419,7 @@ fn every_call_is_let_in_by_role_and_never_without_a_certificate() {
 #[test]
 fn a_renewal_keeps_name_and_role_and_replaces_what_was_never_received() {
     let folder = Folder::new();
-    let authority = made(&folder);
+    let authority = new_authority(&folder);
     let first = enrolled(&authority, "a", Role::Viewer);
     let later_ms = NOW_MS + 4 * DAY_MS;
     let lost = authority.renew(&certificate(&first), &request(), later_ms).expect("renewed");
@@ -444,9 +445,9 @@ fn token_of(authority: &Authority, owner: &str, uses: u32) -> Token {
 }
 
 #[test]
-fn tokens_of_one_owner_join_their_holders_and_others_stay_apart() {
+fn tokens_of_one_owner_give_one_owner_and_others_are_separate() {
     let folder = Folder::new();
-    let authority = made(&folder);
+    let authority = new_authority(&folder);
     let enrol = |token: &Token, who: &str| {
         let issued = authority.enroll(token, &name(who), &request(), NOW_MS).expect("enrolled");
         issued.identity.owner
@@ -463,16 +464,16 @@ fn tokens_of_one_owner_join_their_holders_and_others_stay_apart() {
 }
 
 #[test]
-fn nobody_becomes_the_owner_of_anothers_workers_by_choosing_a_name() {
+fn no_chosen_name_gives_ownership_of_other_workers() {
     let folder = Folder::new();
-    let authority = made(&folder);
+    let authority = new_authority(&folder);
     let (anna, lone) = (token_of(&authority, "anna", 1), token(&authority, Role::Worker, 1));
     let id = lone.id();
     let owner_of = |token: &Token, who: &str| {
         authority.enroll(token, &name(who), &request(), NOW_MS).expect("enrolled").identity.owner
     };
     let taken = [owner_of(&anna, "w1"), owner_of(&lone, "w2")];
-    // A worker chooses its name, and a friend may choose the owner's name of its token.
+    // A worker chooses its name, and the operator may choose the owner of its token.
     for (token, who) in [
         (token(&authority, Role::Worker, 1), "anna".to_owned()),
         (token(&authority, Role::Worker, 1), format!("token-{id}")),
@@ -489,15 +490,15 @@ fn nobody_becomes_the_owner_of_anothers_workers_by_choosing_a_name() {
 }
 
 #[test]
-fn an_owner_stays_through_lost_answers_and_renewals_and_when_the_token_is_forgotten() {
+fn an_owner_survives_lost_answers_renewals_and_the_removal_of_its_token() {
     let folder = Folder::new();
-    let authority = made(&folder);
+    let authority = new_authority(&folder);
     let enrolled =
         [(token_of(&authority, "anna", 1), "a"), (token(&authority, Role::Worker, 1), "b")];
     let mut held = enrolled.map(|(token, who)| {
         let asked = request();
         let lost = authority.enroll(&token, &name(who), &asked, NOW_MS).expect("enrolled");
-        let found = authority.enroll(&token, &name(who), &asked, NOW_MS).expect("once more");
+        let found = authority.enroll(&token, &name(who), &asked, NOW_MS).expect("issued again");
         assert_eq!(found.identity.owner, lost.identity.owner);
         found
     });
@@ -510,7 +511,7 @@ fn an_owner_stays_through_lost_answers_and_renewals_and_when_the_token_is_forgot
             assert_eq!((&held.identity.owner, &known.owner), (owner, owner), "after {days} days");
         }
     }
-    assert!(authority.tokens().expect("readable").is_empty(), "nothing else remembers them");
+    assert!(authority.tokens().expect("readable").is_empty(), "the tokens were removed");
     let reopened = Authority::open(&folder.path("authority")).expect("opens");
     for entry in reopened.certificates().expect("readable") {
         assert_eq!(entry.owner(), owners[usize::from(entry.name != name("a"))], "{}", entry.name);
@@ -518,9 +519,9 @@ fn an_owner_stays_through_lost_answers_and_renewals_and_when_the_token_is_forgot
 }
 
 #[test]
-fn a_name_that_is_enrolled_again_by_another_token_has_that_ones_owner() {
+fn a_name_enrolled_again_with_another_token_gets_its_owner() {
     let folder = Folder::new();
-    let authority = made(&folder);
+    let authority = new_authority(&folder);
     let first = authority.enroll(&token_of(&authority, "anna", 1), &name("w"), &request(), NOW_MS);
     assert_eq!(first.expect("enrolled").identity.owner.as_str(), "anna");
     let bert = token_of(&authority, "bert", 1);
@@ -536,16 +537,16 @@ fn a_name_that_is_enrolled_again_by_another_token_has_that_ones_owner() {
 }
 
 #[test]
-fn an_authority_is_never_made_over_something() {
+fn an_authority_never_overwrites_files() {
     let folder = Folder::new();
-    let authority = made(&folder);
+    let authority = new_authority(&folder);
     let path = folder.path("authority");
     for names in [vec![], vec!["other.example.org".to_owned()]] {
         let refused = Authority::init(&path, &names, NOW_MS);
         assert!(matches!(refused, Err(AuthorityError::Exists(_))), "{refused:?}");
     }
-    assert_eq!(Authority::open(&path).expect("as it was").fingerprint(), authority.fingerprint());
-    assert_eq!(fs::read_dir(&folder.0).expect("readable").count(), 1, "no trace is left");
+    assert_eq!(Authority::open(&path).expect("intact").fingerprint(), authority.fingerprint());
+    assert_eq!(fs::read_dir(&folder.0).expect("readable").count(), 1, "no file is left");
 
     for bad in ["", "a b", "*.example.org", "http://x", "ex ample", "-"] {
         let refused = Authority::init(&folder.path("new"), &[bad.to_owned()], NOW_MS);
@@ -555,7 +556,7 @@ fn an_authority_is_never_made_over_something() {
     assert!(matches!(Authority::open(&folder.path("new")), Err(AuthorityError::Missing(_))));
 }
 
-/// Damages the file in every way of a list, and hands each to `check` with what it was.
+/// Damages the file in several ways, and calls `check` for each with a description.
 fn damaged(path: &Path, mut check: impl FnMut(String)) {
     let good = fs::read(path).expect("readable");
     for at in 0..good.len() {
@@ -576,7 +577,7 @@ fn damaged(path: &Path, mut check: impl FnMut(String)) {
 #[test]
 fn an_authority_with_a_damaged_file_is_refused_in_one_line() {
     let folder = Folder::new();
-    let authority = made(&folder);
+    let authority = new_authority(&folder);
     enrolled(&authority, "a", Role::Worker);
     let path = folder.path("authority");
     let register = fs::read(path.join("register")).expect("readable");
@@ -588,7 +589,8 @@ fn an_authority_with_a_damaged_file_is_refused_in_one_line() {
                 assert!(error.to_string().contains(file), "{damage}: {error}");
                 refused += 1;
             }
-            // Of PEM a line feed may change into another blank; the register has a checksum over all of it.
+            // In PEM, a line feed may change into another blank; the registry has a checksum over
+            // all its bytes.
             Ok(opened) => {
                 assert_ne!(file, "register", "{damage}");
                 assert_eq!(opened.fingerprint(), authority.fingerprint(), "{damage}");
@@ -596,10 +598,11 @@ fn an_authority_with_a_damaged_file_is_refused_in_one_line() {
             }
         });
         assert!(refused > 100, "{file}: {refused}");
-        Authority::open(&path).expect("as it was");
+        Authority::open(&path).expect("intact");
     }
 
-    // The one that is being served notices, lets nobody in, and goes on when the register is restored.
+    // A running authority notices it, refuses everyone, and continues when the registry is
+    // restored.
     let issued = enrolled(&authority, "b", Role::Worker);
     let good = fs::read(path.join("register")).expect("readable");
     fs::write(path.join("register"), &good[..good.len() - 9]).expect("writable");
@@ -607,21 +610,21 @@ fn an_authority_with_a_damaged_file_is_refused_in_one_line() {
     assert!(matches!(refused, Err(AccessError::Registry(_))), "{refused:?}");
     fs::write(path.join("register"), &good).expect("writable");
     authority.identify(&certificate(&issued), NOW_MS).expect("known");
-    // An older one does not know the certificate.
+    // An older registry does not contain the certificate.
     fs::write(path.join("register"), &register).expect("writable");
     assert!(matches!(authority.identify(&certificate(&issued), NOW_MS), Err(AccessError::Unknown)));
 }
 
 #[cfg(unix)]
 #[test]
-fn keys_and_the_register_are_for_their_owner_alone() {
+fn keys_and_the_registry_are_readable_by_their_owner_only() {
     use std::os::unix::fs::PermissionsExt;
     let folder = Folder::new();
-    let authority = made(&folder);
+    let authority = new_authority(&folder);
     let path = folder.path("authority");
     let worker = folder.path("worker");
     let key = KeyRequest::for_enrolment(&worker, &name("a")).expect("a key");
-    let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;
+    let mode = |path: &Path| fs::metadata(path).expect("it exists").permissions().mode() & 0o777;
     assert_eq!(mode(&worker.join("enrolment.key")), 0o600);
     let token = token(&authority, Role::Worker, 1);
     let issued = authority.enroll(&token, &name("a"), key.request(), NOW_MS).expect("enrolled");
@@ -639,7 +642,7 @@ fn keys_and_the_register_are_for_their_owner_alone() {
     assert_eq!(mode(&worker.join("credentials.json")), 0o600);
 
     let set = |path: &Path, mode| {
-        fs::set_permissions(path, PermissionsExt::from_mode(mode)).expect("ours")
+        fs::set_permissions(path, PermissionsExt::from_mode(mode)).expect("permitted")
     };
     for file in ["authority.key", "register"] {
         set(&path.join(file), 0o644);
@@ -648,7 +651,7 @@ fn keys_and_the_register_are_for_their_owner_alone() {
             error.contains(file) && error.contains("mode 644") && error.contains("chmod 600"),
             "{error}"
         );
-        // A group of its own is how container platforms open volumes.
+        // Container platforms give volumes a group of their own.
         set(&path.join(file), 0o660);
         Authority::open(&path).expect("opens");
         set(&path.join(file), 0o600);
@@ -660,11 +663,11 @@ fn keys_and_the_register_are_for_their_owner_alone() {
 #[test]
 fn credentials_survive_on_disk_or_are_refused() {
     let folder = Folder::new();
-    let authority = made(&folder);
+    let authority = new_authority(&folder);
     let worker = folder.path("worker");
     assert!(matches!(Credentials::load(&worker), Err(CredentialsError::Missing(_))));
 
-    // A worker that is killed before it has the answer asks with the same key.
+    // A worker that is killed before it has the answer asks again with the same key.
     let killed = KeyRequest::for_enrolment(&worker, &name("a")).expect("a key");
     let token = token(&authority, Role::Worker, 1);
     authority.enroll(&token, &name("a"), killed.request(), NOW_MS).expect("enrolled");
@@ -680,7 +683,7 @@ fn credentials_survive_on_disk_or_are_refused() {
     credentials.save(&worker).expect("saved");
     assert!(!worker.join("enrolment.key").exists());
 
-    let loaded = Credentials::load(&worker).expect("there");
+    let loaded = Credentials::load(&worker).expect("it exists");
     assert_eq!((loaded.name(), loaded.role()), (&name("a"), Role::Worker));
     assert_eq!(
         (loaded.authority(), loaded.not_after_ms()),
@@ -710,8 +713,8 @@ fn credentials_survive_on_disk_or_are_refused() {
 #[test]
 fn an_answer_for_another_key_or_from_another_authority_is_refused() {
     let (folder, another_folder) = (Folder::new(), Folder::new());
-    let (authority, another) = (made(&folder), made(&another_folder));
-    let (issued, strange) =
+    let (authority, another) = (new_authority(&folder), new_authority(&another_folder));
+    let (issued, foreign) =
         (enrolled(&authority, "a", Role::Worker), enrolled(&another, "a", Role::Worker));
     let key = || KeyRequest::new(&name("a")).expect("a key");
     let token = token(&authority, Role::Worker, 1);
@@ -720,8 +723,8 @@ fn an_answer_for_another_key_or_from_another_authority_is_refused() {
     let pin = authority.fingerprint();
     for (key, pin, certificate, ca) in [
         (key(), pin, &issued.certificate_pem, &issued.authority_pem),
-        (key(), pin, &strange.certificate_pem, &strange.authority_pem),
-        (key(), pin, &strange.certificate_pem, &issued.authority_pem),
+        (key(), pin, &foreign.certificate_pem, &foreign.authority_pem),
+        (key(), pin, &foreign.certificate_pem, &issued.authority_pem),
         (key(), pin, &String::new(), &String::new()),
         (mine, another.fingerprint(), &right.certificate_pem, &right.authority_pem),
     ] {
@@ -733,13 +736,13 @@ fn an_answer_for_another_key_or_from_another_authority_is_refused() {
 }
 
 #[test]
-fn a_token_for_people_buys_a_session_that_ends_in_its_time() {
+fn a_token_for_people_is_exchanged_for_a_session_that_expires() {
     let folder = Folder::new();
-    let authority = made(&folder);
+    let authority = new_authority(&folder);
     let (watcher, anna) = (name("watcher"), name("anna"));
-    let bought =
+    let sign_in =
         |role, who: Option<&Name>| authority.sign_in(&token(&authority, role, 1), who, NOW_MS);
-    let (secret, session) = bought(Role::Viewer, Some(&watcher)).expect("bought");
+    let (secret, session) = sign_in(Role::Viewer, Some(&watcher)).expect("signed in");
     assert_eq!((session.name, session.role), (watcher.clone(), Role::Viewer));
     let until =
         |secret, ms| authority.session(secret, NOW_MS + ms).map(|session| session.role).ok();
@@ -747,31 +750,31 @@ fn a_token_for_people_buys_a_session_that_ends_in_its_time() {
         (until(&secret, 30 * DAY_MS), until(&secret, 30 * DAY_MS + 1)),
         (Some(Role::Viewer), None)
     );
-    assert!(authority.session(&secret, NOW_MS - 1).is_err(), "before it was bought");
-    let (operator, _) = bought(Role::Operator, None).expect("bought");
+    assert!(authority.session(&secret, NOW_MS - 1).is_err(), "before it was issued");
+    let (operator, _) = sign_in(Role::Operator, None).expect("signed in");
     assert_eq!(
         (until(&operator, 12 * HOUR_MS), until(&operator, 12 * HOUR_MS + 1)),
         (Some(Role::Operator), None)
     );
 
-    let refused = bought(Role::Worker, None);
+    let refused = sign_in(Role::Worker, None);
     assert!(matches!(refused, Err(EnrollError::NotForPeople)), "{refused:?}");
-    let refused = bought(Role::Viewer, Some(&watcher));
+    let refused = sign_in(Role::Viewer, Some(&watcher));
     assert!(matches!(refused, Err(EnrollError::NameInUse(_))), "{refused:?}");
     enrolled(&authority, "anna", Role::Operator);
-    let refused = bought(Role::Operator, Some(&anna));
+    let refused = sign_in(Role::Operator, Some(&anna));
     assert!(
         matches!(refused, Err(EnrollError::NameInUse(_))),
         "a certificate has the name: {refused:?}"
     );
     let used = token(&authority, Role::Viewer, 1);
-    authority.sign_in(&used, None, NOW_MS).expect("bought");
+    authority.sign_in(&used, None, NOW_MS).expect("signed in");
     let refused = authority.sign_in(&used, None, NOW_MS);
     assert!(matches!(refused, Err(EnrollError::TokenUsed)), "{refused:?}");
     let late = authority.sign_in(&token(&authority, Role::Viewer, 1), None, NOW_MS + 2 * HOUR_MS);
     assert!(matches!(late, Err(EnrollError::TokenExpired)), "{late:?}");
 
-    // Another process sees it, and that it ends.
+    // Another process sees the session and its end.
     let other = Authority::open(&folder.path("authority")).expect("opens");
     assert!(other.session(&secret, NOW_MS).is_ok());
     assert_eq!(other.revoke(&watcher, NOW_MS).expect("revoked").sessions, 1);

@@ -1,5 +1,5 @@
-//! What the documentation points at is there, and its exit codes are those of the program. (That its command lines are understood
-//! a test beside the commands shows, in `src/cli/mod.rs`.)
+//! The links of the documentation are valid, its index is complete, and its exit codes are those of
+//! the program. (A test in `src/cli/mod.rs` checks that its command lines are valid.)
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,7 +9,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Every page, with its text.
+/// Returns every page with its text.
 fn pages() -> BTreeMap<PathBuf, String> {
     let folders = ["", "docs", "deploy", "benches", "records"].map(|folder| root().join(folder));
     let files = folders.iter().flat_map(|folder| fs::read_dir(folder).expect("it is there"));
@@ -21,17 +21,17 @@ fn pages() -> BTreeMap<PathBuf, String> {
     pages
 }
 
-/// What stands between `before` and `after`, again and again.
+/// Returns every text between `before` and `after`.
 fn between<'a>(text: &'a str, before: &'a str, after: char) -> impl Iterator<Item = &'a str> {
     text.split(before).skip(1).filter_map(move |rest| rest.split(after).next())
 }
 
-/// A page without its blocks of code.
+/// Returns a page without its code blocks.
 fn prose(page: &str) -> String {
     page.split("```").step_by(2).collect()
 }
 
-/// The names by which the headings of a page are linked to.
+/// Returns the anchors of the headings of a page.
 fn anchors(page: &str) -> BTreeSet<String> {
     let headings = prose(page);
     let headings = headings.lines().filter(|line| line.starts_with('#'));
@@ -44,7 +44,7 @@ fn anchors(page: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn every_link_leads_somewhere() {
+fn every_link_has_a_target() {
     let pages = pages();
     let mut wrong = Vec::new();
     let mut followed = 0;
@@ -56,7 +56,7 @@ fn every_link_leads_somewhere() {
             }
             followed += 1;
             let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
-            let folder = path.parent().expect("it stands in a folder");
+            let folder = path.parent().expect("it is in a folder");
             let target = if file.is_empty() { path.clone() } else { folder.join(file) };
             let there = target.canonicalize().is_ok_and(|target| {
                 anchor.is_empty()
@@ -79,7 +79,7 @@ fn every_page_is_in_the_index() {
     let index = fs::read_to_string(root().join("docs/README.md")).expect("the index");
     let linked: BTreeSet<&str> = between(&index, "](", ')').collect();
     for path in pages().keys().filter(|path| path.parent() == Some(&root().join("docs"))) {
-        let name = path.file_name().and_then(|name| name.to_str()).expect("plain");
+        let name = path.file_name().and_then(|name| name.to_str()).expect("UTF-8");
         assert!(
             name == "README.md" || linked.contains(name),
             "docs/README.md does not mention {name}"
@@ -105,6 +105,6 @@ fn the_exit_codes_are_those_of_the_program() {
     let help = String::from_utf8(output.stdout).expect("UTF-8");
     let (_, codes) = help.split_once("Exit codes:").expect("help has them");
     for code in documented {
-        assert!(codes.contains(&format!(" {code} ")), "--help does not tell exit code {code}");
+        assert!(codes.contains(&format!(" {code} ")), "--help does not list exit code {code}");
     }
 }

@@ -1,4 +1,4 @@
-//! The dashboard of a real coordinator, asked by a client that says whatever it likes.
+//! The dashboard of a real coordinator, requested by a client that can send any request.
 
 use crate::support;
 
@@ -24,23 +24,23 @@ const AT_ANY_PORT: [&str; 4] = ["--dashboard", "127.0.0.1:0", "--sync", "1s"];
 trait Stream: Read + Write {}
 impl<T: Read + Write> Stream for T {}
 
-/// A browser that has no manners of its own.
+/// A browser that enforces no policy of its own.
 struct Browser {
     address: String,
-    /// The authority that the server must show; none for plain HTTP.
+    /// The authority that the server must have; `None` for plain HTTP.
     pin: Option<Fingerprint>,
     cookie: Option<String>,
 }
 
-struct Answer {
+struct Response {
     code: u16,
     headers: Vec<(String, String)>,
     bytes: Vec<u8>,
-    /// The same as text.
+    /// The head as text.
     body: String,
 }
 
-impl Answer {
+impl Response {
     fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| &value[..])
     }
@@ -51,7 +51,7 @@ impl Answer {
 }
 
 impl Browser {
-    /// For the dashboard of the coordinator with this folder.
+    /// Creates a browser for the dashboard of the coordinator in this folder.
     fn new(data: &Path, pin: Option<Fingerprint>) -> Self {
         let url = AddressFile::read(data).expect("it runs").dashboard.expect("it has one");
         let scheme = if pin.is_some() { "https://" } else { "http://" };
@@ -64,7 +64,7 @@ impl Browser {
         format!("{}://{}", if self.pin.is_some() { "https" } else { "http" }, self.address)
     }
 
-    /// Sends these words and no others.
+    /// Sends exactly this request.
     fn send(&self, request: &str) -> BufReader<Box<dyn Stream>> {
         let stream = TcpStream::connect(&self.address).expect("it listens");
         stream.set_read_timeout(Some(PATIENCE)).expect("a time");
@@ -83,7 +83,7 @@ impl Browser {
         BufReader::new(stream)
     }
 
-    fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+    fn request(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Response {
         let mut request = format!(
             "{method} {path} HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n",
             body.len()
@@ -98,24 +98,24 @@ impl Browser {
         let mut stream = self.send(&format!("{request}\r\n{body}"));
         let (code, headers) = head(&mut stream);
         let mut bytes = Vec::new();
-        // A server may end without saying so.
+        // A server may close the connection without announcing it.
         let _ = stream.read_to_end(&mut bytes);
         let body = String::from_utf8_lossy(&bytes).into_owned();
-        Answer { code, headers, bytes, body }
+        Response { code, headers, bytes, body }
     }
 
-    fn get(&self, path: &str) -> Answer {
-        self.ask("GET", path, &[], "")
+    fn get(&self, path: &str) -> Response {
+        self.request("GET", path, &[], "")
     }
 
-    /// As the page posts.
-    fn post(&self, path: &str, body: &str) -> Answer {
+    /// Sends a POST request as the page does.
+    fn post(&self, path: &str, body: &str) -> Response {
         let origin = self.origin();
         let headers = [("Origin", &origin[..]), ("Content-Type", "application/json")];
-        self.ask("POST", path, &headers, body)
+        self.request("POST", path, &headers, body)
     }
 
-    /// Signs in with a new token of this role.
+    /// Signs in with a new token for this role.
     fn sign_in(&mut self, coordinator: &Coordinator, role: &str, name: &str) -> u16 {
         let token = token(coordinator, role);
         let body = serde_json::json!({ "token": token, "name": name }).to_string();
@@ -157,7 +157,7 @@ fn token(coordinator: &Coordinator, role: &str) -> String {
     printed(&["token", "create", "--data", coordinator.data(), "--role", role]).trim().to_owned()
 }
 
-/// What wants a session, and what changes something.
+/// Returns the routes that need a session, and those that change something.
 fn routes(job: &str) -> (Vec<String>, Vec<String>) {
     let looks = [
         "/app.js",
@@ -177,14 +177,15 @@ fn routes(job: &str) -> (Vec<String>, Vec<String>) {
 }
 
 #[tokio::test]
-async fn without_a_session_there_is_nothing_but_the_door_and_every_answer_has_its_headers() {
+async fn without_a_session_only_the_sign_in_page_is_served_and_every_response_has_security_headers()
+{
     let scratch = Scratch::new("door");
     let data = scratch.path("data");
     let pin = authority(&data).fingerprint();
     let coordinator = Coordinator::start(&data, &AT_ANY_PORT);
-    let job = submit(&coordinator.link(), 10, 0).await;
+    let job = submit(&coordinator.channel(), 10, 0).await;
     let browser = Browser::new(&data, Some(pin));
-    let checked = |answer: Answer, code: u16, what: &str| {
+    let checked = |answer: Response, code: u16, what: &str| {
         assert_eq!(answer.code, code, "{what}: {}", answer.body);
         let policy = answer.header("content-security-policy").expect(what);
         assert!(policy.contains("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
@@ -209,11 +210,11 @@ async fn without_a_session_there_is_nothing_but_the_door_and_every_answer_has_it
     assert_eq!(checked(browser.get("/"), 303, "/").header("location"), Some("/sign-in"));
     for path in ["/sign-in", "/sign-in.js", "/theme.js", "/style.css", "/icon.svg"] {
         let answer = checked(browser.get(path), 200, path);
-        // Nothing of the page is inline, so that the policy keeps out all that is.
+        // The page has no inline scripts or styles, so the policy can forbid them.
         assert!(!answer.body.contains("style=") && !answer.body.contains("onclick"), "{path}");
     }
     assert_eq!(checked(browser.get("/sign-in/known"), 200, "known").json()["known"], false);
-    // A cookie that was made up, one of another dashboard, one of no form.
+    // A forged cookie, one of another dashboard, and a malformed one.
     for cookie in [
         format!("__Host-nqueens-1={}", "a".repeat(52)),
         format!(
@@ -230,19 +231,19 @@ async fn without_a_session_there_is_nothing_but_the_door_and_every_answer_has_it
         };
         checked(browser.get("/api/me"), 401, &cookie);
     }
-    // Another name, bound to this address, gets nothing, not even the door.
+    // Another host name for this address gets nothing, not even the sign-in page.
     for host in ["evil.example", "localhost.evil.example:80"] {
-        checked(browser.ask("GET", "/sign-in", &[("Host", host)], ""), 421, host);
+        checked(browser.request("GET", "/sign-in", &[("Host", host)], ""), 421, host);
     }
 }
 
 #[tokio::test]
-async fn viewers_look_operators_steer_and_nobody_else_posts_for_them() {
+async fn viewers_read_operators_control_and_cross_site_requests_are_refused() {
     let scratch = Scratch::new("steering");
     let data = scratch.path("data");
     let pin = authority(&data).fingerprint();
     let coordinator = Coordinator::start(&data, &AT_ANY_PORT);
-    let job = submit(&coordinator.link(), 10, 0).await;
+    let job = submit(&coordinator.channel(), 10, 0).await;
     let (looks, changes) = routes(&job);
     let (mut viewer, mut operator) =
         (Browser::new(&data, Some(pin)), Browser::new(&data, Some(pin)));
@@ -266,7 +267,7 @@ async fn viewers_look_operators_steer_and_nobody_else_posts_for_them() {
         assert_eq!(viewer.post(path, "{}").code, 403, "{path}");
     }
 
-    // What does not come from the page changes nothing, whoever's cookie it has.
+    // A request that does not come from the page changes nothing, whatever its cookie.
     let pause = format!("/api/jobs/{job}/pause");
     let own = operator.origin();
     let kind = ("Content-Type", "application/json");
@@ -278,13 +279,13 @@ async fn viewers_look_operators_steer_and_nobody_else_posts_for_them() {
         (vec![("Origin", &own[..])], 415),
         (vec![("Origin", &own[..]), ("Content-Type", "text/plain")], 415),
     ] {
-        assert_eq!(operator.ask("POST", &pause, &headers, "{}").code, code, "{headers:?}");
+        assert_eq!(operator.request("POST", &pause, &headers, "{}").code, code, "{headers:?}");
     }
     assert_eq!(
         coordinator.last_job().await.state(),
         nqueens::cluster::protocol::v1::JobState::Running
     );
-    assert_eq!(operator.get(&pause).code, 405, "looking changes nothing");
+    assert_eq!(operator.get(&pause).code, 405, "GET changes nothing");
     let changed = operator.post(&pause, "{}");
     assert_eq!((changed.code, &changed.json()["job"]), (200, &job[..].into()));
     assert_eq!(
@@ -308,7 +309,7 @@ async fn viewers_look_operators_steer_and_nobody_else_posts_for_them() {
 }
 
 #[tokio::test]
-async fn sessions_survive_a_restart_and_end_by_revocation_and_by_signing_out() {
+async fn sessions_survive_a_restart_and_end_by_revocation_or_sign_out() {
     let scratch = Scratch::new("sessions");
     let data = scratch.path("data");
     let pin = authority(&data).fingerprint();
@@ -337,7 +338,7 @@ async fn sessions_survive_a_restart_and_end_by_revocation_and_by_signing_out() {
     assert_eq!(listed["sessions"].as_array().map(Vec::len), Some(2));
 
     coordinator.restart();
-    // It is at another port now, and a cookie is for one port.
+    // It has another port now, and cookies are named by port.
     let again = Browser::new(&data, Some(pin)).address;
     for browser in [&mut anna, &mut bert] {
         let port = |address: &str| address.rsplit_once(':').expect("a port").1.to_owned();
@@ -347,7 +348,7 @@ async fn sessions_survive_a_restart_and_end_by_revocation_and_by_signing_out() {
     }
     assert_eq!(anna.get("/sign-in/known").json()["known"], true);
 
-    // The stream of one who was revoked ends, too.
+    // The event stream of a revoked session ends too.
     let cookie = anna.cookie.clone().expect("one");
     let request =
         format!("GET /api/live HTTP/1.1\r\nHost: {}\r\nCookie: {cookie}\r\n\r\n", anna.address);
@@ -376,16 +377,16 @@ async fn sessions_survive_a_restart_and_end_by_revocation_and_by_signing_out() {
         (out.code, out.header("set-cookie").map(|c| c.contains("Max-Age=0"))),
         (204, Some(true))
     );
-    assert_eq!(bert.get("/api/me").code, 401, "the cookie that is left is worth nothing");
+    assert_eq!(bert.get("/api/me").code, 401, "the remaining cookie is invalid");
 }
 
 #[tokio::test]
-async fn an_operator_releases_who_is_in_quarantine() {
+async fn an_operator_can_release_a_quarantined_worker() {
     let scratch = Scratch::new("release");
     let data = scratch.path("data");
     let authority = authority(&data);
     let coordinator = Coordinator::start(&data, &AT_ANY_PORT);
-    submit(&coordinator.link(), 9, 0).await;
+    submit(&coordinator.channel(), 9, 0).await;
     let liar = credentials(&authority, "liar", Role::Worker);
     let security = Security::Tls(authority.fingerprint(), Some(Box::new(liar)));
     let mut liar = Worker::new(
@@ -404,11 +405,11 @@ async fn an_operator_releases_who_is_in_quarantine() {
     assert_eq!(operator.sign_in(&coordinator, "operator", "anna"), 204);
     let release = "/api/workers/liar/release";
     assert_eq!((operator.post(release, "{}").code, operator.post(release, "{}").code), (200, 404));
-    assert!(liar.sync().await.expect("it is heard again") > 0, "and gets leases");
+    assert!(liar.sync().await.expect("it can sync again") > 0, "and gets leases");
 }
 
 #[test]
-fn a_viewer_keeps_the_certificate_of_what_is_proved() {
+fn a_viewer_can_download_the_certificate_of_a_proof() {
     let scratch = Scratch::new("certificate");
     let data = scratch.path("data");
     let pin = authority(&data).fingerprint();
@@ -440,7 +441,7 @@ fn a_viewer_keeps_the_certificate_of_what_is_proved() {
         let path = format!("/api/jobs/{}/certificate", report["job"].as_str().expect("a name"));
         let answer = eventually("certificate", || {
             let answer = viewer.get(&path);
-            // Before there is one, that is what it says.
+            // Before there is a certificate, the response says so.
             assert!(matches!(answer.code, 200 | 409), "{}: {}", answer.code, answer.body);
             (answer.code == 200).then_some(answer)
         });
@@ -448,15 +449,15 @@ fn a_viewer_keeps_the_certificate_of_what_is_proved() {
         let attached = format!("attachment; filename=\"{name}\"");
         assert_eq!(answer.header("content-disposition"), Some(&attached[..]));
         let file = scratch.file(name);
-        std::fs::write(&file, whole(&answer)).expect("writable");
+        std::fs::write(&file, dechunked(&answer)).expect("writable");
         assert!(printed(&["check", &file]).starts_with("proved: "), "{what}");
-        assert_eq!(viewer.post(&path, "{}").code, 405, "it is for looking");
-        assert_eq!(viewer.ask("GET", &path, &[("Host", "evil.example")], "").code, 421);
+        assert_eq!(viewer.post(&path, "{}").code, 405, "it is read-only");
+        assert_eq!(viewer.request("GET", &path, &[("Host", "evil.example")], "").code, 421);
     }
 }
 
-/// The bytes of an answer that came in chunks.
-fn whole(answer: &Answer) -> Vec<u8> {
+/// Returns the bytes of a chunked response.
+fn dechunked(answer: &Response) -> Vec<u8> {
     if answer.header("transfer-encoding") != Some("chunked") {
         return answer.bytes.clone();
     }
@@ -476,7 +477,7 @@ fn whole(answer: &Answer) -> Vec<u8> {
 }
 
 #[test]
-fn tries_are_counted() {
+fn sign_in_attempts_are_limited() {
     let scratch = Scratch::new("tries");
     let data = scratch.path("data");
     let pin = authority(&data).fingerprint();
@@ -489,7 +490,7 @@ fn tries_are_counted() {
 }
 
 #[test]
-fn one_who_does_not_finish_a_request_is_not_waited_for() {
+fn an_unfinished_request_times_out() {
     let scratch = Scratch::new("unfinished");
     let data = scratch.path("data");
     let pin = authority(&data).fingerprint();
@@ -504,14 +505,14 @@ fn one_who_does_not_finish_a_request_is_not_waited_for() {
         head(&mut stream).0
     };
     assert_eq!(unfinished("/sign-in"), 408);
-    // Whoever may not try is told so before the body is there.
+    // An attempt over the limit is refused before the body has arrived.
     let wrong = serde_json::json!({ "token": "nqt1.wrong" }).to_string();
     while browser.post("/sign-in", &wrong).code != 429 {}
     assert_eq!(unfinished("/sign-in"), 429);
 }
 
 #[test]
-fn a_session_has_a_few_streams() {
+fn a_session_has_a_limited_number_of_streams() {
     let scratch = Scratch::new("streams");
     let data = scratch.path("data");
     let pin = authority(&data).fingerprint();
@@ -531,30 +532,30 @@ fn a_session_has_a_few_streams() {
     assert!(open.iter().all(|(code, _)| *code == 200));
     assert_eq!(watch(&anna).0, 429, "a ninth");
     assert_eq!(watch(&bert).0, 200, "another has streams of their own");
-    // One that ends makes room.
+    // A stream that ends frees its slot.
     open.pop();
     let began = std::time::Instant::now();
     while watch(&anna).0 != 200 {
-        assert!(began.elapsed() < PATIENCE, "its place is still taken");
+        assert!(began.elapsed() < PATIENCE, "its slot is still taken");
     }
 }
 
 #[test]
-fn without_an_authority_it_is_for_this_machine_alone_and_still_for_no_other_page() {
+fn without_an_authority_the_dashboard_is_local_and_still_same_origin_only() {
     let scratch = Scratch::new("open");
     let data = scratch.path("data");
     let coordinator = Coordinator::start(&data, &AT_ANY_PORT);
     let browser = Browser::new(&data, None);
     assert_eq!(browser.get("/").code, 200);
     assert_eq!(browser.get("/api/me").json()["may_control"], true);
-    assert_eq!(browser.ask("GET", "/", &[("Host", "evil.example")], "").code, 421);
+    assert_eq!(browser.request("GET", "/", &[("Host", "evil.example")], "").code, 421);
     let drain = "/api/workers/nobody/drain";
     let headers = [("Content-Type", "application/json"), ("Origin", "http://evil.example")];
-    assert_eq!(browser.ask("POST", drain, &headers, "{}").code, 403);
+    assert_eq!(browser.request("POST", drain, &headers, "{}").code, 403);
     assert_eq!(browser.post(drain, "{}").code, 404);
     drop(coordinator);
     let other = scratch.path("other");
-    let other = other.to_str().expect("plain");
+    let other = other.to_str().expect("UTF-8");
     assert_refused(
         &["coordinator", "--data", other, "--dashboard", "0.0.0.0:0"],
         2,
