@@ -30,7 +30,7 @@ fn assert_agrees(name: &str, path: &Path, bytes: &[u8], limit: u64) -> bool {
             // The program explains `--max-work` in other words.
             let is_unfinished = error.class() == ErrorClass::Unfinished;
             let reason =
-                if is_unfinished { "--max-work allows more".into() } else { format!("{error}\n") };
+                if is_unfinished { "raise --max-work".into() } else { format!("{error}\n") };
             (code, reason, &stderr)
         }
     };

@@ -248,7 +248,7 @@ fn what_is_no_terminal_is_refused() {
     drop(authority(&scratch.path("coordinator")));
     let coordinator = Coordinator::start(&scratch.path("coordinator"), &[]);
     for (address, said) in
-        [("127.0.0.1:1", "cannot be reached"), (&coordinator.address.to_string(), "give --token")]
+        [("127.0.0.1:1", "cannot reach"), (&coordinator.address.to_string(), "give --token")]
     {
         let terminal = Terminal::new();
         let mut top = terminal.run(&["top", "--coordinator", address], &[]);
