@@ -20,12 +20,11 @@ use crate::proof::beautiful::PartialProof;
 use crate::proof::{self, LARGEST_FILE, Meter, ProofError};
 use crate::render::{Drawing, RingsFormat, draw_rings};
 use crate::report::counted;
-use crate::solver::beautiful::resume::ResumeError;
 use crate::solver::beautiful::{
     Exact, Query, Stage, all_equally_beautiful, resume, resume_most_beautiful,
 };
 use crate::solver::ilp::most_beautiful;
-use crate::solver::{Answer, Unproven, Verdict};
+use crate::solver::{Answer, ResumeError, Unproven, Verdict};
 
 /// Find a most beautiful solution, and prove that it is one.
 ///

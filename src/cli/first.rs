@@ -17,10 +17,9 @@ use crate::board::{Piece, Placement, Problem, Square, SquareError, parse_squares
 use crate::proof::{self, LARGEST_FILE, Meter, ProofError};
 use crate::render::Drawing;
 use crate::report::{counted, duration};
-use crate::solver::first::resume::{self, ResumeError};
-use crate::solver::first::{self, Found, Options, Refutations};
+use crate::solver::first::{self, Found, Options, Refutations, resume};
 use crate::solver::ilp::{BEST_SOLVER, FirstMethod, Solver, lexicographic_first};
-use crate::solver::{Answer, Unproven, Verdict};
+use crate::solver::{Answer, ResumeError, Unproven, Verdict};
 
 /// Find the lexicographically first solution (OEIS A141843), and prove that it is the first.
 ///
