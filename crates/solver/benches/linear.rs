@@ -305,8 +305,8 @@ fn attacks((i, j): (usize, usize), (k, l): (usize, usize)) -> bool {
 }
 
 /// Column generation: a square of a diagonal is paid for by the sets of diagonals that are chosen,
-/// one set of each direction, or by a penalty. New sets are those with the least reduced costs, with
-/// some noise.
+/// one set of each direction, or by a penalty. New sets are those with the least reduced costs,
+/// with some noise.
 fn columns(n: usize) -> Sequence {
     let mut random = Rng::with_seed(n as u64);
     let inner = |(i, j): (usize, usize)| (i + j > n / 4 && i + n - j > n / 4).then_some((i, j));
