@@ -252,12 +252,13 @@ impl CountTask {
         &self.decomposition
     }
 
-    /// Counts the units not finished yet. `on_event` receives the progress after finished units and at
-    /// least ten times a second; if it returns `Break`, the count stops at once and the work in
+    /// Counts the units not finished yet. `on_event` receives the progress after finished units and
+    /// at least ten times a second; if it returns `Break`, the count stops at once and the work in
     /// progress is lost.
     ///
     /// # Errors
-    /// Validation of a result fails, the checkpoint cannot be written, or `on_event` returned `Break`.
+    /// Validation of a result fails, the checkpoint cannot be written, or `on_event` returned
+    /// `Break`.
     pub fn run(
         mut self,
         on_event: impl FnMut(CountEvent<'_>) -> ControlFlow<()>,

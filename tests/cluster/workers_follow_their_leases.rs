@@ -525,7 +525,7 @@ async fn a_coordinator_of_before_gets_its_work_done_and_is_asked_ever_more_seldo
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lease_that_nothing_here_can_count_is_given_back_and_why_is_said() {
-    // The oracle is not for boards of this size, and the other kernels are not for super-queens.
+    // The oracle is not for boards of this size, and the other kernels are not for superqueens.
     let problem = Problem::empty(Piece::Superqueen, 12);
     let scheme = Scheme::best(&problem);
     let job = Job::new(problem, scheme, None, 100).expect("a board that can be counted");

@@ -49,7 +49,8 @@ pub(crate) fn seal(mut content: Vec<u8>) -> Vec<u8> {
 /// Returns the content behind the magic bytes.
 ///
 /// # Errors
-/// The bytes do not begin with `magic`, so they are no checkpoint of `command`, or they are damaged.
+/// The bytes do not begin with `magic`, so they are no checkpoint of `command`, or they are
+/// damaged.
 pub(crate) fn open<'a>(
     magic: &[u8; 8],
     command: &'static str,

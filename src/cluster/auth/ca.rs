@@ -216,8 +216,8 @@ impl Authority {
     }
 
     /// Creates a token as [`Self::create_token`] does. The certificates that it is redeemed for
-    /// belong to `owner`, like those from the owner's other tokens; without an owner, the token counts
-    /// as a separate one.
+    /// belong to `owner`, like those from the owner's other tokens; without an owner, the token
+    /// counts as a separate one.
     ///
     /// # Errors
     /// The registry cannot be used, or there are no random numbers.

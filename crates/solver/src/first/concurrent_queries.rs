@@ -43,7 +43,8 @@ const MAX_EVENT_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Runs the queries on several solvers, each on its own thread, until the wanted answer is known.
 /// Returns the number of a query and its outcome, or `None` if all are refuted or, for
-/// [`Wanted::AnyAnswer`], if no answer is a completion. Everything is stopped when `on_event` breaks.
+/// [`Wanted::AnyAnswer`], if no answer is a completion. Everything is stopped when `on_event`
+/// breaks.
 pub(super) fn run_queries(
     queries: &[PrefixQuery<'_>],
     wanted: Wanted,

@@ -112,9 +112,9 @@ const ELIMINATING: u64 = 128;
 /// cells, each found one after 256 or more.
 const MAX_PROBES_PER_LP: u64 = 4;
 
-/// The LPs are rebuilt when more rows than these are decided. Measured on n = 44, 60, 62, 72: 3 is
-/// a little better than 0 and 6.
-const NEAR: usize = 3;
+/// Maximum number of rows that a query decides beyond the board of the LPs; with more, the LPs are
+/// rebuilt. Measured on n = 44, 60, 62, 72: 3 is a little better than 0 and 6.
+const MAX_ROWS_BEYOND: usize = 3;
 
 /// Returns the nodes of the dives of a query, per LP of its limit. On boards of odd size the first
 /// dual bound leaves hardly any slack, and dives find nearly all completions; on boards of even
@@ -142,8 +142,9 @@ const MAX_PROVED: usize = 8;
 
 /// The linear relaxations of a board that is common to several queries.
 struct Relaxations<W: Width> {
-    above: Vec<usize>,
-    plain: Assignment,
+    /// The columns of the first rows of that board.
+    prefix: Vec<usize>,
+    assignment: Assignment,
     master: Master<W>,
     /// The open rows of that board.
     rows: W::Columns,
@@ -205,26 +206,30 @@ impl<W: Width> QuerySolver for LocalSolver<W> {
             State::Full => return QueryOutcome::Completed(board.solution()),
             State::Open(branch) => branch,
         };
-        let above = &prefix[..prefix.len().saturating_sub(1)];
-        let near = |common: &Relaxations<W>| {
-            above.starts_with(&common.above) && above.len() - common.above.len() <= NEAR
+        // Queries that differ in the last row share the LPs of the board without it.
+        let shared = &prefix[..prefix.len().saturating_sub(1)];
+        let is_usable = |lps: &Relaxations<W>| {
+            shared.starts_with(&lps.prefix) && shared.len() - lps.prefix.len() <= MAX_ROWS_BEYOND
         };
-        if !self.relaxations.as_ref().is_some_and(near) {
-            let mut common = self.board(above);
-            if !matches!(common.propagate(), State::Open(_)) {
-                common = self.board(above);
+        if !self.relaxations.as_ref().is_some_and(is_usable) {
+            let mut lp_board = self.board(shared);
+            if !matches!(lp_board.propagate(), State::Open(_)) {
+                lp_board = self.board(shared);
             }
-            let (plain, master) = (Assignment::new(&common), Master::new(&common));
-            self.relaxations =
-                Some(Relaxations { above: above.to_vec(), plain, master, rows: common.rows() });
+            self.relaxations = Some(Relaxations {
+                prefix: shared.to_vec(),
+                assignment: Assignment::new(&lp_board),
+                master: Master::new(&lp_board),
+                rows: lp_board.rows(),
+            });
         }
-        let Some(common) = &mut self.relaxations else { return QueryOutcome::GivenUp };
+        let Some(relaxations) = &mut self.relaxations else { return QueryOutcome::GivenUp };
         let noise = if attempt > 0 { NOISE } else { 0.0 };
         let mut search = CompletionSearch {
             n: self.n,
             task,
             left: Limits::new(self.n, lp_limit),
-            relaxations: common,
+            relaxations,
             proved: &mut self.proved,
             weights: &mut self.weights,
             components: Components::default(),
@@ -322,7 +327,7 @@ impl<W: Width> CompletionSearch<'_, W> {
         more: Option<u64>,
     ) -> (State, Eliminations<W>) {
         let mut elimination = Probing {
-            plain: &mut self.relaxations.plain,
+            assignment: &mut self.relaxations.assignment,
             master: &mut self.relaxations.master,
             lp_rows: self.relaxations.rows,
             board,
@@ -359,7 +364,7 @@ impl<W: Width> CompletionSearch<'_, W> {
             return QueryOutcome::GivenUp;
         }
         self.left.lps -= 1;
-        let Some(multipliers) = self.relaxations.plain.multipliers(&board, self.task) else {
+        let Some(multipliers) = self.relaxations.assignment.multipliers(&board, self.task) else {
             return self.branch(&board, branch);
         };
         let refuted = |then: &Refutation| Refutation::dual_bound(&multipliers, true, then);
@@ -375,7 +380,7 @@ impl<W: Width> CompletionSearch<'_, W> {
             State::Full => return QueryOutcome::Completed(board.solution()),
             State::Open(line) => branch = line,
         }
-        let promising = self.relaxations.plain.objective() < PROMISING;
+        let promising = self.relaxations.assignment.objective() < PROMISING;
         let used = board.used(self.relaxations.rows);
         let knapsack =
             promising.then(|| self.relaxations.master.refute(&board, used, self.task)).flatten();
@@ -390,7 +395,7 @@ impl<W: Width> CompletionSearch<'_, W> {
         let lp_values = self.lp_values(&board);
         self.components = Components::new(&board, &lp_values);
         let lp_limits = std::mem::take(&mut self.left.if_tight);
-        if self.relaxations.plain.objective() < TIGHT {
+        if self.relaxations.assignment.objective() < TIGHT {
             self.left.search_long(lp_limits);
         }
         let nodes = std::mem::take(&mut self.left.diving);
@@ -426,7 +431,8 @@ impl<W: Width> CompletionSearch<'_, W> {
         let cells: Vec<(usize, usize)> = rows
             .flat_map(|row| board.remaining(row).iter().map(move |column| (row, column)))
             .collect();
-        for (&(row, column), value) in cells.iter().zip(self.relaxations.plain.values(&cells)) {
+        for (&(row, column), value) in cells.iter().zip(self.relaxations.assignment.values(&cells))
+        {
             lp_values[row * self.n + column] = value;
         }
         lp_values
@@ -439,7 +445,7 @@ impl<W: Width> CompletionSearch<'_, W> {
     fn branch(&mut self, board: &Residual<'_, W>, branch: Branch) -> QueryOutcome {
         let branch = if self.in_order { Branch::Row(board.rows().least()) } else { branch };
         let mut cells: Vec<(usize, usize)> = board.cells(branch).collect();
-        let mut values = self.relaxations.plain.values(&cells);
+        let mut values = self.relaxations.assignment.values(&cells);
         values.iter_mut().for_each(|value| *value += self.noise * self.random.f64());
         let mut order: Vec<usize> = (0..cells.len()).collect();
         order.sort_by(|&a, &b| values[b].total_cmp(&values[a]));

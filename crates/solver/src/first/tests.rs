@@ -339,10 +339,10 @@ fn eliminated_squares_are_in_no_completion_and_the_checker_agrees() {
             continue;
         }
         open += 1;
-        let (mut plain, mut master) = (Assignment::new(&board), Master::new(&board));
+        let (mut assignment, mut master) = (Assignment::new(&board), Master::new(&board));
         let lp_rows = board.rows();
         let mut elimination = Probing {
-            plain: &mut plain,
+            assignment: &mut assignment,
             master: &mut master,
             lp_rows,
             board: &mut board,
