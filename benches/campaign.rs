@@ -1,7 +1,8 @@
-//! What a hostile worker costs the coordinator's campaign: it contradicts a million results, and then another worker is put
-//! in quarantine for a lie. `cargo bench --bench campaign [-- RESULTS]` prints the time of each result, that of the first
-//! and the last tenth of them (a call that is not of constant time shows there), the longest calls, and the events that go
-//! into the ledger, of which there must be a handful.
+//! The cost of a hostile worker to the coordinator's campaign: it contradicts a million results,
+//! and then another worker is quarantined for a lie. `cargo bench --bench campaign [-- RESULTS]`
+//! prints the time per result, also for the first and the last tenth of them (which differ if a
+//! call does not take constant time), the longest calls, and the events for the ledger, of which
+//! there must be only a few.
 
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
@@ -29,7 +30,7 @@ fn parts(completions: u64) -> Parts {
     parts
 }
 
-/// A sync of a worker that has begun all that it has in hand.
+/// Returns the sync of a worker that has begun all its units.
 fn sync(worker: &str, held: &[Assignment]) -> SyncRequest {
     let Source { worker, owner, kernel, device, .. } = source(worker);
     let held = held.iter().map(|lease| HeldLease {
@@ -58,7 +59,7 @@ struct Timed {
     longest: Duration,
 }
 
-/// Hands in a result for each unit of the leases that contradicts the one in force.
+/// Submits a result for each unit of the leases that contradicts the recorded one.
 fn contradict(
     campaign: &mut Campaign,
     leases: &[Assignment],
@@ -102,7 +103,7 @@ fn contradict(
 }
 
 fn disputes(results: u64) {
-    /// Units that the worker counted that is put in quarantine.
+    /// The number of units counted by the worker that is quarantined.
     const OTHERS: u64 = 10;
     let problem = Problem::empty(Piece::Queen, 24);
     let job: JobHash = Job::new(problem, Scheme::CentreCross, None, 64).expect("a board").hash();
@@ -116,7 +117,7 @@ fn disputes(results: u64) {
         published: None,
     });
 
-    // The liar has a lease of every unit, and lets all of them expire.
+    // The liar leases every unit, and lets all leases expire.
     let mut leases: Vec<Assignment> = Vec::new();
     let mut now_ms = 0;
     loop {

@@ -1,14 +1,17 @@
-// Chooses what the next expansion takes. One invocation; runs before every `expand`.
+// Chooses the states that the next expansion takes. One invocation, which runs before every
+// `expand`.
 //
 // Mirror: src/kernel/gpu/schedule.rs. Layouts: src/kernel/gpu/layout.rs.
 //
-// Open states below the block lie on stacks, one a level; a level is the number of open rows left below the
-// block, and level 0 holds the prefixes of the batch. The deepest level with a full chunk goes first, so no
-// stack ever holds more than one chunk and the children of another (the host sizes them so). Where none is
-// full, new prefixes are taken, and at the end the shallowest level that is left, so that the deeper ones fill.
+// Open states below the block are on stacks, one for each level; a level is the number of open rows
+// left below the block, and level 0 holds the prefixes of the batch. The deepest level with a full
+// chunk is expanded first, so a stack never holds more than one chunk and the children of another,
+// which is the size that the host allocates. If no level has a full chunk, new prefixes are taken;
+// when there are none, the shallowest level with states, so that the deeper ones fill.
 
 const LEVELS: u32 = 17u;
-// From this level down, and from prefixes, which may belong to it, an expansion emits to the ring.
+// From this level down, and from prefixes, which may have this level, an expansion emits to the
+// ring.
 const LAST_LEVEL: u32 = 2u;
 
 struct Counters {
@@ -53,8 +56,8 @@ fn schedule() {
     counters.busy = 0u;
     counters.source_count = 0u;
 
-    // Lanes that found the ring dry have moved the read index past its end; states that they had taken
-    // and not begun follow it.
+    // Lanes that found the ring empty have moved the read index past its end. The states that they
+    // had taken and not begun follow it.
     if (i32(counters.ring_write - counters.ring_read) < 0) {
         counters.ring_read = counters.ring_write;
     }
@@ -81,7 +84,7 @@ fn schedule() {
     }
     var taken = min(counters.level_count[source], params.chunk);
     if (source <= LAST_LEVEL) {
-        // Room for whatever the expansion emits, and what the next search gives back.
+        // Leave space for all states that the expansion emits and that the next search returns.
         let filled = counters.ring_write - counters.ring_read + params.ring_reserve;
         let room = params.ring_mask + 1u - min(filled, params.ring_mask + 1u);
         taken = min(taken, room / params.most_emitted);

@@ -8,8 +8,8 @@
 //! | solutions unchanged by a half turn | A032522 | 1..=32 |
 //! | solutions unchanged by a quarter turn | A033148 | 0..=55 |
 //! | toroidal queens | A007705 | 1..=35 |
-//! | super-queens (queen and knight) | A051223 | 1..=26 |
-//! | fundamental super-queens | A051224 | 1..=26 |
+//! | superqueens (queen and knight) | A051223 | 1..=26 |
+//! | fundamental superqueens | A051224 | 1..=26 |
 //! | completion threshold | A374013 | 4..=20 |
 //! | rooks | A000142 | all |
 //!
@@ -32,9 +32,9 @@ pub enum Sequence {
     QuarterTurnSymmetric,
     /// Placements of n queens on a board whose opposite edges are joined.
     Toroidal,
-    /// Placements of n super-queens: queens that also move as knights.
+    /// Placements of n superqueens: queens that also move as knights.
     Superqueens,
-    /// Placements of n super-queens, with images under the 8 symmetries of the square counted once.
+    /// Placements of n superqueens, with images under the 8 symmetries of the square counted once.
     SuperqueensFundamental,
     /// The largest k such that every placement of k queens on the board can be completed.
     CompletionThreshold,
@@ -79,8 +79,8 @@ impl Sequence {
             Self::PointSymmetric => "solutions unchanged by a half turn",
             Self::QuarterTurnSymmetric => "solutions unchanged by a quarter turn",
             Self::Toroidal => "toroidal queens",
-            Self::Superqueens => "super-queens",
-            Self::SuperqueensFundamental => "fundamental solutions with super-queens",
+            Self::Superqueens => "superqueens",
+            Self::SuperqueensFundamental => "fundamental solutions with superqueens",
             Self::CompletionThreshold => "most queens that can always be completed",
             Self::Rooks => "rooks",
         }

@@ -6,8 +6,8 @@
 //! {"format":"nqueens-plan/1","job":"nqueens-job/1 piece=queen n=22 …","job_hash":"9f3c…","units":31234,"parts":500}
 //! ```
 //!
-//! Part i of K (from 0) consists of the units i, i + K, i + 2K, …: neighbouring units are similar,
-//! so that all parts take about equally long.
+//! Part i of K (from 0) consists of the units i, i + K, i + 2K, …. Neighbouring units are similar,
+//! so all parts take about the same time.
 
 use std::io::{self, Write as _};
 use std::num::NonZeroU64;
@@ -27,8 +27,8 @@ const LARGEST_FILE: u64 = 16 << 20;
 /// The maximum number of parts: the largest array that schedulers accept.
 pub const MOST_PARTS: u64 = 1_000_000;
 
-/// A plan. Its job is decomposed again where it is used, and must have the same number of units
-/// there.
+/// A plan. Each program that reads it decomposes the job again, and must get the same number of
+/// units.
 #[derive(Clone, Debug)]
 pub struct PlanFile {
     decomposition: Decomposition,

@@ -115,10 +115,10 @@ pub(super) fn board_size(text: &str) -> Result<usize, String> {
     job.map(|_| n).map_err(|error| error.to_string())
 }
 
-/// Parses the first digits of a job's name.
+/// Parses a job's hash or its first digits.
 pub(super) fn job_prefix(text: &str) -> Result<String, String> {
     let good = (1..=32).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let wrong = || format!("invalid job name '{text}'; use its first 1 to 32 hexadecimal digits");
+    let wrong = || format!("invalid job '{text}'; use its hash or the first 1 to 32 digits of it");
     if good { Ok(text.to_ascii_lowercase()) } else { Err(wrong()) }
 }
 

@@ -20,7 +20,8 @@ use crate::report::counted;
 pub(super) struct Common {
     #[command(flatten)]
     board: Board,
-    /// The number of tasks; fewer if the count has fewer units.
+    /// The number of parts to split the count into, one per task; fewer if the count has fewer
+    /// units.
     #[arg(long, value_name = "K", default_value = "100", value_parser = parts, allow_negative_numbers = true)]
     units: NonZeroU64,
     /// The number of cores per task.

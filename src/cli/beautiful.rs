@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::atomic_file::{self, AtomicFile};
 use super::first::{board_size, interrupted};
-use super::max_work::{self, MaxWork};
+use super::max_work::{self, MaxWork, RESUME_HELP};
 use super::optimum_output::{Report, placement};
 use super::solution_output::{Format, OutputArgs, draw, object};
 use super::solver::SolverChoice;
@@ -20,12 +20,11 @@ use crate::proof::beautiful::PartialProof;
 use crate::proof::{self, LARGEST_FILE, Meter, ProofError};
 use crate::render::{Drawing, RingsFormat, draw_rings};
 use crate::report::counted;
-use crate::solver::beautiful::resume::ResumeError;
 use crate::solver::beautiful::{
     Exact, Query, Stage, all_equally_beautiful, resume, resume_most_beautiful,
 };
 use crate::solver::ilp::most_beautiful;
-use crate::solver::{Answer, Unproven, Verdict};
+use crate::solver::{Answer, ResumeError, Unproven, Verdict};
 
 /// Find a most beautiful solution, and prove that it is one.
 ///
@@ -33,6 +32,7 @@ use crate::solver::{Answer, Unproven, Verdict};
 /// the costs of its squares, sorted from the largest, are lexicographically smallest. The proof is
 /// in exact integers.
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("max_work", |flag| flag.help(RESUME_HELP)))]
 pub(super) struct Args {
     /// The board size, from 0 to 250.
     #[arg(value_parser = board_size, allow_negative_numbers = true)]
@@ -40,9 +40,9 @@ pub(super) struct Args {
     /// The method: exact or ilp.
     #[arg(long, default_value_t = Method::Exact)]
     method: Method,
-    /// The cost of a square whose distances from the centre are u and v half squares: euclidean
-    /// (u² + v²), manhattan (|u| + |v|) or chebyshev (the larger of |u| and |v|). Needs --method
-    /// exact.
+    /// The cost of a square: euclidean (u² + v²), manhattan (u + v) or chebyshev (the larger of u
+    /// and v). u and v are its vertical and horizontal distances from the centre of the board, in
+    /// half squares. Other norms than euclidean need --method exact.
     #[arg(long, default_value_t = Norm::Euclidean)]
     norm: Norm,
     /// Consider only doubly symmetric solutions, which quarter turns do not change. Needs --method
@@ -54,7 +54,7 @@ pub(super) struct Args {
     all: bool,
     #[command(flatten)]
     solver: SolverChoice,
-    /// Write a certificate to FILE, which nqueens check verifies. Needs --method exact.
+    /// Write a certificate to FILE; verify it with nqueens check. Needs --method exact.
     #[arg(long, value_name = "FILE")]
     certificate: Option<PathBuf>,
     /// Save the progress of the proof to FILE, and resume from it if it exists. Needs --method
@@ -135,7 +135,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         Method::Ilp => Some(args.solver.solver(args.quiet)?),
     };
     let mut terminal = Terminal::new("level", args.time_limit, args.quiet);
-    let question = Query {
+    let query = Query {
         n: args.n,
         norm: args.norm,
         turning: args.symmetric,
@@ -146,7 +146,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let (mut answer, mut proof) = match solver {
         Some(solver) => (most_beautiful(args.n, solver, &mut terminal), None),
         None => {
-            let (exact, failure) = exactly(args, question, &mut terminal)?;
+            let (exact, failure) = exactly(args, query, &mut terminal)?;
             write_failure = failure;
             (exact.answer, exact.certificate)
         }
@@ -160,7 +160,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     }
     let all = match &answer.found {
         Some(columns) if args.all && answer.is_proven() => {
-            all_equally_beautiful(question, columns, &mut terminal).map(Some)
+            all_equally_beautiful(query, columns, &mut terminal).map(Some)
         }
         _ => Ok(None),
     };
@@ -216,14 +216,14 @@ fn check(
 /// if that file could not be written at the end.
 fn exactly(
     args: &Args,
-    question: Query,
+    query: Query,
     terminal: &mut Terminal,
 ) -> Result<(Exact, Option<Failure>), Failure> {
     let path = args.resume.as_deref();
     let partial =
-        path.map(|path| read_partial_proof(path, &question, args, terminal)).transpose()?.flatten();
+        path.map(|path| read_partial_proof(path, &query, args, terminal)).transpose()?.flatten();
     let mut proof_file = ProofFile { path, written: Instant::now(), failure: None };
-    let exact = resume_most_beautiful(question, partial, terminal, &mut |stage| {
+    let exact = resume_most_beautiful(query, partial, terminal, &mut |stage| {
         proof_file.write_if_due(stage)
     });
     if let Some(state) = &exact.checkpoint {
@@ -235,7 +235,7 @@ fn exactly(
 /// Reads the partial proof of an earlier run from `path`; `None` if there is no such file.
 fn read_partial_proof(
     path: &Path,
-    question: &Query,
+    query: &Query,
     args: &Args,
     terminal: &Terminal,
 ) -> Result<Option<PartialProof>, Failure> {
@@ -254,14 +254,13 @@ fn read_partial_proof(
     };
     let is_over = || terminal.is_over();
     let mut meter = args.max_work.meter().stopped_by(&is_over);
-    let partial =
-        resume::read_within(question, &bytes, &mut meter).map_err(|error| match error {
-            ResumeError::Undecided(ProofError::Stopped) if terminal.is_interrupted() => {
-                interrupted(path)
-            }
-            ResumeError::Undecided(error) => max_work::failure(&path.display(), &error, Exit::File),
-            error => failure(&error),
-        })?;
+    let partial = resume::read_within(query, &bytes, &mut meter).map_err(|error| match error {
+        ResumeError::Undecided(ProofError::Stopped) if terminal.is_interrupted() => {
+            interrupted(path)
+        }
+        ResumeError::Undecided(error) => max_work::failure(&path.display(), &error, Exit::File),
+        error => failure(&error),
+    })?;
     if !args.quiet {
         let levels = counted(partial.level as u128, "level");
         note(&format!(

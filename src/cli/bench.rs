@@ -23,7 +23,8 @@ use crate::report::{Published, counted, rounded};
 
 /// Benchmark the kernels and devices that count n queens.
 ///
-/// They take turns within one run, and every count is compared with the published value.
+/// Runs alternate (A B A B …), and every count is compared with the published value. If n is larger
+/// than 16, the textbook kernel counts n = 16.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The board size, from 0 to 27.
@@ -34,14 +35,14 @@ pub(super) struct Args {
     /// several kernels.
     #[arg(long, value_parser = kernel)]
     kernel: Vec<Kernel>,
-    /// The devices to compare with the kernels: auto (every GPU), cpu (none), gpu, or ids from
+    /// The devices to compare with the kernels: auto (every GPU), cpu (no GPU), gpu, or ids from
     /// nqueens devices.
     #[arg(long, value_name = "DEVICES", default_value = "auto")]
     device: DeviceChoice,
     /// The number of threads (default: one per core).
     #[arg(long, value_name = "T", value_parser = threads, allow_negative_numbers = true)]
     threads: Option<NonZeroUsize>,
-    /// The number of counts by each contestant.
+    /// Timed runs per kernel and device.
     #[arg(long, value_name = "R", default_value = "5", value_parser = rounds, allow_negative_numbers = true)]
     rounds: NonZeroUsize,
     /// Print the result as one JSON object.

@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use super::args::{Board, threads};
-use super::checks::CheckArgs;
+use super::check_args::CheckArgs;
 use super::dashboard;
 use super::logs::Logs;
 use super::remote::{Coordinator, block_on, stop_signal};
@@ -37,7 +37,7 @@ pub(super) struct Args {
     /// Keep the ledger in this directory, and resume from it if it exists.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Serve the dashboard to browsers on this machine, at this address.
+    /// Serve the dashboard at this address, which must be a loopback address.
     #[arg(long, value_name = "IP:PORT")]
     dashboard: Option<SocketAddr>,
     #[command(flatten)]

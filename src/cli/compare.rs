@@ -29,7 +29,7 @@ use crate::solver::ilp::{
 use crate::solver::{Answer, Verdict};
 use crate::solver::{Progress, ProgressSink as _};
 
-/// Compare all methods that answer a query, each within a time limit.
+/// Compare all methods for a problem, each within a time limit.
 ///
 /// Proven answers must be equal; if two differ, the exit code is 6.
 #[derive(Debug, clap::Args)]
@@ -37,7 +37,7 @@ pub(super) struct Args {
     /// The board sizes.
     #[arg(required = true, value_parser = board_size, allow_negative_numbers = true)]
     n: Vec<usize>,
-    /// The query: solve, first, beautiful or list.
+    /// The problem: solve, first, beautiful or list.
     #[arg(long, default_value_t = Query::First)]
     query: Query,
     /// The time limit of each method for each board: a number and s, m or h.

@@ -8,7 +8,7 @@ use clap::Subcommand;
 use serde::Serialize;
 
 use super::args::parse_duration;
-use super::checks::CheckArgs;
+use super::check_args::CheckArgs;
 use super::dashboard;
 use super::logs::Logs;
 use super::remote::{block_on, default_data, stop_signal};
@@ -21,8 +21,8 @@ use crate::cluster::coordinator::{
 
 /// Run a coordinator, which leases units to workers and writes the ledger.
 ///
-/// An address that other machines can reach needs TLS and an authority, which nqueens coordinator
-/// init creates.
+/// An address that other machines can reach needs TLS and a certificate authority, which nqueens
+/// coordinator init creates.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(super) struct Args {
@@ -46,9 +46,9 @@ struct ServeArgs {
     /// Serve metrics for Prometheus at this address, as /metrics over plain HTTP.
     #[arg(long, value_name = "IP:PORT")]
     metrics: Option<SocketAddr>,
-    /// Serve the dashboard at this address. With an authority, it uses TLS and users sign in with a
-    /// token (nqueens token create --role viewer or operator). Without one, the address must be on
-    /// this machine.
+    /// Serve the dashboard at this address. With a certificate authority, it uses TLS and users sign
+    /// in with a token (nqueens token create --role viewer or operator). Without one, the address
+    /// must be a loopback address.
     #[arg(long, value_name = "IP:PORT")]
     dashboard: Option<SocketAddr>,
     /// Serve gRPC reflection, for tools such as grpcurl.
@@ -63,9 +63,10 @@ struct ServeArgs {
     sync: Duration,
     #[command(flatten)]
     checks: CheckArgs,
-    /// Run this shell command when a job is finished, a total is disputed, a unit is set aside, a
-    /// worker is quarantined or the ledger cannot be written. The notification is in
-    /// NQUEENS_NEWS_KIND and NQUEENS_NEWS_TEXT, and as JSON on stdin.
+    /// Run this shell command when a count or a proof is finished, when a total is disputed or its
+    /// recounts cannot settle it, when a unit failed repeatedly, when a worker is quarantined, when
+    /// the ledger cannot be written, and when the certificate of a proof fails its check. The
+    /// notification is in NQUEENS_NEWS_KIND and NQUEENS_NEWS_TEXT, and as JSON on stdin.
     #[arg(long, value_name = "COMMAND")]
     notify_command: Option<String>,
     /// Post the same notifications as JSON to this URL.
@@ -90,7 +91,8 @@ enum Command {
     Init(InitArgs),
 }
 
-/// Create the authority that issues the certificates of the coordinator and its workers.
+/// Create the certificate authority that issues the certificates of the coordinator and its
+/// workers.
 #[derive(Debug, clap::Args)]
 struct InitArgs {
     #[command(flatten)]

@@ -22,13 +22,14 @@ use crate::report::{Published, counted, duration, grouped, rounded};
 pub(super) struct Args {
     #[command(flatten)]
     board: Board,
-    /// Count the symmetric and the fundamental solutions too.
+    /// Also count the symmetric and the fundamental solutions. Needs an empty board of queens,
+    /// superqueens or toroidal queens.
     #[arg(long)]
     classes: bool,
     #[command(flatten)]
     cpu: CpuArgs,
-    /// The devices, separated by commas: auto (the CPU, and GPUs where they are faster), cpu, gpu,
-    /// or ids from nqueens devices.
+    /// The devices, separated by commas: auto (the CPU, and all GPUs if the count takes the CPU more
+    /// than about 3 s), cpu, gpu, or ids from nqueens devices.
     #[arg(long, value_name = "DEVICES", default_value = "auto")]
     device: DeviceChoice,
     /// Save finished units to the checkpoint FILE, and resume from it if it exists.
@@ -82,7 +83,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let problem = args.board.problem()?;
     if args.classes && (!problem.is_empty() || problem.piece() == Piece::Rook) {
         return Err(Failure::usage(
-            "--classes needs an empty board of queens, super-queens or toroidal queens",
+            "--classes needs an empty board of queens, superqueens or toroidal queens",
         ));
     }
     let conflict = problem.conflict();
@@ -288,7 +289,7 @@ fn text(
     let what = match problem.piece() {
         Piece::Queen => "queens",
         Piece::Rook => "rooks",
-        Piece::Superqueen => "super-queens",
+        Piece::Superqueen => "superqueens",
         Piece::Toroidal => "toroidal queens",
     };
     let solutions = outcome.solutions;

@@ -12,8 +12,8 @@ pub(super) fn check(at: SocketAddr, tls: bool) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::usage(format!(
-        "--dashboard {at} is reachable from other machines, which needs TLS and an authority; use an address of this \
-         machine, for example 127.0.0.1:8080, or create an authority with nqueens coordinator init"
+        "--dashboard {at} is reachable from other machines, which needs TLS and a certificate authority; use a \
+         loopback address, for example 127.0.0.1:8080, or create an authority with nqueens coordinator init"
     )))
 }
 

@@ -11,7 +11,7 @@ use crate::report::{counted, rounded, time};
 
 /// Estimate the solutions, the nodes and the time of a count on this machine.
 ///
-/// The estimate is from random dives into the search tree and assumes counting on the CPU.
+/// The estimate is from random probes of the search tree and assumes counting on the CPU.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The board size, from 0 to 32.
@@ -19,7 +19,7 @@ pub(super) struct Args {
     n: usize,
     #[command(flatten)]
     cpu: CpuArgs,
-    /// The time to spend on dives, in seconds. Four times as long halves the error.
+    /// The time to spend on probes, in seconds. Quadrupling it halves the error.
     #[arg(long, value_name = "S", default_value = "2", value_parser = seconds, allow_negative_numbers = true)]
     seconds: Duration,
     /// The seed of the random numbers.
@@ -85,7 +85,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         time(seconds.mean),
         100.0 * seconds.relative(),
         queens = counted(args.n as u128, "queen"),
-        dives = counted(dives.into(), "dive"),
+        dives = counted(dives.into(), "probe"),
     ))?;
     Ok(Exit::Done)
 }

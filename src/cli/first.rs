@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::atomic_file::{self, AtomicFile};
-use super::max_work::{self, MaxWork};
+use super::max_work::{self, MaxWork, RESUME_HELP};
 use super::optimum_output::{Report, completion};
 use super::solution_output::{Format, OutputArgs, object};
 use super::solver::SolverChoice;
@@ -17,10 +17,9 @@ use crate::board::{Piece, Placement, Problem, Square, SquareError, parse_squares
 use crate::proof::{self, LARGEST_FILE, Meter, ProofError};
 use crate::render::Drawing;
 use crate::report::{counted, duration};
-use crate::solver::first::resume::{self, ResumeError};
-use crate::solver::first::{self, Found, Options, Refutations};
+use crate::solver::first::{self, Found, Options, Refutations, resume};
 use crate::solver::ilp::{BEST_SOLVER, FirstMethod, Solver, lexicographic_first};
-use crate::solver::{Answer, Unproven, Verdict};
+use crate::solver::{Answer, ResumeError, Unproven, Verdict};
 
 /// Find the lexicographically first solution (OEIS A141843), and prove that it is the first.
 ///
@@ -50,6 +49,7 @@ pub(super) struct Args {
 
 /// The options of the exact method.
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("max_work", |flag| flag.help(RESUME_HELP)))]
 struct EngineArgs {
     /// A square that holds a queen, counted from 1. Repeat the flag or write '2,4 4,5' for several
     /// squares. Finds the first completion. Needs --method exact.
@@ -59,7 +59,7 @@ struct EngineArgs {
     /// prefix. Needs --method exact.
     #[arg(long, value_name = "COLUMNS", value_parser = prefix, allow_hyphen_values = true)]
     from: Option<Squares>,
-    /// Write a certificate to FILE, which nqueens check verifies. Needs --method exact.
+    /// Write a certificate to FILE; verify it with nqueens check. Needs --method exact.
     #[arg(long, value_name = "FILE")]
     certificate: Option<PathBuf>,
     /// Save refutations to FILE, and resume from it if it exists. Needs --method exact.
@@ -113,7 +113,7 @@ fn prefix(text: &str) -> Result<Squares, String> {
     })
 }
 
-/// The largest board of these methods: its 0-1 program has 62,500 variables, far too many to solve.
+/// The largest board of these methods: its 0-1 integer program has 62,500 variables, far too many to solve.
 pub(super) const LARGEST: usize = 250;
 
 /// The minimum time between two writes of the file of `--resume`.

@@ -21,12 +21,11 @@ use crate::solver::{Answer, Unproven, Verdict};
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Integer programming (--method ilp)")]
 pub(super) struct Options {
-    /// The formulation of the diagonals: borders (6n rows, maximisation) or diagonals (each once)
-    /// (default: diagonals).
+    /// The formulation: borders (6n constraints, the two long diagonals twice; maximises the number
+    /// of queens) or diagonals (each diagonal once; no objective) (default: diagonals).
     #[arg(long, value_name = "FORMULATION")]
     formulation: Option<Formulation>,
-    /// Place as many queens as possible, at most one per row and column: a largest set where no
-    /// solution exists.
+    /// Place as many non-attacking queens as possible, even where no solution exists.
     #[arg(long, alias = "maximise", conflicts_with_all = ["weights", "prefer"])]
     maximize: bool,
     /// Maximise the sum of the weights in FILE: n lines of n numbers, separated by commas.
@@ -36,10 +35,10 @@ pub(super) struct Options {
     /// 4,5=-2' for several squares.
     #[arg(long, value_name = "ROW,COL=WEIGHT", value_parser = preferences, allow_hyphen_values = true)]
     prefer: Vec<Preferences>,
-    /// Write the 0-1 program to FILE, for other solvers: .mps or .lp.
+    /// Write the 0-1 integer program to FILE, for other solvers: .mps or .lp.
     #[arg(long, value_name = "FILE")]
     write_model: Option<PathBuf>,
-    /// Add clique cuts: crosses, Xs and squares.
+    /// Add clique cuts: cross, X and four-corner patterns.
     #[arg(long)]
     cliques: bool,
     /// Add odd-cycle cuts.

@@ -11,7 +11,7 @@ use crate::report::{job_name, state_name};
 /// The arguments of `pause`, `resume` and `cancel`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The first digits of the job's name, as nqueens jobs lists it.
+    /// The job's hash or its first digits.
     #[arg(value_parser = job_prefix)]
     job: String,
     #[command(flatten)]

@@ -42,7 +42,7 @@ struct FileArgs {
 struct ExportArgs {
     /// The ledger file.
     file: PathBuf,
-    /// Export only the entries of this job (32 hexadecimal digits).
+    /// Export only the entries of the job with this hash (32 hexadecimal digits).
     #[arg(long, value_name = "HASH", value_parser = job_hash)]
     job: Option<JobHash>,
 }

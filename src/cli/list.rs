@@ -33,7 +33,7 @@ pub(super) struct Args {
     n: usize,
     /// The method: backtracking (in lexicographic order), columns (extends the solutions of k
     /// columns by one column), brute-force (all n^n placements with one piece per row), ilp (0-1
-    /// programs that exclude the solutions found) or cp (constraint programming).
+    /// integer programs that exclude the solutions found) or cp (constraint programming).
     #[arg(
         long,
         value_name = "METHOD",
@@ -50,8 +50,8 @@ pub(super) struct Args {
     /// List at most K solutions (default: no limit).
     #[arg(long, value_name = "K", value_parser = limit, allow_negative_numbers = true)]
     limit: Option<usize>,
-    /// List only the lexicographically least solution of each orbit under the symmetries that the
-    /// decided squares allow.
+    /// List one solution of each symmetry class, the lexicographically smallest. Only rotations and
+    /// reflections that preserve --place and --block count.
     #[arg(long)]
     fundamental: bool,
     #[command(flatten)]

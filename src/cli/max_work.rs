@@ -9,11 +9,22 @@ use crate::report::counted;
 /// The flag `--max-work`.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(super) struct MaxWork {
-    /// The maximum number of steps of a check, each about a microsecond, or unlimited (default:
-    /// 500000000). The checked file cannot raise it.
+    /// The maximum number of steps of the check, each about a microsecond, or unlimited (default:
+    /// 500 000 000). If the check needs more, the exit code is 4. The checked file cannot raise the
+    /// limit.
     #[arg(long, value_name = "STEPS", allow_negative_numbers = true)]
     max_work: Option<StepLimit>,
 }
+
+/// The help of the flag for commands that check the file of `--resume`.
+pub(super) const RESUME_HELP: &str = "The maximum number of steps for checking the --resume file, \
+     each about a microsecond, or unlimited (default: 500 000 000). It does not limit the search. \
+     Needs --method exact";
+
+/// The help of the flag for commands that check a certificate that the coordinator sends.
+pub(super) const CERTIFICATE_HELP: &str = "The maximum number of steps for checking the \
+     certificate before it is written to --certificate, each about a microsecond, or unlimited \
+     (default: 500 000 000)";
 
 impl MaxWork {
     /// Returns whether the flag was given.
@@ -50,6 +61,7 @@ pub(super) fn failure(what: &dyn fmt::Display, error: &ProofError, wrong: Exit) 
 mod tests {
     use super::*;
     use crate::proof::MOST_WORK;
+    use crate::report::grouped;
 
     #[test]
     fn the_exit_code_equals_that_of_nqueens_check() {
@@ -70,9 +82,13 @@ mod tests {
 
     #[test]
     fn the_default_equals_the_one_in_the_help() {
+        let default = format!("(default: {})", grouped(MOST_WORK.into()));
         let mut command = super::super::command();
         let check = command.find_subcommand_mut("check").expect("the command");
         let help = check.render_long_help().to_string();
-        assert!(help.contains(&format!("(default: {MOST_WORK})")), "{help}");
+        let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+        for help in [&help[..], RESUME_HELP, CERTIFICATE_HELP] {
+            assert!(help.contains(&default), "{help}");
+        }
     }
 }

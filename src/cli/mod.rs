@@ -7,7 +7,7 @@ mod beautiful;
 mod bench;
 mod chart;
 mod check;
-mod checks;
+mod check_args;
 mod cluster;
 mod compare;
 mod completions;
@@ -96,9 +96,9 @@ enum Command {
     Jobs(jobs::Args),
     Status(status::Args),
     Top(top::Args),
-    /// Pause a job: lease no more of its units.
+    /// Pause a job: stop leasing its units.
     Pause(job_state::Args),
-    /// Resume a paused or cancelled job, and retry the units that were set aside.
+    /// Resume a paused or cancelled job, and retry the units that failed repeatedly.
     Resume(job_state::Args),
     /// Cancel a job; submitting it again resumes it.
     Cancel(job_state::Args),
@@ -110,7 +110,8 @@ enum Command {
     Htcondor(batch::HtcondorArgs),
     Worker(worker::Args),
     Workers(workers::Args),
-    /// Drain a worker: let it finish its leased units, and lease it no more until it restarts.
+    /// Drain a worker: let it finish its leased units, and lease no more to it until the worker
+    /// restarts.
     Drain(workers::WorkerArgs),
     /// Release a worker from quarantine.
     Release(workers::WorkerArgs),

@@ -19,7 +19,7 @@ use crate::report::counted;
 pub(super) struct Args {
     #[command(flatten)]
     board: Board,
-    /// The number of parts; fewer if the count has fewer units.
+    /// The number of parts to split the count into; fewer if the count has fewer units.
     #[arg(long, value_name = "K", default_value = "100", value_parser = parts, allow_negative_numbers = true)]
     units: NonZeroU64,
     /// The plan file to write, which run-unit and merge read.

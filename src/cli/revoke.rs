@@ -8,7 +8,7 @@ use crate::report::counted;
 
 /// Revoke the certificates and sessions of a worker, an operator or a viewer.
 ///
-/// The next call of the holder is refused.
+/// Takes effect at the holder's next call.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]

@@ -35,8 +35,8 @@ pub(super) struct Args {
     out: PathBuf,
     #[command(flatten)]
     cpu: CpuArgs,
-    /// The devices, separated by commas: cpu, auto (the CPU, and GPUs where they are faster), gpu,
-    /// or ids from nqueens devices.
+    /// The devices, separated by commas: cpu, auto (the CPU, and all GPUs if the part takes the CPU
+    /// more than about 3 s), gpu, or ids from nqueens devices.
     #[arg(long, value_name = "DEVICES", default_value = "cpu")]
     device: DeviceChoice,
     /// Print the result as one JSON object.

@@ -30,9 +30,9 @@ pub(super) struct Args {
     #[arg(value_parser = board_size, allow_negative_numbers = true)]
     n: usize,
     /// The method: formula (empty boards), backtracking (the lexicographically first solution),
-    /// local-search (min-conflicts), ilp (a 0-1 program) or cp (constraint programming). Default:
-    /// ilp if one of its options is given; formula for an empty board; otherwise backtracking up to
-    /// n = 24 and local-search above.
+    /// local-search (min-conflicts), ilp (a 0-1 integer program) or cp (constraint programming).
+    /// Default: ilp if one of its options is given; formula for an empty board; otherwise
+    /// backtracking up to n = 24 and local-search above.
     #[arg(long, value_name = "METHOD", hide_possible_values = true)]
     method: Option<Method>,
     #[command(flatten)]
@@ -40,7 +40,7 @@ pub(super) struct Args {
     /// The seed of the random numbers of local-search (default: 1).
     #[arg(long, value_name = "SEED")]
     seed: Option<u64>,
-    /// The number of moves after which local-search gives up (default: 1000000).
+    /// The number of moves after which local-search gives up (default: 1 000 000).
     #[arg(long, value_name = "MOVES")]
     moves: Option<u64>,
     /// Write the conflict graph of the board to FILE (DIMACS), for independent-set solvers.
@@ -124,7 +124,7 @@ struct Run {
     tried: u64,
     unit: &'static str,
     elapsed: Duration,
-    /// The result of the 0-1 program.
+    /// The result of the 0-1 integer program.
     ilp_outcome: Option<ilp::Outcome>,
 }
 

@@ -1,4 +1,4 @@
-//! The choice of a solver for linear and 0-1 programs.
+//! The choice of a solver for linear and 0-1 integer programs.
 
 use super::{Failure, note};
 #[cfg(feature = "highs")]
@@ -8,8 +8,8 @@ use crate::solver::ilp::{BEST_SOLVER, MicroLp, Solver};
 /// The flag `--solver`.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(super) struct SolverChoice {
-    /// The solver for linear and 0-1 programs: auto (highs if it is built in, otherwise microlp),
-    /// highs or microlp.
+    /// The solver for linear and 0-1 integer programs: auto (highs if it is built in, otherwise
+    /// microlp), highs or microlp.
     #[arg(long, value_name = "SOLVER", default_value = "auto", value_parser = name)]
     solver: Name,
 }

@@ -15,7 +15,7 @@ use crate::report::counted;
 /// Show the progress, rate, checks and workers of the jobs of a coordinator.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The first digits of the job's name (default: all jobs). The exit code is 6 if the total of
+    /// The job's hash or its first digits (default: all jobs). The exit code is 6 if the total of
     /// this job is disputed.
     #[arg(value_parser = job_prefix)]
     job: Option<String>,

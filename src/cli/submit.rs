@@ -11,7 +11,7 @@ use indicatif::ProgressBar;
 use serde::Serialize;
 
 use super::args::{DecidedSquares, board_size};
-use super::max_work::{self, MaxWork};
+use super::max_work::{self, CERTIFICATE_HELP, MaxWork};
 use super::progress::{STEPS, progress_bar};
 use super::remote::{Coordinator, Remote, block_on, may_pass};
 use super::{Exit, Failure, note, print};
@@ -65,6 +65,7 @@ struct BeautifulArgs {
 
 /// The options of a proof.
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("max_work", |flag| flag.help(CERTIFICATE_HELP)))]
 struct ProofArgs {
     /// Wait until the proof is finished, and print its report.
     #[arg(long)]
@@ -105,7 +106,7 @@ struct CountArgs {
     #[arg(long, value_name = "P", default_value_t = 0, allow_negative_numbers = true)]
     priority: i32,
     /// Wait until the job is finished, and print its report. If the total is disputed, wait for the
-    /// recounts.
+    /// recounts; the exit code is 6 if they do not settle it.
     #[arg(long)]
     wait: bool,
     #[command(flatten)]

@@ -16,20 +16,22 @@ use crate::cluster::worker::{self, Rest, Summary, WorkerOptions, WorkingHours};
 use crate::engine::DeviceChoice;
 use crate::report::{counted, duration};
 
-/// Count units for a coordinator.
+/// Do work for a coordinator: count units and search for proofs.
 ///
-/// The first start on a machine other than the coordinator's needs a token, which nqueens token
-/// create prints there. The worker stores its certificate in its data directory and renews it. It
-/// also stores results there until the coordinator has acknowledged them.
+/// The first start on a machine other than the coordinator's needs a token; create it on the
+/// coordinator's machine with nqueens token create. The worker stores its certificate in its data
+/// directory and renews it. It also stores results there until the coordinator has acknowledged
+/// them.
 ///
-/// On SIGTERM or Ctrl-C, the worker finishes the units that it is counting, delivers the results,
-/// returns its other units and ends. A second signal ends it at once.
+/// On SIGTERM or Ctrl-C, the worker finishes the units that it is counting and delivers the results
+/// within --drain-timeout; unfinished units are returned to the coordinator. A second signal ends it
+/// at once.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The address of the coordinator.
     #[arg(long, value_name = "HOST:PORT")]
     join: Address,
-    /// A token for workers, for the first start.
+    /// A worker token; needed only on the first start.
     #[arg(long, conflicts_with = "insecure")]
     token: Option<Token>,
     /// The name of the worker (default: from the name of this machine). It is stored at the first
@@ -46,13 +48,13 @@ pub(super) struct Args {
     /// worker needs its own (default: one per coordinator in the user's data directory).
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Count only between these local times, which may include midnight (22:00-06:00).
+    /// Work only between these local times, which may span midnight (22:00-06:00).
     #[arg(long, value_name = "HH:MM-HH:MM")]
     hours: Option<WorkingHours>,
-    /// Exit when there is nothing to count.
+    /// Exit when there is no work (counting or proofs).
     #[arg(long)]
     exit_when_idle: bool,
-    /// Stop counting while a processor is hotter than this, in °C, until it is 5 °C cooler.
+    /// Stop working while a processor is hotter than this, in °C, until it is 5 °C cooler.
     #[arg(long, value_name = "C", value_parser = degrees, allow_negative_numbers = true)]
     max_temperature: Option<f64>,
     /// The time to finish and deliver units after the first signal to stop: a number and s, m, h or

@@ -1,5 +1,5 @@
-//! Counting on many machines: a coordinator leases units to workers over gRPC, validates their results and keeps a
-//! ledger.
+//! Counting on many machines: a coordinator leases units to workers over gRPC, validates their
+//! results and keeps a ledger.
 //!
 //! | layer | modules |
 //! |---|---|

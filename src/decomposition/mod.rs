@@ -26,7 +26,8 @@
 //! let text = plan_for_campaign(&Problem::empty(Piece::Queen, 10))?.job().to_string();
 //! let units = Decomposition::new(text.parse::<Job>()?);
 //!
-//! // Each unit is counted by itself, here every second one as its mirror image, and all are added up.
+//! // Each unit is counted by itself, here every second one as its mirror image, and all are
+//! // added up.
 //! let image = units.mirrored();
 //! let mut kernel = KernelKind::Scalar.build(Piece::Queen)?;
 //! let mut total = Tally::default();

@@ -256,8 +256,9 @@ impl CountTask {
     /// at least ten times a second; if it returns `Break`, the count stops at once and the work in
     /// progress is lost.
     ///
-    /// # Errors Validation of a result fails, the checkpoint cannot be written, or `on_event`
-    /// returned `Break`.
+    /// # Errors
+    /// Validation of a result fails, the checkpoint cannot be written, or `on_event` returned
+    /// `Break`.
     pub fn run(
         mut self,
         on_event: impl FnMut(CountEvent<'_>) -> ControlFlow<()>,

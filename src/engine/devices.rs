@@ -10,7 +10,7 @@ use crate::kernel::gpu::{AdapterInfo, AdapterKind, Adapters, DeviceKernel, Fault
 /// The devices to count on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum DeviceChoice {
-    /// The CPU, and every GPU if the count is long enough for waking one to pay off.
+    /// The CPU, and every GPU if the count is long enough to make up for the start of a GPU.
     #[default]
     Auto,
     /// The named devices.

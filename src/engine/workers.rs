@@ -1,4 +1,4 @@
-//! Threads that count units: one a core, and one for each device. If a kernel or a device fails,
+//! Threads that count units: one per core, and one per device. If a kernel or a device fails,
 //! only its attempt is lost, and other workers count its units.
 
 use std::num::NonZeroUsize;
@@ -76,7 +76,7 @@ impl Workers {
         let wanted = threads.get().min(self.context.queue.open().len().max(1));
         while self.cpu_threads < wanted {
             let context = self.context.clone();
-            if std::thread::Builder::new().spawn(move || cpu_worker(&context)).is_err() {
+            if std::thread::Builder::new().spawn(move || cpu_thread(&context)).is_err() {
                 break;
             }
             self.cpu_threads += 1;
@@ -88,7 +88,7 @@ impl Workers {
         for device in devices {
             let number = self.devices;
             let context = self.context.clone();
-            let work = move || device_worker(&context, device, Holder::Device(number), sizing);
+            let work = move || device_thread(&context, device, Holder::Device(number), sizing);
             match std::thread::Builder::new().spawn(work) {
                 Ok(thread) => {
                     self.devices += 1;
@@ -116,7 +116,7 @@ impl Workers {
                 for (number, device) in (1 << 16..).zip(devices) {
                     let context = &context;
                     scope.spawn(move || {
-                        device_worker(context, device, Holder::Device(number), sizing)
+                        device_thread(context, device, Holder::Device(number), sizing)
                     });
                 }
             });
@@ -186,7 +186,7 @@ impl Drop for PanicGuard<'_> {
 }
 
 /// Counts units until none are left or the count stops.
-fn cpu_worker(context: &Context) {
+fn cpu_thread(context: &Context) {
     let _guard = PanicGuard(context);
     let Context { queue, kernels, .. } = context;
     let mut made = None;
@@ -275,12 +275,12 @@ impl BatchSizing {
     }
 }
 
-fn device_worker(context: &Context, device: Device, holder: Holder, sizing: BatchSizing) {
+fn device_thread(context: &Context, device: Device, holder: Holder, sizing: BatchSizing) {
     let id = device.id().to_owned();
     let work = || {
         let mut kernel = device.open()?;
         self_test(&mut kernel, false)?;
-        count_on(context, &id, &mut kernel, holder, sizing)
+        count_on_device(context, &id, &mut kernel, holder, sizing)
     };
     // A panic in a driver's wrapper disables the device, but does not end the count.
     let outcome = catch_unwind(AssertUnwindSafe(work));
@@ -321,7 +321,7 @@ pub(crate) fn check_on_cpu(
     Err(Fault::Miscounts(format!("unit {unit}: {found} thirds; the CPU counts {expected}")))
 }
 
-fn count_on(
+fn count_on_device(
     context: &Context,
     id: &str,
     kernel: &mut DeviceKernel,

@@ -191,7 +191,7 @@ const fn plural(piece: Piece) -> &'static str {
     match piece {
         Piece::Queen => "queens",
         Piece::Rook => "rooks",
-        Piece::Superqueen => "super-queens",
+        Piece::Superqueen => "superqueens",
         Piece::Toroidal => "toroidal queens",
     }
 }

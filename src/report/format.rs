@@ -66,7 +66,7 @@ pub fn time(seconds: f64) -> String {
     }
 }
 
-/// Formats a duration as [`time`] does.
+/// Formats a duration as [`time()`] does.
 pub fn duration(elapsed: Duration) -> String {
     time(elapsed.as_secs_f64())
 }

@@ -216,7 +216,7 @@ impl JobReport {
     /// Returns the job in words: "count of 14 queens, 2 placed".
     pub fn title(&self) -> String {
         let noun = match self.piece {
-            "superqueen" => "super-queen",
+            "superqueen" => "superqueen",
             "toroidal" => "toroidal queen",
             piece => piece,
         };

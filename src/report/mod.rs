@@ -1,5 +1,5 @@
-//! Reports of jobs and proofs, as the command line and the dashboard show them, and the formats of
-//! their numbers and times.
+//! The reports of jobs and proofs for the command line and the dashboard, and the formatting of
+//! numbers and times.
 
 mod format;
 mod job;

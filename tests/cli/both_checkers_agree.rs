@@ -32,7 +32,7 @@ fn assert_agrees(name: &str, path: &Path, bytes: &[u8], limit: u64) -> bool {
             // The program words the advice about `--max-work` differently.
             let is_unfinished = error.class() == ErrorClass::Unfinished;
             let reason =
-                if is_unfinished { "--max-work allows more".into() } else { format!("{error}\n") };
+                if is_unfinished { "raise --max-work".into() } else { format!("{error}\n") };
             (code, reason, &stderr)
         }
     };

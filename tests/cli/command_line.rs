@@ -463,7 +463,7 @@ fn an_authority_is_created_once_and_issues_and_revokes_tokens() {
     let made =
         json(&["coordinator", "init", "--data", &data, "--name", "queens.example.org", "--json"]);
     assert_eq!(made["names"][0], "queens.example.org");
-    assert_refused(&["coordinator", "init", "--data", &data], 7, &["is kept"]);
+    assert_refused(&["coordinator", "init", "--data", &data], 7, &["is not empty"]);
     let other = scratch.file("other");
     assert_refused(
         &["coordinator", "init", "--data", &other, "--name", "a b"],

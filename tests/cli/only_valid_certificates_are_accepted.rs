@@ -222,7 +222,7 @@ fn a_run_resumes_from_earlier_refutations() {
     assert!(matches!(stopped.status.code(), Some(0 | 4)), "{}", text(&stopped.stderr));
     let on = run(&["first", "34", "--resume", &state]);
     assert_eq!(on.status.code(), Some(7), "{}", text(&on.stderr));
-    assert!(text(&on.stderr).contains("n = 57, not for n = 34"), "{}", text(&on.stderr));
+    assert!(text(&on.stderr).contains("n = 57, not n = 34"), "{}", text(&on.stderr));
     let path = scratch.path("proof");
     let finished = run(&["first", "57", "--resume", &state, "--certificate", &path, "--json"]);
     assert_eq!(finished.status.code(), Some(0), "{}", text(&finished.stderr));

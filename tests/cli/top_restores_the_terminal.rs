@@ -253,7 +253,7 @@ fn top_refuses_to_run_without_a_terminal() {
     drop(authority(&scratch.path("coordinator")));
     let coordinator = Coordinator::start(&scratch.path("coordinator"), &[]);
     for (address, expected) in
-        [("127.0.0.1:1", "cannot be reached"), (&coordinator.address.to_string(), "give --token")]
+        [("127.0.0.1:1", "cannot reach"), (&coordinator.address.to_string(), "give --token")]
     {
         let terminal = Terminal::new();
         let mut top = terminal.run(&["top", "--coordinator", address], &[]);

@@ -1,6 +1,6 @@
-//! Our simplex against other solvers of linear programs, in turn (A B A B), in CPU seconds of one
-//! thread: the same sequences of changes and re-solves as the methods of this program make. All
-//! must find the same optima.
+//! Compares our simplex with other solvers of linear programs, in turn (A B A B), in CPU seconds of
+//! one thread, on the same sequences of changes and solves that the methods of this program make.
+//! All solvers must find the same optima.
 //!
 //! ```text
 //! cargo bench --bench linear                          # microlp
@@ -20,7 +20,7 @@ use nqueens_solver::ilp::{Formulation, Linear, LinearOutcome, Lines, Vertex};
 use nqueens_solver::simplex::{Simplex, Termination};
 use nqueens_solver::{ProgressSink, Unobserved};
 
-/// Runs of each solver in a pair.
+/// The number of pairs of runs.
 const ROUNDS: usize = 5;
 
 /// The number of solves for microlp, which starts from scratch each time.
@@ -139,7 +139,7 @@ fn compare(sequence: &Sequence, competitors: &[Competitor]) {
         let times =
             (0..ROUNDS).map(|_| timed(|| sequence.play(OURS(&sequence.model), usize::MAX)).1);
         println!(
-            "  ours {} ms a solve",
+            "  ours {} ms per solve",
             spread(times.map(|time| 1e3 * time / sequence.solves() as f64))
         );
     }
@@ -154,7 +154,7 @@ fn compare(sequence: &Sequence, competitors: &[Competitor]) {
         let ours = spread(runs.iter().map(|run| 1e3 * run.0));
         let theirs = spread(runs.iter().map(|run| 1e3 * run.1));
         let ratio = spread(runs.iter().map(|run| run.1 / run.0));
-        println!("  ours {ours} ms a solve, {name} {theirs} ms; {name} / ours = {ratio}");
+        println!("  ours {ours} ms per solve, {name} {theirs} ms; {name} / ours = {ratio}");
     }
 }
 
@@ -194,7 +194,7 @@ fn spread(values: impl Iterator<Item = f64>) -> String {
     format!("{:.3} ({:.3} to {:.3})", values[values.len() / 2], values[0], values[values.len() - 1])
 }
 
-/// Branching on the heaviest solution: squares are forbidden and allowed again.
+/// Returns a branching on the heaviest solution: squares are forbidden and allowed again.
 fn fixings(n: usize, solves: usize) -> Sequence {
     let mut random = Rng::with_seed(n as u64);
     let mut model = Formulation::Diagonals.model(&Problem::empty(Piece::Queen, n), Lines::Full);
@@ -227,9 +227,9 @@ fn unnamed(domain: Domain, cost: i64) -> Column {
     Column { name: String::new(), cost, domain }
 }
 
-/// The board that a prefix of queens (each in the first column that is not attacked) leaves; the
-/// variable after the squares is t, which is maximised: every diagonal is at most 1 − t. Then dives
-/// that place queens at random.
+/// Returns dives that place queens at random on the board that a prefix of queens (each in the
+/// first column that is not attacked) leaves. The variable after the squares is t, which is
+/// maximised: every diagonal is at most 1 − t.
 fn residual(n: usize, solves: usize) -> Sequence {
     let mut random = Rng::with_seed(n as u64);
     let problem = Problem::empty(Piece::Queen, n);
@@ -259,7 +259,7 @@ fn residual(n: usize, solves: usize) -> Sequence {
             row.terms.iter().filter_map(among).map(|k| (k, 1)).collect();
         if !terms.is_empty() {
             if row.relation == Relation::AtMost {
-                // A diagonal with a queen holds no other, and is left out: its last variable
+                // A diagonal with a queen can hold no other and is left out: its last variable
                 // becomes 1.
                 let relief = model.columns.len();
                 diagonals.extend(terms.iter().map(|&(k, _)| (k, relief)));
@@ -299,14 +299,14 @@ fn squares(n: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..n).flat_map(move |i| (0..n).map(move |j| (i, j)))
 }
 
-/// Returns whether the queens of two squares attack each other, or are one.
+/// Returns whether queens on two squares attack each other, or the squares are equal.
 fn attacks((i, j): (usize, usize), (k, l): (usize, usize)) -> bool {
     i == k || j == l || i + j == k + l || i + l == k + j
 }
 
-/// Column generation: a square of a diagonal is paid for by the sets of diagonals that are chosen,
-/// one set of each direction, or by a penalty. New sets are those with the least reduced costs, with
-/// some noise.
+/// Returns a column generation: a square of a diagonal is paid for by the sets of diagonals that
+/// are chosen, one set of each direction, or by a penalty. The new sets are those with the least
+/// reduced costs, with some noise.
 fn columns(n: usize) -> Sequence {
     let mut random = Rng::with_seed(n as u64);
     let inner = |(i, j): (usize, usize)| (i + j > n / 4 && i + n - j > n / 4).then_some((i, j));
@@ -342,7 +342,7 @@ fn columns(n: usize) -> Sequence {
     }
     let chosen = model.rows.len();
     for _ in &families {
-        // An artificial column each, so that there is a point.
+        // One artificial column each, so that there is a feasible point.
         model.rows.push(Row::sum("", [model.columns.len()], Relation::Equal, 1));
         model.columns.push(unnamed(Domain::Free, 100));
     }
@@ -372,8 +372,9 @@ fn columns(n: usize) -> Sequence {
     Sequence { name: format!("column generation, n = {n}"), model, steps }
 }
 
-/// The most beautiful solution's quotient by the symmetries of the square: a variable an orbit; the
-/// outer levels have the counts of a known solution; then one orbit after the other is maximised.
+/// Returns the program of a most beautiful solution modulo the symmetries of the square, with one
+/// variable for each orbit. The outer levels have the numbers of queens of a known solution; then
+/// one orbit after the other is maximised.
 fn probing(n: usize, solves: usize) -> Sequence {
     let level =
         |(i, j): (usize, usize)| (2 * i).abs_diff(n - 1).pow(2) + (2 * j).abs_diff(n - 1).pow(2);
@@ -427,7 +428,7 @@ fn probing(n: usize, solves: usize) -> Sequence {
     Sequence { name: format!("probing of orbits, n = {n}"), model, steps }
 }
 
-/// Terms, comparison, bound.
+/// The terms, the comparison and the bound of a constraint.
 type MicroRow = (Vec<(usize, f64)>, ComparisonOp, f64);
 
 /// microlp, which starts from scratch each time.

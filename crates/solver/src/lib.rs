@@ -13,6 +13,7 @@
 
 pub mod beautiful;
 mod bitset;
+mod checkpoint;
 pub mod classical;
 pub mod cp;
 pub mod first;
@@ -21,5 +22,6 @@ mod progress;
 pub mod simplex;
 mod verdict;
 
+pub use checkpoint::ResumeError;
 pub use progress::{Progress, ProgressSink, Unobserved};
 pub use verdict::{Answer, Unproven, Verdict};

@@ -184,7 +184,8 @@ fn draw_jobs(frame: &mut Frame<'_>, area: Rect, screen: &Screen, styles: Styles)
     }
 }
 
-/// Draws a job: "> a979411d running    count of 19 queens   ━━━━━━━━──────  17.2 % of 64 units, about 56 s left".
+/// Draws a job:
+/// "> a979411d running    count of 19 queens   ━━━━──────  17.2 % of 64 units, about 56 s left".
 fn draw_job(
     frame: &mut Frame<'_>,
     area: Rect,

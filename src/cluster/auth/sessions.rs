@@ -96,8 +96,8 @@ impl fmt::Debug for SessionSecret {
     }
 }
 
-/// The caller of an in-process request, as authenticated by the component that makes the request. It
-/// is attached to the request as an extension, which cannot be set over the network.
+/// The caller of an in-process request, as authenticated by the component that makes the request.
+/// It is attached to the request as an extension, which cannot be set over the network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InProcessCaller {
     /// The caller's name.

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::UnitId;
+use super::assignment::SubRangeSet;
 use super::checks::{Check, CheckPlan, Checks, Depth};
 use super::event::{CampaignEvent, JobState};
 use super::finish::DisputeStage;
 use super::job::{Claim, Job};
-use super::lease::SubRangeSet;
 use super::reputation::OwnerId;
 use super::state::Campaign;
 use super::unit_result::Source;

@@ -2,10 +2,10 @@
 
 use std::ops::Bound;
 
+use super::assignment::SubRangeSet;
 use super::checks::{Check, Depth, MOST_MISSES};
 use super::event::JobState;
 use super::job::Job;
-use super::lease::SubRangeSet;
 use super::state::Campaign;
 use super::workers::WorkerState;
 use super::{UnitId, WorkerName};

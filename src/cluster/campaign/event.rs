@@ -1,7 +1,7 @@
 //! The events that change a campaign.
 
+use super::assignment::SubRangeSet;
 use super::checks::CheckPlan;
-use super::lease::SubRangeSet;
 use super::unit_result::Source;
 use super::{UnitId, WorkerName};
 use crate::decomposition::JobHash;

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::WorkerName;
+use super::assignment::{Assignment, SubRangeSet};
 use super::checks::Depth;
 use super::key::{Grant, Grantee};
-use super::lease::{Assignment, SubRangeSet};
 use super::leases::Lease;
 use super::reputation::OwnerId;
 use super::state::Campaign;

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::WorkerName;
+use super::assignment::SubRangeSet;
 use super::checks::Checks;
 use super::event::JobState;
 use super::finish::DisputeStage;
-use super::lease::SubRangeSet;
 use super::reputation::OwnerId;
 use super::unit_result::Source;
 use super::units::Units;

@@ -7,7 +7,7 @@ use std::ops::Range;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-use super::lease::SubRangeSet;
+use super::assignment::SubRangeSet;
 use crate::decomposition::JobHash;
 
 /// A 256-bit secret.
@@ -20,9 +20,10 @@ impl fmt::Debug for CampaignKey {
     }
 }
 
-/// The scope of a lease. It is sent to the worker as a range followed by a message authentication
-/// code (the first 128 bits of an HMAC-SHA-256) over the range and everything else that the lease
-/// is bound to; the worker returns these bytes with its result.
+/// The scope of a lease. It is sent to the worker as a sealed token ([`CampaignKey::seal`]): this
+/// scope, followed by a message authentication code (the first 128 bits of an HMAC-SHA-256) over
+/// the scope and everything else that the lease is bound to. The worker returns the token with its
+/// result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Grant {
     pub(super) units: Range<u64>,
@@ -30,15 +31,15 @@ pub(super) struct Grant {
     pub(super) sub_ranges: SubRangeSet,
 }
 
-/// The properties besides its range that a grant is bound to.
+/// The properties besides its scope that a grant is bound to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Grantee<'a> {
     pub(super) attempt: u64,
     pub(super) worker: &'a str,
     pub(super) owner: &'a str,
     pub(super) job: &'a JobHash,
-    /// For a recount: the sum to be confirmed, in thirds. A different result in its place requires
-    /// a new lease.
+    /// For a recount: the sum to be confirmed, in [thirds](crate::decomposition). A different
+    /// result in its place requires a new lease.
     pub(super) thirds: Option<u128>,
 }
 
@@ -95,7 +96,7 @@ impl CampaignKey {
         std::array::from_fn(|i| mac[i])
     }
 
-    /// Returns the bytes of a grant, with its authentication code.
+    /// Returns a grant as a sealed token: its bytes with their authentication code.
     pub(super) fn seal(&self, grant: &Grant, grantee: &Grantee<'_>) -> Vec<u8> {
         let Grant { units, mirrored, sub_ranges } = grant;
         let mut bytes = Vec::with_capacity(RANGE_BYTES + 16);
@@ -108,7 +109,7 @@ impl CampaignKey {
         bytes
     }
 
-    /// Parses a grant. Returns `None` unless this key sealed it for this grantee.
+    /// Parses a sealed token. Returns `None` unless this key sealed it for this grantee.
     pub(super) fn open(&self, bytes: &[u8], grantee: &Grantee<'_>) -> Option<Grant> {
         let (range, code) = bytes.split_at_checked(RANGE_BYTES)?;
         // Constant time is unnecessary: each guess takes a call, and 2^127 calls are infeasible.

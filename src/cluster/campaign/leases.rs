@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use super::WorkerName;
+use super::assignment::SubRangeSet;
 use super::event::CampaignEvent;
-use super::lease::SubRangeSet;
 use super::state::Campaign;
 use super::units::UnitStatus;
 use crate::decomposition::JobHash;
@@ -21,9 +21,11 @@ pub(super) struct Lease {
     pub(super) mirrored: bool,
     /// For a recount: the sub-ranges to count; empty for all.
     pub(super) sub_ranges: SubRangeSet,
-    /// For a recount: the sum to confirm, in thirds.
+    /// For a recount: the sum to confirm, in thirds of a solution; [`crate::decomposition`] explains
+    /// why counts are in thirds.
     pub(super) thirds: Option<u128>,
-    /// Whether other leases contain the same units: recounts, and copies of slow leases.
+    /// Whether this lease repeats work: it is a recount, or another worker already holds its unit
+    /// and is slow.
     pub(super) copy: bool,
     /// Units that the worker had not started at its last sync.
     pub(super) unstarted: u64,

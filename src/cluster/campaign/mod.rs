@@ -18,6 +18,7 @@
 
 mod apply;
 mod arbiter_tasks;
+mod assignment;
 mod cells;
 mod check_plan;
 mod checks;
@@ -27,7 +28,6 @@ mod finish;
 mod grants;
 mod job;
 mod key;
-mod lease;
 mod leases;
 mod queries;
 mod reputation;
@@ -42,12 +42,12 @@ mod validate;
 mod workers;
 
 pub use arbiter_tasks::ArbiterTask;
+pub use assignment::{Assignment, HeldLease, SubRangeSet};
 pub use cells::{Cell, MOST_CELLS, UnitMap};
 pub use checks::{CheckPlan, Depth};
 pub use event::{CampaignEvent, JobState};
 pub use finish::DisputeStage;
 pub use key::CampaignKey;
-pub use lease::{Assignment, HeldLease, SubRangeSet};
 pub use queries::{JobProgress, SourceShare};
 pub use reputation::COORDINATOR;
 pub use rulings::Ruling;

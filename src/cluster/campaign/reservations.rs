@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
+use super::assignment::{Assignment, SubRangeSet};
 use super::checks::{Check, Depth, MOST_MISSES};
 use super::job::Job;
 use super::key::{Grant, Grantee};
-use super::lease::{Assignment, SubRangeSet};
 use super::leases::Lease;
 use super::reputation::OwnerId;
 use super::state::Campaign;

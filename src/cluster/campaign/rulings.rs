@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::UnitId;
 use super::arbiter_tasks::ArbiterTask;
+use super::assignment::SubRangeSet;
 use super::event::{CampaignEvent, JobState};
 use super::job::{Claim, Job};
-use super::lease::SubRangeSet;
 use super::state::Campaign;
 use super::unit_result::Source;
 use crate::tally::Tally;

@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use std::ops::Range;
 
 use super::WorkerName;
+use super::assignment::{Assignment, HeldLease, SubRangeSet};
 use super::key::{Grant, Grantee};
-use super::lease::{Assignment, HeldLease, SubRangeSet};
 use super::leases::Lease;
 use super::state::Campaign;
 use super::workers::WorkerState;

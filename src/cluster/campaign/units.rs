@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+use super::assignment::SubRangeSet;
 use super::cells::{Cell, UnitMap};
-use super::lease::SubRangeSet;
 use super::reputation::OwnerId;
 use crate::tally::Tally;
 

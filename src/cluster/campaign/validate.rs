@@ -1,9 +1,9 @@
 //! Validation of results, which changes nothing.
 
+use super::assignment::SubRangeSet;
 use super::event::{CampaignEvent, JobState};
 use super::job::{Claim, Job};
 use super::key::{Grant, Grantee};
-use super::lease::SubRangeSet;
 use super::state::Campaign;
 use super::unit_result::UnitResult;
 use super::units::{UnitOutcome, UnitStatus};

@@ -37,7 +37,8 @@ pub(super) fn hex(bytes: &[u8]) -> String {
     data_encoding::HEXLOWER.encode(bytes)
 }
 
-/// Returns the report of a count, as `nqueens status --json` prints it, with its title and sentences.
+/// Returns the report of a count, as `nqueens status --json` prints it, with its title and
+/// sentences.
 pub(super) fn job_report(status: v1::JobStatus, now_ms: u64) -> Value {
     let report = JobReport::new(status, now_ms);
     let mut value = titled(&report, report.title(), report.sentence());

@@ -9,7 +9,7 @@ use crate::proof::beautiful::{Premises, Subtree};
 use crate::proof::first::Refutation;
 use crate::proof::{self, Beauty};
 use crate::solver::beautiful::{MOST_NODES, SubtreeAnswer, SubtreeTask};
-use crate::solver::first::{LARGEST, Outcome};
+use crate::solver::first::{LARGEST, QueryOutcome};
 
 /// The query of a task.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,13 +49,13 @@ pub enum TaskOutcome {
     Stopped,
 }
 
-impl From<Outcome> for TaskOutcome {
-    fn from(outcome: Outcome) -> Self {
+impl From<QueryOutcome> for TaskOutcome {
+    fn from(outcome: QueryOutcome) -> Self {
         match outcome {
-            Outcome::Refuted(refutation) => Self::Refuted(refutation),
-            Outcome::Completed(columns) => Self::Completed(columns),
-            Outcome::GivenUp => Self::GivenUp,
-            Outcome::Stopped => Self::Stopped,
+            QueryOutcome::Refuted(refutation) => Self::Refuted(refutation),
+            QueryOutcome::Completed(columns) => Self::Completed(columns),
+            QueryOutcome::GivenUp => Self::GivenUp,
+            QueryOutcome::Stopped => Self::Stopped,
         }
     }
 }

@@ -75,7 +75,7 @@ pub struct WorkerOptions {
     pub rest: Rest,
     /// The clock and the thermometer that `rest` refers to.
     pub environment: Arc<dyn Environment>,
-    /// Whether the worker ends when there is nothing to count.
+    /// Whether the worker ends when there is no work.
     pub exit_when_idle: bool,
     /// How long the worker may finish and submit its work after it was asked to stop.
     pub drain_timeout: Duration,

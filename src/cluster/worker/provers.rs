@@ -16,7 +16,7 @@ use crate::cluster::protocol::{
     CompletionQuery, MOST_MESSAGE_BYTES, TaskAnswer, TaskOutcome, TaskQuery,
 };
 use crate::solver::beautiful::{CancelToken, Searcher, SubtreeTask};
-use crate::solver::first::{Control, Outcome, Query, QuerySolver, Task, query_solver};
+use crate::solver::first::{Control, PrefixQuery, QueryOutcome, QuerySolver, Task, query_solver};
 
 /// A handle that stops a task.
 #[derive(Debug, Default)]
@@ -260,19 +260,21 @@ impl Solvers {
         TaskAnswer { outcome, nodes, programmes, elapsed_s: began.elapsed().as_secs_f64() }
     }
 
-    fn complete(&mut self, query: &CompletionQuery, control: &Control) -> Outcome {
+    fn complete(&mut self, query: &CompletionQuery, control: &Control) -> QueryOutcome {
         let CompletionQuery { n, ref prefix, programmes, attempt } = *query;
         let (_, solver) = match &mut self.query_solver {
             Some(solver) if solver.0 == n => solver,
             solver => solver.insert((n, query_solver(n, &[]))),
         };
-        let outcome =
-            solver.solve(&Query { prefix, lp_limit: programmes, attempt }, Task::alone(control));
+        let outcome = solver
+            .solve(&PrefixQuery { prefix, lp_limit: programmes, attempt }, Task::alone(control));
         match &outcome {
             // The refutation does not fit into a message. The queries about longer prefixes have
             // smaller ones.
-            Outcome::Refuted(refutation) if refutation.as_bytes().len() > MOST_REFUTATION_BYTES => {
-                Outcome::GivenUp
+            QueryOutcome::Refuted(refutation)
+                if refutation.as_bytes().len() > MOST_REFUTATION_BYTES =>
+            {
+                QueryOutcome::GivenUp
             }
             _ => outcome,
         }

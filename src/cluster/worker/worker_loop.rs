@@ -99,7 +99,7 @@ pub async fn run(
     };
 
     let stopped = tokio::select! {
-        ended = worker.work(options.exit_when_idle) => ended.map(|()| "there is nothing to count")?,
+        ended = worker.work(options.exit_when_idle) => ended.map(|()| "there is no work")?,
         () = &mut stop => "stop requested",
     };
     tracing::info!("draining: {stopped}");
@@ -168,8 +168,7 @@ impl Drop for WorkerLoop {
 }
 
 impl WorkerLoop {
-    /// Works until there is nothing to count, if the worker is to end then; otherwise until an
-    /// error.
+    /// Works until there is no work, if the worker is to end then; otherwise until an error.
     async fn work(&self, exit_when_idle: bool) -> Result<(), WorkerError> {
         let never: Infallible = tokio::select! {
             // The clock comes first: outside its hours a worker asks for nothing.

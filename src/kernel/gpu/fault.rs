@@ -1,11 +1,12 @@
-//! Device faults. No fault results in a wrong count: a batch is accepted only if all its accounting
-//! checks pass, and is counted elsewhere otherwise.
+//! The error of a device. No fault results in a wrong count: a batch is accepted only if all its
+//! accounting checks pass, and is counted elsewhere otherwise.
 
 use std::time::Duration;
 
 use crate::tally::TallyError;
 
-/// The reason why a device is disabled.
+/// The reason why a device has not counted a batch. All but [`Fault::Unsuited`] and
+/// [`Fault::Stopped`] are faults of the device, which is disabled.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// The driver reports the device as lost.

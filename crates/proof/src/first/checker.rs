@@ -9,15 +9,14 @@ use crate::{Meter, ProofError};
 /// The largest depth of a tree.
 pub(super) const DEEPEST: usize = 1000;
 
-/// The largest number of nested branchings: enough, since a useful branching places a queen, and
-/// few enough for the stack of any thread.
+/// The largest number of nested branchings. It is sufficient, since a useful branching places a
+/// queen, and it is small enough for the stack of any thread.
 const MOST_BRANCHES: usize = 3 * LARGEST;
 
 const TOO_DEEP: ProofError = ProofError::Damaged("a refutation is too deep");
 
 /// The work of the checker: 1 for each queen that it places, [`Work::DUAL_BOUND`] for each dual
-/// bound.
-/// Certificates state it; the meter counts the actual operations.
+/// bound. Certificates state a limit of it; the meter counts the actual operations.
 struct Work<'m, 'a> {
     done: u64,
     limit: u64,
@@ -310,8 +309,8 @@ impl<'r, 'm, 'a> Checker<'r, 'm, 'a> {
         Ok(())
     }
 
-    /// Searches exhaustively over one line after the other. Under any branching rule, each is a
-    /// line that every completion uses.
+    /// Searches exhaustively by branching. Any branching rule is sound, since every completion uses
+    /// each line that can be chosen.
     fn search(&mut self, position: &mut Position, order: &Order) -> Result<(), ProofError> {
         let line = match order {
             Order::FewestCandidates => position.smallest_line(),

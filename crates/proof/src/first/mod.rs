@@ -18,7 +18,7 @@
 //! | 3 | line, number of children, for each a square and a tree | a branching over all squares of a line |
 //! | 4 | multipliers, number of squares, the squares, a tree | squares that are eliminated, and the refutation of the position without them |
 //! | 5 | | the checker searches exhaustively, preferring rows that ran out of candidates before |
-//! | 6 | number of blocks, for each the number of its rows and these | like 5, but one of these blocks of rows after the other, then the rest |
+//! | 6 | number of blocks, for each the number of its rows and the rows | like 5, but completing these blocks of rows one after the other, then the other rows |
 //! | 7 | as for 6 | like 6, but also preferring columns that ran out of candidates before |
 //! | 8 | by row and column how often it ran out of candidates, then as for 7 | like 7, starting from these counts |
 //!
@@ -28,14 +28,14 @@
 //! number of further zeros. `position/dual_bound.rs` defines their meaning.
 //!
 //! **The checker** keeps one position and traverses the tree. After each queen and each dual bound
-//! it propagates on its own: a position that it finds refuted needs nothing more, and the rest of
-//! the tree for it is skipped. A branching must be over a line that every completion uses, and
-//! every candidate of the line must be listed or be refuted at once by propagation. If
-//! propagation has already placed a queen on the line, its square must be listed. A square to be
-//! eliminated, if it is a candidate, must be refuted with a queen there: by propagation, or by the
-//! dual bound of the multipliers with the knapsacks. Multipliers cannot be invalid: those of the
-//! rows are computed such that the dual bound is valid (weak duality). Multipliers can only be too
-//! weak, and then the tree refutes nothing.
+//! it propagates on its own; if that refutes the position, the rest of the position's tree is
+//! skipped. A branching must be over a line that every completion uses, and every candidate of the
+//! line must be listed or be refuted at once by propagation. If propagation has already placed a
+//! queen on the line, its square must be listed. For a square to be eliminated, the position with a
+//! queen there must be refuted, unless the square is no candidate: by propagation, or by the dual
+//! bound of the multipliers with the knapsacks. Multipliers cannot be invalid, since the checker
+//! computes those of the rows such that the dual bound is valid (weak duality). Multipliers can
+//! only be too weak, and then the tree refutes nothing.
 
 mod checker;
 mod knapsack;

@@ -65,9 +65,9 @@ impl Refutation {
     }
 
     /// Creates a refutation by an exhaustive search that prefers rows and columns that ran out of
-    /// candidates before (as in dom/wdeg). It completes these blocks of rows one after the other, then the rest.
-    /// `weights` gives for each row and column how often it has run out of candidates before; it is
-    /// empty if nothing is known.
+    /// candidates before (as in dom/wdeg). It completes these blocks of rows one after the other,
+    /// then the other rows. `weights` gives for each row and column how often it has run out of
+    /// candidates before; it is empty if nothing is known.
     pub fn search_by_weight(blocks: &[Vec<usize>], weights: &[u32]) -> Self {
         let mut writer = Writer::new();
         writer.byte(if weights.is_empty() { SEARCH_BY_LINES } else { SEARCH_WITH_WEIGHTS });

@@ -28,20 +28,20 @@ impl Bounds {
     }
 
     /// Creates the bounds that premises state.
-    pub(super) fn of(orbits: &Orbits, known: &Premises) -> Self {
+    pub(super) fn of(orbits: &Orbits, premises: &Premises) -> Self {
         let mut bounds = Self::new(orbits);
-        for (eliminated, remaining) in bounds.eliminated.iter_mut().zip(known.candidates()) {
+        for (eliminated, remaining) in bounds.eliminated.iter_mut().zip(premises.candidates()) {
             *eliminated = !remaining;
         }
-        known.full().iter().for_each(|&distance| bounds.fill(distance));
-        for &(level, least, most) in known.ranges() {
+        premises.full().iter().for_each(|&distance| bounds.fill(distance));
+        for &(level, least, most) in premises.ranges() {
             bounds.range[level] = Some((least as u32, most as u32));
         }
         bounds
     }
 
     /// Returns the bounds as premises, or `None` if they require more queens than the board holds.
-    pub(super) fn known(&self, n: usize, beauty: Beauty) -> Option<Premises> {
+    pub(super) fn premises(&self, n: usize, beauty: Beauty) -> Option<Premises> {
         let remaining = self.eliminated.iter().map(|eliminated| !eliminated).collect();
         let range = |(level, range): (usize, &Option<(u32, u32)>)| {
             range.map(|(least, most)| (level, least as usize, (most as usize).min(n)))

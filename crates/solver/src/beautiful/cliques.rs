@@ -4,7 +4,7 @@ use super::bounds::Bounds;
 use super::orbits::Orbits;
 use nqueens_proof::board::{Piece, Square};
 
-/// The least violation that makes a clique worth a row.
+/// The minimum violation of a clique for which a row is added.
 const VIOLATION: f64 = 1e-3;
 
 /// Returns cliques of remaining squares (numbers, ascending) whose values sum to more than 1: at

@@ -216,8 +216,8 @@ impl<'a> Engine<'a> {
         ResumePoint { least: shown as u32, trial }
     }
 
-    /// Marks the end of the log as that of the checkpoint, apart from the current trial, and offers the stage
-    /// to `keep`.
+    /// Marks the end of the log as that of the checkpoint, apart from the current trial, and offers
+    /// the stage to `keep`.
     pub(super) fn offer_checkpoint(&mut self) {
         self.checkpoint_end = self.log.mark();
         if let Some(best) = &self.best {

@@ -34,7 +34,7 @@ pub(super) struct NodeLimits {
     /// case). Measured on whole runs for n = 128: orbit searches with 0.2, 1 and 4 million take
     /// 107, 86 and 42 s.
     pub(super) orbit_search: u64,
-    pub(super) plain: u64,
+    pub(super) other_search: u64,
     /// In a subtree, before the LP and after it. Measured on cases of n = 160: with 10,000, 30,000,
     /// 100,000 and 300,000 after it, three cases take 49, 35, 29 and 31 s; with 3,000 and 10,000,
     /// three others take 63 and 44 s.
@@ -44,7 +44,7 @@ pub(super) struct NodeLimits {
 
 impl Default for NodeLimits {
     fn default() -> Self {
-        Self { orbit_search: 4_000_000, plain: 200_000, before_lp: 500, after_lp: 100_000 }
+        Self { orbit_search: 4_000_000, other_search: 200_000, before_lp: 500, after_lp: 100_000 }
     }
 }
 
@@ -225,7 +225,7 @@ mod tests {
 
     /// Limits with which nothing is searched without the LP.
     const LP_AT_ONCE: NodeLimits =
-        NodeLimits { orbit_search: 0, plain: 0, before_lp: 0, after_lp: 0 };
+        NodeLimits { orbit_search: 0, other_search: 0, before_lp: 0, after_lp: 0 };
 
     /// Returns the proof, without the seal, of an engine that uses the LP at once, and its
     /// solution.

@@ -21,7 +21,8 @@ use nqueens_proof::beautiful::Premises;
 const SHORT_NODES: u64 = 10_000;
 /// Nodes of a parallel search before remote solvers are used, if there are any.
 const LOCAL_NODES: u64 = 40_000;
-/// With more candidates than this, the search aims at solutions, not at refutations.
+/// Above this number of candidates a search uses no [anchor](Engine::anchor), since it aims at
+/// solutions rather than at refutations.
 const MOST_FOR_ANCHOR: usize = 3000;
 
 impl Engine<'_> {
@@ -43,15 +44,15 @@ impl Engine<'_> {
                 }
             },
         };
-        let mut end = self.search_shortly(&csp, &root, nodes.min(SHORT_NODES));
+        let mut end = self.short_search(&csp, &root, nodes.min(SHORT_NODES));
         if end == SearchOutcome::LimitReached && nodes > SHORT_NODES {
             let mut parallel = ParallelSearch::new(root, &self.weights);
-            let plain = self.limits.plain;
+            let no_lp_nodes = self.limits.other_search;
             end = self.search_in_parallel(
                 &csp,
                 self.premises().as_ref(),
                 &mut parallel,
-                (nodes - SHORT_NODES, plain),
+                (nodes - SHORT_NODES, no_lp_nodes),
             )?;
         }
         Ok(match end {
@@ -66,8 +67,8 @@ impl Engine<'_> {
         })
     }
 
-    /// Logs that there is no solution: by a tree below a queen on an orbit that must have one, or
-    /// by a tree of the whole.
+    /// Logs a refutation: `tree` refutes the board, or, with an anchor, the board with a queen on
+    /// the first square of that orbit.
     fn refute(&mut self, anchor: Option<OrbitId>, tree: &[u8]) {
         match anchor {
             None => self.log.refuted(tree),
@@ -111,7 +112,7 @@ impl Engine<'_> {
     }
 
     /// Runs a search with restarts, which learns weights.
-    fn search_shortly(&mut self, csp: &Csp, root: &Node, nodes: u64) -> SearchOutcome {
+    fn short_search(&mut self, csp: &Csp, root: &Node, nodes: u64) -> SearchOutcome {
         self.seed += 1;
         let cancel = CancelToken::default();
         let mut search = Search::new(csp, &cancel, self.seed);
@@ -127,22 +128,23 @@ impl Engine<'_> {
     /// Returns the current bounds as premises for remote solvers.
     fn premises(&self) -> Option<Arc<Premises>> {
         let Query { n, norm, turning, .. } = self.query;
-        self.bounds.known(n, Beauty { norm, turning }).map(Arc::new)
+        self.bounds.premises(n, Beauty { norm, turning }).map(Arc::new)
     }
 
-    /// Continues a long search for some nodes: first on this machine, then with remote solvers, if
-    /// there are any. After `plain` nodes per solver it continues with the LP, on this machine.
+    /// Continues a long search for `nodes` nodes: first on this machine, then with remote solvers,
+    /// if there are any. After `no_lp_nodes` nodes per solver it continues with the LP, on this
+    /// machine.
     fn search_in_parallel(
         &mut self,
         csp: &Csp,
-        known: Option<&Arc<Premises>>,
+        premises: Option<&Arc<Premises>>,
         parallel: &mut ParallelSearch,
-        (nodes, plain): (u64, u64),
+        (nodes, no_lp_nodes): (u64, u64),
     ) -> Result<SearchOutcome, Unproven> {
         let (before, level) = (self.nodes - parallel.nodes(), self.cost as usize);
         let (threads, n) = (self.query.threads.max(1), self.query.n);
         let (sink, solvers) = (&mut *self.sink, &mut self.solvers);
-        let known = known.filter(|_| !solvers.is_empty());
+        let premises = premises.filter(|_| !solvers.is_empty());
         let mut stopped = false;
         let mut keep_going = |nodes: u64| {
             stopped =
@@ -152,12 +154,12 @@ impl Engine<'_> {
         let limit = parallel.nodes().saturating_add(nodes);
         // The board LP does not support candidates with images.
         let uses_board_lp = !self.query.turning;
-        let plain = if uses_board_lp {
-            limit.min(plain.saturating_mul(solvers.len().max(1) as u64))
+        let no_lp_nodes = if uses_board_lp {
+            limit.min(no_lp_nodes.saturating_mul(solvers.len().max(1) as u64))
         } else {
             limit
         };
-        let local = if known.is_some() { plain.min(LOCAL_NODES) } else { plain };
+        let local = if premises.is_some() { no_lp_nodes.min(LOCAL_NODES) } else { no_lp_nodes };
         let mut end = SearchOutcome::LimitReached;
         if parallel.nodes() < local {
             end = parallel.continue_on_threads(
@@ -167,9 +169,9 @@ impl Engine<'_> {
                 &mut keep_going,
             );
         }
-        if let Some(known) = known
+        if let Some(premises) = premises
             && end == SearchOutcome::LimitReached
-            && parallel.nodes() < plain
+            && parallel.nodes() < no_lp_nodes
             && keep_going(parallel.nodes())
         {
             let cancel = CancelToken::default();
@@ -180,7 +182,7 @@ impl Engine<'_> {
                 workers.push(RemoteWorker {
                     csp,
                     n,
-                    known,
+                    premises,
                     cancel: &cancel,
                     solver: &mut **solver,
                     weights,
@@ -190,7 +192,7 @@ impl Engine<'_> {
                 workers.iter_mut().map(|worker| worker as &mut dyn SubtreeWorker).collect();
             end = parallel.continue_with(
                 csp,
-                plain - parallel.nodes(),
+                no_lp_nodes - parallel.nodes(),
                 workers,
                 &cancel,
                 &mut keep_going,
@@ -231,7 +233,7 @@ impl Engine<'_> {
     ) -> Result<TrialOutcome, Unproven> {
         let end = self.nodes.saturating_add(nodes);
         while self.nodes < end {
-            let Some(OrbitSearch { csp, known, orbit, parallel }) = orbit_search else {
+            let Some(OrbitSearch { csp, premises, orbit, parallel }) = orbit_search else {
                 *orbit_search = self.begin_orbit_search();
                 if orbit_search.is_none() {
                     self.log.refuted(&[]);
@@ -240,9 +242,11 @@ impl Engine<'_> {
                 continue;
             };
             let left = end - self.nodes;
-            let plain = self.limits.orbit_search;
-            let (orbit, end) =
-                (*orbit, self.search_in_parallel(csp, known.as_ref(), parallel, (left, plain))?);
+            let no_lp_nodes = self.limits.orbit_search;
+            let (orbit, end) = (
+                *orbit,
+                self.search_in_parallel(csp, premises.as_ref(), parallel, (left, no_lp_nodes))?,
+            );
             match end {
                 SearchOutcome::Found(candidates) => {
                     return Ok(TrialOutcome::Found(csp.columns(self.orbits.n, &candidates)));
@@ -282,8 +286,8 @@ impl Engine<'_> {
         let weights = chooser.weights().to_vec();
         // Propagation alone does not refute this queen, since the board is reduced.
         let parallel = ParallelSearch::new(self.below(&csp, root, orbit)?, &weights);
-        let known = self.premises();
-        Some(OrbitSearch { csp, known, orbit, parallel })
+        let premises = self.premises();
+        Some(OrbitSearch { csp, premises, orbit, parallel })
     }
 }
 
@@ -291,7 +295,7 @@ impl Engine<'_> {
 #[derive(Debug)]
 pub(super) struct OrbitSearch {
     csp: Csp,
-    known: Option<Arc<Premises>>,
+    premises: Option<Arc<Premises>>,
     orbit: OrbitId,
     parallel: ParallelSearch,
 }

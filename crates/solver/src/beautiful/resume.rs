@@ -1,49 +1,15 @@
 //! Checkpoints: what a run has proved so far, as bytes, so that a later run can resume from it.
 //!
-//! Eight magic bytes, n, the claim and the records of [`nqueens_proof::beautiful`], followed by the
-//! SHA-256 of all of it.
-
-use hmac_sha256::Hash as Sha256;
+//! The content of the [envelope](crate::checkpoint): n, the claim and the records of
+//! [`nqueens_proof::beautiful`].
 
 use super::Query;
+use crate::checkpoint::{self, ResumeError};
+use nqueens_proof::Meter;
 use nqueens_proof::beautiful::{PartialProof, check_partial_within, claim};
 use nqueens_proof::bytes::{Reader, Writer};
-use nqueens_proof::{Meter, ProofError};
 
 const MAGIC: &[u8; 8] = b"NQBEAUT\n";
-
-const CHECKSUM: usize = 32;
-
-/// The reason why a run cannot resume from some bytes.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ResumeError {
-    /// The bytes are not a checkpoint.
-    #[error("not a checkpoint of `beautiful`")]
-    NotACheckpoint,
-    /// The checkpoint belongs to another query.
-    #[error("the checkpoint belongs to {found}, not {wanted}")]
-    WrongQuery {
-        /// The query of the checkpoint.
-        found: String,
-        /// The query of this run.
-        wanted: String,
-    },
-    /// The checkpoint was altered or truncated.
-    #[error("the checkpoint is damaged")]
-    Damaged,
-    /// A claim or record of the checkpoint is wrong.
-    #[error("the checkpoint has a wrong record: {0}")]
-    Invalid(ProofError),
-    /// The check was not completed, so the checkpoint may be correct.
-    #[error("{0}")]
-    Undecided(ProofError),
-}
-
-impl From<ProofError> for ResumeError {
-    fn from(error: ProofError) -> Self {
-        if error.is_undecided() { Self::Undecided(error) } else { Self::Invalid(error) }
-    }
-}
 
 /// Creates the checkpoint of a run with an incumbent and the records proved so far.
 pub(super) fn write(query: &Query, solution: &[usize], records: &[u8]) -> Vec<u8> {
@@ -52,10 +18,7 @@ pub(super) fn write(query: &Query, solution: &[usize], records: &[u8]) -> Vec<u8
     writer.size(query.n);
     writer.bytes(claim(query.norm, query.turning, Some(solution)).as_bytes());
     writer.bytes(records);
-    let mut bytes = writer.finish();
-    let checksum = Sha256::hash(&bytes);
-    bytes.extend_from_slice(&checksum);
-    bytes
+    checkpoint::seal(writer.finish())
 }
 
 /// Reads the checkpoint of a run for `query`. Every record is checked, in at most
@@ -76,13 +39,7 @@ pub fn read_within(
     bytes: &[u8],
     meter: &mut Meter<'_>,
 ) -> Result<PartialProof, ResumeError> {
-    let length = bytes.len().checked_sub(CHECKSUM).ok_or(ResumeError::NotACheckpoint)?;
-    let (content, checksum) = bytes.split_at(length);
-    let rest = content.strip_prefix(MAGIC).ok_or(ResumeError::NotACheckpoint)?;
-    if Sha256::hash(content)[..] != *checksum {
-        return Err(ResumeError::Damaged);
-    }
-    let mut reader = Reader::new(rest);
+    let mut reader = Reader::new(checkpoint::open(MAGIC, "beautiful", bytes)?);
     let n = reader.size(usize::MAX).map_err(|_| ResumeError::Damaged)?;
     let another = |found: String, wanted: String| Err(ResumeError::WrongQuery { found, wanted });
     if n != query.n {
@@ -164,10 +121,7 @@ mod tests {
             writer.bytes(MAGIC);
             writer.size(n);
             writer.bytes(&all);
-            let mut bytes = writer.finish();
-            let checksum = Sha256::hash(&bytes);
-            bytes.extend_from_slice(&checksum);
-            let _ = read(&query(n, turning), &bytes);
+            let _ = read(&query(n, turning), &checkpoint::seal(writer.finish()));
         }
     }
 }

@@ -11,15 +11,15 @@ use super::propagation::Node;
 use super::search::{CancelToken, Search, SearchOutcome};
 use nqueens_proof::beautiful::{Premises, Subtree};
 
-/// Node limits of the smallest and the largest task. A tree of the largest fits into a message of
-/// half a MiB.
+/// The node limits of the smallest and the largest task. The tree of the largest task fits into a
+/// message of half a MiB.
 const MIN_TASK_NODES: u64 = 20_000;
 const MAX_TASK_NODES: u64 = MOST_NODES;
 /// The nodes of a task are all nodes so far divided by this, within these limits.
 const TASK_SHARE: u64 = 16;
 
-/// The number of constraints that a searcher probes before it branches. The tree has to be checked
-/// by the other side, so it should be small.
+/// The number of constraints that a searcher probes before it branches. Probing keeps the tree
+/// small, which the side that assigned the task has to check.
 const PROBED_CONSTRAINTS: usize = 12;
 
 /// The largest node limit of a task.
@@ -30,7 +30,8 @@ pub const MOST_NODES: u64 = 200_000;
 pub struct SubtreeTask {
     /// The subtree.
     pub part: Subtree,
-    /// The node limit, at most [`MOST_NODES`]. States still open then are left as holes.
+    /// The node limit, at most [`MOST_NODES`]. Nodes that are open when it is reached become holes
+    /// of the tree (see [`Subtree`]).
     pub nodes: u64,
     /// The learned weight of each constraint: the larger, the sooner it is branched on.
     pub weights: Arc<[f32]>,
@@ -42,7 +43,8 @@ pub enum ValidatedAnswer {
     /// A solution under the premises that contains the queens of the part: the 0-based column of
     /// the queen in each row.
     Solution(Vec<usize>),
-    /// A tree, the squares of the queens in each of its holes, and its nodes.
+    /// A tree, the squares of the queens at each of its holes (see [`Subtree`]), and the number of
+    /// its nodes.
     Tree(Vec<u8>, Vec<Vec<usize>>, u64),
 }
 
@@ -57,15 +59,15 @@ pub trait SubtreeSolver: Send {
 pub(super) struct RemoteWorker<'a> {
     pub(super) csp: &'a Csp,
     pub(super) n: usize,
-    pub(super) known: &'a Arc<Premises>,
+    pub(super) premises: &'a Arc<Premises>,
     pub(super) cancel: &'a CancelToken,
     pub(super) solver: &'a mut dyn SubtreeSolver,
     pub(super) weights: Arc<[f32]>,
 }
 
 impl RemoteWorker<'_> {
-    /// Returns the states of holes. Each hole lists its queens, including all implied ones. Returns
-    /// `None` if propagation finds a contradiction at a hole: an honest searcher leaves no hole
+    /// Returns the nodes at holes, each given by its queens, including all implied ones. Returns
+    /// `None` if propagation finds a contradiction at a hole: a correct searcher leaves no hole
     /// there.
     fn roots(&self, holes: &[Vec<usize>]) -> Option<Vec<Node>> {
         holes.iter().map(|queens| self.csp.root_with(queens).ok()).collect()
@@ -80,7 +82,7 @@ impl SubtreeWorker for RemoteWorker<'_> {
     }
 
     fn search(&mut self, root: &Node, nodes: u64) -> SubtreeResult {
-        let part = Subtree::new(Arc::clone(self.known), self.csp.squares_of(&root.placed));
+        let part = Subtree::new(Arc::clone(self.premises), self.csp.squares_of(&root.placed));
         let part = part.expect("its squares are of the board");
         let task = SubtreeTask { part, nodes, weights: Arc::clone(&self.weights) };
         match self.solver.solve(task, self.cancel) {
@@ -91,7 +93,7 @@ impl SubtreeWorker for RemoteWorker<'_> {
                     squares.filter_map(|square| self.csp.candidate_on(square)).collect();
                 candidates.sort_unstable();
                 candidates.dedup();
-                // The nodes searched for a solution cannot be validated.
+                // The number of nodes searched cannot be validated, so none are counted.
                 SubtreeResult::Found(candidates, 0)
             }
             Some(ValidatedAnswer::Tree(tree, holes, nodes)) => match self.roots(&holes) {
@@ -132,20 +134,20 @@ pub struct Searcher {
 /// The problem under some premises, and the weights learned on it.
 #[derive(Debug)]
 struct Prepared {
-    known: Arc<Premises>,
+    premises: Arc<Premises>,
     csp: Csp,
     weights: Vec<f32>,
 }
 
 impl Prepared {
-    fn new(known: &Arc<Premises>) -> Self {
-        let (n, beauty) = (known.n(), known.beauty());
+    fn new(premises: &Arc<Premises>) -> Self {
+        let (n, beauty) = (premises.n(), premises.beauty());
         let orbits = Orbits::new(n, beauty.norm);
-        let bounds = Bounds::of(&orbits, known);
+        let bounds = Bounds::of(&orbits, premises);
         let csp = Csp::new(n, &bounds.squares(&orbits), &bounds.groups(&orbits), beauty.turning);
         let csp = csp.with_full_diagonals(bounds.full());
         let weights = vec![1.0; csp.constraints.len()];
-        Self { known: Arc::clone(known), csp, weights }
+        Self { premises: Arc::clone(premises), csp, weights }
     }
 }
 
@@ -153,7 +155,7 @@ impl Searcher {
     /// Searches the subtree of a task.
     pub fn search(&mut self, task: &SubtreeTask, cancel: &CancelToken) -> SubtreeAnswer {
         let SubtreeTask { part, nodes, weights } = task;
-        if self.board.as_ref().is_none_or(|board| board.known != *part.premises()) {
+        if self.board.as_ref().is_none_or(|board| board.premises != *part.premises()) {
             let board = self.board.insert(Prepared::new(part.premises()));
             let good = weights.iter().all(|weight| weight.is_finite() && *weight >= 1.0);
             if good && weights.len() == board.weights.len() {
@@ -290,7 +292,7 @@ mod tests {
     fn slow_subtrees_are_solved_with_the_board_lp() {
         let short = with_limits(NodeLimits {
             orbit_search: 20_000,
-            plain: 20_000,
+            other_search: 20_000,
             ..NodeLimits::default()
         });
         let long = with_limits(NodeLimits::default());
@@ -316,7 +318,7 @@ mod tests {
     #[test]
     fn a_hole_at_a_contradiction_keeps_the_subtree_open() {
         let n = 8;
-        let known = Arc::new(
+        let premises = Arc::new(
             Premises::new(n, Beauty::default(), vec![true; 10], vec![], vec![])
                 .expect("a valid task"),
         );
@@ -328,7 +330,7 @@ mod tests {
             let mut worker = RemoteWorker {
                 csp: &csp,
                 n,
-                known: &known,
+                premises: &premises,
                 cancel: &cancel,
                 solver: &mut solver,
                 weights,
@@ -341,8 +343,8 @@ mod tests {
 
     /// Solves a subtree as the engine does. Returns a solution, if there is one.
     fn settle(part: Subtree, nodes: u64) -> Option<Vec<usize>> {
-        let known = Arc::clone(part.premises());
-        let mut checker = SubtreeChecker::new(Arc::clone(&known));
+        let premises = Arc::clone(part.premises());
+        let mut checker = SubtreeChecker::new(Arc::clone(&premises));
         let mut searcher = Searcher::default();
         let mut open = vec![part];
         while let Some(part) = open.pop() {
@@ -355,11 +357,9 @@ mod tests {
                 SubtreeAnswer::Tree(tree) => {
                     let holes =
                         checker.check(part.queens(), &tree, nodes).expect("a valid tree").holes;
-                    open.extend(
-                        holes.into_iter().map(|queens| {
-                            Subtree::new(Arc::clone(&known), queens).expect("squares")
-                        }),
-                    );
+                    open.extend(holes.into_iter().map(|queens| {
+                        Subtree::new(Arc::clone(&premises), queens).expect("squares")
+                    }));
                 }
                 SubtreeAnswer::Stopped => panic!("it is not stopped"),
             }
@@ -419,8 +419,8 @@ mod tests {
             let full = full.into_iter().filter(|&distance| distance < n && !turning).collect();
             let ranges = vec![(range.0.min(n / 2), range.1.min(n), (range.1 + range.2).min(n))];
             let beauty = Beauty { norm: Norm::Euclidean, turning };
-            let Ok(known) = Premises::new(n, beauty, remaining, full, ranges) else { return Ok(()) };
-            let part = Subtree::new(Arc::new(known), vec![queen.index(n * n)]).expect("a square");
+            let Ok(premises) = Premises::new(n, beauty, remaining, full, ranges) else { return Ok(()) };
+            let part = Subtree::new(Arc::new(premises), vec![queen.index(n * n)]).expect("a square");
             let checker = SubtreeChecker::new(Arc::clone(part.premises()));
             let exists = oracle(n).iter().any(|columns| checker.check_solution(part.queens(), columns).is_ok());
             prop_assert_eq!(settle(part, nodes).is_some(), exists);

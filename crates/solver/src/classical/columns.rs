@@ -1,9 +1,9 @@
-//! The recursive construction of the textbooks: the ways to fill k columns are the ways to fill k -
-//! 1 columns, each extended by a piece in every safe row of column k. Columns from left to right,
-//! rows from top to bottom.
+//! The textbook recursion: the ways to fill k columns are the ways to fill k - 1 columns, each
+//! extended by a piece in every safe row of column k. Columns are filled from left to right, rows
+//! from top to bottom.
 //!
-//! The textbooks keep all solutions of k - 1 columns in memory. Here each one is extended as soon as
-//! it is found, which yields the same solutions in the same order but holds only one at a time.
+//! The textbooks keep all solutions of k - 1 columns in memory. Here each one is extended as soon
+//! as it is found, which yields the same solutions in the same order but holds only one at a time.
 //!
 //! Abelson and Sussman, *Structure and Interpretation of Computer Programs*, 2nd edition, exercise
 //! 2.42.
@@ -25,8 +25,8 @@ pub(super) fn run(problem: &Problem, sink: &mut dyn AnswerSink) -> Outcome {
     counter.outcome(flow)
 }
 
-/// A visitor of fillings of some columns: the pieces, one in each column, from left to right. It
-/// must leave them unchanged.
+/// Called with each way to fill the first columns: the pieces, one in each column, from left to
+/// right. It must leave them unchanged.
 type Visit<'a> = dyn FnMut(&mut Counter<'_>, &mut Vec<Square>) -> ControlFlow<()> + 'a;
 
 /// Visits every way to fill the first `k` columns.

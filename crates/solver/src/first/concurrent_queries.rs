@@ -6,13 +6,13 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-use super::query::{Outcome, QuerySolver};
+use super::query::{QueryOutcome, QuerySolver};
 use crate::progress::{Progress, ProgressSink};
 use nqueens_proof::first::Refutation;
 
 /// A completion query with its limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Query<'a> {
+pub struct PrefixQuery<'a> {
     /// The 0-based columns of the queens on the first rows.
     pub prefix: &'a [usize],
     /// Maximum number of LPs solved for the query.
@@ -43,18 +43,19 @@ const MAX_EVENT_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Runs the queries on several solvers, each on its own thread, until the wanted answer is known.
 /// Returns the number of a query and its outcome, or `None` if all are refuted or, for
-/// [`Wanted::AnyAnswer`], if no answer is a completion. Everything is stopped when `on_event` breaks.
+/// [`Wanted::AnyAnswer`], if no answer is a completion. Everything is stopped when `on_event`
+/// breaks.
 pub(super) fn run_queries(
-    queries: &[Query<'_>],
+    queries: &[PrefixQuery<'_>],
     wanted: Wanted,
     solvers: &mut [Box<dyn QuerySolver>],
     control: &Control,
     on_event: &mut dyn FnMut(Event) -> ControlFlow<()>,
-) -> Option<(usize, Outcome)> {
+) -> Option<(usize, QueryOutcome)> {
     // Queries with a higher number than `last` are abandoned. Numbers start at 1.
     let (next, last) = (AtomicUsize::new(1), AtomicUsize::new(usize::MAX));
     let (sender, receiver) = mpsc::channel();
-    let mut found: Option<(usize, Outcome)> = None;
+    let mut found: Option<(usize, QueryOutcome)> = None;
     thread::scope(|scope| {
         for solver in solvers.iter_mut().take(queries.len()) {
             let (next, last, sender) = (&next, &last, sender.clone());
@@ -67,9 +68,12 @@ pub(super) fn run_queries(
                     };
                     let outcome = solver.solve(query, task);
                     match (wanted, &outcome) {
-                        (Wanted::FirstOpen, Outcome::Refuted(_)) => {}
+                        (Wanted::FirstOpen, QueryOutcome::Refuted(_)) => {}
                         (Wanted::FirstOpen, _) => drop(last.fetch_min(number, Ordering::Relaxed)),
-                        (Wanted::AnyAnswer, Outcome::Refuted(_) | Outcome::Completed(_)) => {
+                        (
+                            Wanted::AnyAnswer,
+                            QueryOutcome::Refuted(_) | QueryOutcome::Completed(_),
+                        ) => {
                             last.store(0, Ordering::Relaxed);
                         }
                         (Wanted::AnyAnswer, _) => {}
@@ -83,10 +87,12 @@ pub(super) fn run_queries(
         drop(sender);
         loop {
             let event = match receiver.recv_timeout(MAX_EVENT_INTERVAL) {
-                Ok((number, Outcome::Refuted(refutation))) => Event::Refuted(number, refutation),
+                Ok((number, QueryOutcome::Refuted(refutation))) => {
+                    Event::Refuted(number, refutation)
+                }
                 Ok((number, outcome)) => {
-                    let counts =
-                        wanted == Wanted::FirstOpen || matches!(outcome, Outcome::Completed(_));
+                    let counts = wanted == Wanted::FirstOpen
+                        || matches!(outcome, QueryOutcome::Completed(_));
                     if counts && found.as_ref().is_none_or(|&(first, _)| number < first) {
                         found = Some((number, outcome));
                     }

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use super::LARGEST;
-use super::concurrent_queries::{Control, Event, Query, Wanted, run_queries};
-use super::query::{Outcome, QuerySolver, query_solver};
+use super::concurrent_queries::{Control, Event, PrefixQuery, Wanted, run_queries};
+use super::query::{QueryOutcome, QuerySolver, query_solver};
 use crate::progress::{Progress, ProgressSink};
 use crate::verdict::{Answer, Unproven, Verdict};
 use nqueens_proof::board::{Piece, Square};
@@ -289,9 +289,9 @@ impl Run<'_> {
             let short = std::iter::repeat_n(SHORT, (lp_limit / SHORT) as usize / 2);
             let mut query = |lp_limit| {
                 attempt += 1;
-                Query { prefix, lp_limit, attempt }
+                PrefixQuery { prefix, lp_limit, attempt }
             };
-            let queries: Vec<Query<'_>> =
+            let queries: Vec<PrefixQuery<'_>> =
                 std::iter::once(lp_limit).chain(short).map(&mut query).collect();
             let found = self.run_queries(&queries, Wanted::AnyAnswer)?;
             if found.is_some() || self.refuted.contains_key(prefix) {
@@ -349,8 +349,9 @@ impl Run<'_> {
         let numbers: Vec<usize> = (0..prefixes.len())
             .filter(|&number| !self.refuted.contains_key(&prefixes[number]))
             .collect();
-        let query = |&number: &usize| Query { prefix: &prefixes[number], lp_limit, attempt: 0 };
-        let queries: Vec<Query<'_>> = numbers.iter().map(query).collect();
+        let query =
+            |&number: &usize| PrefixQuery { prefix: &prefixes[number], lp_limit, attempt: 0 };
+        let queries: Vec<PrefixQuery<'_>> = numbers.iter().map(query).collect();
         let first = self.run_queries(&queries, Wanted::FirstOpen)?;
         ControlFlow::Continue(first.map(|(number, completed)| (numbers[number], completed)))
     }
@@ -359,7 +360,7 @@ impl Run<'_> {
     /// Returns the number of the selected query and whether it has a completion.
     fn run_queries(
         &mut self,
-        queries: &[Query<'_>],
+        queries: &[PrefixQuery<'_>],
         wanted: Wanted,
     ) -> ControlFlow<(), Option<(usize, bool)>> {
         let level = queries.first().map_or(0, |query| query.prefix.len());
@@ -374,8 +375,8 @@ impl Run<'_> {
             return ControlFlow::Break(());
         }
         ControlFlow::Continue(found.map(|(number, outcome)| {
-            let completed = matches!(outcome, Outcome::Completed(_));
-            if let Outcome::Completed(columns) = outcome {
+            let completed = matches!(outcome, QueryOutcome::Completed(_));
+            if let QueryOutcome::Completed(columns) = outcome {
                 self.witness = Some(columns);
             }
             (number, completed)

@@ -45,9 +45,9 @@ mod weights;
 mod width;
 mod window;
 
-pub use concurrent_queries::{Control, Query, Task};
+pub use concurrent_queries::{Control, PrefixQuery, Task};
 pub use lexicographic::{Found, Options, Refutations, first_solution, first_solution_with};
-pub use query::{Outcome, QuerySolver, decide_by_propagation, query_solver};
+pub use query::{QueryOutcome, QuerySolver, decide_by_propagation, query_solver};
 
 /// The largest supported board size.
 pub const LARGEST: usize = 128;

@@ -88,7 +88,7 @@ impl<W: Width> Eliminations<W> {
 
 /// A run of probing on a board.
 pub(super) struct Probing<'e, 'b, W: Width> {
-    pub(super) plain: &'e mut Assignment,
+    pub(super) assignment: &'e mut Assignment,
     pub(super) master: &'e mut Master<W>,
     /// The open rows of the board for which the LPs were built.
     pub(super) lp_rows: W::Columns,
@@ -163,9 +163,9 @@ impl<'b, W: Width> Probing<'_, 'b, W> {
         if self.eliminated.patience == 0 {
             return None;
         }
-        let multipliers = self.plain.multipliers(self.board, self.task)?;
+        let multipliers = self.assignment.multipliers(self.board, self.task)?;
         let (dual_bound, slack) = DualBound::new(self.board, &multipliers, self.master.knapsack())?;
-        if slack.left == 0 || self.plain.objective() >= PROMISING {
+        if slack.left == 0 || self.assignment.objective() >= PROMISING {
             return None;
         }
         let mut affordable = *self.board;
@@ -216,11 +216,11 @@ impl<'b, W: Width> Probing<'_, 'b, W> {
     }
 
     fn refute_by_lps(&mut self, board: &Residual<'_, W>) -> Option<Multipliers> {
-        let multipliers = self.plain.multipliers(board, self.task)?;
+        let multipliers = self.assignment.multipliers(board, self.task)?;
         if self.master.price(board, &multipliers).is_none() {
             return Some(multipliers);
         }
-        let promising = self.plain.objective() < PROMISING;
+        let promising = self.assignment.objective() < PROMISING;
         promising.then(|| self.master.refute(board, board.used(self.lp_rows), self.task))?
     }
 

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use fastrand::Rng;
 
 use super::components::Components;
-use super::concurrent_queries::{Query, Task};
+use super::concurrent_queries::{PrefixQuery, Task};
 use super::dive::dive;
 use super::dual_bound::DualBound;
 use super::limited_search::{LimitedOutcome, limited};
@@ -38,7 +38,7 @@ const fn searching(n: usize) -> u64 {
 
 /// The outcome of a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum QueryOutcome {
     /// There is no completion.
     Refuted(Refutation),
     /// A completion: the column of each row.
@@ -53,7 +53,7 @@ pub enum Outcome {
 /// to the same solver, which reuses the LPs and the multipliers of earlier queries.
 pub trait QuerySolver: Send {
     /// Decides whether the prefix of the query, together with the placed queens, has a completion.
-    fn solve(&mut self, query: &Query<'_>, task: Task<'_>) -> Outcome;
+    fn solve(&mut self, query: &PrefixQuery<'_>, task: Task<'_>) -> QueryOutcome;
 }
 
 /// Creates a local solver for the board of size `n` with placed queens, none of which attacks
@@ -74,12 +74,12 @@ pub fn query_solver(n: usize, placed: &[Square]) -> Box<dyn QuerySolver> {
 ///
 /// # Panics
 /// If n is larger than [`LARGEST`](crate::first::LARGEST), or queens of `prefix` attack each other.
-pub fn decide_by_propagation(n: usize, prefix: &[usize]) -> Option<Outcome> {
-    fn decide<W: Width>(n: usize, prefix: &[usize]) -> Option<Outcome> {
+pub fn decide_by_propagation(n: usize, prefix: &[usize]) -> Option<QueryOutcome> {
+    fn decide<W: Width>(n: usize, prefix: &[usize]) -> Option<QueryOutcome> {
         let mut board = LocalSolver::<W>::new(n, &[]).board(prefix);
         match board.propagate() {
-            State::Refuted => Some(Outcome::Refuted(Refutation::search())),
-            State::Full => Some(Outcome::Completed(board.solution())),
+            State::Refuted => Some(QueryOutcome::Refuted(Refutation::search())),
+            State::Full => Some(QueryOutcome::Completed(board.solution())),
             State::Open(_) => None,
         }
     }
@@ -112,9 +112,9 @@ const ELIMINATING: u64 = 128;
 /// cells, each found one after 256 or more.
 const MAX_PROBES_PER_LP: u64 = 4;
 
-/// The LPs are rebuilt when more rows than these are decided. Measured on n = 44, 60, 62, 72: 3 is
-/// a little better than 0 and 6.
-const NEAR: usize = 3;
+/// Maximum number of rows that a query decides beyond the board of the LPs; with more, the LPs are
+/// rebuilt. Measured on n = 44, 60, 62, 72: 3 is a little better than 0 and 6.
+const MAX_ROWS_BEYOND: usize = 3;
 
 /// Returns the nodes of the dives of a query, per LP of its limit. On boards of odd size the first
 /// dual bound leaves hardly any slack, and dives find nearly all completions; on boards of even
@@ -142,8 +142,9 @@ const MAX_PROVED: usize = 8;
 
 /// The linear relaxations of a board that is common to several queries.
 struct Relaxations<W: Width> {
-    above: Vec<usize>,
-    plain: Assignment,
+    /// The columns of the first rows of that board.
+    prefix: Vec<usize>,
+    assignment: Assignment,
     master: Master<W>,
     /// The open rows of that board.
     rows: W::Columns,
@@ -197,34 +198,38 @@ struct CompletionSearch<'c, W: Width> {
 }
 
 impl<W: Width> QuerySolver for LocalSolver<W> {
-    fn solve(&mut self, query: &Query<'_>, task: Task<'_>) -> Outcome {
-        let Query { prefix, lp_limit, attempt } = *query;
+    fn solve(&mut self, query: &PrefixQuery<'_>, task: Task<'_>) -> QueryOutcome {
+        let PrefixQuery { prefix, lp_limit, attempt } = *query;
         let mut board = self.board(prefix);
         let branch = match board.propagate() {
-            State::Refuted => return Outcome::Refuted(Refutation::search()),
-            State::Full => return Outcome::Completed(board.solution()),
+            State::Refuted => return QueryOutcome::Refuted(Refutation::search()),
+            State::Full => return QueryOutcome::Completed(board.solution()),
             State::Open(branch) => branch,
         };
-        let above = &prefix[..prefix.len().saturating_sub(1)];
-        let near = |common: &Relaxations<W>| {
-            above.starts_with(&common.above) && above.len() - common.above.len() <= NEAR
+        // Queries that differ in the last row share the LPs of the board without it.
+        let shared = &prefix[..prefix.len().saturating_sub(1)];
+        let is_usable = |lps: &Relaxations<W>| {
+            shared.starts_with(&lps.prefix) && shared.len() - lps.prefix.len() <= MAX_ROWS_BEYOND
         };
-        if !self.relaxations.as_ref().is_some_and(near) {
-            let mut common = self.board(above);
-            if !matches!(common.propagate(), State::Open(_)) {
-                common = self.board(above);
+        if !self.relaxations.as_ref().is_some_and(is_usable) {
+            let mut lp_board = self.board(shared);
+            if !matches!(lp_board.propagate(), State::Open(_)) {
+                lp_board = self.board(shared);
             }
-            let (plain, master) = (Assignment::new(&common), Master::new(&common));
-            self.relaxations =
-                Some(Relaxations { above: above.to_vec(), plain, master, rows: common.rows() });
+            self.relaxations = Some(Relaxations {
+                prefix: shared.to_vec(),
+                assignment: Assignment::new(&lp_board),
+                master: Master::new(&lp_board),
+                rows: lp_board.rows(),
+            });
         }
-        let Some(common) = &mut self.relaxations else { return Outcome::GivenUp };
+        let Some(relaxations) = &mut self.relaxations else { return QueryOutcome::GivenUp };
         let noise = if attempt > 0 { NOISE } else { 0.0 };
         let mut search = CompletionSearch {
             n: self.n,
             task,
             left: Limits::new(self.n, lp_limit),
-            relaxations: common,
+            relaxations,
             proved: &mut self.proved,
             weights: &mut self.weights,
             components: Components::default(),
@@ -233,7 +238,7 @@ impl<W: Width> QuerySolver for LocalSolver<W> {
             in_order: self.n.is_multiple_of(2),
         };
         if let Some(refutation) = search.prove_again(&board) {
-            return Outcome::Refuted(refutation);
+            return QueryOutcome::Refuted(refutation);
         }
         let known = self.eliminated.iter().rfind(|(other, _)| prefix.starts_with(other));
         let own = known.filter(|(other, _)| other == prefix).map(|(_, eliminated)| eliminated);
@@ -246,7 +251,7 @@ impl<W: Width> QuerySolver for LocalSolver<W> {
         if attempt == 0 {
             let all = std::mem::replace(&mut search.left, Limits::QUICK);
             match search.search(board, branch) {
-                Outcome::GivenUp => {}
+                QueryOutcome::GivenUp => {}
                 other => return other,
             }
             search.left = all;
@@ -260,12 +265,14 @@ impl<W: Width> QuerySolver for LocalSolver<W> {
         search.in_order = false;
         search.left.if_tight = lp_limit;
         let outcome = match state {
-            State::Refuted => Outcome::Refuted(Refutation::search()),
-            State::Full => Outcome::Completed(board.solution()),
+            State::Refuted => QueryOutcome::Refuted(Refutation::search()),
+            State::Full => QueryOutcome::Completed(board.solution()),
             State::Open(branch) => search.search(board, branch),
         };
         let outcome = match outcome {
-            Outcome::Refuted(then) => Outcome::Refuted(eliminated.refutation(self.n, then)),
+            QueryOutcome::Refuted(then) => {
+                QueryOutcome::Refuted(eliminated.refutation(self.n, then))
+            }
             other => other,
         };
         if more {
@@ -320,7 +327,7 @@ impl<W: Width> CompletionSearch<'_, W> {
         more: Option<u64>,
     ) -> (State, Eliminations<W>) {
         let mut elimination = Probing {
-            plain: &mut self.relaxations.plain,
+            assignment: &mut self.relaxations.assignment,
             master: &mut self.relaxations.master,
             lp_rows: self.relaxations.rows,
             board,
@@ -339,41 +346,41 @@ impl<W: Width> CompletionSearch<'_, W> {
 
     /// Runs a limited search, the LPs, the dives if they are still to be made, and finally
     /// branches.
-    fn search(&mut self, board: Residual<'_, W>, mut branch: Branch) -> Outcome {
+    fn search(&mut self, board: Residual<'_, W>, mut branch: Branch) -> QueryOutcome {
         if self.task.is_stopped() {
-            return Outcome::Stopped;
+            return QueryOutcome::Stopped;
         }
         if board.has_dual_bound() {
             match limited(&board, LIMITED, (self.weights, &self.components), self.task) {
                 LimitedOutcome::Refuted => {
                     let search = Refutation::search_by_weight(&self.components.rows(), &[]);
-                    return Outcome::Refuted(search);
+                    return QueryOutcome::Refuted(search);
                 }
-                LimitedOutcome::Full(solution) => return Outcome::Completed(solution),
+                LimitedOutcome::Full(solution) => return QueryOutcome::Completed(solution),
                 LimitedOutcome::GivenUp => {}
             }
         }
         if self.left.lps == 0 {
-            return Outcome::GivenUp;
+            return QueryOutcome::GivenUp;
         }
         self.left.lps -= 1;
-        let Some(multipliers) = self.relaxations.plain.multipliers(&board, self.task) else {
+        let Some(multipliers) = self.relaxations.assignment.multipliers(&board, self.task) else {
             return self.branch(&board, branch);
         };
         let refuted = |then: &Refutation| Refutation::dual_bound(&multipliers, true, then);
         let Some((dual_bound, slack)) =
             DualBound::new(&board, &multipliers, self.relaxations.master.knapsack())
         else {
-            return Outcome::Refuted(refuted(&Refutation::search()));
+            return QueryOutcome::Refuted(refuted(&Refutation::search()));
         };
         let mut board = board;
         board.push(&dual_bound, slack);
         match board.propagate() {
-            State::Refuted => return Outcome::Refuted(refuted(&Refutation::search())),
-            State::Full => return Outcome::Completed(board.solution()),
+            State::Refuted => return QueryOutcome::Refuted(refuted(&Refutation::search())),
+            State::Full => return QueryOutcome::Completed(board.solution()),
             State::Open(line) => branch = line,
         }
-        let promising = self.relaxations.plain.objective() < PROMISING;
+        let promising = self.relaxations.assignment.objective() < PROMISING;
         let used = board.used(self.relaxations.rows);
         let knapsack =
             promising.then(|| self.relaxations.master.refute(&board, used, self.task)).flatten();
@@ -383,12 +390,12 @@ impl<W: Width> CompletionSearch<'_, W> {
             if self.proved.len() > MAX_PROVED {
                 self.proved.pop_front();
             }
-            return Outcome::Refuted(refuted(&then));
+            return QueryOutcome::Refuted(refuted(&then));
         }
         let lp_values = self.lp_values(&board);
         self.components = Components::new(&board, &lp_values);
         let lp_limits = std::mem::take(&mut self.left.if_tight);
-        if self.relaxations.plain.objective() < TIGHT {
+        if self.relaxations.assignment.objective() < TIGHT {
             self.left.search_long(lp_limits);
         }
         let nodes = std::mem::take(&mut self.left.diving);
@@ -396,7 +403,7 @@ impl<W: Width> CompletionSearch<'_, W> {
             let learned = (&mut *self.weights, &self.components, &mut self.random);
             let found = dive(&board, &lp_values, nodes, learned, self.task);
             if let Some(solution) = found {
-                return Outcome::Completed(solution);
+                return QueryOutcome::Completed(solution);
             }
         }
         let nodes = std::mem::take(&mut self.left.searching);
@@ -405,14 +412,14 @@ impl<W: Width> CompletionSearch<'_, W> {
                 LimitedOutcome::Refuted => {
                     let learned = self.weights.rounded();
                     let search = Refutation::search_by_weight(&self.components.rows(), &learned);
-                    return Outcome::Refuted(refuted(&search));
+                    return QueryOutcome::Refuted(refuted(&search));
                 }
-                LimitedOutcome::Full(solution) => return Outcome::Completed(solution),
+                LimitedOutcome::Full(solution) => return QueryOutcome::Completed(solution),
                 LimitedOutcome::GivenUp => {}
             }
         }
         match self.branch(&board, branch) {
-            Outcome::Refuted(then) => Outcome::Refuted(refuted(&then)),
+            QueryOutcome::Refuted(then) => QueryOutcome::Refuted(refuted(&then)),
             other => other,
         }
     }
@@ -424,7 +431,8 @@ impl<W: Width> CompletionSearch<'_, W> {
         let cells: Vec<(usize, usize)> = rows
             .flat_map(|row| board.remaining(row).iter().map(move |column| (row, column)))
             .collect();
-        for (&(row, column), value) in cells.iter().zip(self.relaxations.plain.values(&cells)) {
+        for (&(row, column), value) in cells.iter().zip(self.relaxations.assignment.values(&cells))
+        {
             lp_values[row * self.n + column] = value;
         }
         lp_values
@@ -434,10 +442,10 @@ impl<W: Width> CompletionSearch<'_, W> {
     /// On boards of even size the line is the first open row. Measured against the smallest line:
     /// 30 % fewer LPs for n = 62, 19 % more for n = 74, and completions are found sooner for
     /// n = 58.
-    fn branch(&mut self, board: &Residual<'_, W>, branch: Branch) -> Outcome {
+    fn branch(&mut self, board: &Residual<'_, W>, branch: Branch) -> QueryOutcome {
         let branch = if self.in_order { Branch::Row(board.rows().least()) } else { branch };
         let mut cells: Vec<(usize, usize)> = board.cells(branch).collect();
-        let mut values = self.relaxations.plain.values(&cells);
+        let mut values = self.relaxations.assignment.values(&cells);
         values.iter_mut().for_each(|value| *value += self.noise * self.random.f64());
         let mut order: Vec<usize> = (0..cells.len()).collect();
         order.sort_by(|&a, &b| values[b].total_cmp(&values[a]));
@@ -447,11 +455,13 @@ impl<W: Width> CompletionSearch<'_, W> {
             let mut child = *board;
             let outcome = match child.put(row, column) {
                 State::Refuted => continue,
-                State::Full => Outcome::Completed(child.solution()),
+                State::Full => QueryOutcome::Completed(child.solution()),
                 State::Open(branch) => self.search(child, branch),
             };
             match outcome {
-                Outcome::Refuted(refutation) => children.push((row * self.n + column, refutation)),
+                QueryOutcome::Refuted(refutation) => {
+                    children.push((row * self.n + column, refutation))
+                }
                 other => return other,
             }
         }
@@ -461,6 +471,6 @@ impl<W: Width> CompletionSearch<'_, W> {
             Branch::Diagonal(diagonal) => Line::Diagonal(diagonal),
             Branch::Antidiagonal(antidiagonal) => Line::Antidiagonal(antidiagonal),
         };
-        Outcome::Refuted(Refutation::branch(self.n, line, &children))
+        QueryOutcome::Refuted(Refutation::branch(self.n, line, &children))
     }
 }

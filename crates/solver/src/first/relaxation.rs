@@ -26,7 +26,7 @@ const SCALE: f64 = (1 << 20) as f64;
 const ROUNDS: usize = 60;
 
 /// Objective values of the master and reduced costs of its sets below this count as 0.
-const NOTHING: f64 = 1e-7;
+const TOLERANCE: f64 = 1e-7;
 
 /// The cells and lines of a board as columns and rows of an LP.
 struct Frame {
@@ -192,7 +192,7 @@ impl Assignment {
 pub(super) struct Master<W: Width> {
     frame: Frame,
     /// The convexity rows of the two directions.
-    mixed: [usize; 2],
+    convexity_rows: [usize; 2],
     /// The index of the first column that is a set, and the sets with their directions.
     first_set: usize,
     sets: Vec<(usize, W::Diagonals)>,
@@ -203,21 +203,22 @@ pub(super) struct Master<W: Width> {
 impl<W: Width> Master<W> {
     pub(super) fn new(board: &Residual<'_, W>) -> Self {
         let mut frame = Frame::new(board, Direction::Minimise, 0.0);
-        let mixed = [(); 2].map(|()| {
+        let convexity_rows = [(); 2].map(|()| {
             frame.simplex.add_row_between(1.0, 1.0, []);
             frame.simplex.rows() - 1
         });
-        let paid: Vec<usize> = frame.diagonals.iter().flatten().flatten().copied().collect();
-        for row in paid {
+        let penalised_rows: Vec<usize> =
+            frame.diagonals.iter().flatten().flatten().copied().collect();
+        for row in penalised_rows {
             frame.simplex.add_column(1.0, (0.0, f64::INFINITY), &[(row, -1.0)]);
         }
-        for row in mixed {
+        for row in convexity_rows {
             frame.simplex.add_column(100.0, (0.0, f64::INFINITY), &[(row, 1.0)]);
         }
         let first_set = frame.simplex.columns();
         Self {
             frame,
-            mixed,
+            convexity_rows,
             first_set,
             sets: Vec::new(),
             set_on: Vec::new(),
@@ -250,7 +251,7 @@ impl<W: Width> Master<W> {
         for _ in 0..ROUNDS {
             let termination = self.frame.solve(task);
             if !matches!(termination, Termination::Optimal)
-                || self.frame.simplex.objective() < NOTHING
+                || self.frame.simplex.objective() < TOLERANCE
             {
                 return None;
             }
@@ -260,7 +261,7 @@ impl<W: Width> Master<W> {
                 Some(sets) => {
                     let sets = [(0, sets[0].or(used[0])), (1, sets[1].or(used[1]))];
                     let promising =
-                        sets.map(|(direction, set)| self.reduced_cost(direction, set) < -NOTHING);
+                        sets.map(|(direction, set)| self.reduced_cost(direction, set) < -TOLERANCE);
                     if promising == [false; 2] {
                         return None;
                     }
@@ -296,7 +297,7 @@ impl<W: Width> Master<W> {
 
     fn terms(&self, direction: usize, set: W::Diagonals) -> Vec<(usize, f64)> {
         let rows = set.iter().filter_map(|d| self.frame.diagonals[direction][d]);
-        rows.map(|row| (row, -1.0)).chain([(self.mixed[direction], 1.0)]).collect()
+        rows.map(|row| (row, -1.0)).chain([(self.convexity_rows[direction], 1.0)]).collect()
     }
 
     fn reduced_cost(&self, direction: usize, set: W::Diagonals) -> f64 {

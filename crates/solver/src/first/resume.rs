@@ -1,50 +1,16 @@
 //! Checkpoints: the refutations of a run as bytes, from which a later run resumes.
 //!
-//! Format: eight magic bytes, n, the number of prefixes; for each prefix its length, its columns,
-//! the length of its refutation, and the refutation; finally the SHA-256 of everything before it.
-//! Numbers are encoded as in [`nqueens_proof::bytes`].
-
-use hmac_sha256::Hash as Sha256;
+//! The content of the [envelope](crate::checkpoint): n, the number of prefixes; for each prefix its
+//! length, its columns, the length of its refutation, and the refutation. Numbers are encoded as in
+//! [`nqueens_proof::bytes`].
 
 use super::{LARGEST, Refutations};
+use crate::checkpoint::{self, ResumeError};
 use nqueens_proof::bytes::{Reader, Writer};
 use nqueens_proof::first::{Refutation, check_refutation_within};
 use nqueens_proof::{Meter, ProofError};
 
 const MAGIC: &[u8; 8] = b"NQFIRST\n";
-
-const CHECKSUM: usize = 32;
-
-/// The reason why bytes are not a usable checkpoint.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ResumeError {
-    /// The bytes are in another format.
-    #[error("not a checkpoint of `first`")]
-    NotACheckpoint,
-    /// The checkpoint is for another board.
-    #[error("the checkpoint belongs to n = {found}, not n = {wanted}")]
-    WrongBoard {
-        /// Board size of the checkpoint.
-        found: usize,
-        /// Board size of this run.
-        wanted: usize,
-    },
-    /// The bytes were modified or truncated.
-    #[error("the checkpoint is damaged")]
-    Damaged,
-    /// A prefix is not refuted as claimed.
-    #[error("the checkpoint has a wrong refutation: {0}")]
-    Invalid(ProofError),
-    /// The check did not finish, so the refutations may be valid.
-    #[error("{0}")]
-    Undecided(ProofError),
-}
-
-impl From<ProofError> for ResumeError {
-    fn from(error: ProofError) -> Self {
-        if error.is_undecided() { Self::Undecided(error) } else { Self::Invalid(error) }
-    }
-}
 
 /// Encodes the refutations of a run for the board of size `n`.
 pub fn write(n: usize, refuted: &Refutations) -> Vec<u8> {
@@ -58,10 +24,7 @@ pub fn write(n: usize, refuted: &Refutations) -> Vec<u8> {
         writer.size(refutation.as_bytes().len());
         writer.bytes(refutation.as_bytes());
     }
-    let mut bytes = writer.finish();
-    let checksum = Sha256::hash(&bytes);
-    bytes.extend_from_slice(&checksum);
-    bytes
+    checkpoint::seal(writer.finish())
 }
 
 /// Decodes the refutations of a run for the board of size `n`. Every refutation is checked, with at
@@ -82,15 +45,11 @@ pub fn read_within(
     bytes: &[u8],
     meter: &mut Meter<'_>,
 ) -> Result<Refutations, ResumeError> {
-    let length = bytes.len().checked_sub(CHECKSUM).ok_or(ResumeError::NotACheckpoint)?;
-    let (content, checksum) = bytes.split_at(length);
-    let rest = content.strip_prefix(MAGIC).ok_or(ResumeError::NotACheckpoint)?;
-    if Sha256::hash(content)[..] != *checksum {
-        return Err(ResumeError::Damaged);
-    }
-    let (found, refuted) = parse(rest).map_err(|_| ResumeError::Damaged)?;
+    let content = checkpoint::open(MAGIC, "first", bytes)?;
+    let (found, refuted) = parse(content).map_err(|_| ResumeError::Damaged)?;
     if found != n {
-        return Err(ResumeError::WrongBoard { found, wanted: n });
+        let (found, wanted) = (format!("n = {found}"), format!("n = {n}"));
+        return Err(ResumeError::WrongQuery { found, wanted });
     }
     for (prefix, refutation) in &refuted {
         let free = |(row, &column): (usize, &usize)| {
@@ -140,7 +99,8 @@ mod tests {
         let again = run(read_again);
         assert_eq!((again.solution, again.finished), (whole.solution, true));
         assert!(again.lps_solved < whole.lps_solved);
-        assert_eq!(read(21, &bytes), Err(ResumeError::WrongBoard { found: 22, wanted: 21 }));
+        let error = read(21, &bytes).expect_err("of another board");
+        assert_eq!(error.to_string(), "the checkpoint belongs to n = 22, not n = 21");
         for place in 0..bytes.len() {
             let mut altered = bytes.clone();
             altered[place] ^= 0x10;
@@ -152,9 +112,7 @@ mod tests {
     fn sealed(content: &[u8]) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
         bytes.extend_from_slice(content);
-        let checksum = Sha256::hash(&bytes);
-        bytes.extend_from_slice(&checksum);
-        bytes
+        checkpoint::seal(bytes)
     }
 
     #[test]

@@ -3,12 +3,12 @@
 use fastrand::Rng;
 
 use super::components::Components;
-use super::concurrent_queries::{Control, Query, Task};
+use super::concurrent_queries::{Control, PrefixQuery, Task};
 use super::dual_bound::DualBound;
 use super::knapsack::Knapsack;
 use super::lexicographic::is_free;
 use super::probing::{Eliminations, Probing};
-use super::query::{LocalSolver, Outcome, QuerySolver};
+use super::query::{LocalSolver, QueryOutcome, QuerySolver};
 use super::relaxation::{Assignment, Master};
 use super::residual::{Branch, Residual, State};
 use super::weights::Weights;
@@ -246,9 +246,10 @@ fn queries_agree_with_backtracking_and_their_refutations_are_accepted() {
         }
         let completions = completions(n, &prefix);
         for mut solver in solvers(n) {
-            let query = Query { prefix: &prefix, lp_limit: u64::MAX, attempt: random.u64(0..3) };
+            let query =
+                PrefixQuery { prefix: &prefix, lp_limit: u64::MAX, attempt: random.u64(0..3) };
             match solver.solve(&query, Task::alone(&control)) {
-                Outcome::Refuted(refutation) => {
+                QueryOutcome::Refuted(refutation) => {
                     assert!(completions.is_empty(), "{prefix:?} of {n}");
                     assert!(
                         check_refutation(n, &prefix, &refutation, u64::MAX).is_ok(),
@@ -256,7 +257,7 @@ fn queries_agree_with_backtracking_and_their_refutations_are_accepted() {
                     );
                     refuted += 1;
                 }
-                Outcome::Completed(columns) => {
+                QueryOutcome::Completed(columns) => {
                     assert!(completions.contains(&columns), "{prefix:?} of {n}: {columns:?}");
                     completed += 1;
                 }
@@ -338,10 +339,10 @@ fn eliminated_squares_are_in_no_completion_and_the_checker_agrees() {
             continue;
         }
         open += 1;
-        let (mut plain, mut master) = (Assignment::new(&board), Master::new(&board));
+        let (mut assignment, mut master) = (Assignment::new(&board), Master::new(&board));
         let lp_rows = board.rows();
         let mut elimination = Probing {
-            plain: &mut plain,
+            assignment: &mut assignment,
             master: &mut master,
             lp_rows,
             board: &mut board,

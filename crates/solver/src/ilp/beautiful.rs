@@ -5,7 +5,7 @@
 //! Before that, the radius is limited: squares that cost more than some multiple of 100 are
 //! forbidden, for the smallest multiple that leaves a solution.
 
-use super::counterexample::{self, Ruling};
+use super::counterexample::{self, ClaimCheck};
 use super::formulation::{Formulation, Lines};
 use super::model::{Direction, Domain, Model, Relation, Row};
 use super::rounding::{rounded, solution, values_of};
@@ -41,9 +41,11 @@ pub fn most_beautiful(
         Ok(()) => {
             let claim = best.as_deref().map(fingerprint);
             match counterexample::most_beautiful(n, claim.as_deref(), sink) {
-                Ruling::Confirmed => (best, Verdict::Proven),
-                Ruling::Refuted(better) => (Some(better), Verdict::NotProven(Unproven::Refuted)),
-                Ruling::Undecided => (best, Verdict::NotProven(Unproven::Unchecked)),
+                ClaimCheck::Confirmed => (best, Verdict::Proven),
+                ClaimCheck::Refuted(better) => {
+                    (Some(better), Verdict::NotProven(Unproven::Refuted))
+                }
+                ClaimCheck::Undecided => (best, Verdict::NotProven(Unproven::Unchecked)),
             }
         }
     };

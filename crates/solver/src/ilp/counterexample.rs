@@ -3,7 +3,7 @@
 //!
 //! Each is an exhaustive search for a counterexample (an earlier solution, a heavier one, a larger
 //! set, a smaller fingerprint). Where that takes more than [`BUDGET`] nodes the result is
-//! [`Ruling::Undecided`], and nothing is claimed. The searches share only the definition of the
+//! [`ClaimCheck::Undecided`], and nothing is claimed. The searches share only the definition of the
 //! board with the methods that they check.
 
 use std::collections::BTreeSet;
@@ -19,7 +19,7 @@ pub const LARGEST: usize = 128;
 
 /// The result of checking a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ruling<T> {
+pub enum ClaimCheck<T> {
     /// There is no counterexample.
     Confirmed,
     /// A counterexample.
@@ -35,7 +35,7 @@ enum SearchEnd<T> {
     GivenUp,
 }
 
-impl<T> From<SearchEnd<T>> for Ruling<T> {
+impl<T> From<SearchEnd<T>> for ClaimCheck<T> {
     fn from(end: SearchEnd<T>) -> Self {
         match end {
             SearchEnd::Exhausted => Self::Confirmed,
@@ -123,8 +123,8 @@ pub fn first(
     problem: &Problem,
     claim: Option<&[usize]>,
     sink: &mut dyn ProgressSink,
-) -> Ruling<Vec<usize>> {
-    let Some(rows) = Rows::new(problem) else { return Ruling::Undecided };
+) -> ClaimCheck<Vec<usize>> {
+    let Some(rows) = Rows::new(problem) else { return ClaimCheck::Undecided };
     let mut meter = Meter { sink, nodes: 0 };
     earlier(&rows, claim, &mut Vec::new(), Attacked::default(), &mut meter).into()
 }
@@ -170,8 +170,8 @@ pub fn complete(
     problem: &Problem,
     found: &BTreeSet<Vec<usize>>,
     sink: &mut dyn ProgressSink,
-) -> Ruling<Vec<usize>> {
-    let Some(rows) = Rows::new(problem) else { return Ruling::Undecided };
+) -> ClaimCheck<Vec<usize>> {
+    let Some(rows) = Rows::new(problem) else { return ClaimCheck::Undecided };
     let mut meter = Meter { sink, nodes: 0 };
     missing(&rows, found, &mut Vec::new(), Attacked::default(), &mut meter).into()
 }
@@ -212,9 +212,9 @@ pub fn heaviest(
     weights: &[i64],
     claim: Option<i128>,
     sink: &mut dyn ProgressSink,
-) -> Ruling<Vec<usize>> {
+) -> ClaimCheck<Vec<usize>> {
     let n = problem.n();
-    let Some(rows) = Rows::new(problem) else { return Ruling::Undecided };
+    let Some(rows) = Rows::new(problem) else { return ClaimCheck::Undecided };
     // Upper bounds on the weight of the rows from a given one on.
     let mut most = vec![0i128; n + 1];
     for row in (0..n).rev() {
@@ -270,10 +270,10 @@ pub fn largest(
     problem: &Problem,
     claim: usize,
     sink: &mut dyn ProgressSink,
-) -> Ruling<Vec<Square>> {
-    let Some(rows) = Rows::new(problem) else { return Ruling::Undecided };
+) -> ClaimCheck<Vec<Square>> {
+    let Some(rows) = Rows::new(problem) else { return ClaimCheck::Undecided };
     if claim >= problem.n() {
-        return Ruling::Confirmed; // at most one per row
+        return ClaimCheck::Confirmed; // at most one per row
     }
     let mut meter = Meter { sink, nodes: 0 };
     let placed: Vec<bool> = (0..problem.n())
@@ -322,7 +322,7 @@ pub fn most_beautiful(
     n: usize,
     claim: Option<&[u64]>,
     sink: &mut dyn ProgressSink,
-) -> Ruling<Vec<usize>> {
+) -> ClaimCheck<Vec<usize>> {
     // From the border inward: large costs come first.
     let order = (0..n).map(|k| if k % 2 == 0 { k / 2 } else { n - 1 - k / 2 }).collect();
     let mut search = SmallerFingerprint {
@@ -432,14 +432,14 @@ mod tests {
             let problem = Problem::empty(Piece::Queen, n);
             let solutions = all(n);
             let none = first(&problem, None, &mut Unobserved);
-            assert_eq!(none == Ruling::Confirmed, solutions.is_empty(), "n = {n}");
+            assert_eq!(none == ClaimCheck::Confirmed, solutions.is_empty(), "n = {n}");
             for (i, solution) in solutions.iter().enumerate() {
                 match first(&problem, Some(solution), &mut Unobserved) {
-                    Ruling::Confirmed => assert_eq!(i, 0),
-                    Ruling::Refuted(earlier) => {
+                    ClaimCheck::Confirmed => assert_eq!(i, 0),
+                    ClaimCheck::Refuted(earlier) => {
                         assert_eq!((earlier, i > 0), (solutions[0].clone(), true))
                     }
-                    Ruling::Undecided => panic!("n = {n} is small"),
+                    ClaimCheck::Undecided => panic!("n = {n} is small"),
                 }
             }
         }
@@ -449,9 +449,9 @@ mod tests {
     fn a_list_with_a_solution_missing_is_refuted() {
         let problem = Problem::empty(Piece::Queen, 6);
         let mut found: BTreeSet<Vec<usize>> = all(6).into_iter().collect();
-        assert_eq!(complete(&problem, &found, &mut Unobserved), Ruling::Confirmed);
+        assert_eq!(complete(&problem, &found, &mut Unobserved), ClaimCheck::Confirmed);
         let missing = found.pop_last().expect("n = 6 has solutions");
-        assert_eq!(complete(&problem, &found, &mut Unobserved), Ruling::Refuted(missing));
+        assert_eq!(complete(&problem, &found, &mut Unobserved), ClaimCheck::Refuted(missing));
     }
 
     #[test]
@@ -461,22 +461,35 @@ mod tests {
         let weight =
             |p: &[usize]| p.iter().enumerate().map(|(r, &c)| i128::from(weights[6 * r + c])).sum();
         let best: i128 = all(6).iter().map(|p| weight(p)).max().expect("n = 6 has solutions");
-        assert_eq!(heaviest(&problem, &weights, Some(best), &mut Unobserved), Ruling::Confirmed);
+        assert_eq!(
+            heaviest(&problem, &weights, Some(best), &mut Unobserved),
+            ClaimCheck::Confirmed
+        );
         match heaviest(&problem, &weights, Some(best - 1), &mut Unobserved) {
-            Ruling::Refuted(heavier) => assert_eq!(weight(&heavier), best),
+            ClaimCheck::Refuted(heavier) => assert_eq!(weight(&heavier), best),
             other => panic!("{other:?}"),
         }
-        assert!(matches!(heaviest(&problem, &weights, None, &mut Unobserved), Ruling::Refuted(_)));
+        assert!(matches!(
+            heaviest(&problem, &weights, None, &mut Unobserved),
+            ClaimCheck::Refuted(_)
+        ));
     }
 
     #[test]
     fn the_largest_sets_have_the_known_sizes() {
         for (n, queens) in [(0, 0), (1, 1), (2, 1), (3, 2), (4, 4), (5, 5)] {
             let problem = Problem::empty(Piece::Queen, n);
-            assert_eq!(largest(&problem, queens, &mut Unobserved), Ruling::Confirmed, "n = {n}");
+            assert_eq!(
+                largest(&problem, queens, &mut Unobserved),
+                ClaimCheck::Confirmed,
+                "n = {n}"
+            );
             if queens > 0 {
                 let larger = largest(&problem, queens - 1, &mut Unobserved);
-                assert!(matches!(larger, Ruling::Refuted(set) if set.len() >= queens), "n = {n}");
+                assert!(
+                    matches!(larger, ClaimCheck::Refuted(set) if set.len() >= queens),
+                    "n = {n}"
+                );
             }
         }
     }
@@ -488,13 +501,13 @@ mod tests {
             for solution in all(n) {
                 let claim = fingerprint(&solution);
                 match most_beautiful(n, Some(&claim), &mut Unobserved) {
-                    Ruling::Confirmed => assert_eq!(claim, best),
-                    Ruling::Refuted(other) => assert!(fingerprint(&other) < claim),
-                    Ruling::Undecided => panic!("n = {n} is small"),
+                    ClaimCheck::Confirmed => assert_eq!(claim, best),
+                    ClaimCheck::Refuted(other) => assert!(fingerprint(&other) < claim),
+                    ClaimCheck::Undecided => panic!("n = {n} is small"),
                 }
             }
         }
-        assert_eq!(most_beautiful(3, None, &mut Unobserved), Ruling::Confirmed);
-        assert_eq!(most_beautiful(0, Some(&[]), &mut Unobserved), Ruling::Confirmed);
+        assert_eq!(most_beautiful(3, None, &mut Unobserved), ClaimCheck::Confirmed);
+        assert_eq!(most_beautiful(0, Some(&[]), &mut Unobserved), ClaimCheck::Confirmed);
     }
 }

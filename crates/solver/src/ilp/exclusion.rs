@@ -9,7 +9,7 @@
 
 use std::collections::BTreeSet;
 
-use super::counterexample::{self, Ruling};
+use super::counterexample::{self, ClaimCheck};
 use super::formulation::{Formulation, Lines, place};
 use super::model::{Model, Relation, Row};
 use super::rounding::{rounded, solution};
@@ -129,9 +129,9 @@ impl<'a> Exclusion<'a> {
 
     fn verdict(&self, sink: &mut dyn ProgressSink) -> Verdict {
         match counterexample::complete(self.problem, &self.found, sink) {
-            Ruling::Confirmed => Verdict::Proven,
-            Ruling::Refuted(_) => Verdict::NotProven(Unproven::Refuted),
-            Ruling::Undecided => Verdict::NotProven(Unproven::Unchecked),
+            ClaimCheck::Confirmed => Verdict::Proven,
+            ClaimCheck::Refuted(_) => Verdict::NotProven(Unproven::Refuted),
+            ClaimCheck::Undecided => Verdict::NotProven(Unproven::Unchecked),
         }
     }
 }

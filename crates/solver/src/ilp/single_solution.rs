@@ -1,6 +1,6 @@
 //! One solution by a 0-1 program: any solution, the heaviest one, or a largest non-attacking set.
 
-use super::counterexample::{self, Ruling};
+use super::counterexample::{self, ClaimCheck};
 use super::formulation::{Formulation, Lines};
 use super::model::{Direction, Model};
 use super::rounding::{non_attacking, rounded, solution};
@@ -128,11 +128,11 @@ pub fn largest_set(
 }
 
 /// Returns the claim or its counterexample, with the verdict.
-fn ruled<T>(claim: Option<T>, ruling: Ruling<T>) -> (Option<T>, Verdict) {
+fn ruled<T>(claim: Option<T>, ruling: ClaimCheck<T>) -> (Option<T>, Verdict) {
     match ruling {
-        Ruling::Confirmed => (claim, Verdict::Proven),
-        Ruling::Refuted(better) => (Some(better), Verdict::NotProven(Unproven::Refuted)),
-        Ruling::Undecided => (claim, Verdict::NotProven(Unproven::Unchecked)),
+        ClaimCheck::Confirmed => (claim, Verdict::Proven),
+        ClaimCheck::Refuted(better) => (Some(better), Verdict::NotProven(Unproven::Refuted)),
+        ClaimCheck::Undecided => (claim, Verdict::NotProven(Unproven::Unchecked)),
     }
 }
 

@@ -10,8 +10,9 @@ use std::time::Duration;
 
 use nqueens_proof::board::{Norm, Piece, Square, is_solution};
 use nqueens_proof::{self as proof, Kind, ProvedStatement, bytes::Writer};
+use nqueens_solver::ResumeError;
 use nqueens_solver::Verdict;
-use nqueens_solver::beautiful::resume::{self, ResumeError};
+use nqueens_solver::beautiful::resume;
 use nqueens_solver::beautiful::{
     Exact, Query, Stage, all_equally_beautiful, most_beautiful_exactly, resume_most_beautiful,
 };

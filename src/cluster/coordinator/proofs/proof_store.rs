@@ -80,7 +80,8 @@ pub(super) enum ProofState {
     Finished,
 }
 
-/// The saved record of a proof.
+/// The saved record of a proof. In the file, the goal is called `what` and the state `stand`: names
+/// of the format, which stay.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ProofRecord {
     #[serde(rename = "what")]
@@ -148,12 +149,12 @@ impl ProofStore {
     /// nothing was saved.
     pub(super) fn proved(
         &self,
-        question: &beautiful::Query,
+        query: &beautiful::Query,
         meter: &mut Meter<'_>,
     ) -> io::Result<Option<PartialProof>> {
         match self.read("proved") {
             Ok(bytes) => {
-                let begun = beautiful::resume::read_within(question, &bytes, meter);
+                let begun = beautiful::resume::read_within(query, &bytes, meter);
                 begun.map(Some).map_err(|error| io::Error::other(error.to_string()))
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

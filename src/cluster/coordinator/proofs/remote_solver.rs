@@ -12,7 +12,7 @@ use crate::proof::beautiful::{CheckedTree, Premises, SubtreeChecker};
 use crate::proof::first::{Refutation, check_refutation_within};
 use crate::proof::{Meter, ProofError};
 use crate::solver::beautiful::{CancelToken, SubtreeSolver, SubtreeTask, ValidatedAnswer};
-use crate::solver::first::{Outcome, Query, QuerySolver, Task, decide_by_propagation};
+use crate::solver::first::{PrefixQuery, QueryOutcome, QuerySolver, Task, decide_by_propagation};
 
 /// A semaphore that limits the number of concurrent checks.
 #[derive(Debug)]
@@ -120,10 +120,10 @@ pub(super) struct RemoteQuerySolver {
 }
 
 impl QuerySolver for RemoteQuerySolver {
-    fn solve(&mut self, query: &Query<'_>, task: Task<'_>) -> Outcome {
+    fn solve(&mut self, query: &PrefixQuery<'_>, task: Task<'_>) -> QueryOutcome {
         /// The maximum number of nodes credited per linear relaxation.
         const MOST_NODES: u64 = 1 << 20;
-        let Query { prefix, lp_limit: programmes, attempt } = *query;
+        let PrefixQuery { prefix, lp_limit: programmes, attempt } = *query;
         if let Some(outcome) = decide_by_propagation(self.n, prefix) {
             return outcome;
         }
@@ -140,7 +140,7 @@ impl QuerySolver for RemoteQuerySolver {
                 (verdict, (outcome, answer.nodes, answer.programmes))
             });
             match asked {
-                None => return Outcome::Stopped,
+                None => return QueryOutcome::Stopped,
                 Some((AnswerVerdict::Good, (outcome, nodes, solved))) => {
                     // The work that a worker claims must not steer the search.
                     task.add_nodes(nodes.min(MOST_NODES.saturating_mul(programmes + 1)));
@@ -148,7 +148,7 @@ impl QuerySolver for RemoteQuerySolver {
                     return outcome;
                 }
                 Some((AnswerVerdict::Useless | AnswerVerdict::Unknown(_), _)) => {
-                    return Outcome::GivenUp;
+                    return QueryOutcome::GivenUp;
                 }
                 Some((AnswerVerdict::Wrong(_), _)) => {}
             }
@@ -178,9 +178,9 @@ fn validate_completion(
     query: &CompletionQuery,
     outcome: &TaskOutcome,
     meter: &mut Meter<'_>,
-) -> (AnswerVerdict, Outcome) {
+) -> (AnswerVerdict, QueryOutcome) {
     let CompletionQuery { n, prefix, .. } = query;
-    let wrong = |why: String| (AnswerVerdict::Wrong(why), Outcome::GivenUp);
+    let wrong = |why: String| (AnswerVerdict::Wrong(why), QueryOutcome::GivenUp);
     match outcome {
         TaskOutcome::Refuted(refutation) => {
             match check_refutation_within(
@@ -190,19 +190,20 @@ fn validate_completion(
                 most_work(query, refutation),
                 meter,
             ) {
-                Ok(_) => (AnswerVerdict::Good, Outcome::Refuted(refutation.clone())),
+                Ok(_) => (AnswerVerdict::Good, QueryOutcome::Refuted(refutation.clone())),
                 Err(
                     ProofError::TooMuchWork(_) | ProofError::LimitReached(_) | ProofError::Stopped,
-                ) => (AnswerVerdict::Useless, Outcome::GivenUp),
-                Err(error @ ProofError::UnknownStep(_)) => {
-                    (AnswerVerdict::Unknown(format!("of a refutation, {error}")), Outcome::GivenUp)
-                }
+                ) => (AnswerVerdict::Useless, QueryOutcome::GivenUp),
+                Err(error @ ProofError::UnknownStep(_)) => (
+                    AnswerVerdict::Unknown(format!("of a refutation, {error}")),
+                    QueryOutcome::GivenUp,
+                ),
                 Err(error) => wrong(format!("its refutation is wrong: {error}")),
             }
         }
         TaskOutcome::Completed(columns) if columns.len() == *n && columns.starts_with(prefix) => {
             if is_solution(Piece::Queen, columns) {
-                (AnswerVerdict::Good, Outcome::Completed(columns.clone()))
+                (AnswerVerdict::Good, QueryOutcome::Completed(columns.clone()))
             } else {
                 wrong("the queens of its completion attack each other".to_owned())
             }
@@ -211,7 +212,7 @@ fn validate_completion(
             wrong("its completion does not extend the prefix of the query".to_owned())
         }
         TaskOutcome::Tree(_) => wrong("its answer is of another kind than the query".to_owned()),
-        TaskOutcome::GivenUp | TaskOutcome::Stopped => (AnswerVerdict::Good, Outcome::GivenUp),
+        TaskOutcome::GivenUp | TaskOutcome::Stopped => (AnswerVerdict::Good, QueryOutcome::GivenUp),
     }
 }
 

@@ -82,9 +82,9 @@ impl Proof {
         // Searches that are not handed out run here; one core is left for everything else.
         let threads = std::thread::available_parallelism().map_or(1, usize::from) - 1;
         let threads = threads.max(1);
-        let question = beautiful::Query { n, norm: Norm::Euclidean, turning: false, threads };
+        let query = beautiful::Query { n, norm: Norm::Euclidean, turning: false, threads };
         let is_stopped = || self.stop.load(Ordering::Relaxed);
-        let begun = self.store.proved(&question, &mut Meter::new(None).stopped_by(&is_stopped))?;
+        let begun = self.store.proved(&query, &mut Meter::new(None).stopped_by(&is_stopped))?;
         let checkers = Arc::new(Checkers::default());
         let solvers = (0..REMOTE_SOLVERS).map(|_| -> Box<dyn SubtreeSolver> {
             Box::new(RemoteSubtreeSolver { solver: solver(), checkers: Arc::clone(&checkers) })
@@ -95,7 +95,7 @@ impl Proof {
             saver.save_if_due(|| self.store.write_proved(&stage.checkpoint()));
         };
         let exact =
-            most_beautiful_with(question, solvers.collect(), begun, &mut StopSink(self), &mut keep);
+            most_beautiful_with(query, solvers.collect(), begun, &mut StopSink(self), &mut keep);
         let Exact { answer, certificate, checkpoint } = exact;
         if let Some(state) = checkpoint {
             self.store.write_proved(&state)?;

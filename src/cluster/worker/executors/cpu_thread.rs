@@ -16,7 +16,7 @@ pub(super) struct CpuThread<'a> {
     /// The processor's name, as reported in the source of a result.
     device: &'a str,
     kernel_cache: KernelCache,
-    /// Units since the last test with known answers.
+    /// Units since the last known-answer test.
     since_test: u32,
 }
 
@@ -36,18 +36,18 @@ impl<'a> CpuThread<'a> {
     /// Counts units, or records in the queue that they cannot be counted.
     ///
     /// # Errors
-    /// The kernel fails known answers: no result of this machine can be trusted.
+    /// The kernel fails the known-answer test: no result of this machine can be trusted.
     pub(super) fn count_or_fail(
         &mut self,
         batch: &Batch,
         kind: KernelKind,
-    ) -> Result<(), Miscounts> {
-        /// Units between two tests with known answers.
+    ) -> Result<(), KernelMiscounted> {
+        /// Units between two known-answer tests.
         const UNITS_BETWEEN_TESTS: u32 = 4096;
         let outcome = catch_unwind(AssertUnwindSafe(|| self.count(batch, kind)));
         let failed = match outcome {
             Ok(Ok(())) => None,
-            Ok(Err(CountFailure::Miscounts)) => return Err(Miscounts),
+            Ok(Err(CountFailure::KernelMiscounted)) => return Err(KernelMiscounted),
             Ok(Err(CountFailure::Failed(detail))) => Some((FailReason::Check, detail)),
             Err(_) => Some((FailReason::Device, format!("kernel {kind} panicked"))),
         };
@@ -56,7 +56,7 @@ impl<'a> CpuThread<'a> {
             let units: Vec<u64> = batch.units.iter().map(|unit| unit.unit).collect();
             tracing::error!(?units, job = %batch.job, "a unit cannot be counted: {detail}");
             self.context.queue.fail(batch, *reason, detail);
-            // The kernel may still hold work of that unit.
+            // The kernel may still have buffered work from that unit.
             self.kernel_cache.clear();
         }
         if failed.is_some() || self.since_test >= UNITS_BETWEEN_TESTS {
@@ -64,7 +64,7 @@ impl<'a> CpuThread<'a> {
             if let Err(why) = known_answers(kind) {
                 tracing::error!("{why}");
                 self.context.queue.mark_broken(why);
-                return Err(Miscounts);
+                return Err(KernelMiscounted);
             }
         }
         Ok(())
@@ -84,7 +84,7 @@ impl<'a> CpuThread<'a> {
                     count_parts(kernel, decomposition, sub_range).map_err(CountFailure::failed)?,
                 );
                 if batch.is_whole() {
-                    elsewhere += self.count_waiting_spot()?;
+                    elsewhere += self.count_pending_spot()?;
                 }
             }
             let elapsed_s = began.elapsed().saturating_sub(elsewhere).as_secs_f64();
@@ -96,8 +96,8 @@ impl<'a> CpuThread<'a> {
         Ok(())
     }
 
-    /// Performs a waiting spot check, if there is one, and returns how long it took.
-    fn count_waiting_spot(&mut self) -> Result<Duration, Miscounts> {
+    /// Runs a pending spot check, if there is one, and returns how long it took.
+    fn count_pending_spot(&mut self) -> Result<Duration, KernelMiscounted> {
         let began = Instant::now();
         let Some((batch, kind)) = self.context.queue.take_spot_for_cpu() else {
             return Ok(Duration::ZERO);
@@ -107,14 +107,14 @@ impl<'a> CpuThread<'a> {
     }
 }
 
-/// The error of a kernel that fails known answers.
+/// The error returned when a kernel fails the known-answer test.
 #[derive(Debug)]
-pub(super) struct Miscounts;
+pub(super) struct KernelMiscounted;
 
 /// The reason why units were not counted.
 enum CountFailure {
     Failed(String),
-    Miscounts,
+    KernelMiscounted,
 }
 
 impl CountFailure {
@@ -123,8 +123,8 @@ impl CountFailure {
     }
 }
 
-impl From<Miscounts> for CountFailure {
-    fn from(_: Miscounts) -> Self {
-        Self::Miscounts
+impl From<KernelMiscounted> for CountFailure {
+    fn from(_: KernelMiscounted) -> Self {
+        Self::KernelMiscounted
     }
 }

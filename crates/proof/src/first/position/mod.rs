@@ -196,8 +196,8 @@ impl Position {
 
     /// Returns a column or mandatory diagonal with at most two choices; otherwise the row or column
     /// with the smallest ratio of choices to weight, since a line that ran out of candidates before
-    /// is likely to do so again; `None` if the board is full. Any rule is sound, since every open row
-    /// or column must get a queen.
+    /// is likely to do so again; `None` if the board is full. Any rule is sound, since every open
+    /// row or column must get a queen.
     pub(super) fn weighted_line(&self, of: &Weighted) -> Option<usize> {
         let n = self.n;
         // With blocks, the squares of columns are examined too.

@@ -18,7 +18,7 @@ mod weights;
 use std::fmt;
 use std::str::FromStr;
 
-use super::counterexample::{self, Ruling};
+use super::counterexample::{self, ClaimCheck};
 use super::rounding::{rounded, solution};
 use super::solver::{LinearOutcome, Solver, Vertex};
 use crate::cp::{Branching, Event, Search};
@@ -28,7 +28,7 @@ use nqueens_proof::board::{Piece, Problem};
 
 /// A method for the first solution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Method {
+pub enum FirstMethod {
     /// Completion queries under integer dual bounds from linear relaxations, with a certificate.
     Exact,
     /// Constraint programming, depth first, rows in order, columns increasing.
@@ -50,17 +50,17 @@ pub enum Method {
 #[error(
     "'{0}' is not a method for the first solution; choose exact, cp, ilp-iter, ilp-trunc, lex-dfs, cutting-plane or ilp-weights"
 )]
-pub struct UnknownMethod(String);
+pub struct UnknownFirstMethod(String);
 
 /// The error for a board that is too large for a method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{method} is for boards up to n = {} only, not for n = {n}; take another method", .method.largest())]
 pub struct TooLarge {
-    method: Method,
+    method: FirstMethod,
     n: usize,
 }
 
-impl Method {
+impl FirstMethod {
     /// Every method.
     pub const ALL: [Self; 7] = [
         Self::Exact,
@@ -101,30 +101,30 @@ impl Method {
     }
 }
 
-impl fmt::Display for Method {
+impl fmt::Display for FirstMethod {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
-impl FromStr for Method {
-    type Err = UnknownMethod;
+impl FromStr for FirstMethod {
+    type Err = UnknownFirstMethod;
 
-    fn from_str(text: &str) -> Result<Self, UnknownMethod> {
+    fn from_str(text: &str) -> Result<Self, UnknownFirstMethod> {
         Self::ALL
             .into_iter()
             .find(|method| method.name() == text)
-            .ok_or_else(|| UnknownMethod(text.to_owned()))
+            .ok_or_else(|| UnknownFirstMethod(text.to_owned()))
     }
 }
 
 /// Finds the first solution on the empty board of size `n` by `method`, or that there is none.
 ///
 /// # Errors
-/// The board is larger than [`Method::largest`].
+/// The board is larger than [`FirstMethod::largest`].
 pub fn lexicographic_first(
     n: usize,
-    method: Method,
+    method: FirstMethod,
     solver: &dyn Solver,
     sink: &mut dyn ProgressSink,
 ) -> Result<Answer<Vec<usize>>, TooLarge> {
@@ -133,7 +133,7 @@ pub fn lexicographic_first(
     }
     let problem = Problem::empty(Piece::Queen, n);
     match method {
-        Method::Exact => {
+        FirstMethod::Exact => {
             return Ok(crate::first::first_solution(
                 n,
                 crate::first::Options::default(),
@@ -142,24 +142,24 @@ pub fn lexicographic_first(
             )
             .into());
         }
-        Method::Cp => return Ok(by_constraints(&problem, sink)),
+        FirstMethod::Cp => return Ok(by_constraints(&problem, sink)),
         _ => {}
     }
     let mut run = Run { problem: &problem, solver, sink, best: None, nodes: 0, lps_solved: 0 };
     let claim = match method {
-        Method::Exact | Method::Cp => unreachable!("handled above"),
-        Method::IlpIter => iterative::run(&mut run),
-        Method::IlpTrunc => truncated::run(&mut run),
-        Method::LexDfs => lex_dfs::run(&mut run),
-        Method::CuttingPlane => cutting_plane::run(&mut run),
-        Method::IlpWeights => weights::run(&mut run),
+        FirstMethod::Exact | FirstMethod::Cp => unreachable!("handled above"),
+        FirstMethod::IlpIter => iterative::run(&mut run),
+        FirstMethod::IlpTrunc => truncated::run(&mut run),
+        FirstMethod::LexDfs => lex_dfs::run(&mut run),
+        FirstMethod::CuttingPlane => cutting_plane::run(&mut run),
+        FirstMethod::IlpWeights => weights::run(&mut run),
     };
     let Run { best, nodes, lps_solved, sink, .. } = run;
     let (found, verdict) = match claim {
         Ok(claim) => match counterexample::first(&problem, claim.as_deref(), sink) {
-            Ruling::Confirmed => (claim, Verdict::Proven),
-            Ruling::Refuted(better) => (Some(better), Verdict::NotProven(Unproven::Refuted)),
-            Ruling::Undecided => (claim.or(best), Verdict::NotProven(Unproven::Unchecked)),
+            ClaimCheck::Confirmed => (claim, Verdict::Proven),
+            ClaimCheck::Refuted(better) => (Some(better), Verdict::NotProven(Unproven::Refuted)),
+            ClaimCheck::Undecided => (claim.or(best), Verdict::NotProven(Unproven::Unchecked)),
         },
         Err(unproven) => (best, Verdict::NotProven(unproven)),
     };

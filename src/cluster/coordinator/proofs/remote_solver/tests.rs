@@ -12,31 +12,34 @@ fn correct_answers_are_accepted_and_wrong_ones_refused() {
     let closed = CompletionQuery { n: 8, prefix: vec![0, 2], programmes: 1, attempt: 0 };
     let outcome = |query: &CompletionQuery| {
         let control = Control::default();
-        let question = Query { prefix: &query.prefix, lp_limit: 100, attempt: 0 };
+        let question = PrefixQuery { prefix: &query.prefix, lp_limit: 100, attempt: 0 };
         query_solver(query.n, &[]).solve(&question, Task::alone(&control))
     };
     let (completed, refuted) = (outcome(&open), outcome(&closed));
-    assert!(matches!(completed, Outcome::Completed(_)));
-    assert!(matches!(refuted, Outcome::Refuted(_)));
-    let validated = |query, outcome: &Outcome| {
+    assert!(matches!(completed, QueryOutcome::Completed(_)));
+    assert!(matches!(refuted, QueryOutcome::Refuted(_)));
+    let validated = |query, outcome: &QueryOutcome| {
         validate_completion(query, &outcome.clone().into(), &mut Meter::default()).0
     };
     assert_eq!(validated(&open, &completed), AnswerVerdict::Good);
     assert_eq!(validated(&closed, &refuted), AnswerVerdict::Good);
     assert!(matches!(validated(&open, &refuted), AnswerVerdict::Wrong(_)));
     assert!(matches!(validated(&closed, &completed), AnswerVerdict::Wrong(_)));
-    let attacked = Outcome::Completed((0..8).collect());
+    let attacked = QueryOutcome::Completed((0..8).collect());
     assert!(matches!(validated(&open, &attacked), AnswerVerdict::Wrong(_)));
-    let nonsense = Outcome::Refuted(Refutation::from_bytes(vec![0, 0]));
+    let nonsense = QueryOutcome::Refuted(Refutation::from_bytes(vec![0, 0]));
     assert!(matches!(validated(&closed, &nonsense), AnswerVerdict::Wrong(_)));
     // An unknown step is not a wrong answer.
-    let newer = Outcome::Refuted(Refutation::from_bytes(vec![9, 9]));
+    let newer = QueryOutcome::Refuted(Refutation::from_bytes(vec![9, 9]));
     assert!(
         matches!(validated(&closed, &newer), AnswerVerdict::Unknown(why) if why.contains("kind 9"))
     );
     // A refutation that only demands a search must not keep the checker busy for ever.
     let wide = CompletionQuery { n: 100, prefix: vec![0], programmes: 0, attempt: 0 };
-    assert_eq!(validated(&wide, &Outcome::Refuted(Refutation::search())), AnswerVerdict::Useless);
+    assert_eq!(
+        validated(&wide, &QueryOutcome::Refuted(Refutation::search())),
+        AnswerVerdict::Useless
+    );
     let tree = validate_completion(&closed, &TaskOutcome::Tree(vec![]), &mut Meter::default());
     assert!(matches!(tree.0, AnswerVerdict::Wrong(_)));
 }
@@ -52,7 +55,7 @@ fn a_refutation_may_eliminate_all_cells_again_but_not_do_more() {
         (0..budgets).fold(Refutation::search(), then)
     };
     let validated = |refutation| {
-        let outcome = Outcome::Refuted(refutation).into();
+        let outcome = QueryOutcome::Refuted(refutation).into();
         validate_completion(&query, &outcome, &mut Meter::default()).0
     };
     assert_eq!(most_work(&query, &Refutation::search()), 400_501);

@@ -1,17 +1,17 @@
-//! How many units a coordinator has recounted.
+//! The flags that set how many units are recounted.
 
 use crate::cluster::campaign::Settings;
 
 /// How many units are recounted.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(super) struct CheckArgs {
-    /// The share of all units that the coordinator recounts itself, as far as its processor keeps
-    /// up: from 0 to 1, or a percentage. It also recounts parts of a few units of every owner.
+    /// The share of the units that the coordinator recounts in full: from 0 to 1, or a percentage.
+    /// Under load it recounts fewer. Even with 0, it spot-checks a few units of every owner.
     #[arg(long, value_name = "SHARE", default_value = "1%", value_parser = share, allow_negative_numbers = true)]
     audit: f64,
     /// The share of each owner's units that another owner or the coordinator must confirm before a
     /// job is finished: from 0 to 1, or a percentage. Default: all units if several owners count a
-    /// job whose total is not published, otherwise none beyond the usual checks.
+    /// job with no published total; otherwise 0, and only random checks are made.
     #[arg(long, value_name = "SHARE", value_parser = share, allow_negative_numbers = true)]
     assurance: Option<f64>,
 }
