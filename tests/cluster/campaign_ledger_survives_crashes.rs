@@ -972,7 +972,7 @@ fn a_total_that_is_not_a_whole_number_finishes_no_job() {
         file.append(&[Entry::UnitDone(result)]).expect("a unit may have broken thirds");
     }
     let error = file.append(&[state(JOBS[0], Phase::Finished)]).expect_err("25 thirds");
-    assert!(error.to_string().contains("no multiple of 3"), "{error}");
+    assert!(error.to_string().contains("not a multiple of 3"), "{error}");
 }
 
 #[test]

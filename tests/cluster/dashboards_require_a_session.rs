@@ -559,11 +559,11 @@ fn without_an_authority_the_dashboard_is_local_and_still_same_origin_only() {
     assert_refused(
         &["coordinator", "--data", other, "--dashboard", "0.0.0.0:0"],
         2,
-        &["--dashboard 0.0.0.0:0 can be reached"],
+        &["--dashboard 0.0.0.0:0 is reachable from other machines"],
     );
     assert_refused(
         &["cluster", "8", "--dashboard", "0.0.0.0:0"],
         2,
-        &["--dashboard 0.0.0.0:0 can be reached"],
+        &["--dashboard 0.0.0.0:0 is reachable from other machines"],
     );
 }

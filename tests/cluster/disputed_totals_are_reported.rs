@@ -160,7 +160,7 @@ fn invalid_shares_are_refused() {
                 assert_refused(
                     &arguments,
                     2,
-                    &[&format!("'{share}' is not a share"), "from 0 to 1"],
+                    &[&format!("invalid share '{share}'"), "from 0 to 1"],
                 );
             }
         }

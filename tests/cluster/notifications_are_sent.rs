@@ -100,5 +100,5 @@ fn a_finished_job_and_a_quarantine_are_sent_to_a_command_and_posted_until_accept
 
 #[test]
 fn an_invalid_address_is_refused() {
-    assert_refused(&["coordinator", "--notify-url", "queens"], 2, &["'queens' is no address"]);
+    assert_refused(&["coordinator", "--notify-url", "queens"], 2, &["invalid URL 'queens'"]);
 }

@@ -211,7 +211,10 @@ fn units_of_a_kernel_that_fails_the_known_answers_are_counted_again() {
         let outcome = outcome.expect("counts");
         assert_eq!((outcome.solutions, outcome.kernel.as_str()), (SOLUTIONS_11, "generic"));
         assert_eq!(notes.len(), 1, "{notes:?}");
-        assert!(notes[0].contains("what it counted in this run is counted again"), "{notes:?}");
+        assert!(
+            notes[0].contains("everything it counted in this run is counted again"),
+            "{notes:?}"
+        );
     }
 }
 

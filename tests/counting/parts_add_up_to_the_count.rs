@@ -176,7 +176,7 @@ fn the_scheduler_selects_the_part_and_the_exit_code_says_whether_to_retry() {
         42,
         &["3 parts, numbered from 0 to 2"],
     );
-    assert_refused(&[&unit[..], &["--index", "-1"]].concat(), 42, &["'-1' is no part"]);
+    assert_refused(&[&unit[..], &["--index", "-1"]].concat(), 42, &["invalid part '-1'"]);
     assert_eq!(by("SLURM_ARRAY_TASK_ID", "x").0, Some(42));
     let nowhere = folder.scratch.file("no-plan");
     assert_refused(
@@ -262,5 +262,9 @@ fn scripts_for_batch_systems_have_the_requested_settings() {
         2,
         &["invalid number of parts"],
     );
-    assert_refused(&["kubernetes", "8", "--claim", "a b", "--out", &folder], 2, &["is no name"]);
+    assert_refused(
+        &["kubernetes", "8", "--claim", "a b", "--out", &folder],
+        2,
+        &["invalid name 'a b'"],
+    );
 }
