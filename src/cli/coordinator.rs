@@ -46,9 +46,9 @@ struct ServeArgs {
     /// Serve metrics for Prometheus at this address, as /metrics over plain HTTP.
     #[arg(long, value_name = "IP:PORT")]
     metrics: Option<SocketAddr>,
-    /// Serve the dashboard at this address. With a certificate authority, it uses TLS and users sign
-    /// in with a token (nqueens token create --role viewer or operator). Without one, the address
-    /// must be a loopback address.
+    /// Serve the dashboard at this address. With a certificate authority, it uses TLS and users
+    /// sign in with a token (nqueens token create --role viewer or operator). Without one, the
+    /// address must be a loopback address.
     #[arg(long, value_name = "IP:PORT")]
     dashboard: Option<SocketAddr>,
     /// Serve gRPC reflection, for tools such as grpcurl.

@@ -28,8 +28,8 @@ pub(super) struct Args {
     classes: bool,
     #[command(flatten)]
     cpu: CpuArgs,
-    /// The devices, separated by commas: auto (the CPU, and all GPUs if the count takes the CPU more
-    /// than about 3 s), cpu, gpu, or ids from nqueens devices.
+    /// The devices, separated by commas: auto (the CPU, and all GPUs if the count takes the CPU
+    /// more than about 3 s), cpu, gpu, or ids from nqueens devices.
     #[arg(long, value_name = "DEVICES", default_value = "auto")]
     device: DeviceChoice,
     /// Save finished units to the checkpoint FILE, and resume from it if it exists.

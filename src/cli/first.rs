@@ -113,7 +113,8 @@ fn prefix(text: &str) -> Result<Squares, String> {
     })
 }
 
-/// The largest board of these methods: its 0-1 integer program has 62,500 variables, far too many to solve.
+/// The largest board of these methods: its 0-1 integer program has 62,500 variables, far too many
+/// to solve.
 pub(super) const LARGEST: usize = 250;
 
 /// The minimum time between two writes of the file of `--resume`.

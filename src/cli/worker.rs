@@ -24,8 +24,8 @@ use crate::report::{counted, duration};
 /// them.
 ///
 /// On SIGTERM or Ctrl-C, the worker finishes the units that it is counting and delivers the results
-/// within --drain-timeout; unfinished units are returned to the coordinator. A second signal ends it
-/// at once.
+/// within --drain-timeout; unfinished units are returned to the coordinator. A second signal ends
+/// it at once.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The address of the coordinator.

@@ -21,8 +21,8 @@ pub(super) struct Lease {
     pub(super) mirrored: bool,
     /// For a recount: the sub-ranges to count; empty for all.
     pub(super) sub_ranges: SubRangeSet,
-    /// For a recount: the sum to confirm, in thirds of a solution; [`crate::decomposition`] explains
-    /// why counts are in thirds.
+    /// For a recount: the sum to confirm, in thirds of a solution; [`crate::decomposition`]
+    /// explains why counts are in thirds.
     pub(super) thirds: Option<u128>,
     /// Whether this lease repeats work: it is a recount, or another worker already holds its unit
     /// and is slow.

@@ -1,7 +1,7 @@
 //! `ilp-trunc`: depth first over the rows. At each node, only the linear relaxation of the program
-//! that minimises the row's column is solved. Its value, rounded up, is a lower bound of the column,
-//! and the first free column from there is tried. If no solution follows, the columns up to the
-//! tried one are forbidden, and the bound of the row is computed again.
+//! that minimises the row's column is solved. Its value, rounded up, is a lower bound of the
+//! column, and the first free column from there is tried. If no solution follows, the columns up to
+//! the tried one are forbidden, and the bound of the row is computed again.
 
 use super::board::LinearBoard;
 use super::{Claim, Run};
