@@ -43,7 +43,7 @@ pub(crate) fn read_open(file: &File, most: u64) -> io::Result<Vec<u8>> {
 ///
 /// # Errors
 /// Returns an error in the same cases as [`read`], or if the content is not UTF-8.
-#[cfg(feature = "cluster")]
+#[cfg(any(feature = "cluster", test))]
 pub(crate) fn read_text(path: &Path, most: u64) -> io::Result<String> {
     let no_text = |_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text");
     String::from_utf8(read(path, most)?).map_err(no_text)

@@ -45,7 +45,7 @@ impl KernelPreference {
     }
 
     /// Returns all kernels, the preferred one first.
-    #[cfg(feature = "cluster")]
+    #[cfg(any(feature = "cluster", test))]
     pub(crate) fn kinds(&self) -> &[KernelKind] {
         &self.0
     }
@@ -65,7 +65,7 @@ impl KernelPreference {
     }
 
     /// Returns the first kernel for the job other than `not_kernel`.
-    #[cfg(feature = "cluster")]
+    #[cfg(any(feature = "cluster", test))]
     pub(crate) fn pick(&self, job: &Job, not_kernel: Option<&str>) -> Option<KernelKind> {
         self.for_job(job).find(|kind| not_kernel != Some(kind.name()))
     }
@@ -113,7 +113,7 @@ impl fmt::Debug for KernelFactory {
 ///
 /// # Errors
 /// A description of the wrong answer or of the failure. A panic of the kernel is a failure, too.
-#[cfg(feature = "cluster")]
+#[cfg(any(feature = "cluster", test))]
 pub(crate) fn known_answers(kind: KernelKind) -> Result<(), String> {
     known_answers_of(kind, &KernelFactory::default())
 }
