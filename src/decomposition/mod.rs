@@ -40,6 +40,7 @@
 
 mod centre_cross;
 mod centre_rows;
+mod column_sets;
 mod image;
 mod job;
 mod limits;
@@ -48,6 +49,7 @@ mod shortcuts;
 mod state;
 mod symmetry_case;
 
+pub use column_sets::{ColumnSet, HalfRow, SetFamily, SetRule, families};
 pub use image::Image;
 pub use job::{Job, JobError, JobHash, JobTextError, MAX_COUNT_SIZE, Scheme};
 pub use limits::UnitLimits;
